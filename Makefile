@@ -7,19 +7,29 @@ BINARY := target/release/ripplemem
 # The tests of the `qwen3` feature. They need a second build of the crate with candle, about four
 # minutes, so `make soak` runs them and `make test` does not. Unoptimised, since it is built for
 # these tests alone.
-TEST_QWEN3 := cargo test --release --locked --features qwen3 \
-	--config profile.release.package.ripplemem.opt-level=0 --lib embed::qwen3
+TEST_QWEN3 := cargo test --release --locked -p ripplemem-models --features qwen3 \
+	--config profile.release.package.ripplemem-models.opt-level=0 --lib embed::qwen3
 TEST_CHAT := RIPPLEMEM_CHAT=all cargo test --release --locked --test ripplemem chat_kafka -- --nocapture
 
-.PHONY: demo test test-data test-model soak bench bench-http setup check up down model model-real model-real-down
+# Not phony, as a pattern is none: test-CRATE.
+.PHONY: demo test dev test-data test-model soak bench bench-http setup check up down model model-real model-real-down
 
-# Without Kafka, the live sources and the evaluation, which a first look does not need.
+# Without Kafka, language models, buckets and the evaluation, which a first look does not need.
 demo: setup
-	cargo build --release --locked --no-default-features --features cli,mcp
+	cargo build --release --locked --no-default-features
 	scripts/demo $(BINARY)
 
 test: setup
-	cargo test --release --locked
+	cargo test --release --locked --workspace
+
+# The quick loop: `make dev` builds the program in target/debug, `make test-heart` runs the unit tests of src/heart
+# there, `make test-heart ONLY=recall` those with that name. Naming the program beside a crate gives both builds
+# the same features, so that neither compiles a dependency again.
+dev: setup
+	cargo build --locked --bin ripplemem
+
+test-%: setup
+	cargo test --locked -p ripplemem-cli -p $(if $(filter library,$*),ripplemem,ripplemem-$*) --lib -- $(ONLY)
 
 # The real chat exports of tests/data/chat_samples.json, below the folder that RIPPLEMEM_DATA names,
 # recorded payloads of Slack and Discord, and 196,000 turns of IRC through Kafka.
@@ -59,13 +69,12 @@ bench-http: setup
 	cargo bench --locked --bench http
 
 # Formatting, lints and documentation, with warnings as errors. `--all-features` also checks the code
-# of the `qwen3` feature; the builds after it are the demo's and the library alone.
+# of the `qwen3` feature; the build after it is the demo's.
 check:
-	cargo fmt --check
-	cargo clippy --release --locked --all-targets --all-features -- -D warnings
-	cargo clippy --release --locked --no-default-features --features cli,mcp -- -D warnings
-	cargo clippy --release --locked --no-default-features --lib -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --no-deps --all-features
+	cargo fmt --all --check
+	cargo clippy --release --locked --workspace --all-targets --all-features -- -D warnings
+	cargo clippy --release --locked --no-default-features -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --workspace --no-deps --all-features
 
 # Starts a Kafka broker on 127.0.0.1:9092, without containers and with its data in
 # ripplemem-data/kafka, and the scripted model of pipelines/llm.toml on 127.0.0.1:8089.

@@ -15,10 +15,8 @@ use std::{
     time::Instant,
 };
 
-use ripplemem::{
-    config::{Pipeline, SourceSettings},
-    log, source,
-};
+use nouns::config::{Pipeline, SourceSettings};
+use ripplemem::log;
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -55,7 +53,7 @@ fn main() {
 fn read(format: &str, path: &Path, home: Option<&Path>) {
     let mut settings = SourceSettings::new(format, path);
     settings.bank = "b".to_owned();
-    let mut source = source::open(&settings).expect("an export");
+    let mut source = sources::open(&settings).expect("an export");
     let log = home.map(|home| {
         let mut pipeline = Pipeline::parse("version = 1").expect("the defaults are valid");
         pipeline.log.directory = home.to_owned();

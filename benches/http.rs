@@ -18,13 +18,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ripplemem::{
+use nouns::{
     config::Pipeline,
     model::{Bank, EventTime, Question, Turn},
-    pipeline::{Asked, Cancellation, Memory},
-    serve::address_of,
 };
+use ripplemem::pipeline::{Asked, Cancellation, Memory};
 use serde_json::{Value, json};
+use server::address_of;
 
 #[allow(dead_code, reason = "the other benches use the rest")]
 mod figures;

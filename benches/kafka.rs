@@ -19,17 +19,18 @@ use std::{
     time::{Duration, Instant},
 };
 
+use nouns::{
+    config::{Hold, Pipeline},
+    model::{Bank, Question, TurnEvent},
+};
 use rdkafka::{
     ClientConfig, Offset, TopicPartitionList,
     consumer::{BaseConsumer, Consumer},
     error::KafkaError,
 };
 use ripplemem::{
-    config::{Hold, Pipeline},
     log::{KafkaLog, Log, Topic, Transaction, partition_of},
-    model::{Bank, Question, TurnEvent},
     pipeline::{Answerer, AnswererOptions, ExtractionEvent, Replay, ReplayRequest, Service, extract},
-    serve,
     snapshot::Table,
 };
 
@@ -388,7 +389,7 @@ fn volume(broker: &Broker, name: &str, banks: &[(String, Vec<TurnEvent>)]) {
     log.append_turns(&[warm()]).expect("an append");
     let started = Instant::now();
     // Until the service has made its topics.
-    while let Err(error) = serve::ask(&pipeline, &question("warm"), None, None) {
+    while let Err(error) = server::ask(&pipeline, &question("warm"), None, None) {
         assert!(started.elapsed() < Duration::from_secs(60), "the service does not answer: {error}");
         std::thread::sleep(Duration::from_millis(100));
     }
@@ -406,7 +407,7 @@ fn volume(broker: &Broker, name: &str, banks: &[(String, Vec<TurnEvent>)]) {
     let loaded = begun.elapsed().as_secs_f64();
     for (partition, bank) in &asked {
         let last = from.get(partition).copied().unwrap_or_default() - 1;
-        serve::ask(&pipeline, &question(bank), Some((*partition, last)), None).expect("an answer");
+        server::ask(&pipeline, &question(bank), Some((*partition, last)), None).expect("an answer");
     }
     let took = begun.elapsed().as_secs_f64();
     println!(
@@ -421,7 +422,7 @@ fn volume(broker: &Broker, name: &str, banks: &[(String, Vec<TurnEvent>)]) {
         drop(service);
         let killed = Instant::now();
         let service = Running::start(&file);
-        serve::ask(pipeline, &question(bank), None, None).expect("an answer");
+        server::ask(pipeline, &question(bank), None, None).expect("an answer");
         (killed.elapsed().as_secs_f64(), service)
     };
     let (answered, service) = restarted(&pipeline, service);

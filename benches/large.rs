@@ -23,16 +23,17 @@ use std::{
 #[allow(dead_code, reason = "the other benches use the rest")]
 mod figures;
 use figures::percentile;
-use ripplemem::{
-    config::{Pipeline, RecallSettings, SourceSettings},
-    embed::{self, Embedder},
-    log::Topic,
+use heart::{
     memory::{CensusProbe, Extraction, Listeners, Load, MemoryHandle, RecordKey},
-    model::{Bank, Cues, Evidence, MemoryKey, MemoryRecord, Question, TurnEvent, UnitId, Vector},
-    pipeline::Service,
     recall::{RulesPlanner, recollect},
-    source::{self, Source, SourceBatch, SourceError},
 };
+use models::embed::{self, Embedder};
+use nouns::{
+    config::{Pipeline, RecallSettings, SourceSettings},
+    model::{Bank, Cues, Evidence, MemoryKey, MemoryRecord, Question, TurnEvent, UnitId, Vector},
+};
+use ripplemem::{log::Topic, pipeline::Service};
+use sources::{Source, SourceBatch, SourceError};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -175,7 +176,7 @@ impl Source for OneBank {
         self.source.describe()
     }
 
-    fn progress(&self) -> source::SourceProgress {
+    fn progress(&self) -> sources::SourceProgress {
         self.source.progress()
     }
 }
@@ -192,7 +193,7 @@ fn ingest(pipeline: &Pipeline, data: &Path, home: &Path, turns: usize) {
     assert!(Command::new("tar").arg("xzf").arg(archive).arg("-C").arg(&from).status().expect("tar").success());
     let mut settings = SourceSettings::new("irc", &from);
     BANK.clone_into(&mut settings.bank);
-    let mut source = OneBank { source: source::open(&settings).expect("logs of IRC"), left: turns };
+    let mut source = OneBank { source: sources::open(&settings).expect("logs of IRC"), left: turns };
     let started = Instant::now();
     service.ingest(&mut source, &mut |_| {}).expect("the path runs");
     println!("ingested in {:.0} s", started.elapsed().as_secs_f64());
@@ -203,7 +204,7 @@ fn load(pipeline: &Pipeline, dimensions: usize) -> (MemoryHandle, Vec<Question>)
     let service_log = ripplemem::log::open(&pipeline.log).expect("a log");
     let copies: usize = std::env::var("RIPPLEMEM_LARGE_COPIES").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let threshold = if copies > 1 { 0.95 } else { pipeline.model().semantic_threshold };
-    let threshold = ripplemem::model::Score::from_f64(threshold);
+    let threshold = nouns::model::Score::from_f64(threshold);
     let memory = MemoryHandle::start(&pipeline.memory, threshold, Listeners::default()).expect("threads start");
     let started = Instant::now();
     let (mut asking, mut turns, mut from) = (Vec::new(), BTreeSet::new(), 0);

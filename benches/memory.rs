@@ -8,9 +8,11 @@ use std::{sync::Arc, time::Instant};
 #[allow(dead_code, reason = "the other benches use the rest")]
 mod figures;
 use figures::percentile;
-use ripplemem::{
+use heart::memory::{
+    Extraction, FirstHopProbe, Listeners, Load, MemoryHandle, NeighbourhoodProbe, RecordKey, quantise,
+};
+use nouns::{
     config::Pipeline,
-    memory::{Extraction, FirstHopProbe, Listeners, Load, MemoryHandle, NeighbourhoodProbe, RecordKey, quantise},
     model::{Bank, Cues, Score, Unit},
 };
 mod synthetic;

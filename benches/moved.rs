@@ -15,11 +15,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ripplemem::{
+use models::embed::EmbedderPool;
+use nouns::{
     config::{Hold, Pipeline},
-    embed::EmbedderPool,
-    log::{KafkaLog, Log, Transaction},
     model::Bank,
+};
+use ripplemem::{
+    log::{KafkaLog, Log, Transaction},
     pipeline::{Answerer, AnswererOptions},
 };
 

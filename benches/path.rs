@@ -12,14 +12,15 @@ use std::path::PathBuf;
 
 mod figures;
 use figures::{median, percentile, seconds};
-use ripplemem::{
+use heart::memory::Census;
+use models::embed::{self, Embedder};
+use nouns::{
     config::{Pipeline, SourceSettings},
-    embed::{self, Embedder},
-    log::Topic,
-    memory::Census,
     model::{Bank, MemoryRecord, Question, SpannedText, TurnEvent},
+};
+use ripplemem::{
+    log::Topic,
     pipeline::{Service, unit_texts},
-    source,
 };
 
 #[global_allocator]
@@ -218,9 +219,9 @@ fn ingest(service: &mut Service, file: &std::path::Path, only: &str) -> Census {
     service.digest(Some(&Bank::parse(&format!("locomo/{only}")).expect("a good name"))).expect("a memory").value
 }
 
-fn open_source(file: &std::path::Path, only: &str) -> Box<dyn source::Source> {
+fn open_source(file: &std::path::Path, only: &str) -> Box<dyn sources::Source> {
     let settings = SourceSettings { only: vec![only.to_owned()], ..SourceSettings::new("locomo", file) };
-    source::open(&settings).expect("a LoCoMo file")
+    sources::open(&settings).expect("a LoCoMo file")
 }
 
 fn raw_turns(file: &std::path::Path, only: &str) -> Vec<SpannedText> {

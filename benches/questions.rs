@@ -16,18 +16,17 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+use nouns::{
+    config::Pipeline,
+    model::{Bank, Question, TurnEvent},
+};
 use rdkafka::{
     ClientConfig, Message, Offset, TopicPartitionList,
     consumer::{BaseConsumer, CommitMode, Consumer},
     message::{Header, Headers, OwnedHeaders},
     producer::{BaseProducer, BaseRecord, Producer},
 };
-use ripplemem::{
-    config::Pipeline,
-    log::{KafkaLog, Log, partition_of},
-    model::{Bank, Question, TurnEvent},
-    serve,
-};
+use ripplemem::log::{KafkaLog, Log, partition_of};
 
 #[path = "../tests/broker_process.rs"]
 #[allow(clippy::unwrap_used, dead_code, reason = "the tests use all of it")]
@@ -129,7 +128,7 @@ impl<'b> Bench<'b> {
                 text: "What did Ann buy?".to_owned(),
                 asked_at: None,
             };
-            serve::ask(&bench.pipeline, &question, Some((partition, end - 1)), None).expect("an answer");
+            server::ask(&bench.pipeline, &question, Some((partition, end - 1)), None).expect("an answer");
         }
         drop(service);
         bench.forget_questions();

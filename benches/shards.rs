@@ -17,12 +17,12 @@ use std::{
 #[allow(dead_code, reason = "the other benches use the rest")]
 mod figures;
 use figures::{median, percentile};
-use ripplemem::{
+use heart::memory::{Extraction, FamiliarityProbe, Listeners, Load, MemoryHandle, MemoryThreads, RecordKey, quantise};
+use nouns::{
     config::Pipeline,
-    memory::{Extraction, FamiliarityProbe, Listeners, Load, MemoryHandle, MemoryThreads, RecordKey, quantise},
     model::{Bank, Question, Score, TurnEvent},
-    pipeline::Service,
 };
+use ripplemem::pipeline::Service;
 mod synthetic;
 use synthetic::{DIMENSIONS, record, unit};
 

@@ -16,12 +16,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ripplemem::{
+use heart::memory::Census;
+use models::embed::EmbedderPool;
+use nouns::{
     config::{Fsync, Hold, Pipeline},
-    embed::EmbedderPool,
-    log::{self, Log, Transaction, partition_of},
-    memory::Census,
     model::{Bank, MemoryKey, MemoryRecord, ModelRef, Question},
+};
+use ripplemem::{
+    log::{self, Log, Transaction, partition_of},
     pipeline::{Answerer, AnswererOptions, Cancellation},
     snapshot::{ClaimRule, LogRead, Manifest, Snapshots, UpdateTable},
 };

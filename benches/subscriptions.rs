@@ -20,8 +20,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ripplemem::serve::address_of;
 use serde_json::{Value, json};
+use server::address_of;
 
 #[allow(dead_code, reason = "the other benches use the rest")]
 mod figures;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ripplemem::model::{
+use nouns::model::{
     Bank, Cues, EventTime, Interval, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SCHEMA_VERSION, SessionId, Turn,
     Unit, UnitId, Vector, WindowId, WindowState, WindowTurn,
 };

@@ -13,10 +13,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ripplemem::{
-    Memory,
+use nouns::{
     config::Pipeline,
     model::{Bank, EventTime, Question, Turn},
+};
+use ripplemem::{
+    Memory,
     pipeline::{Asked, MemoryOptions},
 };
 

@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use ripplemem::config::ConfigError;
+use nouns::config::ConfigError;
 
 mod cli;
 

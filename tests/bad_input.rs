@@ -7,11 +7,9 @@ use std::{
     process::Command,
 };
 
-use ripplemem::{
-    embed::assets,
-    log::{EmbeddedLog, Log, Topic},
-    model::{DeadLetter, TurnEvent},
-};
+use models::embed::assets;
+use nouns::model::{DeadLetter, TurnEvent};
+use ripplemem::log::{EmbeddedLog, Log, Topic};
 
 use super::support::{ask, census, data, fails, ingest, open, pipeline, ripplemem, write};
 
@@ -205,7 +203,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
 fn a_truncated_log_is_refused_by_name() {
     let home = tempfile::tempdir().unwrap();
     let mut settings = pipeline(home.path(), "");
-    settings.log.fsync = ripplemem::config::Fsync::Commit;
+    settings.log.fsync = nouns::config::Fsync::Commit;
     ingest(&mut open(&settings), &data("sample.jsonl"));
     let mut files = Vec::new();
     let mut directories = vec![settings.log.directory.clone()];

@@ -12,10 +12,8 @@ use std::{
     time::Duration,
 };
 
-use ripplemem::{
-    config::Pipeline,
-    log::{self, Topic},
-};
+use nouns::config::Pipeline;
+use ripplemem::log::{self, Topic};
 
 use super::{
     broker_process::Broker,

@@ -1,6 +1,7 @@
 //! `ripplemem calibrate` through the command line, on the sample dialogue.
 
-use ripplemem::{config::Pipeline, eval::Calibration};
+use lab::Calibration;
+use nouns::config::Pipeline;
 
 use super::support::{data, fails, pipeline, ripplemem, write};
 

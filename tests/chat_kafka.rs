@@ -12,12 +12,10 @@ use std::{
     time::Instant,
 };
 
-use ripplemem::{
-    config::SourceSettings,
-    log::{Log, Topic},
-    source::{self, Summary},
-};
+use nouns::config::SourceSettings;
+use ripplemem::log::{Log, Topic};
 use serde_json::Value;
+use sources::Summary;
 
 use super::{
     broker_process::{Broker, skip},
@@ -44,7 +42,7 @@ impl Export {
     }
 
     fn turns(&self) -> u64 {
-        Summary::of(&mut *source::open(&self.settings()).unwrap(), |_| {}).unwrap().turns
+        Summary::of(&mut *sources::open(&self.settings()).unwrap(), |_| {}).unwrap().turns
     }
 }
 
@@ -145,7 +143,7 @@ fn real_chat_is_remembered_while_questions_are_answered() {
     let elsewhere = tempfile::tempdir().unwrap();
     let mut service = open(&pipeline(elsewhere.path(), ""));
     for export in &exports {
-        service.ingest(&mut *source::open(&export.settings()).unwrap(), &mut |_| {}).unwrap();
+        service.ingest(&mut *sources::open(&export.settings()).unwrap(), &mut |_| {}).unwrap();
     }
     assert_eq!(census(&service), found);
     assert!(found.units > turns / 8, "{found:?}");

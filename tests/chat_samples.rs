@@ -14,11 +14,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ripplemem::{
-    config::SourceSettings,
-    source::{self, AUTO, Summary},
-};
+use nouns::config::SourceSettings;
 use serde::Deserialize;
+use sources::{AUTO, Summary};
 
 use super::{broker_process::skip, support::data};
 
@@ -54,7 +52,7 @@ fn check(folder: &Path, sample: &Sample, format: &str) -> Result<(), String> {
     settings.insert("format".to_owned(), format.into());
     settings.insert("path".to_owned(), folder.join(&sample.path).to_string_lossy().into());
     let settings: SourceSettings = serde_json::from_value(settings.into()).map_err(|e| e.to_string())?;
-    let mut source = source::open(&settings).map_err(|e| e.to_string())?;
+    let mut source = sources::open(&settings).map_err(|e| e.to_string())?;
     let summary = Summary::of(&mut *source, |_| {}).map_err(|e| e.to_string())?;
     let skipped: BTreeMap<String, u64> = summary.skipped.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
     let found = (summary.turns, summary.edits, summary.deletions, summary.rejected, &skipped);

@@ -36,9 +36,9 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap()
 }
 
-/// The pages; `src/config/page.md` is the beginning of `docs/configuration.md` and is checked there.
+/// The pages; `src/nouns/config/page.md` is the beginning of `docs/configuration.md` and is checked there.
 fn pages() -> Vec<PathBuf> {
-    files(root(), "md").into_iter().filter(|page| !page.ends_with("src/config/page.md")).collect()
+    files(root(), "md").into_iter().filter(|page| !page.ends_with("src/nouns/config/page.md")).collect()
 }
 
 /// Every file below a directory with this extension, in order.

@@ -2,12 +2,11 @@
 
 use std::{fs, path::Path};
 
-use ripplemem::{
+use nouns::{
     config::{Pipeline, SourceSettings},
-    log::{EmbeddedLog, Log, Topic},
     model::DeadLetter,
-    source,
 };
+use ripplemem::log::{EmbeddedLog, Log, Topic};
 use serde_json::{Value, json};
 
 use super::support::{data, fails, ripplemem, write};
@@ -178,7 +177,7 @@ fn messages_database_is_ingested_as_its_dry_run_said_and_again_without_effect() 
     let mut settings = SourceSettings::new("imessage", &path);
     settings.bank = "me".to_owned();
     let mut ingest = || {
-        let mut source = source::open(&settings).unwrap();
+        let mut source = sources::open(&settings).unwrap();
         service.ingest(&mut *source, &mut |_| {}).unwrap();
         super::support::census(&service)
     };

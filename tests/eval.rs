@@ -5,7 +5,7 @@ use std::{
     process::Command,
 };
 
-use ripplemem::model::TurnEvent;
+use nouns::model::TurnEvent;
 use serde_json::{Value, json};
 
 use super::{

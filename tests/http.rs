@@ -10,11 +10,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ripplemem::{
+use nouns::{
     config::Pipeline,
-    log::Topic,
     model::{Evidence, TurnEvent},
 };
+use ripplemem::log::Topic;
 use serde_json::{Value, json};
 
 use super::{

@@ -9,8 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ripplemem::serve::address_of;
 use serde_json::Value;
+use server::address_of;
 
 use super::support::write;
 

@@ -46,6 +46,11 @@ fn module(file: &Path) -> Vec<String> {
     segments
 }
 
+/// Whether a file only leads to others.
+fn is_door(file: &Path) -> bool {
+    file.ends_with("mod.rs") || file.ends_with("lib.rs")
+}
+
 fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
@@ -164,7 +169,7 @@ impl Tree {
         let length = (1..=path.len()).rev().find(|length| self.files.contains_key(&path[..*length]))?;
         let file = &self.files[&path[..length]];
         let Some(item) = path.get(length) else { return Some(file) };
-        let door = file.ends_with("mod.rs").then(|| &self.named[file]);
+        let door = is_door(file).then(|| &self.named[file]);
         for named in door.into_iter().flatten().filter(|n| n.name == *item) {
             let mut target = self.absolute(file, &named.segments)?;
             target.extend_from_slice(&path[length + 1..]);
@@ -177,7 +182,7 @@ impl Tree {
 
     /// What a file names of others. What a door re-exports is not counted.
     fn imports(&self, file: &Path) -> BTreeSet<&PathBuf> {
-        let door = file.ends_with("mod.rs");
+        let door = is_door(file);
         let named = self.named[file].iter().filter(|n| !(door && n.public));
         let paths = named.filter_map(|n| self.absolute(file, &n.segments));
         let files = paths.filter_map(|path| self.definition(&path, &mut BTreeSet::new()));

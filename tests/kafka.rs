@@ -12,18 +12,20 @@ use std::{
     time::{Duration, Instant},
 };
 
+use heart::memory::Census;
+use nouns::{
+    config::{LogKind, Pipeline, Role, SourceSettings},
+    model::{Bank, DeadLetter, TurnEvent},
+    sync,
+};
 use rdkafka::{
     ClientConfig, Offset, TopicPartitionList,
     admin::{AdminClient, AdminOptions, NewPartitions},
     client::DefaultClientContext,
 };
 use ripplemem::{
-    config::{LogKind, Pipeline, Role, SourceSettings},
     log::{KafkaLog, Log, Record, Topic, partition_of},
-    memory::Census,
-    model::{Bank, DeadLetter, TurnEvent},
     pipeline::Service,
-    source, sync,
 };
 
 use super::{
@@ -157,7 +159,7 @@ pub(crate) fn uninterrupted() -> Census {
 
 /// The events of the sample, as `ingest` appends them.
 fn sample() -> Vec<TurnEvent> {
-    let mut source = source::open(&SourceSettings::new("jsonl", data("sample.jsonl"))).unwrap();
+    let mut source = sources::open(&SourceSettings::new("jsonl", data("sample.jsonl"))).unwrap();
     std::iter::from_fn(|| source.next(1_000).unwrap()).flat_map(|batch| batch.events).collect()
 }
 
@@ -715,7 +717,7 @@ fn a_secure_listener_accepts_only_known_users_with_rights() {
         log.kind = LogKind::Kafka;
         log.kafka.brokers = broker.text("secure_bootstrap").to_owned();
         log.kafka.timeout_seconds = 5;
-        log.kafka.security = Some(ripplemem::config::SecuritySettings {
+        log.kafka.security = Some(nouns::config::SecuritySettings {
             protocol: "sasl_ssl".to_owned(),
             ca_file: Some(PathBuf::from(broker.text("ca_pem"))),
             mechanism: Some("SCRAM-SHA-512".to_owned()),

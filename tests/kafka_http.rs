@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use ripplemem::{config::Hold, model::Evidence};
+use nouns::{config::Hold, model::Evidence};
 use serde_json::{Value, json};
 
 use super::{

@@ -9,11 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use heart::memory::Census;
+use nouns::model::{Bank, Question, TurnEvent};
 use rdkafka::admin::NewPartitions;
 use ripplemem::{
     log::{KafkaLog, Log, Topic, Transaction, partition_of},
-    memory::Census,
-    model::{Bank, Question, TurnEvent},
     pipeline::Service,
 };
 

@@ -3,10 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use ripplemem::{
-    log::{Log, Topic, partition_of},
-    model::{Bank, MemoryKey, MemoryRecord, TurnEvent},
-};
+use nouns::model::{Bank, MemoryKey, MemoryRecord, TurnEvent};
+use ripplemem::log::{Log, Topic, partition_of};
 
 use super::{
     broker_process::Broker,

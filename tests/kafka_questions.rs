@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use ripplemem::{
-    log::{Log, partition_of},
-    model::{Bank, TurnEvent},
-};
+use nouns::model::{Bank, TurnEvent};
+use ripplemem::log::{Log, partition_of};
 
 use super::{
     broker_process::Broker,

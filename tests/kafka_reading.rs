@@ -7,11 +7,9 @@ use std::{
     net::TcpListener,
 };
 
-use ripplemem::{
-    embed::VectorCache,
-    log::{Log, partition_of},
-    model::{Bank, TurnEvent},
-};
+use models::embed::VectorCache;
+use nouns::model::{Bank, TurnEvent};
+use ripplemem::log::{Log, partition_of};
 
 use super::{
     broker_process::Broker,

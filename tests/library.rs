@@ -5,10 +5,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ripplemem::{
-    Memory,
+use nouns::{
     config::Pipeline,
     model::{Bank, EventTime, Question, Turn, TurnEvent},
+};
+use ripplemem::{
+    Memory,
     pipeline::{Asked, Cancellation, PipelineError},
 };
 
@@ -73,7 +75,7 @@ fn a_turn_that_is_put_again_changes_nothing_and_holds_up_no_answer() {
     let later = memory.ask_and_wait(asked("Where is the red kayak?").after(&again)).unwrap();
     assert_eq!(later.units, evidence.units);
     let (partition, next) = again.of(&bank()).unwrap();
-    let reflects = |found: &[ripplemem::model::Position]| {
+    let reflects = |found: &[nouns::model::Position]| {
         found.iter().any(|at| at.topic == "turns" && at.partition == partition && at.next_offset >= next)
     };
     assert!(reflects(&later.reflects), "{:?}", later.reflects);

@@ -14,14 +14,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ripplemem::{
+use nouns::{
     config::{LiveSettings, LogSettings, Pipeline},
-    log::{EmbeddedLog, Log, Topic},
     model::{DeadLetter, Turn, TurnEvent},
+};
+use ripplemem::{
+    log::{EmbeddedLog, Log, Topic},
     pipeline::{LiveEvent, LiveRun, follow_source},
-    source::live::{Delivered, LiveSource},
 };
 use serde_json::{Value, json};
+use sources::live::{Delivered, LiveSource};
 
 use super::live_platform::Platform;
 

@@ -10,11 +10,9 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use nouns::model::{Turn, TurnEvent};
 use ring::hmac;
-use ripplemem::{
-    log::{Log, Topic},
-    model::{Turn, TurnEvent},
-};
+use ripplemem::log::{Log, Topic};
 use serde_json::{Value, json};
 
 use super::{

@@ -5,7 +5,7 @@
 
 use std::{fs, path::PathBuf};
 
-use ripplemem::model::{Turn, TurnEvent};
+use nouns::model::{Turn, TurnEvent};
 use serde_json::{Value, json};
 
 use super::{

@@ -10,13 +10,12 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use ring::hmac;
-use ripplemem::{
+use heart::memory::Census;
+use nouns::{
     config::SourceSettings,
-    memory::Census,
     model::{Turn, TurnEvent},
-    source,
 };
+use ring::hmac;
 use serde_json::{Value, json};
 
 use super::{
@@ -229,7 +228,7 @@ fn export(workspace: &Workspace, directory: &Path) {
 fn exported(directory: &Path) -> BTreeMap<String, TurnEvent> {
     let mut settings = SourceSettings::new("slack", directory);
     settings.bank = "acme".to_owned();
-    let mut source = source::open(&settings).unwrap();
+    let mut source = sources::open(&settings).unwrap();
     let mut found = BTreeMap::new();
     while let Some(batch) = source.next(64).unwrap() {
         assert_eq!(batch.rejects, []);

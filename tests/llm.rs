@@ -7,9 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ripplemem::{
+use models::llm::{Contract, DependsOn, Llm, LlmError, LlmRequest, Meter, Streamed};
+use nouns::{
     config::Pipeline,
-    llm::{Contract, DependsOn, Llm, LlmError, LlmRequest, Meter, Streamed},
     model::{Bank, SessionId, WindowId},
 };
 use serde_json::Value;

@@ -5,7 +5,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use ripplemem::config::Pipeline;
+use nouns::config::Pipeline;
 use serde_json::Value;
 
 /// A scripted model, killed when it is dropped.

@@ -10,15 +10,10 @@ use std::{
     path::Path,
 };
 
-use ripplemem::{
-    config::{Include, LiveSettings, Pipeline, SourceSettings},
-    pipeline::LiveEvent,
-    source::{
-        self,
-        live::{Delivered, LiveSource},
-    },
-};
+use nouns::config::{Include, LiveSettings, Pipeline, SourceSettings};
+use ripplemem::pipeline::LiveEvent;
 use serde_json::{Value, json};
+use sources::live::{Delivered, LiveSource};
 
 use super::{
     live::{Home, SOCKET_MODE, envelope},
@@ -304,7 +299,7 @@ fn read(form: &Form, directory: &Path) -> (usize, usize) {
     settings.bank = "b".to_owned();
     settings.include = vec![Include::Private, Include::Direct];
     let (mut turns, mut rejects) = (0, 0);
-    let mut source = match source::open(&settings) {
+    let mut source = match sources::open(&settings) {
         Ok(source) => source,
         // A file that is no export any more is refused by its name.
         Err(problem) => {

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use ripplemem::{
+use nouns::{
     config::{Hold, Pipeline},
-    log::{self, Log, Record, Topic, Transaction, partition_of},
     model::{Bank, MemoryKey, Question, SCHEMA_VERSION, TurnEvent},
+};
+use ripplemem::{
+    log::{self, Log, Record, Topic, Transaction, partition_of},
     pipeline::{self, Answerer, AnswererOptions, PipelineError, Service},
     snapshot::AsOf,
 };

@@ -3,10 +3,12 @@
 
 use std::{collections::BTreeMap, path::Path, time::Instant};
 
-use ripplemem::{
+use nouns::{
     config::Pipeline,
-    log::Topic,
     model::{Bank, DeadLetter, MemoryKey, MemoryRecord, TurnEvent},
+};
+use ripplemem::{
+    log::Topic,
     pipeline::{Cancellation, Finished, Service},
 };
 
@@ -458,7 +460,7 @@ fn a_questions_deadline_limits_the_planner() {
     settings.llm.timeout_seconds = 600;
     let mut service = open(&settings);
     ingest(&mut service, &data("sample.jsonl"));
-    let embedders = ripplemem::embed::EmbedderPool::open(&settings.embed, &settings.model()).unwrap();
+    let embedders = models::embed::EmbedderPool::open(&settings.embed, &settings.model()).unwrap();
     let text = r#"{"bank":"sample/harbour","text":"What does Marta sing?"}"#;
     let until = Instant::now() + std::time::Duration::from_secs(4);
     let question = serde_json::from_str(text).unwrap();

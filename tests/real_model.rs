@@ -14,14 +14,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ripplemem::{
+use models::llm::{self, Contract, DependsOn, Llm, LlmError, LlmRequest, Meter, Streamed};
+use nouns::{
     config::Pipeline,
-    llm::{Contract, DependsOn, Llm, LlmError, LlmRequest, Meter, Streamed},
-    log::Topic,
     model::{Bank, DeadLetter, MemoryKey, MemoryRecord, TurnEvent},
-    pipeline::Service,
-    recall,
 };
+use ripplemem::{log::Topic, pipeline::Service};
 use serde_json::{Value, json};
 
 use super::{
@@ -194,7 +192,7 @@ fn whatever_a_real_model_plans_and_answers_it_is_checked() {
             Streamed::Text(text) => shown.push_str(text),
             Streamed::Restart => shown.clear(),
         };
-        match recall::answer(&llm, &evidence, Some(Instant::now() + PATIENCE), &Meter::default(), &mut show) {
+        match llm::answer(&llm, &evidence, Some(Instant::now() + PATIENCE), &Meter::default(), &mut show) {
             Ok(answer) => {
                 assert_eq!(shown.trim(), answer.text, "what was shown is what was accepted");
                 assert!(answer.citations.iter().all(|c| evidence.context.contains(&c.line)), "{answer:?}");
@@ -234,7 +232,7 @@ fn killed_while_a_real_model_writes_nothing_is_paid_twice() {
     let Some((_server, proxy)) = model("killed_while_a_real_model_writes_nothing_is_paid_twice") else { return };
     let home = tempfile::tempdir().unwrap();
     let mut settings = settings(&proxy, home.path(), READS);
-    settings.log.fsync = ripplemem::config::Fsync::Commit;
+    settings.log.fsync = nouns::config::Fsync::Commit;
     let turns = sample(home.path(), 20);
     let toml = write(&home.path().join("p.toml"), toml::to_string(&settings).unwrap());
     let ingest = || {
@@ -277,7 +275,7 @@ fn streams_of_a_real_model_that_break_are_asked_again_once() {
             Streamed::Restart => shown.clear(),
         };
         // Without a deadline: one with a deadline fails fast while the endpoint was just found down.
-        let found = recall::answer(&llm, &evidence, None, &Meter::default(), &mut show);
+        let found = llm::answer(&llm, &evidence, None, &Meter::default(), &mut show);
         found.map(|answer| assert_eq!(answer.text, shown.trim(), "nothing is left of the broken stream"))
     };
     for after in [40, 700, 1_500] {

@@ -6,7 +6,8 @@ use std::{
     time::Duration,
 };
 
-use ripplemem::{log::Topic, model::TurnEvent, pipeline::Service};
+use nouns::model::TurnEvent;
+use ripplemem::{log::Topic, pipeline::Service};
 
 use super::{
     oracle::Dice,
@@ -25,7 +26,7 @@ fn a_run_that_is_killed_at_any_moment_loses_no_acknowledged_turn() {
     let extra = "log.fsync = \"commit\"\nembed.read_turns = 16\n";
     let settings = |home: &std::path::Path| {
         let mut pipeline = pipeline(home, "embed.read_turns = 16");
-        pipeline.log.fsync = ripplemem::config::Fsync::Commit;
+        pipeline.log.fsync = nouns::config::Fsync::Commit;
         pipeline
     };
     let mut service = open(&settings(calm.path()));

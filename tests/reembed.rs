@@ -6,11 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use heart::memory::Census;
+use nouns::{config::Pipeline, model::TurnEvent};
 use ripplemem::{
-    config::Pipeline,
     log::{Log, Topic},
-    memory::Census,
-    model::TurnEvent,
     pipeline::{self, Reembedded},
 };
 
@@ -121,8 +120,8 @@ fn a_memory_moves_to_another_model_and_takes_more_turns() {
 }
 
 fn refusal(pipeline: &Pipeline) -> String {
-    let question = ripplemem::model::Question {
-        bank: ripplemem::model::Bank::parse(BANK).unwrap(),
+    let question = nouns::model::Question {
+        bank: nouns::model::Bank::parse(BANK).unwrap(),
         text: "Which books?".to_owned(),
         asked_at: None,
     };

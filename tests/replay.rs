@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
-use ripplemem::{
-    log::{Record, Topic},
-    model::{EventTime, MemoryRecord},
-};
+use nouns::model::{EventTime, MemoryRecord};
+use ripplemem::log::{Record, Topic};
 
 use super::support::{Python, data, fails, ingest, lines, open, pipeline, ripplemem, rows, write};
 

@@ -3,10 +3,8 @@
 
 use std::{fs, path::Path};
 
-use ripplemem::{
-    config, schema,
-    snapshot::{Table, UpdateTable},
-};
+use nouns::{config, schema};
+use ripplemem::snapshot::{Table, UpdateTable};
 
 /// Compares a file of the repository with what the code makes of it; `REWRITE=1` writes it.
 fn check(path: &str, text: &str) {
@@ -50,7 +48,7 @@ fn statements_of_tables_have_not_drifted() {
 
 #[test]
 fn the_schema_of_an_evaluation_has_not_drifted() {
-    check("schemas/eval.v1.json", &schema::text(&schema::eval()));
+    check("schemas/eval.v1.json", &schema::text(&lab::schema()));
 }
 
 #[test]
@@ -65,7 +63,7 @@ fn the_schema_of_a_pipeline_file_has_not_drifted() {
 
 #[test]
 fn the_openapi_document_has_not_drifted() {
-    check("schemas/openapi.v1.json", ripplemem::serve::openapi());
+    check("schemas/openapi.v1.json", server::openapi());
 }
 
 /// Every key of a pipeline file is on the page, described as its doc comment says.

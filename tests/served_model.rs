@@ -1,10 +1,12 @@
 //! Vectors from an endpoint that speaks OpenAI's embeddings protocol, here a scripted one.
 
-use ripplemem::{
+use models::embed;
+use nouns::{
     config::Pipeline,
-    embed,
-    log::Topic,
     model::{Bank, DeadLetter, Question, SpannedText, TurnEvent},
+};
+use ripplemem::{
+    log::Topic,
     pipeline::{PipelineError, Service},
 };
 

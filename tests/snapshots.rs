@@ -7,11 +7,13 @@ use std::{
     time::Duration,
 };
 
-use ripplemem::{
+use heart::memory::Census;
+use nouns::{
     config::{Pipeline, SnapshotSettings},
-    log::{Topic, partition_of},
-    memory::Census,
     model::{Bank, Question, TurnEvent},
+};
+use ripplemem::{
+    log::{Topic, partition_of},
     pipeline::Service,
     snapshot::{AsOf, Restored, Snapshots},
 };

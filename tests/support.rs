@@ -6,13 +6,12 @@ use std::{
     process::{Command, Output},
 };
 
-use ripplemem::{
+use heart::memory::Census;
+use nouns::{
     config::{Pipeline, SourceSettings},
-    memory::Census,
     model::{Bank, Evidence, Question},
-    pipeline::{Ingested, Service},
-    source,
 };
+use ripplemem::pipeline::{Ingested, Service};
 
 use super::broker_process::skip;
 
@@ -35,7 +34,7 @@ pub(crate) fn open(pipeline: &Pipeline) -> Service {
 
 /// Ingests a JSON Lines file to its end.
 pub(crate) fn ingest(service: &mut Service, path: &Path) -> Ingested {
-    let mut source = source::open(&SourceSettings::new("jsonl", path)).unwrap();
+    let mut source = sources::open(&SourceSettings::new("jsonl", path)).unwrap();
     service.ingest(&mut *source, &mut |_| {}).unwrap()
 }
 

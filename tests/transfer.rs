@@ -8,13 +8,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ripplemem::{
+use heart::memory::Census;
+use nouns::{
     config::{Pipeline, SourceSettings},
-    log::{Log, Topic, partition_of},
-    memory::Census,
     model::{Bank, TurnEvent},
+};
+use ripplemem::{
+    log::{Log, Topic, partition_of},
     pipeline::{self, Imported, Service, TransferError},
-    source,
 };
 
 use super::{
@@ -28,7 +29,7 @@ pub(crate) const BANK: &str = "sample/harbour";
 
 /// The events of the sample, in order.
 pub(crate) fn sample() -> Vec<TurnEvent> {
-    let mut source = source::open(&SourceSettings::new("jsonl", data("sample.jsonl"))).unwrap();
+    let mut source = sources::open(&SourceSettings::new("jsonl", data("sample.jsonl"))).unwrap();
     std::iter::from_fn(|| source.next(1_000).unwrap()).flat_map(|batch| batch.events).collect()
 }
 

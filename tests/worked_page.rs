@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use ripplemem::{
+use nouns::{
     config::Pipeline,
     model::{Channel, Evidence, Provenance},
-    pipeline::{PipelineError, Service},
 };
+use ripplemem::pipeline::{PipelineError, Service};
 
 use super::{
     broker_process::skip,

@@ -6,14 +6,16 @@
 
 use std::{fs, sync::Arc};
 
-use ripplemem::{
-    config::Pipeline,
+use heart::{
     memory::{Extraction, Listeners, Load, MemoryHandle, RecordKey},
+    recall::{self, RulesPlanner},
+};
+use nouns::{
+    config::Pipeline,
     model::{
         Bank, Cues, EventTime, Interval, Marks, MemoryKey, MemoryRecord, ModelRef, Part, Position, Question,
         SCHEMA_VERSION, Score, SessionId, Unit, UnitId, Vector, WindowId, WindowState,
     },
-    recall::{self, RulesPlanner},
 };
 
 use super::support::data;
@@ -127,7 +129,7 @@ fn three_of_four_titles_are_only_reached_by_expansion() {
     let mut pipeline = Pipeline::parse("version = 1\nprofile = \"paper\"").unwrap();
     // A first hop that is as narrow for seven units as the paper's is for a whole dialogue.
     (pipeline.recall.semantic, pipeline.recall.lexical, pipeline.recall.cue) = (3, 2, 3);
-    let model = ripplemem::config::ModelSettings { semantic_threshold: 0.75, ..pipeline.model() };
+    let model = nouns::config::ModelSettings { semantic_threshold: 0.75, ..pipeline.model() };
     let memory =
         MemoryHandle::start(&pipeline.memory, Score::from_f64(model.semantic_threshold), Listeners::default()).unwrap();
     let bank = Bank::parse("readers").unwrap();

@@ -14,16 +14,15 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::Args;
-use ripplemem::{
+use heart::recall;
+use models::llm::{self, Answer, Citation, Llm, Meter, Streamed};
+use nouns::{
     config::{LogKind, Pipeline},
-    llm::{Llm, Meter, Streamed},
     model::{Bank, EventTime, Evidence, Question, Usage},
-    pipeline,
-    recall::{self, Answer, Citation},
-    serve::{self, Reached, api},
-    snapshot::AsOf,
 };
+use ripplemem::{pipeline, snapshot::AsOf};
 use serde::Serialize;
+use server::{Reached, api};
 
 use super::{
     as_of_argument::parse_as_of,
@@ -145,7 +144,7 @@ fn evidence(
     as_of: Option<AsOf>,
 ) -> Result<(Evidence, Option<PathBuf>)> {
     if pipeline.log.kind == LogKind::Kafka {
-        return Ok((serve::ask(pipeline, question, after, as_of)?, None));
+        return Ok((server::ask(pipeline, question, after, as_of)?, None));
     }
     let mut service = match open_or_reach(pipeline)? {
         Memory::Here(service) => service,
@@ -214,7 +213,7 @@ fn answer(
 ) -> Result<Answer> {
     let llm = Llm::open(&pipeline.llm, cache)?;
     let until = Instant::now() + Duration::from_secs(pipeline.llm.timeout_seconds);
-    Ok(recall::answer(&llm, evidence, Some(until), &Meter::default(), show)?)
+    Ok(llm::answer(&llm, evidence, Some(until), &Meter::default(), show)?)
 }
 
 /// Prints the answer, then the lines that support it. Returns its usage.

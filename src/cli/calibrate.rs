@@ -8,12 +8,9 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use ripplemem::{
-    config::{Fsync, LogKind, Pipeline, RULES, SourceSettings},
-    embed,
-    eval::{self, Calibration},
-    source,
-};
+use lab::Calibration;
+use models::embed;
+use nouns::config::{Fsync, LogKind, Pipeline, RULES, SourceSettings};
 
 use super::{
     exit_code::REJECTED,
@@ -79,7 +76,7 @@ impl Calibrate {
             zone: self.zone.clone(),
             ..SourceSettings::new(&self.format, path)
         };
-        let sources = self.files.iter().map(|path| source::open(&settings(path)));
+        let sources = self.files.iter().map(|path| sources::open(&settings(path)));
         let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
         let mut service = open_memory(pipeline)?;
         let mut rejects = 0;
@@ -90,8 +87,8 @@ impl Calibrate {
         }
         let (model, memory) = (&pipeline.embed.model, &pipeline.memory);
         let mut embedder = embed::open(&pipeline.embed, &pipeline.model())?;
-        let units = eval::samples(service.log(), &mut |text| embedder.embed_query(text))?;
-        let calibration = eval::calibrate(model, &units, memory.semantic_edges, memory.target_semantic_choices)?;
+        let units = lab::samples(service.log(), &mut |text| embedder.embed_query(text))?;
+        let calibration = lab::calibrate(model, &units, memory.semantic_edges, memory.target_semantic_choices)?;
         Ok((calibration, rejects))
     }
 

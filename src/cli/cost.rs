@@ -6,10 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ripplemem::{
-    llm::{Contract, Llm},
-    model::Bank,
-};
+use models::llm::{Contract, Llm};
+use nouns::model::Bank;
 
 use super::{memory_arguments::MemoryArguments, usage_table::print_usage};
 

@@ -7,9 +7,9 @@ use std::{process::ExitCode, sync::Arc};
 
 use anyhow::Result;
 use clap::Args;
+use heart::memory::{GraphEdge, LiveUnit, UnitBody};
+use nouns::model::Bank;
 use ripplemem::{
-    memory::{GraphEdge, LiveUnit, UnitBody},
-    model::Bank,
     pipeline,
     snapshot::{AsOf, BankDiff},
 };

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ripplemem::{model::Bank, pipeline::Service, serve::api::Digest as Counts};
+use nouns::model::Bank;
+use ripplemem::pipeline::Service;
+use server::api::Digest as Counts;
 
 use super::{
     memory_arguments::MemoryArguments,

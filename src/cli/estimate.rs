@@ -6,7 +6,8 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use clap::Args;
-use ripplemem::{llm::Contract, pipeline, source};
+use models::llm::Contract;
+use ripplemem::pipeline;
 
 use super::{
     memory_arguments::pipeline_or_defaults, output::say, progress_bar::with_progress,
@@ -30,7 +31,7 @@ impl Estimate {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let settings = self.source.settings();
         let pipeline = pipeline_or_defaults(self.pipeline.as_deref())?;
-        let mut source = source::open(&settings)?;
+        let mut source = sources::open(&settings)?;
         let estimates = with_progress(|progress| pipeline::estimate(&pipeline, &mut *source, progress))?;
         let lines: Vec<_> = estimates.iter().map(|e| (e.usage, Contract::Extract.name(), e.bank.as_str())).collect();
         print_usage(&pipeline, &estimates, &lines, self.json)?;

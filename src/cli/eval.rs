@@ -9,10 +9,8 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::Args;
-use ripplemem::{
-    config::Pipeline,
-    eval::{self, Ablation, BenchmarkFormat, Calibration},
-};
+use lab::{Ablation, BenchmarkFormat, Calibration};
+use nouns::config::Pipeline;
 
 use super::{
     conversations::Conversations,
@@ -109,20 +107,20 @@ impl Eval {
         let calibration = self.calibration.as_deref().map(read_calibration).transpose()?;
         let (json, report) = (self.json, self.report.clone());
         let request = self.request()?;
-        let run = with_progress(|progress| eval::evaluate(&request, progress))?;
+        let run = with_progress(|progress| lab::evaluate(&request, progress))?;
         if let Some(directory) = report {
-            eval::report::write(&directory, &run, calibration.as_ref())?;
+            lab::report::write(&directory, &run, calibration.as_ref())?;
             say(&format!("the report is {}", directory.join("report.md").display()));
         }
         if json {
             print(&format!("{}\n", serde_json::to_string_pretty(&run.result)?))?;
         } else {
-            print(&eval::table(&run.result))?;
+            print(&lab::table(&run.result))?;
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn request(self) -> Result<eval::EvalRequest> {
+    fn request(self) -> Result<lab::EvalRequest> {
         // clap requires both where no other command is given.
         let (format, path) = (self.format.unwrap_or_default(), self.path.unwrap_or_default());
         let format = BenchmarkFormat::parse(&format)
@@ -135,7 +133,7 @@ impl Eval {
             }
         };
         let judge = self.judge.as_deref().map(read_pipeline).transpose()?.map(|pipeline| pipeline.llm);
-        Ok(eval::EvalRequest {
+        Ok(lab::EvalRequest {
             format,
             path,
             only: self.conversations,

@@ -7,10 +7,8 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use clap::Args;
-use ripplemem::{
-    model::{Bank, ExportDigest},
-    pipeline::{self, Exported},
-};
+use nouns::model::{Bank, ExportDigest};
+use ripplemem::pipeline::{self, Exported};
 
 use super::{
     exit_code::REJECTED,

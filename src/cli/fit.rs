@@ -7,7 +7,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use ripplemem::eval::{self, BenchmarkFormat};
+use lab::BenchmarkFormat;
 
 use super::{memory_arguments::pipeline_or_defaults, output::print, progress_bar::with_progress};
 
@@ -43,12 +43,12 @@ impl Fit {
         let sets: Vec<_> = sets.into_iter().filter_map(|(format, path)| Some((format, path?))).collect();
         ensure!(!sets.is_empty(), "name a development set: --locomo FILE, --realtalk DIRECTORY or both");
         let pipeline = pipeline_or_defaults(self.pipeline.as_deref())?;
-        let request = eval::FitRequest { sets, pipeline, draws: self.draws, seed: self.seed, tokens: self.tokens };
-        let fit = with_progress(|progress| eval::fit(&request, progress))?;
+        let request = lab::FitRequest { sets, pipeline, draws: self.draws, seed: self.seed, tokens: self.tokens };
+        let fit = with_progress(|progress| lab::fit(&request, progress))?;
         if self.json {
             print(&format!("{}\n", serde_json::to_string_pretty(&fit)?))?;
         } else {
-            print(&eval::fit_table(&fit))?;
+            print(&lab::fit_table(&fit))?;
         }
         Ok(ExitCode::SUCCESS)
     }

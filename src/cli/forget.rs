@@ -7,12 +7,12 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ripplemem::{
+use nouns::{
     config::LogKind,
-    log,
     model::{Bank, Deletion, TurnEvent},
-    serve::api::Forgotten,
 };
+use ripplemem::log;
+use server::api::Forgotten;
 
 use super::{
     memory_arguments::MemoryArguments,

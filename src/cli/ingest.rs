@@ -8,17 +8,17 @@ use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result};
 use clap::Args;
+use nouns::config::{LogKind, Pipeline, SourceSettings};
 use ripplemem::{
-    config::{LogKind, Pipeline, SourceSettings},
     log::{self, Topic},
     pipeline::{Finished, Ingested, Progress},
-    serve::{
-        Reached,
-        api::{Digest, Put, WrittenTurns},
-    },
-    source::{self, Source, Summary},
 };
 use serde_json::value::to_raw_value;
+use server::{
+    Reached,
+    api::{Digest, Put, WrittenTurns},
+};
+use sources::{Source, Summary};
 
 use super::{
     digest::{digest_of, digest_text},
@@ -67,7 +67,7 @@ impl Ingest {
 
 /// Counts what a source holds.
 fn dry_run(settings: &SourceSettings, json: bool) -> Result<ExitCode> {
-    let mut source = source::open(settings)?;
+    let mut source = sources::open(settings)?;
     let summary = with_progress(|progress| {
         Summary::of(&mut *source, |at| {
             progress(Progress { doing: "reading", done: at.done, total: at.total, unit: at.unit });
@@ -83,7 +83,7 @@ fn dry_run(settings: &SourceSettings, json: bool) -> Result<ExitCode> {
 
 /// Reads a source to its end.
 pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings) -> Result<ExitCode> {
-    let mut source = source::open(settings)?;
+    let mut source = sources::open(settings)?;
     if let Some(notice) = source.notice() {
         say(&notice);
     }

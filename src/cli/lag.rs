@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ripplemem::serve;
 
 use super::{memory_arguments::MemoryArguments, output::print};
 
@@ -22,12 +21,12 @@ pub(crate) struct Lag {
 
 impl Lag {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let lags = serve::lag(&self.memory.pipeline()?)?;
+        let lags = server::lag(&self.memory.pipeline()?)?;
         if self.json {
             print(&format!("{}\n", serde_json::to_string(&lags)?))?;
         } else {
             print("partition     position          end          lag\n")?;
-            for serve::Lag { partition, position, end, lag } in lags {
+            for server::Lag { partition, position, end, lag } in lags {
                 print(&format!("{partition:>9} {position:>12} {end:>12} {lag:>12}\n"))?;
             }
         }

@@ -7,10 +7,8 @@ use std::{process::ExitCode, sync::Arc};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use ripplemem::{
-    model::Bank,
-    serve::{McpOptions, serve_stdio},
-};
+use nouns::model::Bank;
+use server::{McpOptions, serve_stdio};
 use tokio::sync::Notify;
 
 use super::{memory_arguments::MemoryArguments, output::say};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use ripplemem::config::{Pipeline, SnapshotSettings};
+use nouns::config::{Pipeline, SnapshotSettings};
 
 use super::pipeline_file::read_pipeline;
 

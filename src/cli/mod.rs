@@ -25,25 +25,24 @@ mod usage_table;
 
 mod ask;
 mod bench;
-#[cfg(feature = "eval")]
+#[cfg(feature = "lab")]
 mod calibrate;
-#[cfg(feature = "eval")]
+#[cfg(feature = "lab")]
 mod conversations;
 mod cost;
 mod diff;
 mod digest;
 mod estimate;
-#[cfg(feature = "eval")]
+#[cfg(feature = "lab")]
 mod eval;
 mod export;
-#[cfg(feature = "eval")]
+#[cfg(feature = "lab")]
 mod fit;
 mod forget;
 mod health;
 mod import;
 mod ingest;
 mod lag;
-#[cfg(feature = "mcp")]
 mod mcp;
 mod reembed;
 mod reextract;
@@ -67,7 +66,6 @@ command::commands! {
     ingest::Ingest,
     ask::Ask,
     forget::Forget,
-    #[cfg(feature = "mcp")]
     mcp::Mcp,
     snapshot::Snapshot,
     diff::Diff,
@@ -77,11 +75,11 @@ command::commands! {
     export::Export,
     import::Import,
     reembed::Reembed,
-    #[cfg(feature = "eval")]
+    #[cfg(feature = "lab")]
     calibrate::Calibrate,
     digest::Digest,
     stats::Stats,
-    #[cfg(feature = "eval")]
+    #[cfg(feature = "lab")]
     eval::Eval,
     bench::Bench,
     token::Token,

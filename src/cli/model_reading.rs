@@ -3,7 +3,8 @@
 //! In: the counts of a reading. Out: a line on stdout, and the problem, if any, on stderr.
 
 use anyhow::Result;
-use ripplemem::{config::Pipeline, pipeline::Finished};
+use nouns::config::Pipeline;
+use ripplemem::pipeline::Finished;
 
 use super::output::{print, say};
 

@@ -4,7 +4,8 @@
 //! printed to stderr.
 
 use anyhow::Result;
-use ripplemem::{config::Pipeline, pipeline::Service};
+use nouns::config::Pipeline;
+use ripplemem::pipeline::Service;
 
 use super::{output::say, progress_bar::with_progress};
 

@@ -5,17 +5,14 @@
 
 use std::path::Path;
 
-use ripplemem::{
-    config::{ConfigError, Pipeline},
-    source,
-};
+use nouns::config::{ConfigError, Pipeline};
 
 /// Reads and checks a pipeline file, with the format of its source.
 pub(crate) fn read_pipeline(path: &Path) -> Result<Pipeline, ConfigError> {
     let pipeline = Pipeline::read(path)?;
     if let Some(settings) = &pipeline.source {
-        let invalid = |e: source::SourceError| ConfigError::Invalid { path: path.to_owned(), problem: e.to_string() };
-        source::format(&settings.format).map_err(invalid)?;
+        let invalid = |e: sources::SourceError| ConfigError::Invalid { path: path.to_owned(), problem: e.to_string() };
+        sources::format(&settings.format).map_err(invalid)?;
     }
     Ok(pipeline)
 }

@@ -4,13 +4,12 @@
 //! and serves it. A holder that serves nothing is the error that the lock gives.
 
 use anyhow::Result;
+use nouns::{config::Pipeline, model::Bank};
 use ripplemem::{
-    config::Pipeline,
     log::{LogError, Written},
-    model::Bank,
     pipeline::{PipelineError, Service},
-    serve::{Reached, address_of, api::Status},
 };
+use server::{Reached, address_of, api::Status};
 
 use super::{open_memory::open_memory, output::say};
 

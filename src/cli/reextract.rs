@@ -7,11 +7,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ripplemem::{
+use nouns::{
     config::{LLM, LogKind, Pipeline},
     model::Bank,
-    serve::admin_access,
 };
+use server::admin_access;
 
 use super::{
     digest::{digest_of, digest_text},

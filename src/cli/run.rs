@@ -7,10 +7,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use ripplemem::{
-    config::{LogKind, Pipeline},
-    serve,
-};
+use nouns::config::{LogKind, Pipeline};
 
 use super::{
     ingest::ingest,
@@ -45,7 +42,7 @@ impl Run {
 
 fn run_service(pipeline: &Pipeline) -> Result<ExitCode> {
     let stop = stop_by_signal()?;
-    serve::run(pipeline, stop, &|text| say(text))?;
+    server::run(pipeline, stop, &|text| say(text))?;
     say("stopped");
     Ok(ExitCode::SUCCESS)
 }

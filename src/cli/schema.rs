@@ -6,7 +6,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use ripplemem::schema;
+use nouns::schema;
 
 use super::output::print;
 
@@ -34,8 +34,8 @@ impl Schema {
         let names: Vec<&str> = schemas.iter().map(|(name, _)| *name).collect();
         let text = match self.topic.as_deref() {
             None => format!("{}\n", names.join("\n")),
-            #[cfg(feature = "eval")]
-            Some("eval") => schema::text(&schema::eval()),
+            #[cfg(feature = "lab")]
+            Some("eval") => schema::text(&lab::schema()),
             Some("bank") => schema::text(&schema::bank()),
             Some("pipeline") => schema::text(&schema::pipeline()),
             Some(topic) => {

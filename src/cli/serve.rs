@@ -10,10 +10,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::Args;
-use ripplemem::{
-    config::{LogKind, Pipeline},
-    serve,
-};
+use nouns::config::{LogKind, Pipeline};
 
 use super::{memory_arguments::MemoryArguments, output::say, progress_bar::with_progress};
 
@@ -51,7 +48,7 @@ pub(crate) fn serve_embedded(mut pipeline: Pipeline) -> Result<ExitCode> {
         LISTEN.clone_into(&mut pipeline.http.listen);
     }
     let stop = stop_by_signal()?;
-    with_progress(|progress| serve::run_embedded(&pipeline, stop, say, progress))?;
+    with_progress(|progress| server::run_embedded(&pipeline, stop, say, progress))?;
     say("stopped");
     Ok(ExitCode::SUCCESS)
 }

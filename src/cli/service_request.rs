@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use ripplemem::serve::AdminAccess;
+use server::AdminAccess;
 
 /// Timeout of a health check.
 pub(crate) const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);

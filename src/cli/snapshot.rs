@@ -7,11 +7,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ripplemem::{
-    config::{LogKind, Pipeline},
-    pipeline,
-    serve::{AdminError, Reached, admin_access, api::SnapshotList},
-};
+use nouns::config::{LogKind, Pipeline};
+use ripplemem::pipeline;
+use server::{AdminError, Reached, admin_access, api::SnapshotList};
 
 use super::{
     memory_arguments::MemoryArguments,

@@ -5,10 +5,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use ripplemem::{
-    config::{DateOrder, Include, SourceSettings},
-    source::{self, AUTO, FORMATS},
-};
+use nouns::config::{DateOrder, Include, SourceSettings};
+use sources::{AUTO, FORMATS};
 
 /// Where turns come from.
 #[derive(Args)]
@@ -56,7 +54,7 @@ impl SourceArguments {
 
 /// Names every format after `what`.
 pub(crate) fn format_help(what: &str) -> String {
-    format!("{what}: {}, or {AUTO} to recognise it", source::format_names(", "))
+    format!("{what}: {}, or {AUTO} to recognise it", sources::format_names(", "))
 }
 
 /// One line for each format.

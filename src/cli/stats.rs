@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ripplemem::{memory::Footprint, model::Bank, serve::api};
+use heart::memory::Footprint;
+use nouns::model::Bank;
+use server::api;
 
 use super::{
     memory_arguments::MemoryArguments,

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ripplemem::{config::LogKind, serve};
+use nouns::config::LogKind;
 
 use super::{memory_arguments::MemoryArguments, output::print};
 
@@ -28,12 +28,12 @@ pub(crate) struct Tap {
 impl Tap {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let (pipeline, topic) = (self.memory.pipeline()?, self.topic.as_str());
-        let known = if pipeline.log.kind == LogKind::Kafka { &serve::TOPICS[..] } else { &serve::TOPICS[..3] };
+        let known = if pipeline.log.kind == LogKind::Kafka { &server::TOPICS[..] } else { &server::TOPICS[..3] };
         if !known.contains(&topic) {
             anyhow::bail!("{topic:?} is not a topic of this log; write one of {}", known.join(", "));
         }
         let mut printed = Ok(());
-        serve::tap(&pipeline, topic, self.last, self.follow, &mut |record| {
+        server::tap(&pipeline, topic, self.last, self.follow, &mut |record| {
             printed = serde_json::to_string(record).map_err(Into::into).and_then(|line| print(&format!("{line}\n")));
             printed.is_ok()
         })?;

@@ -8,10 +8,8 @@ use std::{num::NonZeroU32, path::PathBuf, process::ExitCode};
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use jiff::{Span, Timestamp, tz::TimeZone};
-use ripplemem::{
-    config::Pipeline,
-    serve::access::{BankPrefix, Grant, NewGrant, Right, TokenFile},
-};
+use nouns::config::Pipeline;
+use server::access::{BankPrefix, Grant, NewGrant, Right, TokenFile};
 
 use super::{
     memory_arguments::MemoryArguments,

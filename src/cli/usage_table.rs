@@ -3,7 +3,7 @@
 //! In: usage by bank and purpose. Out: a table with a sum, or the same as JSON, on stdout.
 
 use anyhow::Result;
-use ripplemem::{config::Pipeline, model::Usage};
+use nouns::{config::Pipeline, model::Usage};
 
 use super::output::print;
 

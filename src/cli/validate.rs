@@ -7,7 +7,8 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use clap::Args;
-use ripplemem::{llm::Llm, pipeline};
+use models::llm::Llm;
+use ripplemem::pipeline;
 
 use super::{output::print, pipeline_file::read_pipeline};
 

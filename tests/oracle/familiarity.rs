@@ -6,11 +6,11 @@ use std::{
     collections::{BTreeMap, HashMap},
 };
 
-use ripplemem::{
+use heart::{
     language::{greetings::greeted, names::capitalised},
     memory::{FamiliarParts, FamiliarityProbe, LiveUnit, PartBody, VectorRows, Words},
-    model::{Score, UnitId},
 };
+use nouns::model::{Score, UnitId};
 
 use super::reference::{Reference, cosine};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ripplemem::model::{
+use nouns::model::{
     Bank, Cues, EventTime, Interval, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SCHEMA_VERSION, SessionId, Unit,
     UnitId, Vector, WindowId, WindowState,
 };

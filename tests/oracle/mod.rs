@@ -10,15 +10,15 @@ mod reference;
 
 use std::sync::Arc;
 
-use ripplemem::{
+use heart::memory::{
+    Census, CensusProbe, Extraction, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, Listeners, Load,
+    MemoryHandle, MemoryThreads, Neighbour, NeighbourhoodProbe, RecordKey, quantise,
+};
+use nouns::{
     config::Pipeline,
-    log::partition_of,
-    memory::{
-        Census, CensusProbe, Extraction, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, Listeners, Load,
-        MemoryHandle, MemoryThreads, Neighbour, NeighbourhoodProbe, RecordKey, quantise,
-    },
     model::{Bank, BankKey, Channel, Cues, Score},
 };
+use ripplemem::log::partition_of;
 
 pub(crate) use history::Dice;
 use history::{DIMENSIONS, History, Operation};
@@ -284,7 +284,7 @@ fn an_answer_reflects_the_loads_before_it() {
     let history = History::new(3, 50);
     for (i, op) in history.operations.iter().enumerate() {
         let extraction = op.record.as_ref().map(|r| Arc::new(Extraction::new(r, DIMENSIONS).unwrap()));
-        let at = ripplemem::model::Position { topic: "memory".into(), partition: 0, next_offset: i as u64 + 1 };
+        let at = nouns::model::Position { topic: "memory".into(), partition: 0, next_offset: i as u64 + 1 };
         memory
             .load(Load {
                 changes: vec![(RecordKey::from(&op.key), extraction)],
@@ -341,7 +341,7 @@ fn no_answer_reflects_a_part_of_a_load() {
                 let extraction = op.record.as_ref().map(|r| Arc::new(Extraction::new(r, DIMENSIONS).unwrap()));
                 (RecordKey::from(&op.key), extraction)
             });
-            let reflects = vec![ripplemem::model::Position { topic: "memory".into(), partition: 0, next_offset: n }];
+            let reflects = vec![nouns::model::Position { topic: "memory".into(), partition: 0, next_offset: n }];
             memory.load(Load { changes: changes.collect(), reflects, ..Load::default() }).unwrap();
         }
         done.store(true, std::sync::atomic::Ordering::Release);

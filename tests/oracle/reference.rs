@@ -5,12 +5,12 @@ use std::{
     sync::Arc,
 };
 
-use ripplemem::{
+use heart::memory::{
+    Census, Choice, CueSet, Extraction, FirstHopProbe, GraphEdge, Hit, LiveUnit, Neighbour, NeighbourhoodProbe,
+    PathStep, Structural, UnitKey, VectorRows, Words, dot_reference,
+};
+use nouns::{
     config::Pipeline,
-    memory::{
-        Census, Choice, CueSet, Extraction, FirstHopProbe, GraphEdge, Hit, LiveUnit, Neighbour, NeighbourhoodProbe,
-        PathStep, Structural, UnitKey, VectorRows, Words, dot_reference,
-    },
     model::{BankKey, Channel, MemoryKey, MemoryRecord, Score, UnitId, WindowState},
 };
 use tantivy::fieldnorm::FieldNormReader;

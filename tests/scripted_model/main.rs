@@ -40,7 +40,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use ripplemem::sync;
+use nouns::sync;
 
 struct Server {
     key: Option<String>,

@@ -9,11 +9,9 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use ripplemem::{
-    config::Pipeline,
-    source::{self, Source},
-};
+use nouns::config::Pipeline;
 use serde::de::DeserializeOwned;
+use sources::Source;
 
 use super::{
     super::{memory_arguments::pipeline_or_defaults, output::print, source_arguments::SourceArguments},
@@ -121,7 +119,7 @@ impl Bench {
         let wanted = usize::try_from(self.questions)?;
         match self.source {
             Some(arguments) => {
-                let source = source::open(&arguments.settings())?;
+                let source = sources::open(&arguments.settings())?;
                 Ok(MeasuredSource::new(source, self.turns, self.banks, wanted))
             }
             None => {

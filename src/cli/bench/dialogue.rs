@@ -5,10 +5,8 @@
 //! fifteen words. Words are English and as unevenly frequent as in a language; there are names, places,
 //! times, questions, and sessions of some dozen turns on different days.
 
-use ripplemem::{
-    model::{Bank, EventTime, Turn, TurnEvent},
-    source::{Source, SourceBatch, SourceError, SourceProgress},
-};
+use nouns::model::{Bank, EventTime, Turn, TurnEvent};
+use sources::{Source, SourceBatch, SourceError, SourceProgress};
 
 /// English words, one in a line, in order.
 const WORDS: &str = include_str!("words.txt");

@@ -8,10 +8,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use ripplemem::{
-    model::{Bank, EventTime, Question, TurnEvent},
-    source::{Source, SourceBatch, SourceCounts, SourceError, SourceProgress, end_mark},
-};
+use nouns::model::{Bank, EventTime, Question, TurnEvent};
+use sources::{Source, SourceBatch, SourceCounts, SourceError, SourceProgress, end_mark};
 
 /// Shortest text that may be asked, in characters: "Why?" asks for nothing that can be found.
 const SHORTEST_QUESTION: usize = 20;
@@ -133,7 +131,7 @@ impl Source for MeasuredSource {
 
 /// A name that fits, with its end rather than its beginning: ends tell names apart.
 fn cut(name: &str) -> String {
-    let from = name.len().saturating_sub(ripplemem::model::MAX_NAME_BYTES);
+    let from = name.len().saturating_sub(nouns::model::MAX_NAME_BYTES);
     let from = (from..=name.len()).find(|at| name.is_char_boundary(*at)).unwrap_or(name.len());
     name[from..].to_owned()
 }

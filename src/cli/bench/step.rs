@@ -12,15 +12,17 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use ripplemem::{
+use models::embed::{self, EmbedderPool, KeptVectors};
+use nouns::{
     config::{LogKind, Pipeline},
-    embed::{self, EmbedderPool, KeptVectors},
-    log::Topic,
     model::{Bank, EventTime, MemoryRecord, Question, SpannedText, Turn, TurnEvent},
+};
+use ripplemem::{
+    log::Topic,
     pipeline::{Cancellation, Service, unit_texts},
-    source::Source,
 };
 use serde::{Deserialize, Serialize};
+use sources::Source;
 
 use super::{
     super::{open_memory::print_warnings, output::say, progress_bar::with_progress},

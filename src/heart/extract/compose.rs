@@ -1,0 +1,272 @@
+//! Turns, already chosen, to one unit.
+//!
+//! In: one turn, a question and its answer, or consecutive turns, and the window's speakers. Out:
+//! the unit's restatement, cues and parts. The words stay unchanged, in quotation marks, with the
+//! speaker and the addressee named in front, so that a reader can resolve I, you and we; resolved
+//! dates follow in square brackets. Cues that the words do not ground are empty (decision 9).
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::{DraftPart, DraftUnit};
+use crate::language::{
+    names::NameText,
+    sentences::{content, has_content, is_question, sentences},
+    shared::{named, shared},
+    tense::{Tense, tense},
+    time_words::time_words,
+    times::{TimeMention, find_times, render_interval},
+    vague::has_vague_time,
+};
+use nouns::model::{Attachment, Cues, Interval, Marks, WindowTurn, canonical_name};
+
+/// A turn, or only its questions, as it enters a unit.
+pub(super) struct Utterance<'w> {
+    pub(super) window_turn: &'w WindowTurn,
+    /// The words, with single spaces between them.
+    pub(super) words: String,
+    /// What was shared in the turn, where the whole turn is taken.
+    pub(super) shared: Vec<String>,
+    /// The speaker that it replies to, by the platform's `reply_to`.
+    pub(super) replies_to: Option<&'w str>,
+    /// Whether it answers the utterance before it.
+    pub(super) answers: bool,
+}
+
+impl<'w> Utterance<'w> {
+    /// The whole turn.
+    pub(super) fn whole(window_turn: &'w WindowTurn) -> Self {
+        let shared = window_turn.turn.attachments.iter().filter_map(caption).collect();
+        Self { window_turn, words: one_line(&window_turn.turn.text), shared, replies_to: None, answers: false }
+    }
+
+    /// Only the turn's questions.
+    pub(super) fn questions(window_turn: &'w WindowTurn) -> Self {
+        let (asked, _) = split_questions(&one_line(&window_turn.turn.text));
+        Self { window_turn, words: asked, shared: Vec::new(), replies_to: None, answers: false }
+    }
+
+    fn speaker(&self) -> &'w str {
+        &self.window_turn.turn.speaker
+    }
+
+    /// The unit's part for it.
+    pub(super) fn part(&self) -> DraftPart {
+        DraftPart {
+            turn: self.window_turn.turn.turn.clone(),
+            ordinal: self.window_turn.ordinal,
+            speaker: self.speaker().to_owned(),
+            said_at: self.window_turn.turn.time,
+            text: self.text(),
+            marks: marks(&self.words),
+        }
+    }
+
+    /// The text that is embedded: the words, with captions.
+    fn text(&self) -> String {
+        let captions = self.shared.iter().cloned();
+        std::iter::once(self.words.clone()).filter(|w| !w.is_empty()).chain(captions).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// One unit of a turn, of a question and its answer, or of consecutive turns. `people` are the
+/// window's speakers. `None` without an utterance.
+pub(super) fn compose(utterances: &[Utterance<'_>], people: &[String]) -> Option<DraftUnit> {
+    let (first, last) = (utterances.first()?, utterances.last()?);
+    let mut participants = Vec::new();
+    let mut places = Vec::new();
+    let mut restatement = String::new();
+    let mut times = Vec::new();
+    for (i, utterance) in utterances.iter().enumerate() {
+        let text = utterance.text();
+        let partner = utterances.iter().find(|p| p.speaker() != utterance.speaker()).map(|p| p.speaker().to_owned());
+        let names = NameText::of(&text);
+        let to = partner.or_else(|| addressee(utterance, &names, people));
+        let others: Vec<String> = people.iter().filter(|p| *p != utterance.speaker()).cloned().collect();
+        let friends = names.companions(people);
+        let known: Vec<String> = people.iter().chain(&friends).cloned().collect();
+        places.extend(names.locations(&known));
+        participants.push(utterance.speaker().to_owned());
+        participants.extend(to.clone());
+        participants.extend(names.mentions(&others));
+        participants.extend(friends);
+        let found = find_times(&utterance.words, Some(utterance.window_turn.turn.time));
+        if i > 0 {
+            restatement.push(' ');
+        }
+        restatement.push_str(&restate(
+            utterance,
+            to.as_deref().filter(|_| !utterance.answers),
+            utterance.answers,
+            &found,
+        ));
+        times.push(found);
+    }
+    let mut participants: Vec<String> = participants.iter().map(|p| canonical_name(p)).collect();
+    for list in [&mut participants, &mut places] {
+        list.sort_unstable();
+        list.dedup();
+    }
+    Some(DraftUnit {
+        restatement,
+        cues: Cues { participants, locations: places, time: event_time(last, &times) },
+        said_at: last.window_turn.turn.time,
+        sources: utterances.iter().map(|p| p.window_turn.turn.turn.clone()).collect(),
+        ordinal: first.window_turn.ordinal,
+        before: None,
+        parts: utterances.iter().map(Utterance::part).collect(),
+        restated: false,
+    })
+}
+
+/// Times, questions and quotes in a turn's words.
+fn marks(words: &str) -> Marks {
+    let quoted = |open: char, close: char| words.split_once(open).is_some_and(|(_, rest)| rest.contains(close));
+    Marks {
+        times: u8::try_from(time_words(words)).unwrap_or(u8::MAX),
+        asks: is_question(words) || words.trim_end().ends_with('?'),
+        quotes: quoted('"', '"') || quoted('\u{201c}', '\u{201d}'),
+    }
+}
+
+/// Whether a text has at least `least` content words, without the names of `people`.
+pub(super) fn informative(text: &str, people: &[String], least: u32) -> bool {
+    let least = usize::try_from(least).unwrap_or(usize::MAX);
+    let name = |word: &str| {
+        people
+            .iter()
+            .flat_map(|p| p.split_whitespace())
+            .map(str::to_lowercase)
+            .any(|n| n == word || (word.chars().count() >= 3 && n.starts_with(word)))
+    };
+    content(text).filter(|w| !name(w)).take(least).count() >= least
+}
+
+/// The questions of a text, and the rest of it.
+pub(super) fn split_questions(text: &str) -> (String, String) {
+    if !text.contains('?') {
+        return (String::new(), text.to_owned());
+    }
+    let (mut asked, mut rest) = (Vec::new(), Vec::new());
+    for sentence in sentences(text).into_iter().filter_map(|r| text.get(r)) {
+        if is_question(sentence) { asked.push(sentence) } else { rest.push(sentence) }
+    }
+    (asked.join(" "), rest.join(" "))
+}
+
+/// The words of a text with single spaces between them.
+pub(super) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// An attachment's caption, in the form of a part's text.
+pub fn caption(attachment: &Attachment) -> Option<String> {
+    let text = attachment.caption.as_deref().map(one_line).filter(|c| !c.is_empty())?;
+    Some(shared(attachment.kind.as_deref().map(one_line).as_deref(), &text))
+}
+
+/// Who a turn addresses: the person it names, the speaker it replies to, or "you" where only two
+/// people are present.
+fn addressee(utterance: &Utterance<'_>, names: &NameText<'_>, people: &[String]) -> Option<String> {
+    let others: Vec<String> = people.iter().filter(|p| *p != utterance.speaker()).cloned().collect();
+    names.addressee(&others).or_else(|| utterance.replies_to.map(str::to_owned)).or_else(|| match others.as_slice() {
+        [other] if says_you(&utterance.words) => Some(other.clone()),
+        _ => None,
+    })
+}
+
+fn says_you(words: &str) -> bool {
+    YOU.as_ref().is_some_and(|r| r.is_match(words))
+}
+
+/// `None` only if the pattern were malformed, which a test rules out.
+static YOU: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)(?-u:\b)(?:you|your|yours|yourself|ya|let['’]?s|we both|both of us|the two of us|us both)(?-u:\b)")
+        .ok()
+});
+
+/// `A said to B: "…" and shared a photo: …`, with resolved dates in square brackets.
+fn restate(utterance: &Utterance<'_>, to: Option<&str>, answers: bool, times: &[TimeMention]) -> String {
+    let speaker = utterance.speaker();
+    let shared = utterance.shared.iter().filter_map(|thing| named(thing)).collect::<Vec<_>>().join(" and ");
+    let words = with_dates(&utterance.words, times);
+    let said = match (answers, is_question(&utterance.words), to) {
+        (true, ..) => format!("{speaker} answered"),
+        (_, true, Some(to)) => format!("{speaker} asked {to}"),
+        (_, true, None) => format!("{speaker} asked"),
+        (_, false, Some(to)) => format!("{speaker} said to {to}"),
+        (_, false, None) => format!("{speaker} said"),
+    };
+    match (words.is_empty(), shared.is_empty()) {
+        (false, true) => format!("{said}: \"{words}\""),
+        (false, false) => format!("{said}: \"{words}\" and shared {shared}"),
+        (true, _) if answers => format!("{speaker} answered and shared {shared}"),
+        (true, _) => format!("{speaker} shared {shared}"),
+    }
+}
+
+/// The words, with the date of every relative time in square brackets.
+fn with_dates(words: &str, times: &[TimeMention]) -> String {
+    let mut out = String::with_capacity(words.len() + 24 * times.len());
+    let mut done = 0;
+    for mention in times.iter().filter(|m| !m.complete) {
+        let rest = words.get(mention.range.end..).unwrap_or_default();
+        let possessive = ["'s", "’s"].iter().find(|s| rest.starts_with(**s)).map_or(0, |s| s.len());
+        let end = mention.range.end + possessive;
+        out.push_str(words.get(done..end).unwrap_or_default());
+        out.push_str(&format!(" [{}]", render_interval(&mention.interval)));
+        done = end;
+    }
+    out.push_str(words.get(done..).unwrap_or_default());
+    out
+}
+
+/// The event time by decision 9: the first time in the last utterance that has one; else the
+/// moment of speaking, for questions, wishes, plans and the present; empty for a vague time and
+/// for an undated past.
+fn event_time(last: &Utterance<'_>, times: &[Vec<TimeMention>]) -> Option<Interval> {
+    if let Some(mention) = times.iter().rev().find_map(|found| found.first()) {
+        return Some(mention.interval);
+    }
+    let now = Some(Interval::at(last.window_turn.turn.time));
+    let words = last.words.as_str();
+    if has_vague_time(words) {
+        return None;
+    }
+    let (_, statements) = split_questions(words);
+    let (mut past, mut present) = (0, 0);
+    for sentence in sentences(&statements).into_iter().filter_map(|r| statements.get(r)).filter(|s| has_content(s, 1)) {
+        if tense(sentence) == Tense::Past { past += 1 } else { present += 1 }
+    }
+    if past > 0 && past >= present { None } else { now }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pattern_for_you_is_well_formed() {
+        assert!(YOU.is_some());
+        assert!(says_you("Thank you!") && says_you("Let’s go") && !says_you("young") && !says_you("I ran"));
+    }
+
+    #[test]
+    fn questions_are_separated_from_the_rest() {
+        let check = |text: &str, asked: &str, rest: &str| {
+            assert_eq!(split_questions(text), (asked.to_owned(), rest.to_owned()), "{text}");
+        };
+        check("I ran. And you?", "And you?", "I ran.");
+        check("Why? Because.", "Why?", "Because.");
+        check("", "", "");
+    }
+
+    #[test]
+    fn names_of_people_present_are_not_content() {
+        let people = ["Melanie".to_owned()];
+        assert!(!informative("Hey Mel!", &people, 1));
+        assert!(informative("Hey Mel, pottery!", &people, 1));
+        assert!(!informative("Hey Mel, pottery!", &people, 2));
+    }
+}

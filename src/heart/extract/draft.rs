@@ -1,0 +1,44 @@
+//! Units before they are embedded.
+//!
+//! Out: what an extractor makes: a unit without vectors and without an id, which follow from it.
+
+use nouns::model::{Cues, EventTime, Marks};
+
+/// A unit before it is embedded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DraftUnit {
+    /// A self-contained text.
+    pub restatement: String,
+    /// Its retrieval cues; names are canonical, sorted and unique.
+    pub cues: Cues,
+    /// The time of its last source.
+    pub said_at: EventTime,
+    /// The turns that it was made from, in ordinal order; never empty.
+    pub sources: Vec<String>,
+    /// The ordinal of its first source.
+    pub ordinal: u32,
+    /// The turn before its first source in the session, where the window holds it.
+    pub before: Option<DraftPart>,
+    /// Its parts, in ordinal order; never empty. The parts are embedded.
+    pub parts: Vec<DraftPart>,
+    /// Whether its one part holds the restatement instead of a speaker's words. The restatement
+    /// is embedded unchanged, without the template that names the speaker.
+    pub restated: bool,
+}
+
+/// A part of a unit before it is embedded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DraftPart {
+    /// The turn that it was taken from.
+    pub turn: String,
+    /// That turn's ordinal in its session.
+    pub ordinal: u32,
+    /// The speaker.
+    pub speaker: String,
+    /// When it was said.
+    pub said_at: EventTime,
+    /// The words, with captions.
+    pub text: String,
+    /// Times, questions and quotes in the words.
+    pub marks: Marks,
+}

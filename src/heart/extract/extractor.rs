@@ -1,0 +1,21 @@
+//! What every extractor does.
+//!
+//! In: a window. Out: its drafts. No two drafts of a window are equal, and every draft names its
+//! source turns, at least one of them outside the leading overlap (decision 6).
+
+use super::DraftUnit;
+use nouns::model::Window;
+
+/// Turns a window into drafts of units.
+pub trait Extractor: Send {
+    /// Why a window gives no drafts.
+    type Error: std::error::Error;
+
+    /// Name and version, recorded with every unit: `rules/3`.
+    fn name(&self) -> &str;
+    /// The drafts of a window.
+    ///
+    /// # Errors
+    /// [`Extractor::Error`] when the window gives none.
+    fn extract(&self, window: &Window) -> Result<Vec<DraftUnit>, Self::Error>;
+}

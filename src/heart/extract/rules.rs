@@ -1,0 +1,209 @@
+//! A window to units by rules of English; no language model, no network.
+//!
+//! In: a window. Out: with `unit_turns` above 1, units of that many consecutive turns, whose
+//! parts are the turns. With `unit_turns` = 1, a unit for each turn with content, and an answer
+//! forms one unit with its question; the question then makes no second unit, unless its turn
+//! also makes a statement. A context turn only serves as the question of an answer, and as the
+//! turn before the first unit. The same window always gives the same units, and a deleted turn
+//! changes only its own unit.
+
+use super::{
+    DraftPart, DraftUnit, Extractor, OutOfOrder,
+    compose::{Utterance, compose, informative, split_questions},
+};
+use crate::language::sentences::is_question;
+use nouns::{
+    config::ExtractSettings,
+    model::{MemoryRecord, Part, Unit, Window, WindowState, WindowTurn},
+};
+
+/// The extractor that needs no model.
+#[derive(Debug, Clone)]
+pub struct RulesExtractor {
+    unit_turns: u32,
+    least_content_words: u32,
+}
+
+impl RulesExtractor {
+    /// An extractor with these settings.
+    #[must_use]
+    pub fn new(settings: &ExtractSettings) -> Self {
+        Self { unit_turns: settings.unit_turns, least_content_words: settings.least_content_words }
+    }
+}
+
+impl Extractor for RulesExtractor {
+    fn name(&self) -> &str {
+        "rules/3"
+    }
+
+    type Error = OutOfOrder;
+
+    fn extract(&self, window: &Window) -> Result<Vec<DraftUnit>, OutOfOrder> {
+        check_order(window)?;
+        let turns: Vec<&WindowTurn> = window.turns.iter().filter(|t| !t.deleted).collect();
+        let people = speakers(&turns);
+        let informs = |text: &str| informative(text, &people, self.least_content_words);
+        if self.unit_turns > 1 {
+            return Ok(groups(window, self.unit_turns, &people, &informs));
+        }
+
+        let candidates: Vec<UnitTurn<'_>> = (0..turns.len()).filter_map(|i| candidate(&turns, i, &informs)).collect();
+        let mut units: Vec<DraftUnit> = Vec::with_capacity(candidates.len());
+        for candidate in &candidates {
+            let answered =
+                || candidates.iter().any(|r| r.question.is_some_and(|q| std::ptr::eq(q, candidate.window_turn)));
+            if candidate.question.is_none() && candidate.asks && !candidate.states && answered() {
+                continue;
+            }
+            let mut answer = Utterance::whole(candidate.window_turn);
+            answer.replies_to = candidate.replies_to;
+            answer.answers = candidate.question.is_some();
+            let unit = match candidate.question {
+                Some(question) => compose(&[question_of(question, &informs), answer], &people),
+                None => compose(&[answer], &people),
+            };
+            units.extend(unit.filter(|u| !units.contains(u)));
+        }
+        Ok(units)
+    }
+}
+
+/// Units of `unit_turns` consecutive turns, counted from the window's first turn outside the
+/// context, deleted or not.
+fn groups(window: &Window, unit_turns: u32, people: &[String], informs: &impl Fn(&str) -> bool) -> Vec<DraftUnit> {
+    let Some(start) = window.turns.iter().find(|t| !t.context).map(|t| t.ordinal) else { return Vec::new() };
+    let live: Vec<&WindowTurn> = window.turns.iter().filter(|t| !t.deleted).collect();
+    let own = live.partition_point(|t| t.context);
+    let group = |t: &WindowTurn| t.ordinal.saturating_sub(start) / unit_turns;
+    let mut units: Vec<DraftUnit> = Vec::new();
+    for turns in live.get(own..).unwrap_or_default().chunk_by(|a, b| group(a) == group(b)) {
+        let utterances: Vec<Utterance<'_>> = turns.iter().map(|t| with_reply(Utterance::whole(t), &live)).collect();
+        if !utterances.iter().any(|p| !p.shared.is_empty() || informs(&p.words)) {
+            continue;
+        }
+        let first = turns.first().map_or(start, |t| t.ordinal);
+        let before = part_before(&live, first);
+        units.extend(compose(&utterances, people).map(|unit| DraftUnit { before, ..unit }));
+    }
+    units
+}
+
+/// The turn before the ordinal `first`, where the window holds one.
+fn part_before(live: &[&WindowTurn], first: u32) -> Option<DraftPart> {
+    live.iter().rev().find(|t| t.ordinal < first).map(|t| Utterance::whole(t).part())
+}
+
+/// The draft that a stored unit was made from.
+#[must_use]
+pub fn draft_from_record(unit: &Unit, record: &MemoryRecord, settings: &ExtractSettings) -> DraftUnit {
+    let live: Vec<&WindowTurn> = record.turns.iter().filter(|t| !t.deleted).collect();
+    let grouped = settings.unit_turns > 1 && record.state == WindowState::Final;
+    // Only a language model's unit has its restatement as its part.
+    let restated = matches!(unit.parts.as_slice(), [only] if only.text == unit.restatement);
+    let part = |part: &Part| DraftPart {
+        turn: part.turn.clone(),
+        ordinal: part.ordinal,
+        speaker: part.speaker.clone(),
+        said_at: part.said_at,
+        text: part.text.clone(),
+        marks: part.marks,
+    };
+    DraftUnit {
+        restatement: unit.restatement.clone(),
+        cues: unit.cues.clone(),
+        said_at: unit.said_at,
+        sources: unit.sources.clone(),
+        ordinal: unit.ordinal,
+        before: if grouped && !restated { part_before(&live, unit.ordinal) } else { None },
+        parts: unit.parts.iter().map(part).collect(),
+        restated,
+    }
+}
+
+/// Adds the speaker that the turn replies to.
+fn with_reply<'w>(mut utterance: Utterance<'w>, live: &[&'w WindowTurn]) -> Utterance<'w> {
+    let window_turn = utterance.window_turn;
+    utterance.replies_to = window_turn.turn.reply_to.as_deref().and_then(|id| {
+        let target = live.iter().find(|t| t.ordinal < window_turn.ordinal && t.turn.turn == id)?;
+        (target.turn.speaker != window_turn.turn.speaker).then_some(target.turn.speaker.as_str())
+    });
+    utterance
+}
+
+/// A turn that may make a unit.
+struct UnitTurn<'w> {
+    window_turn: &'w WindowTurn,
+    /// The turn whose question it answers.
+    question: Option<&'w WindowTurn>,
+    replies_to: Option<&'w str>,
+    /// Whether its last sentence asks.
+    asks: bool,
+    /// Whether it makes a statement besides its questions.
+    states: bool,
+}
+
+/// A turn outside the context that has content, alone or as the answer to a question.
+fn candidate<'w>(turns: &[&'w WindowTurn], i: usize, informs: &impl Fn(&str) -> bool) -> Option<UnitTurn<'w>> {
+    let window_turn = *turns.get(i)?;
+    if window_turn.context {
+        return None;
+    }
+    let reply = window_turn.turn.reply_to.as_deref();
+    let target = match reply {
+        Some(id) => turns.iter().take(i).find(|t| t.turn.turn == id).copied(),
+        None => i.checked_sub(1).and_then(|j| turns.get(j)).copied(),
+    }
+    .filter(|t| t.turn.speaker != window_turn.turn.speaker);
+    let utterance = Utterance::whole(window_turn);
+    let (_, statements) = split_questions(&utterance.words);
+    // A turn that only asks back is no answer.
+    let answers = !statements.is_empty() || !utterance.shared.is_empty();
+    let question = target.filter(|t| answers && is_question(&t.turn.text)).filter(|q| {
+        let whole = Utterance::whole(q);
+        informs(&whole.words) || !whole.shared.is_empty() || informs(&utterance.words)
+    });
+    let informative = !utterance.shared.is_empty() || informs(&utterance.words);
+    (informative || question.is_some()).then(|| UnitTurn {
+        window_turn,
+        question,
+        replies_to: target.filter(|_| reply.is_some()).map(|t| t.turn.speaker.as_str()),
+        asks: is_question(&utterance.words),
+        states: !utterance.shared.is_empty() || informs(&statements),
+    })
+}
+
+/// The whole turn of a question, or only its questions where it also makes a statement.
+fn question_of<'w>(question: &'w WindowTurn, informs: &impl Fn(&str) -> bool) -> Utterance<'w> {
+    let whole = Utterance::whole(question);
+    let (asked, statements) = split_questions(&whole.words);
+    if informs(&statements) && !asked.is_empty() { Utterance::questions(question) } else { whole }
+}
+
+/// The speakers of a window, in the order of their first turns.
+fn speakers(turns: &[&WindowTurn]) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for turn in turns {
+        if !out.contains(&turn.turn.speaker) {
+            out.push(turn.turn.speaker.clone());
+        }
+    }
+    out
+}
+
+fn check_order(window: &Window) -> Result<(), OutOfOrder> {
+    let follows = |pair: &[WindowTurn]| matches!(pair, [a, b] if a.ordinal < b.ordinal);
+    match window.turns.windows(2).find(|pair| !follows(pair)).and_then(<[WindowTurn]>::last) {
+        None => Ok(()),
+        Some(turn) => Err(OutOfOrder {
+            session: window.id.session.0.clone(),
+            start: window.id.start,
+            turn: turn.turn.turn.clone(),
+            ordinal: turn.ordinal,
+        }),
+    }
+}
+
+#[cfg(test)]
+#[path = "rules_tests.rs"]
+mod tests;

@@ -1,0 +1,140 @@
+//! A question to all that its wording says.
+//!
+//! In: a question. Out: one value that every step of recollection takes by reference, so that no
+//! step splits or classifies the wording again. Holds no settings; the same question always
+//! reads the same.
+
+use std::ops::Range;
+
+use super::{
+    QuestionType,
+    days::{Days, days},
+    keywords::keywords,
+    names::{NameClass, name_runs, names},
+    persons,
+    quotes::quoted,
+    statement::Clause,
+    words::{Word, words},
+};
+use crate::language::{
+    months::{Month, months},
+    times::find_times,
+};
+use nouns::model::{Cues, Interval, Question};
+
+/// A question and all that was read from its wording.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadQuestion<'q> {
+    question: &'q Question,
+    words: Vec<Word<'q>>,
+    question_type: QuestionType,
+    keywords: Vec<String>,
+    cues: Cues,
+    months: Vec<Month>,
+    days: Vec<Days>,
+    clause: Option<Clause<'q>>,
+}
+
+impl<'q> ReadQuestion<'q> {
+    /// Reads a question.
+    #[must_use]
+    pub fn of(question: &'q Question) -> Self {
+        let text = question.text.as_str();
+        let words = words(text);
+        let times = find_times(text, question.asked_at);
+        let time_ranges: Vec<Range<usize>> = times.iter().map(|t| t.range.clone()).collect();
+        let quotes = quoted(text);
+        let taken: Vec<Range<usize>> = quotes.iter().chain(&time_ranges).cloned().collect();
+        let runs = name_runs(text, &words, &taken);
+        Self {
+            question,
+            question_type: QuestionType::of(text),
+            keywords: keywords(text, &words, &quotes, &runs, &time_ranges),
+            cues: Cues {
+                participants: names(&runs, NameClass::Person),
+                locations: names(&runs, NameClass::Place),
+                time: hull(times.iter().map(|t| t.interval)),
+            },
+            months: months(text),
+            days: days(text, &times),
+            clause: Clause::of(text),
+            words,
+        }
+    }
+
+    /// The question.
+    #[must_use]
+    pub fn question(&self) -> &'q Question {
+        self.question
+    }
+
+    /// Its wording.
+    #[must_use]
+    pub fn text(&self) -> &'q str {
+        &self.question.text
+    }
+
+    /// Whether it holds no word.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Its words in lower case, possessive endings left out, in order.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().map(|w| w.lower.as_str())
+    }
+
+    /// What kind of answer it wants.
+    #[must_use]
+    pub fn question_type(&self) -> QuestionType {
+        self.question_type
+    }
+
+    /// The words that select most: at most six, in order, as they stand in the question.
+    #[must_use]
+    pub fn keywords(&self) -> &[String] {
+        &self.keywords
+    }
+
+    /// The persons and places that it names, canonical and sorted, and the hull of its times.
+    #[must_use]
+    pub fn cues(&self) -> &Cues {
+        &self.cues
+    }
+
+    /// The months that it names.
+    #[must_use]
+    pub fn months(&self) -> &[Month] {
+        &self.months
+    }
+
+    /// The days that it names, first and last, as days since 1970-01-01.
+    #[must_use]
+    pub fn days(&self) -> &[Days] {
+        &self.days
+    }
+
+    /// Which of the persons acts, canonical; absent where fewer than two are named, where two act
+    /// together, or where grammar does not tell.
+    #[must_use]
+    pub fn subject(&self, persons: &[String]) -> Option<String> {
+        persons::subject(&self.words, persons)
+    }
+
+    /// The statement whose gap it asks for, filled by a general word; with `more` by one for others
+    /// of the same kind. Absent when its grammar is not plain.
+    #[must_use]
+    pub fn statement(&self, more: bool) -> Option<String> {
+        self.clause.as_ref().and_then(|clause| clause.statement(more))
+    }
+}
+
+/// The smallest interval that holds all of them, in the offset of the first.
+fn hull(intervals: impl Iterator<Item = Interval>) -> Option<Interval> {
+    intervals.reduce(|a, b| Interval {
+        start_ms: a.start_ms.min(b.start_ms),
+        end_ms: a.end_ms.max(b.end_ms),
+        offset_seconds: a.offset_seconds,
+    })
+}

@@ -1,0 +1,96 @@
+//! Keywords, persons, places and times of whole questions.
+
+use proptest::prelude::*;
+
+use super::{keywords::MOST_KEYWORDS, *};
+use nouns::model::{Bank, EventTime, Question, canonical_name};
+
+fn question(text: &str) -> Question {
+    Question { bank: Bank::parse("b").unwrap(), text: text.to_owned(), asked_at: None }
+}
+
+fn check(text: &str, keywords: &[&str], persons: &[&str], places: &[&str]) {
+    let question = question(text);
+    let read = ReadQuestion::of(&question);
+    assert_eq!(read.keywords(), keywords, "keywords of {text}");
+    assert_eq!(read.cues().participants, persons, "persons of {text}");
+    assert_eq!(read.cues().locations, places, "places of {text}");
+}
+
+#[test]
+fn persons_and_keywords() {
+    check("Which songs has Omar taught to Priya?", &["songs", "Omar", "taught", "Priya"], &["omar", "priya"], &[]);
+    check("What is Priya's favourite soup?", &["Priya", "favourite", "soup"], &["priya"], &[]);
+    check("Priya's brother paints what?", &["Priya", "brother", "paints"], &["priya"], &[]);
+    check("Why did Mrs. Okafor quit?", &["Okafor", "quit"], &["okafor"], &[]);
+    check("Did June call Anna Maria Berg?", &["June", "call", "Anna Maria Berg"], &["anna maria berg", "june"], &[]);
+    check("Tell me about dogs.", &["Tell", "dogs"], &[], &[]);
+    check("What does Omar like?", &["Omar", "like"], &["omar"], &[]);
+    check("Who is it?", &[], &[], &[]);
+}
+
+#[test]
+fn places() {
+    check("What did Omar buy in Lima?", &["Omar", "buy", "Lima"], &["omar"], &["lima"]);
+    check("Whom did Omar meet in Lima and Quito?", &["Omar", "meet", "Lima", "Quito"], &["omar"], &["lima", "quito"]);
+    check("When did Priya move to New Zealand?", &["Priya", "move", "New Zealand"], &["priya"], &["new zealand"]);
+    check("What did Priya give to Omar?", &["Priya", "Omar"], &["omar", "priya"], &[]);
+    check("What happened at Omar's house?", &["Omar", "house"], &["omar"], &[]);
+    check("Who swam at the Harbour festival?", &["swam", "Harbour", "festival"], &[], &[]);
+    check("Is Priya interested in Buddhism?", &["Priya", "interested", "Buddhism"], &["priya"], &[]);
+}
+
+#[test]
+fn titles_are_neither() {
+    check(
+        "Did Omar lend \"The Glass Orchard\" to Priya?",
+        &["Omar", "lend", "The Glass Orchard", "Priya"],
+        &["omar", "priya"],
+        &[],
+    );
+    check("Does Omar keep 'Salt Road'?", &["Omar", "keep", "Salt Road"], &["omar"], &[]);
+    check("Has Priya seen Hill of the Crows?", &["Priya", "seen", "Hill of the Crows"], &["priya"], &[]);
+    check("What did NASA send Omar for Christmas?", &["NASA", "send", "Omar", "Christmas"], &["omar"], &[]);
+}
+
+#[test]
+fn six_keywords_at_most_and_topics_before_names() {
+    check(
+        "Which blue ceramic bowl with painted swallows did Omar glaze and fire for Priya?",
+        &["blue", "ceramic", "bowl", "painted", "swallows", "glaze"],
+        &["omar", "priya"],
+        &[],
+    );
+}
+
+#[test]
+fn times_need_grounds_and_form_a_hull() {
+    let asked = Question {
+        asked_at: Some(EventTime::parse("2024-03-10T12:00:00Z").unwrap()),
+        ..question("What did Omar do yesterday?")
+    };
+    let time = |question: &Question| ReadQuestion::of(question).cues().time;
+    assert_eq!(time(&question("What did Omar do yesterday?")), None);
+    let day = time(&asked).unwrap();
+    assert_eq!((day.end_ms - day.start_ms) / 3_600_000, 23);
+    let both = time(&question("What changed between 2 May 2023 and 4 July 2023?")).unwrap();
+    let (start, end) = both.into();
+    assert_eq!(start.local().date(), jiff::civil::date(2023, 5, 2));
+    assert_eq!(end.local().date(), jiff::civil::date(2023, 7, 4));
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_invented(text in "[A-Za-z'\" .,?0-9éß-]{0,80}") {
+        let question = question(&text);
+        let read = ReadQuestion::of(&question);
+        let lower = canonical_name(&text);
+        prop_assert!(read.keywords().len() <= MOST_KEYWORDS);
+        for keyword in read.keywords() {
+            prop_assert!(text.contains(keyword.as_str()), "{:?} of {:?}", keyword, text);
+        }
+        for name in read.cues().participants.iter().chain(&read.cues().locations) {
+            prop_assert!(lower.contains(name.as_str()), "{:?} of {:?}", name, text);
+        }
+    }
+}

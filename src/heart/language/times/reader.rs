@@ -1,0 +1,159 @@
+//! A text's words to the time expressions among them.
+//!
+//! In: a text and, where known, the moment it was said. Out: the longest expression at each word,
+//! by the rules of `absolute`, `relative` and `clock`. Never reads a clock.
+
+use std::ops::Range;
+
+use jiff::civil::DateTime;
+
+use super::tokens::TextTokens;
+use crate::language::calendar::{Stretch, month_number};
+use nouns::model::{EventTime, Interval};
+
+/// An expression of a text and what it means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimeMention {
+    /// Where it stands, in bytes of the text.
+    pub range: Range<usize>,
+    /// The whole interval that it names.
+    pub interval: Interval,
+    /// True when it reads the same at any time ("8 May 2023"); false when the anchor
+    /// was needed ("yesterday", "in June").
+    pub complete: bool,
+}
+
+/// The expressions of a text. Without an anchor only those that need none.
+#[must_use]
+pub fn find_times(text: &str, anchor: Option<EventTime>) -> Vec<TimeMention> {
+    let lower = text.to_ascii_lowercase();
+    let reader = TimeReader { words: TextTokens::of(text, &lower), now: anchor.map(|a| a.local()) };
+    let offset_seconds = anchor.map_or(0, |a| a.offset_seconds);
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < reader.words.len() {
+        let Some(hit) = reader.hit(at) else {
+            at += 1;
+            continue;
+        };
+        if let Some(interval) = hit.stretch.interval(offset_seconds) {
+            let range = reader.words.range(at, hit.next);
+            found.push(TimeMention { range, interval, complete: hit.complete });
+        }
+        at = hit.next.max(at + 1);
+    }
+    found
+}
+
+/// The words other than months and figures that an expression may begin with, sorted. Most
+/// words of a text are none of them and are passed over at once.
+pub(super) const FIRST_WORDS: &[&str] = &[
+    "a",
+    "an",
+    "day",
+    "eight",
+    "eleven",
+    "fifteen",
+    "first",
+    "five",
+    "four",
+    "fourth",
+    "friday",
+    "in",
+    "last",
+    "midnight",
+    "monday",
+    "month",
+    "next",
+    "nine",
+    "noon",
+    "one",
+    "saturday",
+    "second",
+    "seven",
+    "six",
+    "sunday",
+    "ten",
+    "the",
+    "third",
+    "thirty",
+    "this",
+    "three",
+    "thursday",
+    "today",
+    "tomorrow",
+    "tonight",
+    "tuesday",
+    "twelve",
+    "twenty",
+    "two",
+    "wednesday",
+    "week",
+    "weekend",
+    "year",
+    "yesterday",
+];
+
+/// A recognised expression: it ends before word `next`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Expression {
+    pub(super) next: usize,
+    pub(super) stretch: Stretch,
+    pub(super) complete: bool,
+}
+
+/// The words of a text and the local time at which it was said.
+pub(super) struct TimeReader<'t> {
+    pub(super) words: TextTokens<'t>,
+    pub(super) now: Option<DateTime>,
+}
+
+impl TimeReader<'_> {
+    /// The longest expression that starts at a word.
+    fn hit(&self, at: usize) -> Option<Expression> {
+        let word = self.words.at(at);
+        let opens = word.starts_with(|c: char| c.is_ascii_digit())
+            || FIRST_WORDS.binary_search(&word).is_ok()
+            || month_number(word).is_some();
+        if !opens || !self.words.may_begin(at) {
+            return None;
+        }
+        let day = [self.absolute(at), self.relative(at)].into_iter().flatten().max_by_key(|h| h.next);
+        day.map(|h| self.refine(h)).or_else(|| self.clock_then_day(at))
+    }
+
+    /// Narrows a day by the part of the day or the clock that follows it.
+    fn refine(&self, hit: Expression) -> Expression {
+        let w = |i: usize| self.words.at(i);
+        let Some(date) = hit.stretch.whole_day() else { return hit };
+        let mut hit = hit;
+        let mut part = "";
+        let skip = if (w(hit.next), w(hit.next + 1)) == ("in", "the") { 2 } else { 0 };
+        if let Some(stretch) = hit.stretch.part(w(hit.next + skip)) {
+            part = w(hit.next + skip);
+            hit = Expression { next: hit.next + skip + 1, stretch, ..hit };
+        }
+        let skip = match (w(hit.next), w(hit.next + 1)) {
+            (",", "at") => 2,
+            ("at" | "," | "around", _) => 1,
+            _ => 0,
+        };
+        // "at around two" is no moment; "at two" only where the part of the day says which two.
+        match self.clock(hit.next + skip, part) {
+            Some((next, time)) if w(hit.next) != "around" => {
+                Expression { next, stretch: Stretch::moment(date.to_datetime(time)), ..hit }
+            }
+            _ => hit,
+        }
+    }
+
+    /// "2 pm tomorrow", "1:56 pm on 8 May 2023".
+    fn clock_then_day(&self, at: usize) -> Option<Expression> {
+        let (next, time) = self.clock(at, "")?;
+        let skip = usize::from(matches!(self.words.at(next), "on" | ","));
+        let from = next + skip;
+        let day = self.absolute(from).or_else(|| self.relative(from))?;
+        let date = day.stretch.whole_day()?;
+        Some(Expression { stretch: Stretch::moment(date.to_datetime(time)), ..day })
+    }
+}

@@ -1,0 +1,228 @@
+//! What goes into the memory dataflow and what comes out of it.
+//!
+//! In: memory records in the order of their log, and probes. Out: recalled units with
+//! fixed-point scores, each answer as of one epoch and with the offsets that it
+//! reflects. Nothing here computes.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::units::unit_body::UnitBody;
+use nouns::{
+    config::FamiliarityWeights,
+    model::{BankKey, Channel, Cues, FamiliarityTerms, Position, Score, UnitId},
+};
+
+/// A vector of unit length in 16-bit fixed point ([`crate::memory::quantise`]).
+pub type FixedVector = Arc<[i16]>;
+
+/// The first hop by channels: searches the three indexes of one bank.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct FirstHopProbe {
+    /// The bank.
+    pub bank: BankKey,
+    /// The question's vector.
+    pub vector: FixedVector,
+    /// The words of the lexical channel; tokenised and stemmed like units.
+    pub words: String,
+    /// Persons, places and time.
+    pub cues: Cues,
+    /// How many units the semantic channel returns.
+    pub semantic: usize,
+    /// How many units the lexical channel returns.
+    pub lexical: usize,
+    /// How many units the cue channel returns.
+    pub cue: usize,
+}
+
+/// One unit of the first hop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hit {
+    /// The unit.
+    pub unit: Arc<UnitBody>,
+    /// Through which index ([`Channel::Structural`] is the cue channel).
+    pub channel: Channel,
+    /// Rank in that index, from 1.
+    pub rank: u32,
+    /// That index's score: a cosine, a structural score, or BM25 divided by 16.
+    pub score: Score,
+    /// Cosine of the question and the unit's best part.
+    pub alignment: Score,
+}
+
+/// The first hop by familiarity: scores the parts of one bank, in a large bank its candidates.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FamiliarityProbe {
+    /// The bank.
+    pub bank: BankKey,
+    /// The question's vector.
+    pub vector: FixedVector,
+    /// The question's words; tokenised and stemmed like parts.
+    pub words: String,
+    /// The words without the names of people.
+    pub topics: String,
+    /// Words and phrases of the question that may name a speaker; canonical.
+    pub names: Vec<String>,
+    /// The name of the person who acts, where the question names several.
+    pub subject: Option<String>,
+    /// Whether it asks for a time.
+    pub asks_time: bool,
+    /// Months that it names, with their year where it names one.
+    pub months: Vec<(Option<i16>, i8)>,
+    /// Days that it names, first and last, as days since 1970-01-01.
+    pub days: Vec<(i64, i64)>,
+    /// What each term weighs.
+    pub weights: FamiliarityWeights,
+    /// Whether names by which speakers are greeted count as theirs.
+    pub greeted_names: bool,
+    /// The zero of the scale is the score of the part that this share of the compared text lies above,
+    /// the thousandth at the latest.
+    pub zero: f64,
+    /// Only the best parts of this many estimated tokens are compared.
+    pub scale_tokens: usize,
+    /// In a bank with a candidate index, how many parts get the full score. 0 scores every part of every
+    /// bank.
+    pub candidates: usize,
+    /// How many of the best units' edges lead to further candidates.
+    pub linked_units: usize,
+    /// Most parts of the answer.
+    pub limit: usize,
+}
+
+/// The answer to a [`FamiliarityProbe`].
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FamiliarParts {
+    /// The best parts, best first.
+    pub best: Vec<FamiliarPart>,
+    /// The zero of the scale: the bank's background.
+    pub zero: f64,
+    /// Number of parts in the bank.
+    pub parts_total: usize,
+}
+
+impl FamiliarParts {
+    /// The score on the scale from the zero (0) to the best part (1).
+    #[must_use]
+    pub fn share(&self, score: f64) -> f64 {
+        let width = self.best.first().map_or(0.0, |best| best.score - self.zero);
+        if width > 0.0 { (score - self.zero) / width } else { 1.0 }
+    }
+}
+
+/// A part with its score.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FamiliarPart {
+    /// The unit that holds it.
+    pub unit: Arc<UnitBody>,
+    /// Its index among the unit's parts.
+    pub part: usize,
+    /// The keys of its speaker's whole name and of the first word of it ([`crate::memory::name_key`]).
+    pub speaker: [u64; 2],
+    /// Whether it ends with a question.
+    pub asks: bool,
+    /// Whether it repeats the unit's restatement, not the words of a turn.
+    pub restated: bool,
+    /// The sum of the terms, rounded to fixed point.
+    pub score: f64,
+    /// Cosine of the question and the part's best sentence.
+    pub cosine: Score,
+    /// The share of the question's topics, weighed by rarity, that stand in the part itself. A topic
+    /// that no part of the bank holds counts as the rarest.
+    pub coverage: f64,
+    /// The terms of the score.
+    pub terms: FamiliarityTerms,
+}
+
+/// A probe that reads the indexes of a bank.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum IndexProbe {
+    /// Ranks units in three channels.
+    FirstHop(FirstHopProbe),
+    /// Scores parts.
+    Familiarity(Box<FamiliarityProbe>),
+}
+
+impl IndexProbe {
+    /// The bank that is asked.
+    pub(super) fn bank(&self) -> BankKey {
+        match self {
+            Self::FirstHop(probe) => probe.bank,
+            Self::Familiarity(probe) => probe.bank,
+        }
+    }
+}
+
+/// The expansion: walks the edges from anchors.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct NeighbourhoodProbe {
+    /// The bank.
+    pub bank: BankKey,
+    /// Where to start.
+    pub anchors: Vec<UnitId>,
+    /// Most edges from an anchor: 1 or 2.
+    pub hops: u32,
+    /// Whether a path may change its channel.
+    pub mixed: bool,
+    /// The question's vector.
+    pub question: FixedVector,
+    /// The vector of the target's sentence.
+    pub target: FixedVector,
+    /// The target's cues.
+    pub target_cues: Cues,
+    /// Whether the answer has the anchors as well, each with an empty path.
+    pub itself: bool,
+}
+
+/// One step of a path, in fixed point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PathStep {
+    /// Where it starts.
+    pub from: UnitId,
+    /// Where it ends.
+    pub to: UnitId,
+    /// Which kind of edge.
+    pub channel: Channel,
+    /// The edge's weight.
+    pub weight: Score,
+}
+
+/// One unit reached from an anchor through one channel, by its best path:
+/// fewest hops, then the greatest product of weights, then the least ids.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Neighbour {
+    /// The unit; one of the probe's anchors only where the probe asks for them.
+    pub unit: Arc<UnitBody>,
+    /// The channel of the path (of its last step, on a mixed path).
+    pub channel: Channel,
+    /// The path, from the anchor on: one or two steps; none for an anchor.
+    pub path: Vec<PathStep>,
+    /// Product of the weights.
+    pub path_weight: Score,
+    /// Cosine of the target and the unit's best part.
+    pub semantic_match: Score,
+    /// Structural score with the target's cues; none when no cue is comparable.
+    pub structural_match: Option<Score>,
+    /// Cosine of the question and the unit's best part.
+    pub alignment: Score,
+}
+
+/// A unit and what it is linked to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnitWithNeighbours {
+    /// The unit.
+    pub unit: Arc<UnitBody>,
+    /// The units at the other ends of its edges, once for each channel.
+    pub neighbours: Vec<Neighbour>,
+}
+
+/// An answer of the dataflow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered<T> {
+    /// The answer.
+    pub value: T,
+    /// The epoch as of which it is true.
+    pub epoch: u64,
+    /// The offsets of the logs that the epoch reflects.
+    pub reflects: Vec<Position>,
+}

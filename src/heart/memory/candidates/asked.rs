@@ -1,0 +1,303 @@
+//! What a question asks for, beside its vectors: words, topics, people.
+//!
+//! In: a familiarity probe, and the counts of its bank. Out: for a part its BM25, the share of the topics
+//! that it holds, the share of its speaker, and how near it is to a named day. Counts come part by part in
+//! a pass over the whole bank, or all at once from the candidate index; both give the same.
+
+use std::{
+    collections::{HashMap, HashSet},
+    hash::BuildHasherDefault,
+};
+
+use super::candidate_index::CandidateIndex;
+use crate::memory::{
+    api::FamiliarityProbe,
+    lexical::{
+        bm25,
+        words::{TermKey, Words},
+    },
+    units::{
+        live::IdHasher,
+        score::{NameKey, name_key},
+    },
+};
+use nouns::model::FamiliarityTerms;
+
+/// Logarithms are rounded to 1 / this: 20 binary digits.
+const LOG_DIGITS: f64 = 1_048_576.0;
+/// Words of 64 bits that tell most terms from those of a question.
+const SIEVE_WORDS: usize = 16;
+/// Days from a named one on in which what happened on it is told.
+const TELLING_DAYS: i64 = 3;
+/// Shares of the person who acts and of the other named ones, where several are named.
+const SUBJECT: f64 = 0.75;
+const OTHERS: f64 = 0.25;
+
+/// A map by stem; a stem or a name is a hash already.
+pub(in crate::memory) type ByTerm<V> = HashMap<TermKey, V, BuildHasherDefault<IdHasher>>;
+
+/// A set of names.
+pub(in crate::memory) type NameSet = HashSet<NameKey, BuildHasherDefault<IdHasher>>;
+
+/// A word of the question, by its index in it, and how often it was found.
+pub(in crate::memory) type AskedWord = (usize, u32);
+
+/// What a question asks of a large bank.
+pub(in crate::memory) struct Asked<'q> {
+    /// The probe.
+    pub probe: &'q FamiliarityProbe,
+    /// Its words, rated.
+    pub words: &'q AskedWords,
+    /// The people that it names, counted.
+    pub speakers: &'q Speakers,
+    /// How many parts deserve the full score.
+    pub wanted: usize,
+}
+
+/// The words of the question.
+#[derive(Default)]
+pub(in crate::memory) struct AskedWords {
+    /// The index of each word.
+    place: ByTerm<usize>,
+    /// A bit for some digits of each: what has no bit here has no index.
+    sieve: [u64; SIEVE_WORDS],
+    /// In how many windows each occurs.
+    with: Vec<u64>,
+    /// How rare each is.
+    rarity: Vec<f64>,
+    /// Words of all windows.
+    length: f64,
+    /// Number of windows.
+    windows: f64,
+    /// The greatest BM25 of a part.
+    most: f64,
+}
+
+impl AskedWords {
+    /// Reads the probe.
+    pub(in crate::memory) fn new(probe: &FamiliarityProbe, words: &mut Words) -> Self {
+        let place: ByTerm<usize> = words.count(&probe.words).terms().enumerate().map(|(i, (t, _))| (t, i)).collect();
+        let with = vec![0; place.len()];
+        let mut sieve = [0; SIEVE_WORDS];
+        place.keys().for_each(|term| sieve[sieve_word(*term)] |= 1 << (term % 64));
+        Self { place, sieve, with, ..Self::default() }
+    }
+
+    /// The index of a word.
+    pub(in crate::memory) fn place_of(&self, term: TermKey) -> Option<usize> {
+        // Most words are none of the question's.
+        if self.sieve[sieve_word(term)] & (1 << (term % 64)) == 0 {
+            return None;
+        }
+        self.place.get(&term).copied()
+    }
+
+    /// The index of each word.
+    pub(in crate::memory) fn place(&self) -> &ByTerm<usize> {
+        &self.place
+    }
+
+    /// Counts the words of a window.
+    pub(in crate::memory) fn count(&mut self, counts: &[AskedWord], length: u32) {
+        counts.iter().for_each(|(term, _)| self.with[*term] += 1);
+        self.length += f64::from(length);
+    }
+
+    /// Takes the counts of all windows from the index.
+    pub(in crate::memory) fn count_all(&mut self, index: &CandidateIndex) {
+        for (term, at) in &self.place {
+            self.with[*at] = index.stems().get(*term).map_or(0, |stem| u64::from(stem.windows));
+        }
+        self.length = index.window_words() as f64;
+    }
+
+    /// How rare each word is, once every window is counted.
+    pub(in crate::memory) fn rate(&mut self, windows: usize) {
+        self.windows = windows as f64;
+        self.rarity = self.with.iter().map(|n| cut(bm25::rarity(self.windows, *n as f64))).collect();
+    }
+
+    /// The words that the bank has, the rarest first: stem, and what a full gain is worth.
+    pub(in crate::memory) fn rated(&self) -> Vec<(TermKey, f64)> {
+        let mut rated: Vec<(u64, TermKey, f64)> = self
+            .place
+            .iter()
+            .filter(|(_, at)| self.with[**at] > 0)
+            .map(|(term, at)| (self.with[*at], *term, self.rarity[*at]))
+            .collect();
+        rated.sort_by_key(|(with, term, _)| (*with, *term));
+        rated.into_iter().map(|(_, term, worth)| (term, worth)).collect()
+    }
+
+    /// How much the length of a window damps its gains.
+    fn damping(&self, length: u32) -> f64 {
+        let mean = self.length / self.windows.max(1.0);
+        bm25::damping(f64::from(length), mean.max(1.0))
+    }
+
+    /// Adds BM25 of the words in a part's window.
+    pub(in crate::memory) fn gain(&mut self, counts: &[AskedWord], length: u32, terms: &mut FamiliarityTerms) {
+        let damping = self.damping(length);
+        let gain = |(word, count): &AskedWord| bm25::gain(self.rarity[*word], f64::from(*count), damping);
+        terms.words += counts.iter().map(gain).sum::<f64>();
+        self.most = self.most.max(terms.words);
+    }
+
+    /// Divides by the bank's best.
+    pub(in crate::memory) fn share(&self, probe: &FamiliarityProbe, terms: &mut FamiliarityTerms) {
+        let most = if self.most > 0.0 { self.most } else { 1.0 };
+        terms.words *= probe.weights.words / most;
+    }
+}
+
+/// The question's words without the names of people.
+#[derive(Default)]
+pub(in crate::memory) struct Topics {
+    /// Each with the number of parts that contain it, then with its rarity where one does.
+    terms: Vec<(TermKey, usize, f64)>,
+    /// The sum of the rarities.
+    sum: f64,
+    /// The sum of the rarities of those that no part contains: as rare as a word can be.
+    unknown: f64,
+}
+
+impl Topics {
+    /// Reads the probe.
+    pub(in crate::memory) fn new(probe: &FamiliarityProbe, words: &mut Words) -> Self {
+        let terms = words.count(&probe.topics).terms().map(|(term, _)| (term, 0, 0.0)).collect();
+        Self { terms, sum: 0.0, unknown: 0.0 }
+    }
+
+    /// Counts a part by whether it holds a word.
+    pub(in crate::memory) fn count(&mut self, holds: impl Fn(TermKey) -> bool) {
+        for (term, with, _) in &mut self.terms {
+            *with += usize::from(holds(*term));
+        }
+    }
+
+    /// Takes the counts of all parts from the index.
+    pub(in crate::memory) fn count_all(&mut self, index: &CandidateIndex) {
+        for (term, with, _) in &mut self.terms {
+            *with = index.stems().get(*term).map_or(0, |stem| stem.parts.len());
+        }
+    }
+
+    /// How rare each is, once every part is counted.
+    pub(in crate::memory) fn rate(&mut self, parts: usize) {
+        let unknown = self.terms.iter().filter(|(_, with, _)| *with == 0).count();
+        self.unknown = unknown as f64 * cut((1.0 + parts as f64).ln());
+        self.terms.retain(|(_, with, _)| *with > 0);
+        for (_, with, rarity) in &mut self.terms {
+            *rarity = cut((1.0 + parts as f64 / *with as f64).ln());
+        }
+        self.sum = self.terms.iter().map(|(_, _, rarity)| rarity).sum();
+    }
+
+    /// The share of the topics, by rarity, that are in the part itself.
+    pub(in crate::memory) fn share(&self, holds: impl Fn(TermKey) -> bool) -> f64 {
+        if self.sum <= 0.0 {
+            return 0.0;
+        }
+        let present = self.terms.iter().filter(|(term, ..)| holds(*term));
+        present.map(|(_, _, rarity)| rarity).sum::<f64>() / (self.sum + self.unknown)
+    }
+}
+
+/// Who is named in the question.
+#[derive(Default)]
+pub(in crate::memory) struct Speakers {
+    names: Vec<NameKey>,
+    subject: Option<NameKey>,
+    /// Those who speak in the bank.
+    named: NameSet,
+    /// Whether the subject speaks.
+    acts: bool,
+}
+
+impl Speakers {
+    /// Reads the probe.
+    pub(in crate::memory) fn new(probe: &FamiliarityProbe) -> Self {
+        let names = probe.names.iter().map(|name| name_key(name)).collect();
+        let subject = probe.subject.as_deref().map(name_key);
+        Self { names, subject, named: NameSet::default(), acts: false }
+    }
+
+    /// Takes those whom a name of the question means, where no speaker has the name.
+    pub(in crate::memory) fn learn(&mut self, meanings: Vec<(NameKey, NameKey)>, present: impl Fn(NameKey) -> bool) {
+        for (name, speaker) in meanings.into_iter().filter(|(name, _)| !present(*name)) {
+            self.names.push(speaker);
+            if self.subject == Some(name) {
+                self.subject = Some(speaker);
+            }
+        }
+    }
+
+    fn is_named(&self, speaker: [NameKey; 2]) -> bool {
+        speaker.iter().any(|key| self.names.contains(key))
+    }
+
+    fn is_subject(&self, speaker: [NameKey; 2]) -> bool {
+        self.subject.is_some_and(|subject| speaker.contains(&subject))
+    }
+
+    /// Counts the speaker of a part.
+    pub(in crate::memory) fn count(&mut self, speaker: [NameKey; 2]) {
+        if self.is_named(speaker) {
+            self.named.insert(speaker[0]);
+        }
+        self.acts |= self.is_subject(speaker);
+    }
+
+    /// Takes the speakers of all parts from the index.
+    pub(in crate::memory) fn count_all(&mut self, index: &CandidateIndex) {
+        for name in self.names.iter().chain(&self.subject).copied().collect::<Vec<_>>() {
+            index.speakers_named(name).for_each(|(_, speaker)| self.count(speaker));
+        }
+    }
+
+    /// The names that may be speakers'.
+    pub(in crate::memory) fn names(&self) -> &[NameKey] {
+        &self.names
+    }
+
+    /// Whether a named person speaks: 1 if only one is named, 0.5 for everyone if none or several are.
+    /// If one of several acts, that one counts more.
+    pub(in crate::memory) fn share(&self, speaker: [NameKey; 2]) -> f64 {
+        let one_acts = self.named.len() > 1 && self.acts;
+        match (self.is_named(speaker), self.named.len()) {
+            (_, 0) => 0.5,
+            (false, _) => 0.0,
+            (true, 1) => 1.0,
+            (true, _) if one_acts && self.is_subject(speaker) => SUBJECT,
+            (true, _) if one_acts => OTHERS,
+            (true, _) => 0.5,
+        }
+    }
+}
+
+/// Adds the words of a part, each `times` as often, to those of its window, which begin at `first`.
+pub(in crate::memory) fn add_words(windows: &mut Vec<AskedWord>, first: usize, words: &[AskedWord], times: u32) {
+    for (word, count) in words {
+        // A window holds few words of a question.
+        match windows[first..].iter_mut().find(|(other, _)| other == word) {
+            Some((_, of_word)) => *of_word += times * count,
+            None => windows.push((*word, times * count)),
+        }
+    }
+}
+
+/// Which word of the sieve has the bit of a term.
+fn sieve_word(term: TermKey) -> usize {
+    (term >> 6) as usize % SIEVE_WORDS
+}
+
+/// How near after a named day something was said: 1 on the day, 0 from the third day after it on.
+pub(in crate::memory) fn told(days: &[(i64, i64)], said: i64) -> f64 {
+    let after = days.iter().filter(|(first, _)| said >= *first).map(|(_, last)| (said - last).max(0));
+    after.min().map_or(0.0, |after| (TELLING_DAYS - after).max(0) as f64 / TELLING_DAYS as f64)
+}
+
+/// A logarithm with 20 binary digits after the point.
+pub(in crate::memory) fn cut(logarithm: f64) -> f64 {
+    (logarithm * LOG_DIGITS).round() / LOG_DIGITS
+}

@@ -1,0 +1,94 @@
+//! The best of many slots by their scores.
+//!
+//! In: scores of slots, in any order. Out: the best slots, those of one score in the order of the bank, as
+//! slots depend on the history.
+
+use super::indexed_part::Slot;
+
+/// The score of a slot without a part.
+pub(in crate::memory) const NO_SCORE: f32 = f32::NEG_INFINITY;
+/// Slots whose best decides whether any of them is among the best.
+const SLOTS_OF_A_CHUNK: usize = 16;
+
+/// The best of many scores. All that tie with the last are kept until the end.
+pub(in crate::memory) struct BestSlots {
+    wanted: usize,
+    least: f32,
+    found: Vec<(f32, Slot)>,
+    trim_at: usize,
+}
+
+impl BestSlots {
+    /// At most `wanted` slots.
+    pub(in crate::memory) fn new(wanted: usize) -> Self {
+        Self { wanted, least: f32::MIN, found: Vec::new(), trim_at: 4 * wanted }
+    }
+
+    /// The same, and none whose score is not greater than zero.
+    pub(in crate::memory) fn positive(wanted: usize) -> Self {
+        Self { least: f32::MIN_POSITIVE, ..Self::new(wanted) }
+    }
+
+    /// Adds the slots of these scores, from one on, but for those with [`NO_SCORE`].
+    pub(in crate::memory) fn add_all(&mut self, scores: &[f32], first: usize) {
+        for (scores, first) in scores.chunks(SLOTS_OF_A_CHUNK).zip((first..).step_by(SLOTS_OF_A_CHUNK)) {
+            if greatest(scores) < self.least {
+                continue;
+            }
+            for (score, slot) in scores.iter().zip(first..) {
+                self.add(*score, slot as Slot);
+            }
+        }
+    }
+
+    fn add(&mut self, score: f32, slot: Slot) {
+        if score >= self.least {
+            self.found.push((score, slot));
+            if self.found.len() > self.trim_at {
+                self.trim();
+            }
+        }
+    }
+
+    fn trim(&mut self) {
+        if self.wanted == 0 || self.found.len() <= self.wanted {
+            return;
+        }
+        let (_, last, _) = self.found.select_nth_unstable_by(self.wanted - 1, |a, b| b.0.total_cmp(&a.0));
+        let least = last.0;
+        self.least = least;
+        self.found.retain(|(score, _)| *score >= least);
+        self.trim_at = (4 * self.wanted).max(2 * self.found.len());
+    }
+
+    /// The best, in order; those of one score in the order of their keys.
+    pub(in crate::memory) fn finish<K: Ord>(mut self, key: impl Fn(Slot) -> K) -> Vec<Slot> {
+        self.trim();
+        self.found.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+        let mut best = Vec::with_capacity(self.found.len());
+        for tied in self.found.chunk_by(|a, b| a.0.total_cmp(&b.0).is_eq()) {
+            let first = best.len();
+            if first >= self.wanted {
+                break;
+            }
+            best.extend(tied.iter().map(|(_, slot)| *slot));
+            // A key lies anywhere in the memory: it is looked up once, and only of those that tie.
+            if tied.len() > 1 {
+                best[first..].sort_by_cached_key(|slot| key(*slot));
+            }
+        }
+        best.truncate(self.wanted);
+        best
+    }
+}
+
+/// The greatest score.
+pub(in crate::memory) fn greatest(scores: &[f32]) -> f32 {
+    const LANES: usize = 8;
+    let (rows, rest) = scores.as_chunks::<LANES>();
+    let mut most = [NO_SCORE; LANES];
+    for row in rows {
+        most.iter_mut().zip(row).for_each(|(most, score)| *most = if score > most { *score } else { *most });
+    }
+    most.iter().chain(rest).copied().fold(NO_SCORE, f32::max)
+}

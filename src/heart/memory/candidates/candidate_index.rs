@@ -1,0 +1,354 @@
+//! What is kept of a large bank so that a question need not read all of it.
+//!
+//! In: the parts of a bank as they come and go, each with the parts before and after it in its session.
+//! Out: for each part a slot with its neighbours and features, codes of its gists, postings by stem with the
+//! number of windows that hold the stem, and who speaks. What can be read here is a function of the set of
+//! parts; only the numbers of slots, rows, sessions and speakers depend on its history.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeSet, HashMap},
+    hash::BuildHasherDefault,
+    rc::Rc,
+    slice::from_ref,
+};
+
+use super::{
+    dense_ids::DenseIds,
+    gists::Gists,
+    indexed_part::{IndexedPart, NONE, PartKey, Slot},
+    part_columns::{ASKS, Columns, Features, LIVE, Near, marks},
+    scratch::Scratch,
+    stem_postings::{Change, OtherWindow, StemPostings},
+};
+use crate::memory::{
+    footprint::{map_bytes, tree_bytes, vec_bytes},
+    lexical::{greetings::GreetingPostings, word_window::WordWindow, words::BagSlice},
+    units::{live::IdHasher, score::NameKey},
+    vectors::kernel::{self, AHEAD},
+};
+use nouns::{model::EventTime, sparse::push_sparingly};
+
+const DAY_MS: i64 = 86_400_000;
+
+/// How often the words of a part itself count in its window.
+pub(in crate::memory) const OWN_WORDS: u32 = 2;
+/// Most names of a part that count.
+pub(in crate::memory) const MOST_NAMES: u8 = 3;
+/// Most expressions of time of a part that count.
+pub(in crate::memory) const MOST_TIMES: u8 = 2;
+
+/// The parts of a large bank, ready for candidates.
+#[derive(Debug, Default)]
+pub(in crate::memory) struct CandidateIndex {
+    /// While fewer words lie between, a part counts with another.
+    reach_words: u32,
+    parts: Vec<Option<Rc<IndexedPart>>>,
+    columns: Columns,
+    free: BTreeSet<Slot>,
+    gists: Gists,
+    stems: StemPostings,
+    window_words: u64,
+    sessions: DenseIds,
+    speakers: DenseIds,
+    /// The whole name's key and the first word's of each speaker, by number.
+    speaker_keys: Vec<[NameKey; 2]>,
+    /// The numbers of the speakers with this name or first word of it.
+    named: HashMap<NameKey, Vec<u32>, BuildHasherDefault<IdHasher>>,
+    greetings: GreetingPostings,
+    scratch: RefCell<Option<Scratch>>,
+}
+
+impl CandidateIndex {
+    /// No part. A part counts with another while fewer than `window_words` words lie between.
+    pub(in crate::memory) fn new(window_words: u32) -> Self {
+        Self { reach_words: window_words, ..Self::default() }
+    }
+
+    /// Bytes in memory, without the parts themselves.
+    pub(in crate::memory) fn bytes(&self) -> usize {
+        let named =
+            map_bytes::<NameKey, Vec<u32>>(self.named.capacity()) + self.named.values().map(vec_bytes).sum::<usize>();
+        let numbers = self.sessions.bytes() + self.speakers.bytes() + vec_bytes(&self.speaker_keys);
+        let slots = vec_bytes(&self.parts) + self.columns.bytes() + tree_bytes::<Slot, ()>(self.free.len());
+        let scratch = self.scratch.borrow().as_ref().map_or(0, Scratch::bytes);
+        slots + self.gists.bytes() + named + numbers + self.stems.bytes() + self.greetings.bytes() + scratch
+    }
+
+    /// Adds a part between two others of its session.
+    pub(in crate::memory) fn insert(&mut self, indexed: &Rc<IndexedPart>, before: Slot, after: Slot) {
+        let key = indexed.key();
+        let slot = self.free_slot(before, after);
+        let at = slot as usize;
+        if at == self.parts.len() {
+            push_sparingly(&mut self.parts, None);
+            self.columns.push();
+        }
+        indexed.slot.set(slot);
+        let (session, _) = self.sessions.enter(key.session);
+        let speaker = self.enter_speaker(indexed.speaker);
+        self.greetings.insert(key.session, indexed.speaker[0], indexed.greeted());
+        self.columns.set(slot, Features { session, speaker, ..Features::of(key, indexed) });
+        self.parts[at] = Some(Rc::clone(indexed));
+        self.gists.insert(slot, &indexed.vectors());
+        let (second_before, second_after) =
+            (self.columns.near_slot(before).before, self.columns.near_slot(after).after);
+        self.columns.link(&[second_before, before, slot, after, second_after]);
+        self.change(Change::Insert, slot);
+    }
+
+    /// Removes a part.
+    pub(in crate::memory) fn delete(&mut self, slot: Slot) {
+        let at = slot as usize;
+        let Some(indexed) = self.parts.get(at).cloned().flatten() else { return };
+        self.change(Change::Delete, slot);
+        let Near { before, after, second_before, second_after } = self.columns.near_slot(slot);
+        self.columns.link(&[second_before, before, after, second_after]);
+        self.columns.unlink(slot);
+        self.gists.delete(slot, &indexed.vectors());
+        let PartKey { session, .. } = indexed.key();
+        self.sessions.leave(session);
+        self.leave_speaker(indexed.speaker);
+        self.greetings.delete(session, indexed.speaker[0], indexed.greeted());
+        self.columns.set(slot, Features::default());
+        self.parts[at] = None;
+        self.free.insert(slot);
+    }
+
+    /// A slot for a part between two others: next to one of them if possible, so that the parts of a
+    /// window lie in slots that follow one another.
+    fn free_slot(&mut self, before: Slot, after: Slot) -> Slot {
+        let next_to = [before.checked_add(1), after.checked_sub(1)].into_iter().flatten();
+        let free = next_to.chain(self.free.first().copied()).find(|slot| self.free.contains(slot));
+        let slot = free.unwrap_or(self.parts.len() as Slot);
+        self.free.remove(&slot);
+        slot
+    }
+
+    /// One more than the greatest slot.
+    pub(in crate::memory) fn slots(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// The part in a slot.
+    pub(in crate::memory) fn part(&self, slot: Slot) -> Option<&Rc<IndexedPart>> {
+        self.parts.get(slot as usize)?.as_ref()
+    }
+
+    /// The place in the order of the bank of the part in a slot.
+    pub(in crate::memory) fn key(&self, slot: Slot) -> Option<PartKey> {
+        self.part(slot).map(|part| part.key())
+    }
+
+    /// The parts in these slots, in the order of the bank.
+    pub(in crate::memory) fn in_order(&self, slots: &[Slot]) -> Vec<(PartKey, Slot)> {
+        let ahead = |at: usize| slots.get(at).copied();
+        let keyed = slots.iter().enumerate().filter_map(|(at, slot)| {
+            if let Some(slot) = ahead(at + 3 * AHEAD) {
+                self.fetch_slot(slot);
+            }
+            if let Some(part) = ahead(at + 2 * AHEAD).and_then(|slot| self.part(slot)) {
+                kernel::fetch_ahead(from_ref(&**part));
+            }
+            if let Some(part) = ahead(at + AHEAD).and_then(|slot| self.part(slot)) {
+                kernel::fetch_ahead(from_ref(&*part.unit));
+            }
+            Some((self.key(*slot)?, *slot))
+        });
+        let mut keyed: Vec<(PartKey, Slot)> = keyed.collect();
+        keyed.sort_unstable();
+        keyed
+    }
+
+    /// Has the processor fetch what says where the part in a slot lies ([`kernel::fetch_ahead`]).
+    pub(in crate::memory) fn fetch_slot(&self, slot: Slot) {
+        let at = slot as usize;
+        kernel::fetch_ahead(self.parts.get(at..=at).unwrap_or_default());
+    }
+
+    /// The features of every slot.
+    pub(in crate::memory) fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    /// The gists of every slot.
+    pub(in crate::memory) fn gists(&self) -> &Gists {
+        &self.gists
+    }
+
+    /// The postings by stem.
+    pub(in crate::memory) fn stems(&self) -> &StemPostings {
+        &self.stems
+    }
+
+    /// Words of all windows.
+    pub(in crate::memory) fn window_words(&self) -> u64 {
+        self.window_words
+    }
+
+    /// One more than the greatest number of a session.
+    pub(in crate::memory) fn sessions(&self) -> usize {
+        self.sessions.end()
+    }
+
+    /// The number of a session.
+    pub(in crate::memory) fn session(&self, key: u64) -> Option<u32> {
+        self.sessions.get(key)
+    }
+
+    /// One more than the greatest number of a speaker.
+    pub(in crate::memory) fn speakers(&self) -> usize {
+        self.speakers.end()
+    }
+
+    /// The speakers with this name, or with this first word of their name.
+    pub(in crate::memory) fn speakers_named(&self, name: NameKey) -> impl Iterator<Item = (u32, [NameKey; 2])> {
+        let numbers = self.named.get(&name).map_or(&[][..], Vec::as_slice);
+        numbers.iter().map(|number| (*number, self.speaker_keys[*number as usize]))
+    }
+
+    /// The room that the last question gave back.
+    pub(in crate::memory) fn take_scratch(&self) -> Scratch {
+        self.scratch.take().unwrap_or_default()
+    }
+
+    /// Keeps room for the next question. Where several are asked at once, the room of one is kept.
+    pub(in crate::memory) fn keep_scratch(&self, scratch: Scratch) {
+        self.scratch.replace(Some(scratch));
+    }
+
+    /// The greetings.
+    pub(in crate::memory) fn greetings(&self) -> &GreetingPostings {
+        &self.greetings
+    }
+
+    /// The parts on one side of a part whose words count with it, from the nearest on.
+    pub(in crate::memory) fn side(&self, of: Slot, back: bool) -> impl Iterator<Item = Slot> {
+        self.side_without(of, back, NONE)
+    }
+
+    /// The same as if another part were not there.
+    fn side_without(&self, of: Slot, back: bool, without: Slot) -> impl Iterator<Item = Slot> {
+        let step = move |slot: Slot| {
+            let near = self.columns.near_slot(slot);
+            if back { near.before } else { near.after }
+        };
+        let (mut near, mut window) = (step(of), WordWindow::new(self.reach_words));
+        std::iter::from_fn(move || {
+            if near == without {
+                near = step(near);
+            }
+            let words = *self.columns.length().get(near as usize)?;
+            let found = window.takes(words.into()).then_some(near);
+            near = step(near);
+            found
+        })
+    }
+
+    /// All that can be read here, without the numbers that depend on the history.
+    #[cfg(test)]
+    pub(in crate::memory) fn listed(&self) -> impl PartialEq + std::fmt::Debug + use<> {
+        let key = |slot: Slot| self.key(slot);
+        let mut parts: Vec<_> = (0..self.slots() as Slot)
+            .filter_map(|slot| {
+                let (part, f, near) = (key(slot)?, self.columns.get(slot), self.columns.near_slot(slot));
+                let speaker = self.speaker_keys[f.speaker as usize];
+                let features = (f.window, f.month, f.day, f.length, f.marks);
+                Some((part, near.all().map(key), features, speaker, self.gists.listed(slot)))
+            })
+            .collect();
+        parts.sort_by_key(|part| part.0);
+        let mut named: Vec<_> = self.named.iter().map(|(name, numbers)| (*name, numbers.len())).collect();
+        named.sort_unstable();
+        (parts, named, self.greetings.listed(), self.stems.listed(key), self.window_words, self.gists.scale())
+    }
+
+    /// Counts the windows around a part that is linked.
+    fn change(&mut self, change: Change, slot: Slot) {
+        let bag = |slot: Slot| Some(self.parts.get(slot as usize)?.as_ref()?.words());
+        let Some(own) = bag(slot) else { return };
+        let near: Vec<(Slot, bool)> =
+            [true, false].into_iter().flat_map(|back| self.side(slot, back).map(move |other| (other, back))).collect();
+        let window: Vec<BagSlice<'_>> =
+            std::iter::once(slot).chain(near.iter().map(|(other, _)| *other)).filter_map(bag).collect();
+        let mut lengths: Vec<(Slot, i64)> = Vec::with_capacity(near.len());
+        let mut other_windows = Vec::with_capacity(near.len());
+        for (other, back) in near {
+            // Seen from the other part, the newcomer lies on the opposite side, and pushes parts out there.
+            let with: Vec<Slot> = self.side(other, !back).filter(|near| *near != slot).collect();
+            let pushed_out: Vec<BagSlice<'_>> =
+                self.side_without(other, !back, slot).skip(with.len()).filter_map(bag).collect();
+            let out: i64 = pushed_out.iter().map(|out| i64::from(out.length())).sum();
+            let stay = with.into_iter().chain(self.side(other, back)).chain([other]).filter_map(bag).collect();
+            other_windows.push(OtherWindow { stay, pushed_out });
+            lengths.push((other, i64::from(own.length()) - out));
+        }
+        let length = own.length() * (OWN_WORDS - 1) + window.iter().map(|bag| bag.length()).sum::<u32>();
+        self.stems.change(change, slot, own, &window, &other_windows);
+        let sign = if change == Change::Insert { 1 } else { -1 };
+        let mut total = sign * i64::from(length);
+        for (other, more) in lengths {
+            let window = &mut self.columns.window_mut()[other as usize];
+            *window = (i64::from(*window) + sign * more) as u32;
+            total += sign * more;
+        }
+        self.columns.window_mut()[slot as usize] = length;
+        self.window_words = self.window_words.wrapping_add_signed(total);
+    }
+
+    fn enter_speaker(&mut self, keys: [NameKey; 2]) -> u32 {
+        let (number, fresh) = self.speakers.enter(keys[0]);
+        if fresh {
+            if self.speaker_keys.len() <= number as usize {
+                self.speaker_keys.resize(number as usize + 1, keys);
+            }
+            self.speaker_keys[number as usize] = keys;
+            for key in distinct(keys) {
+                self.named.entry(key).or_default().push(number);
+            }
+        }
+        number
+    }
+
+    fn leave_speaker(&mut self, keys: [NameKey; 2]) {
+        let Some((number, true)) = self.speakers.leave(keys[0]) else { return };
+        for key in distinct(keys) {
+            if let Some(numbers) = self.named.get_mut(&key) {
+                numbers.retain(|other| *other != number);
+                if numbers.is_empty() {
+                    self.named.remove(&key);
+                }
+            }
+        }
+    }
+}
+
+impl Features {
+    fn of(key: PartKey, indexed: &IndexedPart) -> Self {
+        let said_at = indexed.unit.body.part_said_at(key.part as usize);
+        let date = said_at.local().date();
+        let flags = LIVE | if indexed.marks.asks { ASKS } else { 0 };
+        let names = indexed.names().len().min(MOST_NAMES.into()) as u8;
+        Self {
+            month: month(date.year(), date.month()),
+            day: day(said_at) as i32,
+            length: indexed.words().length().min(255) as u8,
+            marks: marks(flags, indexed.marks.times.min(MOST_TIMES), names),
+            ..Self::default()
+        }
+    }
+}
+
+/// The day on which something was said, since 1970-01-01.
+pub(in crate::memory) fn day(said_at: EventTime) -> i64 {
+    (said_at.unix_ms + i64::from(said_at.offset_seconds) * 1_000).div_euclid(DAY_MS)
+}
+
+/// Months since year 0.
+pub(in crate::memory) fn month(year: i16, month: i8) -> i32 {
+    i32::from(year) * 12 + i32::from(month) - 1
+}
+
+fn distinct([whole, first]: [NameKey; 2]) -> impl Iterator<Item = NameKey> {
+    [Some(whole), Some(first).filter(|first| *first != whole)].into_iter().flatten()
+}

@@ -1,0 +1,74 @@
+//! Small numbers for the keys that are in use.
+//!
+//! In: keys that enter and leave, each as often as it likes. Out: a number below the greatest count of
+//! keys that were in use at once. A key that left as often as it entered is forgotten.
+
+use std::{collections::HashMap, hash::BuildHasherDefault};
+
+use crate::memory::{
+    footprint::{map_bytes, vec_bytes},
+    units::live::IdHasher,
+};
+
+/// Numbers by key.
+#[derive(Debug, Default)]
+pub(in crate::memory) struct DenseIds {
+    of_key: HashMap<u64, (u32, u32), BuildHasherDefault<IdHasher>>,
+    free: Vec<u32>,
+}
+
+impl DenseIds {
+    /// Bytes in memory.
+    pub(in crate::memory) fn bytes(&self) -> usize {
+        map_bytes::<u64, (u32, u32)>(self.of_key.capacity()) + vec_bytes(&self.free)
+    }
+
+    /// The number of a key, used once more, and whether the key is new.
+    pub(in crate::memory) fn enter(&mut self, key: u64) -> (u32, bool) {
+        let next = self.free.last().copied().unwrap_or(self.of_key.len() as u32);
+        let (id, uses) = self.of_key.entry(key).or_insert((next, 0));
+        *uses += 1;
+        let fresh = *uses == 1;
+        if fresh {
+            self.free.pop();
+        }
+        (*id, fresh)
+    }
+
+    /// The number of a key, used once less, and whether the key is gone.
+    pub(in crate::memory) fn leave(&mut self, key: u64) -> Option<(u32, bool)> {
+        let (id, uses) = self.of_key.get_mut(&key)?;
+        let id = *id;
+        *uses -= 1;
+        let gone = *uses == 0;
+        if gone {
+            self.of_key.remove(&key);
+            self.free.push(id);
+        }
+        Some((id, gone))
+    }
+
+    /// The number of a key.
+    pub(in crate::memory) fn get(&self, key: u64) -> Option<u32> {
+        self.of_key.get(&key).map(|(id, _)| *id)
+    }
+
+    /// One more than the greatest number.
+    pub(in crate::memory) fn end(&self) -> usize {
+        self.of_key.len() + self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_left_is_forgotten_and_its_number_used_again() {
+        let mut ids = DenseIds::default();
+        assert_eq!((ids.enter(7), ids.enter(8), ids.enter(7)), ((0, true), (1, true), (0, false)));
+        assert_eq!((ids.leave(7), ids.leave(7), ids.leave(7)), (Some((0, false)), Some((0, true)), None));
+        assert_eq!((ids.get(7), ids.get(8), ids.end()), (None, Some(1), 2));
+        assert_eq!((ids.enter(9), ids.enter(10), ids.end()), ((0, true), (2, true), 3));
+    }
+}

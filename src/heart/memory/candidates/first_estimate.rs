@@ -1,0 +1,312 @@
+//! The first estimate of the score of every part of a large bank.
+//!
+//! In: a familiarity probe, its words and speakers with the counts of the whole bank, and the bank's
+//! candidate index. Out: for each part an estimate of its familiarity alone, the best parts by it and by
+//! their words, and the best of each session. The code of a gist stands for all vectors of a part, and the
+//! words of two turns on either side for its window, as if each were the only one that holds them. So a part
+//! costs little more than the 48 bytes of its code. A function of the set of parts; the work can pause at
+//! every step.
+
+use std::ops::Range;
+
+use super::{
+    asked::{Asked, told},
+    best_slots::{BestSlots, NO_SCORE, greatest},
+    candidate_index::{CandidateIndex, OWN_WORDS, month},
+    indexed_part::{NONE, Slot},
+    part_columns::{ASKS, LIVE, Near, names, times},
+    scratch::{Scratch, filled},
+    session_best::SessionBest,
+};
+use crate::memory::{
+    lexical::{bm25, words::TermKey},
+    vectors::{
+        codes::Cosines,
+        kernel::{self, BLOCK_ROWS, CodeTable},
+    },
+    work::{Allowance, COUNTED_POSTING, ESTIMATED_BLOCK, SCANNED_BLOCK},
+};
+
+/// Most postings that are counted for the question's words. The rarest words come first; those that no
+/// longer fit add nothing here.
+const MOST_POSTINGS: usize = 30_000;
+/// Postings whose parts are looked up at once.
+const POSTINGS_AT_ONCE: usize = 16;
+/// Steps of a gain of 1. Sums of whole steps are the same in whatever order postings lie.
+const GAIN_STEPS: f64 = 65_536.0;
+/// Blocks of codes of a step.
+const BLOCKS_AT_ONCE: usize = 32;
+
+/// What the first estimates say.
+#[derive(Default)]
+pub(in crate::memory) struct Estimates {
+    /// The estimate of each slot, [`NO_SCORE`] where it holds no part.
+    pub scores: Vec<f32>,
+    /// The best parts of each session.
+    pub sessions: Vec<SessionBest>,
+    /// The best parts, in order.
+    pub best: Vec<Slot>,
+    /// The best by their words alone, in order.
+    pub by_words: Vec<Slot>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Step {
+    #[default]
+    Words,
+    /// The gists of long parts beyond the first.
+    MoreGists,
+    /// The first gists, and the estimates.
+    Estimates,
+}
+
+/// First estimates on their way.
+#[derive(Default)]
+pub(in crate::memory) struct FirstEstimate {
+    step: Step,
+    /// The next term or block of the step.
+    at: usize,
+    terms: Vec<(TermKey, f64)>,
+    /// Postings that were counted.
+    counted: usize,
+    /// About BM25 of the words of each part and two turns on either side, in steps, and the greatest.
+    words: Vec<u32>,
+    most: u32,
+    /// What a step of a gain is worth, once all are counted.
+    words_worth: f32,
+    /// The sums of the codes of further gists of long parts, then those that were not yet compared with the
+    /// first.
+    more_gists: Vec<(Slot, u16)>,
+    query: Option<Query>,
+    /// What each speaker adds, where one is named.
+    speakers: Option<Vec<f32>>,
+    /// What each byte of marks adds.
+    marks: Vec<f32>,
+    estimates: Estimates,
+    best: Option<BestSlots>,
+    by_words: Option<BestSlots>,
+}
+
+struct Query {
+    table: CodeTable,
+    cosines: Cosines,
+    /// What a gist weighs: it stands for the best sentence, the pair, and the next pair.
+    worth: f32,
+}
+
+impl FirstEstimate {
+    /// Before its first step. So many of the best, and by words, are wanted; `terms` are those that the bank has.
+    pub(in crate::memory) fn new(
+        asked: &Asked<'_>,
+        index: &CandidateIndex,
+        terms: &[(TermKey, f64)],
+        by_words: usize,
+        scratch: &mut Scratch,
+    ) -> Self {
+        let (slots, w) = (index.slots(), &asked.probe.weights);
+        let table = CodeTable::of_signs(&asked.probe.vector);
+        let cosines = index.gists().scale().cosines([0, 1].map(|sum| table.product(sum)));
+        let share = |keys| w.speaker * asked.speakers.share(keys);
+        let others = share([0, 0]);
+        let mut speakers = None;
+        for (number, keys) in asked.speakers.names().iter().flat_map(|name| index.speakers_named(*name)) {
+            let speakers = speakers.get_or_insert_with(|| vec![0.0; index.speakers()]);
+            speakers[number as usize] = (share(keys) - others) as f32;
+        }
+        let for_times = if asked.probe.asks_time { w.times_asked } else { w.times };
+        let of_marks = |marks: u8| {
+            let asks = f64::from(u8::from(marks & ASKS != 0));
+            others + for_times * f64::from(times(marks)) + w.names * f64::from(names(marks)) - w.asks * asks
+        };
+        // What holds no part gets no score.
+        let of_marks = |marks: u8| if marks & LIVE == 0 { NO_SCORE } else { of_marks(marks) as f32 };
+        Self {
+            terms: terms.to_vec(),
+            words: filled(&mut scratch.words, slots, 0),
+            query: Some(Query { table, cosines, worth: (w.meaning + w.pair + w.trio) as f32 }),
+            speakers,
+            marks: (0..=u8::MAX).map(of_marks).collect(),
+            estimates: Estimates {
+                scores: filled(&mut scratch.scores, 0, NO_SCORE),
+                sessions: vec![SessionBest::EMPTY; index.sessions()],
+                ..Estimates::default()
+            },
+            best: Some(BestSlots::new(asked.wanted)),
+            by_words: Some(BestSlots::positive(by_words)),
+            ..Self::default()
+        }
+    }
+
+    /// The room of the words.
+    pub(in crate::memory) fn into_room(self) -> Vec<u32> {
+        self.words
+    }
+
+    /// Goes on until the work is spent; then what the estimates say.
+    pub(in crate::memory) fn go_on(
+        &mut self,
+        asked: &Asked<'_>,
+        index: &CandidateIndex,
+        allowance: &mut Allowance,
+    ) -> Option<Estimates> {
+        loop {
+            let end = match self.step {
+                Step::Words => self.terms.len(),
+                Step::MoreGists => index.gists().more().0.blocks(),
+                Step::Estimates => index.slots().div_ceil(BLOCK_ROWS),
+            };
+            while self.at < end {
+                if allowance.is_spent() {
+                    return None;
+                }
+                allowance.spend(self.one(asked, index, end));
+            }
+            self.at = 0;
+            self.step = match self.step {
+                Step::Words => {
+                    self.words_worth = asked.probe.weights.words as f32 / self.most.max(1) as f32;
+                    Step::MoreGists
+                }
+                Step::MoreGists => {
+                    // The last comes first, so that it is taken off the end.
+                    self.more_gists.sort_unstable_by(|a, b| b.cmp(a));
+                    Step::Estimates
+                }
+                Step::Estimates => {
+                    let best = |best: &mut Option<BestSlots>| {
+                        best.take().map_or_else(Vec::new, |best| best.finish(|slot| index.key(slot)))
+                    };
+                    (self.estimates.best, self.estimates.by_words) = (best(&mut self.best), best(&mut self.by_words));
+                    return Some(std::mem::take(&mut self.estimates));
+                }
+            };
+        }
+    }
+
+    /// Some of the step; returns the work.
+    fn one(&mut self, asked: &Asked<'_>, index: &CandidateIndex, end: usize) -> u64 {
+        if self.step == Step::Words {
+            let postings = self.count_term(index);
+            self.at += 1;
+            return COUNTED_POSTING * postings as u64;
+        }
+        let blocks = self.at..end.min(self.at + BLOCKS_AT_ONCE);
+        let count = blocks.len() as u64;
+        self.at = blocks.end;
+        if self.step == Step::MoreGists {
+            self.scan_more_gists(index, blocks);
+            return SCANNED_BLOCK * count;
+        }
+        blocks.for_each(|block| self.estimate(asked, index, block));
+        ESTIMATED_BLOCK * count
+    }
+
+    /// Adds the gains of one term in the parts that hold it; returns how many these are.
+    fn count_term(&mut self, index: &CandidateIndex) -> usize {
+        let (term, worth) = self.terms[self.at];
+        let Some(stem) = index.stems().get(term) else { return 0 };
+        let postings = stem.parts.len();
+        if self.counted > 0 && self.counted + postings > MOST_POSTINGS {
+            return 0;
+        }
+        self.counted += postings;
+        // As in a window of mean length that holds the word here alone.
+        let damping = bm25::damping(1.0, 1.0);
+        let gain = |count: u32| (bm25::gain(worth, f64::from(count), damping) * GAIN_STEPS) as u32;
+        let (once, around) = (gain(OWN_WORDS), gain(1));
+        let Self { words, most, .. } = self;
+        let mut chunks = stem.parts.chunks(POSTINGS_AT_ONCE).peekable();
+        while let Some(parts) = chunks.next() {
+            for (slot, _) in chunks.peek().copied().unwrap_or_default() {
+                index.columns().fetch_ahead(*slot);
+                kernel::fetch_ahead(words.get(*slot as usize..=*slot as usize).unwrap_or_default());
+            }
+            // They lie all over the memory, which gives many at once as fast as one.
+            let mut near = [Near::NOTHING; POSTINGS_AT_ONCE];
+            near.iter_mut().zip(parts).for_each(|(near, (slot, _))| *near = index.columns().near_slot(*slot));
+            for ((slot, count), Near { before, after, second_before, second_after }) in parts.iter().zip(near) {
+                let own = if *count == 1 { once } else { gain(OWN_WORDS * u32::from(*count)) };
+                let near = [second_before, before, after, second_after].map(|near| (near, around));
+                for (slot, gain) in near.into_iter().chain([(*slot, own)]) {
+                    // What lies beyond a session is no slot.
+                    if let Some(words) = words.get_mut(slot as usize) {
+                        *words = words.saturating_add(gain);
+                        *most = (*most).max(*words);
+                    }
+                }
+            }
+        }
+        postings
+    }
+
+    fn scan_more_gists(&mut self, index: &CandidateIndex, blocks: Range<usize>) {
+        let Some(Query { table, .. }) = &self.query else { return };
+        let (codes, slots) = index.gists().more();
+        for block in blocks {
+            let of_slots = slots.iter().copied().skip(block * BLOCK_ROWS).zip(codes.sums(table, block));
+            self.more_gists.extend(of_slots.filter(|(slot, _)| *slot != NONE));
+        }
+    }
+
+    /// The estimates of the slots of a block.
+    fn estimate(&mut self, asked: &Asked<'_>, index: &CandidateIndex, block: usize) {
+        let (Some(Query { table, cosines, worth }), Some(best)) = (&self.query, &mut self.best) else { return };
+        let (Some(by_words), Estimates { scores, sessions, .. }) = (&mut self.by_words, &mut self.estimates) else {
+            return;
+        };
+        let slots = block * BLOCK_ROWS..index.slots().min((block + 1) * BLOCK_ROWS);
+        let mut sums = index.gists().first().sums(table, block);
+        while let Some((slot, sum)) = self.more_gists.pop_if(|(slot, _)| (*slot as usize) < slots.end) {
+            let of_slot = &mut sums[slot as usize - slots.start];
+            *of_slot = sum.max(*of_slot);
+        }
+        let (w, columns) = (&asked.probe.weights, index.columns());
+        let (words, marks) = (&self.words[slots.clone()], &columns.marks()[slots.clone()]);
+        let mut estimates = [NO_SCORE; BLOCK_ROWS];
+        let estimates = &mut estimates[..slots.len()];
+        for ((estimate, sum), words) in estimates.iter_mut().zip(sums).zip(words) {
+            *estimate = worth * cosines.of(sum) + self.words_worth * *words as f32;
+        }
+        for (estimate, marks) in estimates.iter_mut().zip(marks) {
+            *estimate += self.marks[usize::from(*marks)];
+        }
+        if let Some(speakers) = &self.speakers {
+            for (estimate, speaker) in estimates.iter_mut().zip(&columns.speaker()[slots.clone()]) {
+                *estimate += speakers.get(*speaker as usize).copied().unwrap_or_default();
+            }
+        }
+        if !asked.probe.months.is_empty() {
+            let said_in = |at: i32| {
+                let named = |(year, named): &(Option<i16>, i8)| match year {
+                    Some(year) => at == month(*year, *named),
+                    None => at.rem_euclid(12) + 1 == i32::from(*named),
+                };
+                asked.probe.months.iter().any(named)
+            };
+            for (estimate, at) in estimates.iter_mut().zip(&columns.month()[slots.clone()]) {
+                *estimate += if said_in(*at) { w.month as f32 } else { 0.0 };
+            }
+        }
+        if !asked.probe.days.is_empty() {
+            for (estimate, at) in estimates.iter_mut().zip(&columns.day()[slots.clone()]) {
+                *estimate += (w.day * told(&asked.probe.days, (*at).into())) as f32;
+            }
+        }
+        best.add_all(estimates, slots.start);
+        let mut of_words = [0.0; BLOCK_ROWS];
+        let of_words = &mut of_words[..slots.len()];
+        of_words.iter_mut().zip(words).for_each(|(score, words)| *score = *words as f32);
+        by_words.add_all(of_words, slots.start);
+        let of_slots = &columns.session()[slots.clone()];
+        let first = of_slots.first().copied().unwrap_or_default();
+        let others = of_slots.iter().fold(0, |others, session| others | (session ^ first));
+        // Most blocks lie in one session, and have none of its best.
+        if others > 0 || greatest(estimates) >= sessions[first as usize].least() {
+            let key = |slot: Slot| index.key(slot);
+            for ((estimate, session), slot) in estimates.iter().zip(of_slots).zip(slots) {
+                sessions[*session as usize].enter(*estimate, slot as Slot, key);
+            }
+        }
+        scores.extend_from_slice(estimates);
+    }
+}

@@ -1,0 +1,111 @@
+//! The gists of the parts of a large bank: what their vectors say together.
+//!
+//! In: parts by slot, with their vectors. Out: the codes of their gists. A gist is the direction of up to three
+//! sentences of a part and its pair; a long part has several. A function of the set of parts, but for the
+//! numbers of slots and rows.
+
+use std::{borrow::Cow, collections::HashMap, hash::BuildHasherDefault};
+
+use super::indexed_part::{NONE, Slot};
+use crate::memory::{
+    api::FixedVector,
+    footprint::{map_bytes, vec_bytes},
+    units::live::{IdHasher, PartVectors},
+    vectors::{
+        codes::{Codes, Scale},
+        kernel::{quantise, signs},
+    },
+};
+use nouns::sparse::push_sparingly;
+
+/// Sentences of a gist.
+const SENTENCES: usize = 3;
+
+/// The codes of all gists.
+#[derive(Debug, Default)]
+pub(in crate::memory) struct Gists {
+    /// The first gist of each slot; a slot is a row.
+    first: Codes,
+    /// The others of long parts.
+    more: Codes,
+    /// The slot of each of these, [`NONE`] where no part has the row.
+    slots: Vec<Slot>,
+    /// The rows of a slot among these.
+    rows: HashMap<Slot, Vec<u32>, BuildHasherDefault<IdHasher>>,
+    free_rows: Vec<u32>,
+    scale: Scale,
+}
+
+impl Gists {
+    /// Bytes in memory.
+    pub(in crate::memory) fn bytes(&self) -> usize {
+        let rows = map_bytes::<Slot, Vec<u32>>(self.rows.capacity()) + self.rows.values().map(vec_bytes).sum::<usize>();
+        self.first.bytes() + self.more.bytes() + vec_bytes(&self.slots) + vec_bytes(&self.free_rows) + rows
+    }
+
+    /// Adds those of a part.
+    pub(in crate::memory) fn insert(&mut self, slot: Slot, vectors: &PartVectors<'_>) {
+        for (at, gist) in of_part(vectors).into_iter().enumerate() {
+            self.scale.add(&gist);
+            let code: Vec<u8> = signs(&gist).collect();
+            if at == 0 {
+                self.first.set(slot as usize, &code);
+                continue;
+            }
+            let row = self.free_rows.pop().unwrap_or(self.slots.len() as u32);
+            if row as usize == self.slots.len() {
+                push_sparingly(&mut self.slots, NONE);
+            }
+            self.slots[row as usize] = slot;
+            self.more.set(row as usize, &code);
+            self.rows.entry(slot).or_default().push(row);
+        }
+    }
+
+    /// Removes those of a part.
+    pub(in crate::memory) fn delete(&mut self, slot: Slot, vectors: &PartVectors<'_>) {
+        of_part(vectors).iter().for_each(|gist| self.scale.remove(gist));
+        self.first.clear(slot as usize);
+        for row in self.rows.remove(&slot).unwrap_or_default() {
+            self.more.clear(row as usize);
+            self.slots[row as usize] = NONE;
+            self.free_rows.push(row);
+        }
+    }
+
+    /// The first gist of each slot.
+    pub(in crate::memory) fn first(&self) -> &Codes {
+        &self.first
+    }
+
+    /// The other gists of long parts, and the slot of each row.
+    pub(in crate::memory) fn more(&self) -> (&Codes, &[Slot]) {
+        (&self.more, &self.slots)
+    }
+
+    /// How long they are.
+    pub(in crate::memory) fn scale(&self) -> Scale {
+        self.scale
+    }
+
+    /// The codes of a slot.
+    #[cfg(test)]
+    pub(in crate::memory) fn listed(&self, slot: Slot) -> Vec<Vec<u8>> {
+        let more = self.rows.get(&slot).into_iter().flatten().map(|row| self.more.code(*row as usize));
+        std::iter::once(self.first.code(slot as usize)).chain(more).collect()
+    }
+}
+
+/// The directions of three sentences and the pair together, as long as sentences are left.
+fn of_part(vectors: &PartVectors<'_>) -> Vec<FixedVector> {
+    let pair: Vec<_> = vectors.pair.in_16_bits().collect();
+    let sentences: Vec<_> = vectors.sentences.in_16_bits().collect();
+    let sum = |vectors: &[Cow<'_, [i16]>]| {
+        let mut sum = vec![0.0f32; vectors.first().map_or(0, |vector| vector.len())];
+        for vector in vectors.iter().chain(&pair) {
+            sum.iter_mut().zip(vector.iter()).for_each(|(sum, x)| *sum += f32::from(*x));
+        }
+        quantise(&sum)
+    };
+    sentences.chunks(SENTENCES).map(sum).collect()
+}

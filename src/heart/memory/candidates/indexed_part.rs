@@ -1,0 +1,125 @@
+//! A part of a unit with what the familiarity score compares.
+//!
+//! In: a unit, and one of its parts. Out: the part's words, its speaker and the names in it. Never changes,
+//! but for its slot in the candidate index of its bank.
+
+use std::{cell::Cell, ops::Range, sync::Arc};
+
+use crate::language::{greetings::greeted, names::capitalised};
+use crate::memory::{
+    footprint::COUNTS_BYTES,
+    lexical::words::{BagSlice, Words},
+    units::{
+        live::{LiveUnit, PartVectors, RowsOfPart},
+        score::{NameKey, name_key},
+        unit_body::PartBody,
+    },
+};
+use nouns::model::{Marks, UnitId, canonical_name};
+
+/// Names a part, and gives it its place in the order of its bank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::memory) struct PartKey {
+    /// The session of its turn.
+    pub session: u64,
+    /// The ordinal of its turn in the session.
+    pub ordinal: u32,
+    /// The unit that holds it.
+    pub unit: UnitId,
+    /// Its index in the unit.
+    pub part: u32,
+}
+
+/// A part's place in the candidate index.
+pub(in crate::memory) type Slot = u32;
+
+/// No slot.
+pub(in crate::memory) const NONE: Slot = Slot::MAX;
+
+/// A part with what is compared.
+#[derive(Debug)]
+pub(in crate::memory) struct IndexedPart {
+    /// The unit that holds it.
+    pub unit: Arc<LiveUnit>,
+    rows: RowsOfPart,
+    /// The counts of its stems; then the keys of the first word of every name in it; then that of the name by
+    /// which it greets somebody. In one piece, as there are as many as turns in all banks.
+    hashes: Box<[u64]>,
+    /// How many stems it has.
+    stems: u32,
+    /// How many words.
+    length: u32,
+    /// Bytes of its text and its speaker's name.
+    pub text_bytes: u32,
+    /// Ordinal, in its session, of its turn.
+    ordinal: u32,
+    /// Its index in the unit.
+    at: u32,
+    /// Keys of the speaker's whole name and of its first word.
+    pub speaker: [NameKey; 2],
+    /// Features of its words.
+    pub marks: Marks,
+    greets: bool,
+    /// Its slot in the candidate index, where there is one.
+    pub slot: Cell<Slot>,
+}
+
+impl IndexedPart {
+    /// The part of a unit at an index.
+    pub(in crate::memory) fn new(unit: &Arc<LiveUnit>, at: u32, part: PartBody<'_>, words: &mut Words) -> Self {
+        let name = canonical_name(part.speaker);
+        let first = name.split(' ').next().unwrap_or_default();
+        let greeted = greeted(part.text).map(|name| name_key(&canonical_name(name)));
+        let bag = words.count(part.text);
+        Self {
+            unit: unit.clone(),
+            rows: unit.rows_of(at as usize),
+            hashes: bag.counts().iter().copied().chain(names(part.text)).chain(greeted).collect(),
+            stems: bag.counts().len() as u32,
+            length: bag.slice().length(),
+            text_bytes: part.bytes() as u32,
+            ordinal: part.ordinal,
+            at,
+            speaker: [name_key(&name), name_key(first)],
+            marks: part.marks,
+            greets: greeted.is_some(),
+            slot: Cell::new(NONE),
+        }
+    }
+
+    /// Its bytes in memory, without its unit's.
+    pub(in crate::memory) fn bytes(&self) -> usize {
+        COUNTS_BYTES + size_of::<Self>() + size_of_val(&*self.hashes)
+    }
+
+    /// Its place in the order of the bank.
+    pub(in crate::memory) fn key(&self) -> PartKey {
+        PartKey { session: self.unit.position.session, ordinal: self.ordinal, unit: self.unit.id, part: self.at }
+    }
+
+    /// Its words.
+    pub(in crate::memory) fn words(&self) -> BagSlice<'_> {
+        BagSlice::new(&self.hashes[..self.stems as usize], self.length)
+    }
+
+    /// Keys of the first word of every name in it: people, places, titles, brands.
+    pub(in crate::memory) fn names(&self) -> &[NameKey] {
+        &self.hashes[self.stems as usize..self.hashes.len() - usize::from(self.greets)]
+    }
+
+    /// Key of the name by which it greets somebody.
+    pub(in crate::memory) fn greeted(&self) -> Option<NameKey> {
+        self.hashes.last().copied().filter(|_| self.greets)
+    }
+
+    /// Its vectors.
+    pub(in crate::memory) fn vectors(&self) -> PartVectors<'_> {
+        self.unit.vectors_at(self.rows)
+    }
+}
+
+/// The first word of every name in a text.
+fn names(text: &str) -> impl Iterator<Item = NameKey> {
+    let first = |run: Range<usize>| text.get(run)?.split_whitespace().next();
+    capitalised(text).into_iter().filter_map(first).map(|word| name_key(&canonical_name(word)))
+}

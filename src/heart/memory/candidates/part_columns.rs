@@ -1,0 +1,212 @@
+//! What a question reads of every part of a large bank, column by column.
+//!
+//! In: features of parts by slot, and which parts follow one another in a session. Out: the columns.
+//! A pass reads the columns that it needs and no other, so that more parts fit the processor's caches.
+
+use super::indexed_part::{NONE, Slot};
+use crate::memory::{footprint::vec_bytes, vectors::kernel};
+use nouns::sparse::push_sparingly;
+
+/// The slot holds a part.
+pub(in crate::memory) const LIVE: u8 = 1;
+/// The part ends with a question.
+pub(in crate::memory) const ASKS: u8 = 2;
+/// How far the number of its expressions of time is shifted; it fits two bits.
+const TIMES: u8 = 4;
+/// The same for its names.
+const NAMES: u8 = 6;
+/// The greatest number that fits two bits.
+const MOST: u8 = 3;
+
+/// The flags of a part with its counts of times and names, in a byte, so that a table of all bytes has
+/// what they weigh.
+pub(in crate::memory) fn marks(flags: u8, times: u8, names: u8) -> u8 {
+    flags | times.min(MOST) << TIMES | names.min(MOST) << NAMES
+}
+
+/// Expressions of time of such a byte.
+pub(in crate::memory) fn times(marks: u8) -> u8 {
+    marks >> TIMES & MOST
+}
+
+/// Names of such a byte.
+pub(in crate::memory) fn names(marks: u8) -> u8 {
+    marks >> NAMES
+}
+
+/// The parts around a part in its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::memory) struct Near {
+    /// The part before it.
+    pub before: Slot,
+    /// The part after it.
+    pub after: Slot,
+    /// The part before that before it.
+    pub second_before: Slot,
+    /// The part after that after it.
+    pub second_after: Slot,
+}
+
+impl Near {
+    /// No part.
+    pub(in crate::memory) const NOTHING: Self =
+        Self { before: NONE, after: NONE, second_before: NONE, second_after: NONE };
+
+    /// All four.
+    #[cfg(test)]
+    pub(in crate::memory) fn all(self) -> [Slot; 4] {
+        [self.before, self.second_before, self.after, self.second_after]
+    }
+}
+
+/// The features of one part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::memory) struct Features {
+    /// Words in its window.
+    pub window: u32,
+    /// Number of its speaker.
+    pub speaker: u32,
+    /// Number of its session.
+    pub session: u32,
+    /// Months since year 0.
+    pub month: i32,
+    /// Days since 1970-01-01.
+    pub day: i32,
+    /// Its words, 255 at most.
+    pub length: u8,
+    /// What [`marks`] makes of its flags and counts.
+    pub marks: u8,
+}
+
+/// The columns; a slot is an index into each.
+#[derive(Debug, Default)]
+pub(in crate::memory) struct Columns {
+    near: Vec<Near>,
+    window: Vec<u32>,
+    speaker: Vec<u32>,
+    session: Vec<u32>,
+    month: Vec<i32>,
+    day: Vec<i32>,
+    length: Vec<u8>,
+    marks: Vec<u8>,
+}
+
+impl Columns {
+    /// Bytes in memory.
+    pub(in crate::memory) fn bytes(&self) -> usize {
+        let Self { near, window, speaker, session, month, day, length, marks } = self;
+        let of_parts = vec_bytes(near) + vec_bytes(length) + vec_bytes(marks);
+        let numbers = [window, speaker, session].into_iter().map(vec_bytes).sum::<usize>();
+        of_parts + numbers + vec_bytes(month) + vec_bytes(day)
+    }
+
+    /// Adds a slot that holds nothing.
+    pub(in crate::memory) fn push(&mut self) {
+        push_sparingly(&mut self.near, Near::NOTHING);
+        push_sparingly(&mut self.window, 0);
+        push_sparingly(&mut self.speaker, 0);
+        push_sparingly(&mut self.session, 0);
+        push_sparingly(&mut self.month, 0);
+        push_sparingly(&mut self.day, 0);
+        push_sparingly(&mut self.length, 0);
+        push_sparingly(&mut self.marks, 0);
+    }
+
+    /// Sets the features of a slot.
+    pub(in crate::memory) fn set(&mut self, slot: Slot, features: Features) {
+        let at = slot as usize;
+        self.window[at] = features.window;
+        self.speaker[at] = features.speaker;
+        self.session[at] = features.session;
+        self.month[at] = features.month;
+        self.day[at] = features.day;
+        self.length[at] = features.length;
+        self.marks[at] = features.marks;
+    }
+
+    /// The features of a slot.
+    #[cfg(test)]
+    pub(in crate::memory) fn get(&self, slot: Slot) -> Features {
+        let at = slot as usize;
+        Features {
+            window: self.window[at],
+            speaker: self.speaker[at],
+            session: self.session[at],
+            month: self.month[at],
+            day: self.day[at],
+            length: self.length[at],
+            marks: self.marks[at],
+        }
+    }
+
+    /// Says that these parts follow one another: all within two of a change, [`NONE`] beyond the session.
+    pub(in crate::memory) fn link(&mut self, run: &[Slot]) {
+        for (distance, second) in [(1, false), (2, true)] {
+            for (at, after) in run.iter().zip(run.iter().skip(distance)) {
+                if let Some(near) = self.near.get_mut(*at as usize) {
+                    *if second { &mut near.second_after } else { &mut near.after } = *after;
+                }
+                if let Some(near) = self.near.get_mut(*after as usize) {
+                    *if second { &mut near.second_before } else { &mut near.before } = *at;
+                }
+            }
+        }
+    }
+
+    /// Forgets what is near a slot.
+    pub(in crate::memory) fn unlink(&mut self, slot: Slot) {
+        self.near[slot as usize] = Near::NOTHING;
+    }
+
+    /// The parts around a slot; nothing around no slot.
+    pub(in crate::memory) fn near_slot(&self, slot: Slot) -> Near {
+        self.near.get(slot as usize).copied().unwrap_or(Near::NOTHING)
+    }
+
+    /// Has the processor fetch what is read of a slot to walk along its session ([`kernel::fetch_ahead`]).
+    pub(in crate::memory) fn fetch_ahead(&self, slot: Slot) {
+        let at = slot as usize;
+        kernel::fetch_ahead(self.near.get(at..=at).unwrap_or_default());
+        kernel::fetch_ahead(self.length.get(at..=at).unwrap_or_default());
+    }
+
+    /// Words in each window.
+    pub(in crate::memory) fn window(&self) -> &[u32] {
+        &self.window
+    }
+
+    /// The same, to be changed.
+    pub(in crate::memory) fn window_mut(&mut self) -> &mut [u32] {
+        &mut self.window
+    }
+
+    /// Numbers of the speakers.
+    pub(in crate::memory) fn speaker(&self) -> &[u32] {
+        &self.speaker
+    }
+
+    /// Numbers of the sessions.
+    pub(in crate::memory) fn session(&self) -> &[u32] {
+        &self.session
+    }
+
+    /// Months since year 0.
+    pub(in crate::memory) fn month(&self) -> &[i32] {
+        &self.month
+    }
+
+    /// Days since 1970-01-01.
+    pub(in crate::memory) fn day(&self) -> &[i32] {
+        &self.day
+    }
+
+    /// Words, 255 at most.
+    pub(in crate::memory) fn length(&self) -> &[u8] {
+        &self.length
+    }
+
+    /// Flags and counts ([`marks`]).
+    pub(in crate::memory) fn marks(&self) -> &[u8] {
+        &self.marks
+    }
+}

@@ -1,0 +1,37 @@
+//! Room for what a question notes of every part of a large bank.
+//!
+//! In: the room that the last question gave back. Out: the same for the next. Memory that was just used is in
+//! the processor's caches, and the system need not clear it anew. What lies in it says nothing: whoever takes
+//! it fills it.
+
+use super::slot_set::SlotSet;
+use crate::memory::footprint::vec_bytes;
+
+/// As many entries each as the bank has slots, or bits.
+#[derive(Debug, Default)]
+pub(in crate::memory) struct Scratch {
+    /// For words around each part.
+    pub words: Vec<u32>,
+    /// For scores.
+    pub scores: Vec<f32>,
+    /// For the candidates.
+    pub candidates: SlotSet,
+    /// For the parts whose words are looked for.
+    pub listed: SlotSet,
+}
+
+impl Scratch {
+    /// Bytes in memory.
+    pub(in crate::memory) fn bytes(&self) -> usize {
+        let Self { words, scores, candidates, listed } = self;
+        vec_bytes(words) + vec_bytes(scores) + candidates.bytes() + listed.bytes()
+    }
+}
+
+/// So many entries of one value, in the same room.
+pub(in crate::memory) fn filled<T: Clone>(room: &mut Vec<T>, entries: usize, value: T) -> Vec<T> {
+    let mut room = std::mem::take(room);
+    room.clear();
+    room.resize(entries, value);
+    room
+}

@@ -1,0 +1,63 @@
+//! The best parts of a session by first estimates.
+//!
+//! In: scores of the session's parts, in any order. Out: the best, whose mean is the score of the session.
+//! A function of the set of parts.
+
+use super::{
+    best_slots::NO_SCORE,
+    indexed_part::{NONE, Slot},
+};
+
+/// Parts of a session whose mean is the score of the session.
+pub(in crate::memory) const SESSION_BEST: usize = 3;
+
+/// The best parts of a session, best first.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::memory) struct SessionBest([(f32, Slot); SESSION_BEST]);
+
+impl SessionBest {
+    /// No part.
+    pub(in crate::memory) const EMPTY: Self = Self([(NO_SCORE, NONE); SESSION_BEST]);
+
+    /// Puts a part among them where it belongs. Of equal scores the first in the order of the keys comes
+    /// first, as slots depend on the history.
+    pub(in crate::memory) fn enter<K: Ord>(&mut self, score: f32, slot: Slot, key: impl Fn(Slot) -> K) {
+        if score < self.least() || score == NO_SCORE {
+            return;
+        }
+        let Self(best) = self;
+        let before =
+            |(other, of): &(f32, Slot)| *other > score || (*other == score && *of != NONE && key(*of) < key(slot));
+        let place = best.partition_point(before);
+        if place < SESSION_BEST {
+            best[place..].rotate_right(1);
+            best[place] = (score, slot);
+        }
+    }
+
+    /// The score that another part must reach to be among them.
+    pub(in crate::memory) fn least(&self) -> f32 {
+        self.0[SESSION_BEST - 1].0
+    }
+
+    /// The parts with their scores.
+    pub(in crate::memory) fn parts(&self) -> impl Iterator<Item = (f32, Slot)> {
+        self.0.into_iter().filter(|(_, slot)| *slot != NONE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_equal_parts_of_a_session_those_first_in_the_bank_are_its_best() {
+        // The greater the slot, the earlier the part in the order of the bank.
+        let key = |slot: Slot| 10 - slot;
+        for order in [[1, 2, 3, 4], [4, 3, 2, 1], [2, 4, 1, 3]] {
+            let mut best = SessionBest::EMPTY;
+            order.into_iter().for_each(|slot| best.enter(0.5, slot, key));
+            assert_eq!(best.0.map(|(_, slot)| slot), [4, 3, 2], "{order:?}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The parts that hold a stem, and in how many windows it occurs.
+//!
+//! In: parts that are linked to or taken out of their session, with the parts around them. Out: by stem
+//! its parts with counts, and the number of windows that hold it. A window is a part with the parts around
+//! it that count with it (`word_window`). Everything is a function of the set of parts.
+
+#[cfg(test)]
+use std::collections::BTreeMap;
+use std::{collections::HashMap, hash::BuildHasherDefault};
+
+use super::indexed_part::Slot;
+use crate::memory::{
+    footprint::{map_bytes, vec_bytes},
+    lexical::words::{BagSlice, TermKey},
+    units::live::IdHasher,
+};
+use nouns::sparse::push_sparingly;
+
+/// What is known of a stem.
+#[derive(Debug, Default)]
+pub(in crate::memory) struct Stem {
+    /// The parts that hold it, with its count, in no order.
+    pub parts: Vec<(Slot, u16)>,
+    /// How many windows hold it.
+    pub windows: u32,
+}
+
+/// The parts of a stem in order, with its count in each, and its windows.
+#[cfg(test)]
+type ListedStem<K> = (Vec<(K, u16)>, u32);
+
+/// Postings by stem.
+#[derive(Debug, Default)]
+pub(in crate::memory) struct StemPostings {
+    stems: HashMap<TermKey, Stem, BuildHasherDefault<IdHasher>>,
+}
+
+/// Whether a part comes or goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::memory) enum Change {
+    /// It comes.
+    Insert,
+    /// It goes.
+    Delete,
+}
+
+/// How the window of another part changes when a part comes: which parts stay in it, and which ones
+/// the newcomer pushes out. The reverse when the part goes.
+pub(in crate::memory) struct OtherWindow<'b> {
+    /// The words of those that stay.
+    pub stay: Vec<BagSlice<'b>>,
+    /// The words of those that are pushed out.
+    pub pushed_out: Vec<BagSlice<'b>>,
+}
+
+impl StemPostings {
+    /// Bytes in memory.
+    pub(in crate::memory) fn bytes(&self) -> usize {
+        let postings = self.stems.values().map(|stem| vec_bytes(&stem.parts)).sum::<usize>();
+        map_bytes::<TermKey, Stem>(self.stems.capacity()) + postings
+    }
+
+    /// What is known of a stem; none where no part holds it.
+    pub(in crate::memory) fn get(&self, term: TermKey) -> Option<&Stem> {
+        self.stems.get(&term)
+    }
+
+    /// A part with these words comes or goes; `window` has the words of its own window.
+    pub(in crate::memory) fn change(
+        &mut self,
+        change: Change,
+        slot: Slot,
+        bag: BagSlice<'_>,
+        window: &[BagSlice<'_>],
+        others: &[OtherWindow<'_>],
+    ) {
+        for (term, count) in bag.terms() {
+            let stem = self.stems.entry(term).or_default();
+            match change {
+                Change::Insert => push_sparingly(&mut stem.parts, (slot, count)),
+                Change::Delete => {
+                    // What was added last is deleted most often.
+                    if let Some(at) = stem.parts.iter().rposition(|(other, _)| *other == slot) {
+                        stem.parts.swap_remove(at);
+                    }
+                }
+            }
+        }
+        for (at, of_window) in window.iter().enumerate() {
+            for (term, _) in of_window.terms() {
+                if !held(&window[..at], term) {
+                    self.count(term, change == Change::Insert);
+                }
+            }
+        }
+        for OtherWindow { stay, pushed_out } in others {
+            for (term, _) in bag.terms() {
+                if !held(stay, term) && !held(pushed_out, term) {
+                    self.count(term, change == Change::Insert);
+                }
+            }
+            for (at, out) in pushed_out.iter().enumerate() {
+                for (term, _) in out.terms() {
+                    if !held(stay, term) && !held(&pushed_out[..at], term) && bag.count(term) == 0 {
+                        self.count(term, change == Change::Delete);
+                    }
+                }
+            }
+        }
+    }
+
+    /// One window more or less holds a stem.
+    fn count(&mut self, term: TermKey, more: bool) {
+        let stem = self.stems.entry(term).or_default();
+        stem.windows = if more { stem.windows + 1 } else { stem.windows.saturating_sub(1) };
+        if stem.windows == 0 && stem.parts.is_empty() {
+            self.stems.remove(&term);
+        }
+    }
+
+    /// Each stem with its parts in order and its windows.
+    #[cfg(test)]
+    pub(in crate::memory) fn listed<K: Ord>(&self, key: impl Fn(Slot) -> K) -> BTreeMap<TermKey, ListedStem<K>> {
+        let listed = |(term, stem): (&TermKey, &Stem)| {
+            let mut parts: Vec<(K, u16)> = stem.parts.iter().map(|(slot, count)| (key(*slot), *count)).collect();
+            parts.sort();
+            (*term, (parts, stem.windows))
+        };
+        self.stems.iter().map(listed).collect()
+    }
+}
+
+fn held(bags: &[BagSlice<'_>], term: TermKey) -> bool {
+    bags.iter().any(|bag| bag.count(term) > 0)
+}

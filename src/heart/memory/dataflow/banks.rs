@@ -1,0 +1,260 @@
+//! The indexes of every bank of a shard.
+//!
+//! In: the net changes of one epoch, and choices restored from a snapshot. Out: the exact changes of
+//! the choices: a function of the set of units only. A bank without units is forgotten. Scans
+//! (`scan`) read what lies here and change nothing but the lexical index, which is built from the
+//! units once it is asked for.
+
+use std::{
+    cell::RefCell,
+    collections::{HashMap, HashSet},
+    rc::Rc,
+    sync::Arc,
+};
+
+use differential_dataflow::consolidation::consolidate;
+
+use crate::memory::{
+    candidates::indexed_part::Slot,
+    edges::{cue::CueIndex, semantic::SemanticIndex},
+    familiarity::parts::Parts,
+    footprint::Footprint,
+    lexical::{hits::LexicalIndex, postings::Postings, words::Words},
+    units::{
+        live::{LiveUnit, UnitKey},
+        score::{Choice, Edge, GraphChoice, Structural},
+    },
+};
+use nouns::{
+    config::MemorySettings,
+    model::{BankKey, Channel, Score, UnitId},
+};
+
+/// A choice as it leaves the index: the unit that chose, its ordinal, the channel, the choice.
+pub(in crate::memory) type Chosen = (UnitKey, (u32, Channel, Choice));
+
+/// The banks of a shard: the operator changes them, the shard says how much room they take.
+pub(in crate::memory) type SharedBanks = Rc<RefCell<Banks>>;
+
+/// The lexical index of all banks of a thread's shards.
+pub(in crate::memory) type SharedPostings = Rc<RefCell<Postings>>;
+
+/// What one epoch restores: banks whose new units have known choices, and such choices.
+#[derive(Debug, Default)]
+pub(in crate::memory) struct Restoring {
+    /// Banks whose units of this epoch are not compared: their choices follow.
+    pub placed: HashSet<BankKey>,
+    /// Known choices, those of a unit together.
+    pub chosen: Vec<(BankKey, Arc<Vec<GraphChoice>>)>,
+}
+
+/// All banks of a shard.
+pub(in crate::memory) struct Banks {
+    settings: MemorySettings,
+    semantic_threshold: Score,
+    structural: Structural,
+    words: Words,
+    postings: SharedPostings,
+    /// Behind a pointer each, as up to half of a table is free.
+    banks: HashMap<BankKey, Box<BankState>>,
+}
+
+/// The indexes of one bank.
+pub(in crate::memory) struct BankState {
+    pub(in crate::memory) semantic: SemanticIndex,
+    cue: CueIndex,
+    /// None until a first hop asks for it.
+    pub(in crate::memory) lexical: Option<LexicalIndex>,
+    pub(in crate::memory) parts: Parts,
+    /// Whether its units wait for their known choices.
+    restoring: bool,
+}
+
+/// What a scan needs besides the bank.
+pub(in crate::memory) struct Means<'b> {
+    /// The settings.
+    pub settings: &'b MemorySettings,
+    /// Compares cues.
+    pub structural: &'b Structural,
+    /// Splits texts into words.
+    pub words: &'b mut Words,
+    /// The lexical index of the thread.
+    pub postings: &'b SharedPostings,
+}
+
+impl Banks {
+    /// No bank.
+    pub(in crate::memory) fn new(
+        settings: &MemorySettings,
+        semantic_threshold: Score,
+        postings: SharedPostings,
+    ) -> Self {
+        Self {
+            settings: settings.clone(),
+            semantic_threshold,
+            structural: Structural::new(settings),
+            words: Words::default(),
+            postings,
+            banks: HashMap::new(),
+        }
+    }
+
+    /// How much room a bank takes, or all of them.
+    pub(in crate::memory) fn footprint(&self, bank: Option<BankKey>) -> Footprint {
+        let mut whole = Footprint::default();
+        match bank {
+            Some(bank) => self.banks.get(&bank).into_iter().for_each(|state| whole.add(&state.footprint())),
+            None => self.banks.values().for_each(|state| whole.add(&state.footprint())),
+        }
+        whole
+    }
+
+    /// A bank with the means to scan it.
+    pub(in crate::memory) fn scanned(&mut self, bank: BankKey) -> (Option<&mut BankState>, Means<'_>) {
+        let Self { settings, structural, words, postings, banks, .. } = self;
+        (banks.get_mut(&bank).map(Box::as_mut), Means { settings, structural, words, postings })
+    }
+
+    /// Applies the changes of one epoch; `sized` gets the number of units of each changed bank.
+    pub(in crate::memory) fn apply(
+        &mut self,
+        mut updates: Vec<((UnitKey, Arc<LiveUnit>), isize)>,
+        restoring: &Restoring,
+        mut emit: impl FnMut(Chosen, isize),
+        mut sized: impl FnMut(BankKey, usize),
+    ) {
+        consolidate(&mut updates);
+        let mut changes = Vec::new();
+        let mut commit = false;
+        for of_bank in updates.chunk_by(|a, b| a.0.0.bank == b.0.0.bank) {
+            let Some(bank) = of_bank.first().map(|u| u.0.0.bank) else { continue };
+            let deleted: Vec<UnitId> = of_bank.iter().filter(|u| u.1 < 0).map(|u| u.0.0.id).collect();
+            let inserted: Vec<Arc<LiveUnit>> = of_bank.iter().filter(|u| u.1 > 0).map(|u| u.0.1.clone()).collect();
+            let new = || Box::new(BankState::new(&self.settings, self.semantic_threshold));
+            let state = self.banks.entry(bank).or_insert_with(new);
+            of_bank.iter().filter(|u| u.1 < 0).for_each(|u| state.parts.delete(&u.0.1));
+            state.parts.insert(&inserted, &mut self.words);
+            if let Some(lexical) = &mut state.lexical {
+                let mut postings = self.postings.borrow_mut();
+                deleted.iter().for_each(|id| lexical.delete(bank, *id, &mut postings));
+                inserted.iter().for_each(|unit| lexical.insert(bank, unit, &mut self.words, &mut postings));
+                commit |= lexical.wants_commit(self.settings.lexical_tail, &postings);
+            }
+            let fresh = state.semantic.is_empty() || state.restoring;
+            state.restoring = fresh && deleted.is_empty() && restoring.placed.contains(&bank);
+            if state.restoring {
+                state.semantic.place(&inserted);
+                state.cue.place(&inserted);
+            } else {
+                state.semantic.apply(&deleted, &inserted, &mut changes);
+                give(bank, Channel::Semantic, &mut changes, &mut emit);
+                state.cue.apply(&self.structural, &deleted, &inserted, &mut changes);
+                give(bank, Channel::Structural, &mut changes, &mut emit);
+            }
+            sized(bank, state.semantic.len());
+            if state.semantic.is_empty() {
+                self.banks.remove(&bank);
+            }
+        }
+        for (bank, known) in &restoring.chosen {
+            let Some(state) = self.banks.get_mut(bank).filter(|state| state.restoring) else { continue };
+            for of_unit in known.chunk_by(|a, b| a.from == b.from) {
+                let (semantic, structural): (Vec<GraphChoice>, Vec<GraphChoice>) =
+                    of_unit.iter().partition(|choice| choice.channel == Channel::Semantic);
+                state.semantic.choose(&semantic, &mut changes);
+                give(*bank, Channel::Semantic, &mut changes, &mut emit);
+                state.cue.choose_known(&structural, &mut changes);
+                give(*bank, Channel::Structural, &mut changes, &mut emit);
+            }
+        }
+        if commit {
+            self.postings.borrow_mut().commit();
+        }
+    }
+}
+
+impl BankState {
+    fn new(settings: &MemorySettings, semantic_threshold: Score) -> Self {
+        Self {
+            semantic: SemanticIndex::new(settings.semantic_pool, settings.semantic_edges, semantic_threshold),
+            cue: CueIndex::new(settings.cue_neighbours, settings.structural_edges),
+            lexical: None,
+            parts: Parts::new(settings.candidates_from_parts, settings.window_words),
+            restoring: false,
+        }
+    }
+
+    /// The slots, in the candidate index, of the parts of the units that a unit chose.
+    pub(in crate::memory) fn linked(&self, unit: UnitId) -> Vec<Slot> {
+        let chosen = self.semantic.chosen_by(unit).iter().chain(self.cue.chosen_by(unit));
+        let units = chosen.filter_map(|choice| self.semantic.unit(choice.id));
+        units.flat_map(|unit| self.parts.slots(unit)).collect()
+    }
+
+    fn footprint(&self) -> Footprint {
+        let units = || self.semantic.units(0, usize::MAX);
+        let sum = |bytes: fn(&LiveUnit) -> usize| units().map(|unit| bytes(unit) as u64).sum();
+        let chosen = |unit: &Arc<LiveUnit>| self.semantic.chosen_by(unit.id).len() + self.cue.chosen_by(unit.id).len();
+        let [parts, candidates] = self.parts.bytes();
+        Footprint {
+            units: self.semantic.len() as u64,
+            text_bytes: sum(LiveUnit::text_bytes),
+            vector_bytes: sum(LiveUnit::vector_bytes),
+            part_bytes: parts as u64,
+            candidate_bytes: candidates as u64,
+            semantic_bytes: self.semantic.bytes() as u64,
+            structural_bytes: self.cue.bytes() as u64,
+            // Each choice is an edge that both of its ends list, with the time and the change of the entry.
+            edge_bytes: units().map(|unit| (2 * chosen(unit) * size_of::<(Edge, u64, isize)>()) as u64).sum(),
+        }
+    }
+
+    /// Whether the lexical index lacks units.
+    pub(in crate::memory) fn lexical_is_partial(&self) -> bool {
+        self.lexical.as_ref().is_none_or(|lexical| lexical.len() < self.semantic.len())
+    }
+
+    /// Adds units from `from` on to the lexical index, which is made if there is none; at most `most`.
+    /// Returns where to go on, or None at the end.
+    pub(in crate::memory) fn index_words(
+        &mut self,
+        bank: BankKey,
+        from: usize,
+        most: usize,
+        means: Means<'_>,
+    ) -> Option<usize> {
+        let mut postings = means.postings.borrow_mut();
+        let lexical = self.lexical.get_or_insert_with(LexicalIndex::default);
+        let units = self.semantic.units(from, most);
+        let next = from + units.len();
+        units.for_each(|unit| lexical.insert(bank, unit, means.words, &mut postings));
+        if next < self.semantic.len() {
+            return Some(next);
+        }
+        if lexical.wants_commit(means.settings.lexical_tail, &postings) {
+            postings.commit();
+        }
+        None
+    }
+}
+
+impl Drop for Banks {
+    /// Takes the words of its banks out of the index that other shards use too.
+    fn drop(&mut self) {
+        let indexed = self.banks.iter().filter(|(_, state)| state.lexical.is_some());
+        if let Ok(mut postings) = self.postings.try_borrow_mut() {
+            postings.forget(indexed.map(|(bank, _)| *bank));
+        }
+    }
+}
+
+fn give(
+    bank: BankKey,
+    channel: Channel,
+    changes: &mut Vec<(UnitId, u32, Choice, isize)>,
+    emit: &mut impl FnMut(Chosen, isize),
+) {
+    for (id, ordinal, choice, change) in changes.drain(..) {
+        emit((UnitKey { bank, id }, (ordinal, channel, choice)), change);
+    }
+}

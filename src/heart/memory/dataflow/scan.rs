@@ -1,0 +1,180 @@
+//! A probe of a bank's indexes, worked off in turns.
+//!
+//! In: a bank that does not change meanwhile, and work that may be done. Out: the rows of the answer,
+//! once the last turn is done. Where a scan pauses has no influence on them.
+
+use std::sync::Arc;
+
+use super::banks::{BankState, Banks, Means, SharedPostings};
+use crate::memory::{
+    api::{FamiliarParts, FirstHopProbe, Hit, IndexProbe},
+    familiarity::scoring::FamiliarityScan,
+    lexical::words::Words,
+    units::{live::LiveUnit, score::CueSet},
+    work::{Allowance, INDEXED_UNIT, PASSED_PART, SCANNED_VECTOR},
+};
+use nouns::model::{BankKey, Channel, Score, UnitId};
+
+/// Units added to the lexical index before the allowance is looked at.
+const WORDED_AT_ONCE: usize = 16;
+
+/// One row of the answer to a probe.
+#[derive(Debug, Clone)]
+pub(in crate::memory) enum ProbeResult {
+    /// Of a first-hop probe.
+    Hit(Hit),
+    /// Of a familiarity probe.
+    Familiar(Arc<FamiliarParts>),
+    /// The answer is complete.
+    Answered,
+}
+
+/// A probe that is being worked off.
+pub(in crate::memory) struct Scan {
+    probe: Arc<IndexProbe>,
+    state: State,
+}
+
+enum State {
+    FirstHop(FirstHopScan),
+    Familiarity(Box<FamiliarityScan>),
+}
+
+impl Scan {
+    /// Before its first turn.
+    pub(in crate::memory) fn new(probe: Arc<IndexProbe>) -> Self {
+        let state = match &*probe {
+            IndexProbe::FirstHop(_) => State::FirstHop(FirstHopScan::default()),
+            IndexProbe::Familiarity(_) => State::Familiarity(Box::default()),
+        };
+        Self { probe, state }
+    }
+
+    /// The bank that it reads.
+    pub(in crate::memory) fn bank(&self) -> BankKey {
+        self.probe.bank()
+    }
+
+    /// Goes on until the work is spent; the rows once it is finished.
+    pub(in crate::memory) fn go_on(
+        &mut self,
+        banks: &mut Banks,
+        allowance: &mut Allowance,
+    ) -> Option<Vec<ProbeResult>> {
+        let (state, means) = banks.scanned(self.probe.bank());
+        match (&*self.probe, &mut self.state) {
+            (IndexProbe::FirstHop(probe), State::FirstHop(scan)) => {
+                let Some(state) = state else { return Some(Vec::new()) };
+                scan.go_on(probe, state, means, allowance)
+            }
+            (IndexProbe::Familiarity(probe), State::Familiarity(scan)) => {
+                let found = match state {
+                    Some(state) => {
+                        let linked = |unit| state.linked(unit);
+                        scan.go_on(probe, &state.parts, &linked, means.words, allowance)?
+                    }
+                    None => FamiliarParts::default(),
+                };
+                Some(vec![ProbeResult::Familiar(Arc::new(found))])
+            }
+            _ => Some(Vec::new()),
+        }
+    }
+}
+
+/// A first hop by channels.
+#[derive(Default)]
+struct FirstHopScan {
+    /// Units of the lexical index so far; None once it is complete.
+    worded: Option<usize>,
+    started: bool,
+    tile: usize,
+    /// Every unit with the best cosine of the question and one of its parts.
+    alignments: Vec<(Arc<LiveUnit>, Score)>,
+    cued: Vec<((Score, Score), UnitId, usize)>,
+}
+
+impl FirstHopScan {
+    fn go_on(
+        &mut self,
+        probe: &FirstHopProbe,
+        state: &mut BankState,
+        means: Means<'_>,
+        allowance: &mut Allowance,
+    ) -> Option<Vec<ProbeResult>> {
+        let Means { settings, structural, words, postings } = means;
+        if !std::mem::replace(&mut self.started, true) && probe.lexical > 0 && state.lexical_is_partial() {
+            self.worded = Some(0);
+        }
+        while let Some(from) = self.worded {
+            if allowance.is_spent() {
+                return None;
+            }
+            self.worded =
+                state.index_words(probe.bank, from, WORDED_AT_ONCE, Means { settings, structural, words, postings });
+            allowance.spend(INDEXED_UNIT / 4 * WORDED_AT_ONCE as u64);
+        }
+        let cues = CueSet::from(&probe.cues);
+        while self.tile < state.semantic.tiles() {
+            if allowance.is_spent() {
+                return None;
+            }
+            let first = self.alignments.len();
+            let vectors = state.semantic.align(&probe.vector, self.tile, &mut self.alignments);
+            self.tile += 1;
+            for (at, (unit, alignment)) in self.alignments.iter().enumerate().skip(first) {
+                let score = structural.score(&cues, &unit.cues).filter(|score| *score > Score::ZERO);
+                self.cued.extend(score.map(|score| ((score, *alignment), unit.id, at)));
+            }
+            allowance.spend(vectors * SCANNED_VECTOR + (self.alignments.len() - first) as u64 * PASSED_PART);
+        }
+        Some(self.ranked(probe, state, words, postings))
+    }
+
+    fn ranked(
+        &mut self,
+        probe: &FirstHopProbe,
+        state: &mut BankState,
+        words: &mut Words,
+        postings: &SharedPostings,
+    ) -> Vec<ProbeResult> {
+        let alignments = &self.alignments;
+        let mut hits = Vec::new();
+        let mut give = |channel, ranked: Vec<(Score, usize)>| {
+            for (rank, (score, at)) in ranked.into_iter().enumerate() {
+                let (unit, alignment) = &alignments[at];
+                let rank = rank as u32 + 1;
+                hits.push(ProbeResult::Hit(Hit {
+                    unit: unit.body.clone(),
+                    channel,
+                    rank,
+                    score,
+                    alignment: *alignment,
+                }));
+            }
+        };
+        let nearest = alignments.iter().enumerate().map(|(at, (unit, score))| ((*score, Score::ZERO), unit.id, at));
+        give(Channel::Semantic, best(nearest, probe.semantic));
+        if let Some(lexical) = &mut state.lexical {
+            let worded = lexical.search(probe.bank, &words.count(&probe.words), probe.lexical, &postings.borrow());
+            let placed = worded.into_iter().filter_map(|(score, id)| Some((score, state.semantic.slot_of_unit(id)?)));
+            give(Channel::Lexical, placed.collect());
+        }
+        give(Channel::Structural, best(self.cued.drain(..), probe.cue));
+        hits
+    }
+}
+
+/// The `limit` best by score, then by the second score, then by the least id; with their indexes.
+fn best(scored: impl Iterator<Item = ((Score, Score), UnitId, usize)>, limit: usize) -> Vec<(Score, usize)> {
+    if limit == 0 {
+        return Vec::new();
+    }
+    let mut ranked: Vec<_> = scored.map(|(score, id, at)| (std::cmp::Reverse(score), id, at)).collect();
+    if ranked.len() > limit {
+        ranked.select_nth_unstable(limit - 1);
+        ranked.truncate(limit);
+    }
+    ranked.sort_unstable();
+    ranked.into_iter().map(|(std::cmp::Reverse((score, _)), _, at)| (score, at)).collect()
+}

@@ -1,0 +1,144 @@
+//! The parts of one bank, in the order of sessions and ordinals.
+//!
+//! In: added and deleted units. Out: their parts, and in a large bank the candidate index of them. A part
+//! is shared with the scans that read it, so that a scan can pause.
+
+use std::{rc::Rc, sync::Arc};
+
+use crate::memory::{
+    candidates::{
+        candidate_index::CandidateIndex,
+        indexed_part::{IndexedPart, NONE, PartKey, Slot},
+    },
+    lexical::words::Words,
+    units::{
+        live::LiveUnit,
+        unit_body::{PartBody, estimated_tokens},
+    },
+};
+use nouns::chunked_map::ChunkedMap;
+
+/// The parts of one bank in the order of sessions and ordinals.
+#[derive(Debug, Default)]
+pub(in crate::memory) struct Parts {
+    parts: ChunkedMap<PartKey, Rc<IndexedPart>>,
+    /// From how many parts on there are candidates.
+    candidates_from: usize,
+    /// While fewer words lie between, a part counts with another.
+    window_words: u32,
+    /// Bytes of the texts of all parts.
+    text_bytes: u64,
+    /// Kept in a large bank only.
+    candidates: Option<Box<CandidateIndex>>,
+}
+
+impl Parts {
+    /// No part. A bank of `candidates_from` parts or more has candidates; a part counts with another while
+    /// fewer than `window_words` words lie between.
+    pub(in crate::memory) fn new(candidates_from: usize, window_words: u32) -> Self {
+        Self { candidates_from, window_words, ..Self::default() }
+    }
+
+    /// Adds the parts of units, in the order of the bank, so that parts that follow one another do so in the
+    /// candidate index, too.
+    pub(in crate::memory) fn insert(&mut self, units: &[Arc<LiveUnit>], words: &mut Words) {
+        let mut added: Vec<(PartKey, &Arc<LiveUnit>, PartBody<'_>)> = units
+            .iter()
+            .flat_map(|unit| keys(unit).zip(unit.body.parts()).map(move |(key, part)| (key, unit, part)))
+            .collect();
+        added.sort_unstable_by_key(|(key, ..)| *key);
+        for (key, unit, part) in added {
+            let indexed = Rc::new(IndexedPart::new(unit, key.part, part, words));
+            self.text_bytes += u64::from(indexed.text_bytes);
+            self.remove(key);
+            if let Some(index) = &mut self.candidates {
+                let session = |(other, part): &(PartKey, Rc<IndexedPart>)| {
+                    if other.session == key.session { part.slot.get() } else { NONE }
+                };
+                let before = self.parts.before(key).next().map_or(NONE, session);
+                let after = self.parts.after(Some(key)).next().map_or(NONE, session);
+                index.insert(&indexed, before, after);
+            }
+            self.parts.insert(key, indexed);
+        }
+        if self.candidates.is_none() && self.parts.len() >= self.candidates_from {
+            self.candidates = Some(Box::new(self.indexed()));
+        }
+    }
+
+    /// Removes the parts of a unit.
+    pub(in crate::memory) fn delete(&mut self, unit: &LiveUnit) {
+        keys(unit).for_each(|key| self.remove(key));
+        // Far below the bound, so that a bank near it does not build the index again and again.
+        if self.parts.len() < self.candidates_from / 2 {
+            self.candidates = None;
+        }
+    }
+
+    /// The parts after one, in order; all of them after None.
+    pub(in crate::memory) fn after(&self, key: Option<PartKey>) -> impl Iterator<Item = &(PartKey, Rc<IndexedPart>)> {
+        self.parts.after(key)
+    }
+
+    /// How many parts there are.
+    pub(in crate::memory) fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// While fewer words than this lie between, a part counts with another.
+    pub(in crate::memory) fn window_words(&self) -> u32 {
+        self.window_words
+    }
+
+    /// The estimated tokens of all parts.
+    pub(in crate::memory) fn estimated_tokens(&self) -> f64 {
+        estimated_tokens(self.parts.len(), self.text_bytes)
+    }
+
+    /// Bytes in memory of the parts, and of their candidate index.
+    pub(in crate::memory) fn bytes(&self) -> [usize; 2] {
+        let parts = self.parts.iter().map(|(_, part)| part.bytes()).sum::<usize>();
+        [self.parts.bytes() + parts, self.candidates.as_ref().map_or(0, |index| index.bytes())]
+    }
+
+    /// The candidate index, where the bank is large enough.
+    pub(in crate::memory) fn candidates(&self) -> Option<&CandidateIndex> {
+        self.candidates.as_deref().filter(|_| self.parts.len() >= self.candidates_from)
+    }
+
+    /// The slots of a unit's parts in the candidate index.
+    pub(in crate::memory) fn slots<'p>(&'p self, unit: &'p LiveUnit) -> impl Iterator<Item = Slot> + 'p {
+        keys(unit).filter_map(|key| Some(self.parts.get(key)?.slot.get())).filter(|slot| *slot != NONE)
+    }
+
+    fn remove(&mut self, key: PartKey) {
+        let Some(removed) = self.parts.remove(key) else { return };
+        self.text_bytes -= u64::from(removed.text_bytes);
+        if let Some(index) = &mut self.candidates {
+            index.delete(removed.slot.get());
+        }
+    }
+
+    /// The candidate index of all parts.
+    fn indexed(&self) -> CandidateIndex {
+        let mut index = CandidateIndex::new(self.window_words);
+        let mut last = (None, NONE);
+        for (key, part) in self.parts.iter() {
+            let before = if last.0 == Some(key.session) { last.1 } else { NONE };
+            index.insert(part, before, NONE);
+            last = (Some(key.session), part.slot.get());
+        }
+        index
+    }
+}
+
+/// The places of a unit's parts in the order of the bank.
+fn keys(unit: &LiveUnit) -> impl Iterator<Item = PartKey> {
+    let key = |(at, part): (u32, PartBody<'_>)| PartKey {
+        session: unit.position.session,
+        ordinal: part.ordinal,
+        unit: unit.id,
+        part: at,
+    };
+    (0..).zip(unit.body.parts()).map(key)
+}

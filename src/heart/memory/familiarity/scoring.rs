@@ -1,0 +1,630 @@
+//! How familiar each part of a bank is to a question.
+//!
+//! In: the parts of a bank (`parts`); a probe with the question's vector, words, names and months. Out:
+//! as of an epoch, the best parts with their scores, the terms of each score, and the zero of the bank's
+//! scale. In a bank with a candidate index only the `candidates` are scored, with the same terms and the
+//! statistics of the whole bank; in other banks every part is. No statistic counts a
+//! deleted unit. The passes may pause after any part; where they do has no influence on the result.
+//! The sums run in the order of sessions and ordinals, so that arrival order changes no digit;
+//! logarithms are rounded to 20 binary digits, so that no processor does.
+//!
+//! The score is a weighted sum (`config/familiarity.rs` explains each weight): the cosine of the part's
+//! best sentence; the cosines of the part with its neighbours; BM25 over the part (its words count twice)
+//! and the turns around it; who speaks; the month and the day; features of the words. Then a share of the
+//! neighbours' scores and of the session's best is added.
+
+use std::{cmp::Reverse, ops::Range, rc::Rc, slice::from_ref};
+
+use super::parts::Parts;
+use crate::memory::{
+    api::{FamiliarPart, FamiliarParts, FamiliarityProbe},
+    candidates::{
+        asked::{Asked, AskedWord, AskedWords, ByTerm, NameSet, Speakers, Topics, add_words, told},
+        candidate_index::{CandidateIndex, MOST_NAMES, MOST_TIMES, OWN_WORDS, day},
+        choice::{Candidates, SCALE_PARTS},
+        indexed_part::{IndexedPart, NONE, PartKey, Slot},
+        session_best::SESSION_BEST,
+    },
+    lexical::{
+        greetings::Greetings,
+        word_window::WordWindow,
+        words::{TermKey, Words},
+    },
+    units::{score::NameKey, unit_body::estimated_tokens},
+    vectors::{
+        kernel::{self, AHEAD},
+        rows::VectorRows,
+    },
+    work::{Allowance, PASSED_PART, SCANNED_VECTOR},
+};
+use nouns::model::{FamiliarityTerms, Score, UnitId};
+
+/// Fixed-point scores end at 2; a familiarity, at most about the sum of its weights, is divided by this
+/// for comparison.
+const FAMILIARITY_SCALE: f64 = 16.0;
+
+/// One part on its way to a score.
+struct Scored {
+    key: PartKey,
+    /// Its slot in the candidate index, or [`NONE`].
+    slot: Slot,
+    indexed: Rc<IndexedPart>,
+    /// Where [`Found`] has the words of the question that it contains.
+    words: Range<usize>,
+    length: u32,
+    /// Where [`Found`] has those of its window, in the order of the question, and the window's length.
+    window: Range<usize>,
+    window_length: u32,
+    /// Cosine of the question and its best sentence.
+    cosine: f64,
+    /// Cosine of the question and the part with the turn before it.
+    pair: f64,
+    /// Share of the question's topics, by rarity, that it holds itself.
+    coverage: f64,
+    terms: FamiliarityTerms,
+    own: f64,
+    smooth: f64,
+}
+
+/// The index of a large bank, and its candidates.
+type Large<'a> = (&'a CandidateIndex, &'a Candidates);
+
+/// Words of the question with their counts, by their index in it: of all parts, one after the other, so that a
+/// part allocates nothing.
+#[derive(Default)]
+struct Found {
+    in_parts: Vec<AskedWord>,
+    in_windows: Vec<AskedWord>,
+}
+
+/// The passes over the bank, in order. Each needs what the one before it found of all parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Pass {
+    /// Before the first.
+    #[default]
+    Start,
+    /// Chooses candidates, in a large bank.
+    Choose,
+    /// Takes every part, or every candidate, with the words of the question that it contains, and who is
+    /// greeted in it.
+    Collect,
+    /// Counts these words in the window of each part, and who of those who are named speaks.
+    Windows,
+    /// BM25 of the words.
+    Words,
+    /// The share of the topics in the part itself, and the cosines.
+    Align,
+    /// The next pair, who speaks, the month, the day, the features of the words.
+    Features,
+    /// The shares of the neighbours, and each session's best.
+    Around,
+    /// The share of the session; the best parts.
+    Rank,
+}
+
+/// A familiarity probe that is being worked off.
+#[derive(Default)]
+pub(in crate::memory) struct FamiliarityScan {
+    pass: Pass,
+    /// The next part of the pass.
+    at: usize,
+    parts: Vec<Scored>,
+    found: Found,
+    /// In a large bank, what is scored.
+    candidates: Option<Box<Candidates>>,
+    /// Parts in the bank.
+    total: usize,
+    /// Their estimated tokens.
+    tokens: f64,
+    /// While fewer words lie between, a part counts with another.
+    window_words: u32,
+    asked: AskedWords,
+    topics: Topics,
+    speakers: Speakers,
+    greetings: Greetings,
+    /// The first words of the names of all who speak.
+    present: NameSet,
+    sessions: SessionBest,
+    ranked: Vec<(Reverse<Score>, PartKey, usize)>,
+}
+
+/// The mean of the best parts of each session. Sessions come in their order.
+#[derive(Default)]
+struct SessionBest {
+    session: Option<u64>,
+    best: Vec<f64>,
+    /// First estimates of its best parts that are no candidates, best first: they stand in where too few
+    /// are candidates.
+    rest: Vec<f64>,
+    means: Vec<(u64, f64)>,
+    /// The session whose mean was asked for last.
+    at: usize,
+}
+
+impl FamiliarityScan {
+    /// Goes on until the work is spent; the answer once every part is scored. `linked` gives the slots of
+    /// the parts of the units that edges lead to from a unit.
+    pub(in crate::memory) fn go_on(
+        &mut self,
+        probe: &FamiliarityProbe,
+        bank: &Parts,
+        linked: &dyn Fn(UnitId) -> Vec<Slot>,
+        words: &mut Words,
+        allowance: &mut Allowance,
+    ) -> Option<FamiliarParts> {
+        let wanted = probe.candidates;
+        let index = bank.candidates().filter(|_| wanted > 0 && wanted < bank.len());
+        loop {
+            match self.pass {
+                Pass::Start => {
+                    self.asked = AskedWords::new(probe, words);
+                    self.topics = Topics::new(probe, words);
+                    self.speakers = Speakers::new(probe);
+                    self.total = bank.len();
+                    self.tokens = bank.estimated_tokens();
+                    self.window_words = bank.window_words();
+                    self.candidates = index.map(|index| {
+                        self.count_all(probe, index);
+                        Box::default()
+                    });
+                }
+                Pass::Choose => {
+                    if let (Some(candidates), Some(index)) = (&mut self.candidates, index) {
+                        let asked = Asked { probe, words: &self.asked, speakers: &self.speakers, wanted };
+                        if !candidates.go_on(&asked, index, linked, allowance) {
+                            return None;
+                        }
+                    }
+                }
+                Pass::Collect => {
+                    while let Some(index) = index
+                        && let Some(candidate) = self.next_candidate()
+                    {
+                        if allowance.is_spent() {
+                            return None;
+                        }
+                        self.fetch_candidates(index);
+                        self.collect_candidate(index, candidate)?;
+                        allowance.spend(PASSED_PART);
+                    }
+                    let every = index.is_none().then(|| bank.after(self.parts.last().map(|part| part.key)));
+                    for (key, indexed) in every.into_iter().flatten() {
+                        if allowance.is_spent() {
+                            return None;
+                        }
+                        self.collect(*key, indexed, probe);
+                        allowance.spend(PASSED_PART);
+                    }
+                }
+                pass => {
+                    while self.at < self.parts.len() {
+                        if allowance.is_spent() {
+                            return None;
+                        }
+                        allowance.spend(self.one(pass, probe, index));
+                        self.at += 1;
+                    }
+                }
+            }
+            self.at = 0;
+            self.pass = match self.pass {
+                Pass::Start => Pass::Choose,
+                Pass::Choose => Pass::Collect,
+                Pass::Collect => {
+                    if index.is_none() {
+                        self.topics.rate(self.total);
+                        let meanings = std::mem::take(&mut self.greetings).close();
+                        self.speakers.learn(meanings, |name| self.present.contains(&name));
+                    }
+                    Pass::Windows
+                }
+                Pass::Windows => {
+                    if index.is_none() {
+                        self.asked.rate(self.total);
+                    }
+                    Pass::Words
+                }
+                Pass::Words => Pass::Align,
+                Pass::Align => Pass::Features,
+                Pass::Features => Pass::Around,
+                Pass::Around => {
+                    self.sessions.close();
+                    Pass::Rank
+                }
+                Pass::Rank => {
+                    if let (Some(candidates), Some(index)) = (self.candidates.take(), index) {
+                        index.keep_scratch(candidates.into_scratch());
+                    }
+                    return Some(self.answer(probe));
+                }
+            };
+        }
+    }
+
+    /// Takes the statistics of the whole bank from its index.
+    fn count_all(&mut self, probe: &FamiliarityProbe, index: &CandidateIndex) {
+        self.topics.count_all(index);
+        self.topics.rate(self.total);
+        if probe.greeted_names {
+            let meanings = index.greetings().meanings(self.speakers.names());
+            self.speakers.learn(meanings, |name| speaks(index, name));
+        }
+        self.speakers.count_all(index);
+        self.asked.count_all(index);
+        self.asked.rate(self.total);
+    }
+
+    /// Takes a part of the whole bank, and counts it.
+    fn collect(&mut self, key: PartKey, indexed: &Rc<IndexedPart>, probe: &FamiliarityProbe) {
+        let first = self.found.in_parts.len();
+        let words = indexed.words().terms().filter_map(|(t, n)| Some((self.asked.place_of(t)?, u32::from(n))));
+        self.found.in_parts.extend(words);
+        self.take(key, NONE, first, indexed);
+        let (place, part) = (self.asked.place(), &self.parts[self.parts.len() - 1]);
+        self.topics.count(|term| self.found.holds(part, term, place));
+        if probe.greeted_names {
+            let greeted = indexed.greeted().filter(|name| self.speakers.names().contains(name));
+            self.greetings.add(key.session, indexed.speaker[0], greeted);
+        }
+        self.present.insert(indexed.speaker[1]);
+    }
+
+    /// The next candidate to be collected.
+    fn next_candidate(&self) -> Option<(PartKey, Slot)> {
+        self.candidates.as_ref()?.all().get(self.parts.len()).copied()
+    }
+
+    /// Has the processor fetch candidates that are collected later.
+    fn fetch_candidates(&self, index: &CandidateIndex) {
+        let all = self.candidates.as_ref().map_or(&[][..], |candidates| candidates.all());
+        let slot = |ahead: usize| all.get(self.parts.len() + ahead).map(|(_, slot)| *slot);
+        if let Some(slot) = slot(3 * AHEAD) {
+            index.fetch_slot(slot);
+        }
+        if let Some(part) = slot(2 * AHEAD).and_then(|slot| index.part(slot)) {
+            kernel::fetch_ahead(from_ref(&**part));
+        }
+        if let Some(part) = slot(AHEAD).and_then(|slot| index.part(slot)) {
+            kernel::fetch_ahead(part.names());
+        }
+    }
+
+    /// Takes a candidate. None if there is no such part, which does not happen.
+    fn collect_candidate(&mut self, index: &CandidateIndex, (key, slot): (PartKey, Slot)) -> Option<()> {
+        let indexed = index.part(slot)?;
+        // Only the names of what is scored are looked up.
+        for name in indexed.names() {
+            if speaks(index, *name) {
+                self.present.insert(*name);
+            }
+        }
+        let first = self.found.in_parts.len();
+        self.found.in_parts.extend_from_slice(self.candidates.as_ref()?.words_of(slot));
+        self.take(key, slot, first, indexed);
+        Some(())
+    }
+
+    /// Takes a part whose words begin at `first`.
+    fn take(&mut self, key: PartKey, slot: Slot, first: usize, indexed: &Rc<IndexedPart>) {
+        self.parts.push(Scored {
+            key,
+            slot,
+            indexed: Rc::clone(indexed),
+            words: first..self.found.in_parts.len(),
+            length: indexed.words().length(),
+            window: 0..0,
+            window_length: 0,
+            cosine: 0.0,
+            pair: 0.0,
+            coverage: 0.0,
+            terms: FamiliarityTerms::default(),
+            own: 0.0,
+            smooth: 0.0,
+        });
+    }
+
+    /// One part of a pass; returns the work.
+    fn one(&mut self, pass: Pass, probe: &FamiliarityProbe, index: Option<&CandidateIndex>) -> u64 {
+        let at = self.at;
+        let large = index.zip(self.candidates.as_deref());
+        match pass {
+            Pass::Start | Pass::Choose | Pass::Collect => {}
+            Pass::Windows => {
+                let (window, length) = match large {
+                    Some(large) => self.found.window_of_candidate(self.parts[at].slot, large),
+                    None => self.found.window(&self.parts, at, self.window_words),
+                };
+                let part = &mut self.parts[at];
+                if large.is_none() {
+                    self.asked.count(&self.found.in_windows[window.clone()], length);
+                    self.speakers.count(part.indexed.speaker);
+                }
+                (part.window, part.window_length) = (window, length);
+            }
+            Pass::Words => {
+                let part = &mut self.parts[at];
+                let window = &self.found.in_windows[part.window.clone()];
+                self.asked.gain(window, part.window_length, &mut part.terms);
+            }
+            Pass::Align => {
+                if let Some(part) = self.parts.get(at + 3 * AHEAD) {
+                    kernel::fetch_ahead(from_ref(&*part.indexed));
+                }
+                if let Some(part) = self.parts.get(at + 2 * AHEAD) {
+                    kernel::fetch_ahead(from_ref(&*part.indexed.unit));
+                }
+                if let Some(part) = self.parts.get(at + AHEAD) {
+                    part.indexed.vectors().fetch_ahead();
+                }
+                let mut terms = self.parts[at].terms;
+                self.asked.share(probe, &mut terms);
+                let part = &self.parts[at];
+                let coverage = self.topics.share(|term| self.found.holds(part, term, self.asked.place()));
+                let part = &mut self.parts[at];
+                (part.terms, part.coverage) = (terms, coverage);
+                return PASSED_PART + align(probe, part) * SCANNED_VECTOR;
+            }
+            Pass::Features => {
+                if let Some((index, _)) = large {
+                    fetch_next_pairs(&self.parts, at, index);
+                }
+                // The mean of a part's pair and the next one's.
+                let pair = self.parts[at].pair;
+                let next = next_pair(probe, &self.parts, at, large).unwrap_or(pair);
+                let part = &mut self.parts[at];
+                part.terms.pair += probe.weights.trio * (pair + next) / 2.0;
+                part.terms.speaker = self.speakers.share(part.indexed.speaker) * probe.weights.speaker;
+                features(probe, part, &self.present);
+            }
+            Pass::Around => {
+                let lent = around(probe, &self.parts, at, large);
+                let part = &mut self.parts[at];
+                part.terms.around = lent;
+                part.smooth = part.own + lent;
+                let session = part.key.session;
+                if self.sessions.add(session, part.smooth)
+                    && let Some((index, candidates)) = large
+                    && let Some(session) = index.session(session)
+                {
+                    self.sessions.rest = candidates.rest_of_session(session).collect();
+                }
+            }
+            Pass::Rank => {
+                let mean = self.sessions.mean(self.parts[at].key.session);
+                let part = &mut self.parts[at];
+                part.terms.session = probe.weights.session * mean;
+                let score = Score::from_f64((part.smooth + part.terms.session) / FAMILIARITY_SCALE);
+                self.ranked.push((Reverse(score), part.key, at));
+                let wanted = self.wanted(probe);
+                if self.ranked.len() >= 2 * wanted + 64 {
+                    self.ranked.select_nth_unstable(wanted);
+                    self.ranked.truncate(wanted);
+                }
+            }
+        }
+        PASSED_PART
+    }
+
+    /// How many of the best parts are needed, in order.
+    fn wanted(&self, probe: &FamiliarityProbe) -> usize {
+        probe.limit.max(SCALE_PARTS).min(self.total)
+    }
+
+    /// The best parts in order, with the zero of the scale and the number of all.
+    fn answer(&mut self, probe: &FamiliarityProbe) -> FamiliarParts {
+        let mut order = std::mem::take(&mut self.ranked);
+        order.sort_unstable();
+        order.truncate(self.wanted(probe));
+        let zero = self.zero(&order, probe.zero * self.tokens.min(probe.scale_tokens as f64));
+        order.truncate(probe.limit);
+        let of_part = |(score, key, at): (Reverse<Score>, PartKey, usize)| {
+            let Scored { indexed, cosine, coverage, terms, .. } = &self.parts[at];
+            FamiliarPart {
+                unit: indexed.unit.body.clone(),
+                part: key.part as usize,
+                speaker: indexed.speaker,
+                asks: indexed.marks.asks,
+                restated: indexed.unit.body.is_restated(),
+                score: score.0.as_f64() * FAMILIARITY_SCALE,
+                cosine: Score::from_f64(*cosine),
+                coverage: *coverage,
+                terms: *terms,
+            }
+        };
+        let best = order.into_iter().map(of_part).collect();
+        FamiliarParts { best, zero, parts_total: self.total }
+    }
+
+    /// The score of the part that so many tokens lie above.
+    fn zero(&self, order: &[(Reverse<Score>, PartKey, usize)], above: f64) -> f64 {
+        let compared = order.get(..SCALE_PARTS).unwrap_or(order);
+        let mut bytes = 0;
+        let reached = compared.iter().zip(1..).find(|((_, _, at), parts)| {
+            bytes += u64::from(self.parts[*at].indexed.text_bytes);
+            estimated_tokens(*parts, bytes) >= above
+        });
+        let zero = reached.map(|(part, _)| part).or(compared.last());
+        zero.map_or(0.0, |(score, ..)| score.0.as_f64() * FAMILIARITY_SCALE)
+    }
+}
+
+impl Found {
+    /// Whether a part contains a word.
+    fn holds(&self, part: &Scored, term: TermKey, place: &ByTerm<usize>) -> bool {
+        match place.get(&term) {
+            Some(at) => self.in_parts[part.words.clone()].iter().any(|(word, _)| word == at),
+            None => part.indexed.words().count(term) > 0,
+        }
+    }
+
+    /// The window of a part: how often each word of the question occurs in it, and its length.
+    fn window(&mut self, parts: &[Scored], at: usize, window_words: u32) -> (Range<usize>, u32) {
+        let Self { in_parts, in_windows } = self;
+        let first = in_windows.len();
+        let mut length = 0;
+        let mut add = |part: &Scored, times: u32| {
+            length += times * part.length;
+            add_words(in_windows, first, &in_parts[part.words.clone()], times);
+        };
+        add(&parts[at], OWN_WORDS);
+        let same = |part: &&Scored| part.key.session == parts[at].key.session;
+        let mut reach = WordWindow::new(window_words);
+        let before = parts[..at].iter().rev().take_while(same);
+        before.take_while(|part| reach.takes(part.length)).for_each(|part| add(part, 1));
+        let mut reach = WordWindow::new(window_words);
+        let after = parts[at + 1..].iter().take_while(same);
+        after.take_while(|part| reach.takes(part.length)).for_each(|part| add(part, 1));
+        in_windows[first..].sort_unstable();
+        (first..in_windows.len(), length)
+    }
+
+    /// The same in a large bank.
+    fn window_of_candidate(&mut self, slot: Slot, (index, candidates): Large<'_>) -> (Range<usize>, u32) {
+        let Self { in_windows, .. } = self;
+        let first = in_windows.len();
+        let near = [true, false].into_iter().flat_map(|back| index.side(slot, back)).map(|near| (near, 1));
+        for (near, times) in near.chain([(slot, OWN_WORDS)]) {
+            add_words(in_windows, first, candidates.words_of(near), times);
+        }
+        in_windows[first..].sort_unstable();
+        (first..in_windows.len(), index.columns().window()[slot as usize])
+    }
+}
+
+impl SessionBest {
+    /// Adds a part; whether it is the first of its session.
+    fn add(&mut self, session: u64, smooth: f64) -> bool {
+        let first = self.session != Some(session);
+        if first {
+            self.close();
+            self.session = Some(session);
+        }
+        let place = self.best.partition_point(|other| other.total_cmp(&smooth).is_ge());
+        self.best.insert(place, smooth);
+        self.best.truncate(SESSION_BEST);
+        first
+    }
+
+    /// Ends the session.
+    fn close(&mut self) {
+        if let Some(session) = self.session.take() {
+            let missing = SESSION_BEST.saturating_sub(self.best.len());
+            self.best.extend(self.rest.drain(..).take(missing));
+            self.means.push((session, self.best.iter().sum::<f64>() / self.best.len().max(1) as f64));
+            self.best.clear();
+        }
+    }
+
+    /// The mean of a session; they are asked for in their order.
+    fn mean(&mut self, session: u64) -> f64 {
+        while self.means.get(self.at).is_some_and(|(other, _)| *other != session) {
+            self.at += 1;
+        }
+        self.means.get(self.at).map_or(0.0, |(_, mean)| *mean)
+    }
+}
+
+/// Adds the cosines of the sentences and of the pair; returns how many vectors were multiplied.
+fn align(probe: &FamiliarityProbe, part: &mut Scored) -> u64 {
+    let w = &probe.weights;
+    let own = part.indexed.vectors();
+    part.cosine = best(&probe.vector, &own.sentences).unwrap_or_default();
+    // A part without a turn before it has no pair: its best sentence counts instead.
+    part.pair = best(&probe.vector, &own.pair).unwrap_or(part.cosine);
+    part.terms.meaning = w.meaning * part.cosine;
+    part.terms.pair = w.pair * part.pair;
+    (own.sentences.len() + own.pair.len()) as u64
+}
+
+/// The best cosine of a vector and rows; none if there is no row.
+fn best(vector: &[i16], rows: &VectorRows<'_>) -> Option<f64> {
+    rows.best(vector).map(Score::as_f64)
+}
+
+/// Adds the month, the day and the features of the words.
+fn features(probe: &FamiliarityProbe, part: &mut Scored, present: &NameSet) {
+    let (w, indexed) = (&probe.weights, &part.indexed);
+    let times = if probe.asks_time { w.times_asked } else { w.times };
+    let flag = |set: bool| f64::from(u8::from(set));
+    let said_at = || indexed.unit.body.part_said_at(part.key.part as usize);
+    let month = !probe.months.is_empty() && {
+        let date = said_at().local().date();
+        let said_in =
+            |&(year, month): &(Option<i16>, i8)| month == date.month() && year.is_none_or(|y| y == date.year());
+        probe.months.iter().any(said_in)
+    };
+    part.terms.month = w.month * flag(month);
+    if !probe.days.is_empty() {
+        part.terms.month += w.day * told(&probe.days, day(said_at()));
+    }
+    let marks = indexed.marks;
+    // Speakers are addressed in every other turn ("Hey Ines!"), so their names do not count.
+    let names = indexed.names().iter().filter(|n| !present.contains(n)).take(MOST_NAMES.into()).count();
+    part.terms.marks =
+        times * f64::from(marks.times.min(MOST_TIMES)) - w.asks * flag(marks.asks) + w.names * names as f64;
+    part.own = part.terms.own();
+}
+
+/// Whether the first word of a speaker's name is this one.
+fn speaks(index: &CandidateIndex, name: NameKey) -> bool {
+    index.speakers_named(name).any(|(_, [_, first])| first == name)
+}
+
+/// The cosine of the pair of the part after a part in its session; its best sentence's where it has no pair.
+fn next_pair(probe: &FamiliarityProbe, parts: &[Scored], at: usize, large: Option<Large<'_>>) -> Option<f64> {
+    let next = parts.get(at + 1);
+    let Some((index, _)) = large else {
+        return next.filter(|next| next.key.session == parts[at].key.session).map(|next| next.pair);
+    };
+    let after = index.columns().near_slot(parts[at].slot).after;
+    if let Some(next) = next.filter(|next| next.slot == after) {
+        return Some(next.pair);
+    }
+    let vectors = part_after(&parts[at], index)?.vectors();
+    best(&probe.vector, &vectors.pair).or_else(|| best(&probe.vector, &vectors.sentences))
+}
+
+/// The part after a candidate in its session.
+fn part_after<'s>(part: &Scored, index: &'s CandidateIndex) -> Option<&'s IndexedPart> {
+    index.part(index.columns().near_slot(part.slot).after).map(Rc::as_ref)
+}
+
+/// Has the processor fetch what [`next_pair`] reads of candidates to come.
+fn fetch_next_pairs(parts: &[Scored], at: usize, index: &CandidateIndex) {
+    if let Some(part) = parts.get(at + 3 * AHEAD) {
+        index.fetch_slot(index.columns().near_slot(part.slot).after);
+    }
+    if let Some(next) = parts.get(at + 2 * AHEAD).and_then(|part| part_after(part, index)) {
+        kernel::fetch_ahead(from_ref(next));
+    }
+    if let Some(next) = parts.get(at + AHEAD).and_then(|part| part_after(part, index)) {
+        next.vectors().pair.fetch_ahead();
+    }
+}
+
+/// A share of the better neighbour's score, at a distance of one turn and of two.
+fn around(probe: &FamiliarityProbe, parts: &[Scored], at: usize, large: Option<Large<'_>>) -> f64 {
+    let shares = [probe.weights.next_turn, probe.weights.second_turn];
+    let better = match large {
+        None => [1, 2].map(|distance| side(parts, at, distance).map(|i| parts[i].own).reduce(f64::max)),
+        Some((index, candidates)) => {
+            let near = index.columns().near_slot(parts[at].slot);
+            // A candidate within two turns lies within two candidates.
+            let scored = &parts[at.saturating_sub(2)..parts.len().min(at + 3)];
+            let own = |slot: Slot| match scored.iter().find(|part| part.slot == slot) {
+                Some(part) => Some(part.own),
+                None => candidates.estimate(slot),
+            };
+            let better = |sides: [Slot; 2]| sides.into_iter().filter_map(own).reduce(f64::max);
+            [better([near.before, near.after]), better([near.second_before, near.second_after])]
+        }
+    };
+    shares.iter().zip(better).map(|(share, own)| share * own.unwrap_or(0.0)).sum()
+}
+
+/// The parts at a distance on either side of `at`, in the same session.
+fn side(parts: &[Scored], at: usize, distance: usize) -> impl Iterator<Item = usize> {
+    let session = parts[at].key.session;
+    let same = move |i: &usize| parts.get(*i).is_some_and(|part| part.key.session == session);
+    [at.checked_sub(distance), at.checked_add(distance)].into_iter().flatten().filter(same)
+}

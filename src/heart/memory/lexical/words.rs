@@ -1,0 +1,136 @@
+//! Text to stems: the same for units and questions.
+//!
+//! In: English text. Out: its stems with their counts. Function words and fillers are left out; only a
+//! hash of each stem is kept.
+
+use std::collections::BTreeMap;
+
+use tantivy::tokenizer::{
+    Language, LowerCaser, RemoveLongFilter, SimpleTokenizer, Stemmer, StopWordFilter, TextAnalyzer,
+};
+
+use crate::language::sentences::empty_words;
+use crate::memory::units::score::hash64;
+
+/// A stem, as 64 bits of BLAKE3 with [`COUNT_BITS`] zero. Compared inside one bank only.
+pub(in crate::memory) type TermKey = u64;
+
+/// How far to the left a count lies in a number that it shares with a stem's key.
+const COUNT_SHIFT: u32 = 40;
+/// Largest count.
+const MOST_COUNT: u64 = 0xff;
+/// The bits of the count: in the middle, as a map by such keys reads their first and their last bits.
+const COUNT_BITS: u64 = MOST_COUNT << COUNT_SHIFT;
+
+/// Splits text into lower-case English stems, without function words.
+pub struct Words(TextAnalyzer);
+
+impl std::fmt::Debug for Words {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Words")
+    }
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        let chain = TextAnalyzer::builder(SimpleTokenizer::default())
+            .filter(RemoveLongFilter::limit(64))
+            .filter(LowerCaser)
+            .filter(StopWordFilter::remove(empty_words().map(str::to_owned)))
+            .filter(Stemmer::new(Language::English));
+        Self(chain.build())
+    }
+}
+
+impl Words {
+    /// The stems of a text with their counts, and the number of words.
+    pub fn count(&mut self, text: &str) -> Bag {
+        let mut counts: BTreeMap<TermKey, u64> = BTreeMap::new();
+        let mut length = 0;
+        let mut stream = self.0.token_stream(text);
+        while let Some(token) = stream.next() {
+            let count = counts.entry(hash64(token.text.as_bytes()) & !COUNT_BITS).or_default();
+            *count = MOST_COUNT.min(*count + 1);
+            length += 1;
+        }
+        Bag { counts: counts.into_iter().map(|(term, count)| term | count << COUNT_SHIFT).collect(), length }
+    }
+}
+
+/// The words of a unit: stems with counts, sorted by stem, and their number. No stem counts more than
+/// 255 times.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Bag {
+    /// The key of a stem, and its count.
+    counts: Box<[u64]>,
+    length: u32,
+}
+
+/// A [`Bag`] that lies somewhere else.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::memory) struct BagSlice<'b> {
+    counts: &'b [u64],
+    length: u32,
+}
+
+impl Bag {
+    /// The stems.
+    pub fn terms(&self) -> impl Iterator<Item = (TermKey, u16)> + '_ {
+        self.slice().terms()
+    }
+
+    /// The same, borrowed.
+    pub(in crate::memory) fn slice(&self) -> BagSlice<'_> {
+        BagSlice { counts: &self.counts, length: self.length }
+    }
+
+    /// The keys of its stems with their counts, of which [`BagSlice::new`] makes it again.
+    pub(in crate::memory) fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+}
+
+impl<'b> BagSlice<'b> {
+    /// The bag of so many words whose [counts](Bag::counts) these are.
+    pub(in crate::memory) fn new(counts: &'b [u64], length: u32) -> Self {
+        Self { counts, length }
+    }
+
+    /// The stems.
+    pub(in crate::memory) fn terms(self) -> impl Iterator<Item = (TermKey, u16)> + 'b {
+        self.counts.iter().map(|both| (both & !COUNT_BITS, count_of(*both)))
+    }
+
+    /// The number of words.
+    pub(in crate::memory) fn length(self) -> u32 {
+        self.length
+    }
+
+    /// How often a stem occurs.
+    pub(in crate::memory) fn count(self, term: TermKey) -> u16 {
+        self.counts.binary_search_by_key(&term, |both| both & !COUNT_BITS).map_or(0, |at| count_of(self.counts[at]))
+    }
+}
+
+fn count_of(both: u64) -> u16 {
+    ((both & COUNT_BITS) >> COUNT_SHIFT) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bag_holds_each_stem_with_its_count() {
+        let mut words = Words::default();
+        let counted = words.count(&format!("Kayaks: a kayak, and a canoe. {}", "tents ".repeat(300)));
+        let bag = counted.slice();
+        let terms: Vec<(TermKey, u16)> = bag.terms().collect();
+        assert!(terms.is_sorted() && terms.iter().all(|(term, count)| bag.count(*term) == *count));
+        let mut counts: Vec<u16> = terms.iter().map(|(_, count)| *count).collect();
+        counts.sort_unstable();
+        assert_eq!((counts, bag.length()), (vec![1, 2, 255], 303));
+        let other = words.count("canoe").terms().next().expect("a stem").0;
+        assert_eq!([bag.count(other), bag.count(other + 1), bag.count(0)], [1, 0, 0]);
+    }
+}

@@ -1,0 +1,237 @@
+//! A shard of the memory as its callers hold it.
+//!
+//! In: record changes in log order, probes. Out: answers with the offsets that they reflect. A load
+//! that was sent before a probe is included in its answer. Dropping the handle drops the shard with
+//! its dataflow. Any thread may use it.
+
+use std::{sync::Arc, thread::Thread};
+
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+
+use super::{
+    threads::{MemoryThreads, Placed},
+    worker::ShardSeed,
+};
+use crate::memory::{
+    api::{
+        Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, FixedVector, Hit, IndexProbe, Neighbour,
+        NeighbourhoodProbe, UnitWithNeighbours,
+    },
+    dataflow::{
+        census::{Census, CensusProbe},
+        command::{Backlog, Command, Reply, Row},
+        load::{Listeners, Load},
+    },
+    footprint::Footprint,
+};
+use nouns::{
+    config::MemorySettings,
+    model::{BankKey, Cues, Score, UnitId},
+};
+
+/// Why the memory gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MemoryError {
+    /// A shard has ended.
+    #[error("the memory has stopped: {0}; start again, the log holds everything")]
+    Stopped(String),
+}
+
+/// A running shard.
+#[derive(Debug)]
+pub struct MemoryHandle {
+    commands: Option<Sender<Command>>,
+    thread: Thread,
+    gone: Receiver<()>,
+    backlog: Arc<Backlog>,
+    /// Keeps the threads.
+    _threads: Arc<MemoryThreads>,
+}
+
+impl MemoryHandle {
+    /// An empty shard on a thread of its own.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn start(
+        settings: &MemorySettings,
+        semantic_threshold: Score,
+        listeners: Listeners,
+    ) -> Result<Self, MemoryError> {
+        let threads = MemoryThreads::start(1).map_err(|e| MemoryError::Stopped(e.to_string()))?;
+        Self::start_on(&threads, settings, semantic_threshold, listeners)
+    }
+
+    /// An empty shard on one of some threads.
+    ///
+    /// # Errors
+    /// When the threads have ended.
+    pub fn start_on(
+        threads: &Arc<MemoryThreads>,
+        settings: &MemorySettings,
+        semantic_threshold: Score,
+        listeners: Listeners,
+    ) -> Result<Self, MemoryError> {
+        let (sender, commands) = unbounded();
+        let backlog = Arc::new(Backlog::default());
+        let (settings, in_hand) = (settings.clone(), Arc::clone(&backlog));
+        let slice = threads.slice();
+        let seed = ShardSeed { settings, semantic_threshold, slice, listeners, commands, backlog: in_hand };
+        let placed = threads.place(seed).ok_or_else(|| MemoryError::Stopped("its thread has ended".to_owned()))?;
+        let Placed { thread, gone } = placed;
+        Ok(Self { commands: Some(sender), thread, gone, backlog, _threads: Arc::clone(threads) })
+    }
+
+    /// Sends changes, in log order. Returns before they are visible; a later probe sees them. Waits
+    /// while too many loads are in hand.
+    ///
+    /// # Errors
+    /// [`MemoryError::Stopped`].
+    pub fn load(&self, load: Load) -> Result<(), MemoryError> {
+        let load = load.prepare();
+        if !self.backlog.add() {
+            return Err(stopped());
+        }
+        self.send(Command::Load(load))
+    }
+
+    /// Whether [`Self::load`] would not wait.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.backlog.has_room()
+    }
+
+    /// Whether the shard has ended: then every other call fails.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.backlog.is_stopped()
+    }
+
+    /// Waits until every load that was sent is visible; returns the offsets that the memory reflects.
+    ///
+    /// # Errors
+    /// [`MemoryError::Stopped`].
+    pub fn wait_for_loads(&self) -> Result<Answered<()>, MemoryError> {
+        let answered = self.ask(Command::Barrier)?;
+        Ok(Answered { value: (), epoch: answered.epoch, reflects: answered.reflects })
+    }
+
+    /// The first hop: hits by channel, then rank.
+    ///
+    /// # Errors
+    /// [`MemoryError::Stopped`].
+    pub fn first_hop(&self, probe: FirstHopProbe) -> Result<Answered<Vec<Hit>>, MemoryError> {
+        let answered = self.ask(|reply| Command::Index(Box::new(IndexProbe::FirstHop(probe)), reply))?;
+        let mut hits = rows(answered, |row| if let Row::Hit(hit) = row { Some(hit) } else { None });
+        hits.value.sort_by_key(|hit| (hit.channel.order(), hit.rank));
+        Ok(hits)
+    }
+
+    /// The most familiar parts of a bank; none for an empty bank.
+    ///
+    /// # Errors
+    /// [`MemoryError::Stopped`].
+    pub fn familiar(&self, probe: FamiliarityProbe) -> Result<Answered<FamiliarParts>, MemoryError> {
+        let answered = self.ask(|reply| Command::Index(Box::new(IndexProbe::Familiarity(Box::new(probe))), reply))?;
+        let Answered { value, epoch, reflects } =
+            rows(answered, |row| if let Row::Familiar(familiar) = row { Some(familiar) } else { None });
+        // The dataflow holds it no longer, as a rule.
+        let value = value.into_iter().next().map(Arc::unwrap_or_clone).unwrap_or_default();
+        Ok(Answered { value, epoch, reflects })
+    }
+
+    /// The neighbourhood of anchors: neighbours by channel, then unit.
+    ///
+    /// # Errors
+    /// [`MemoryError::Stopped`].
+    pub fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, MemoryError> {
+        let answered = self.ask(|reply| Command::Neighbourhood(probe, reply))?;
+        let mut found = rows(answered, |row| if let Row::Neighbour(found) = row { Some(found) } else { None });
+        found.value.sort_by_key(|n| (n.channel, n.unit.id));
+        Ok(found)
+    }
+
+    /// A unit, and the units that one edge leads to, by channel; none where the bank has not the unit. Of each
+    /// channel at most `memory.fan_out` edges, the strongest.
+    ///
+    /// # Errors
+    /// [`MemoryError::Stopped`].
+    pub fn unit(&self, bank: BankKey, id: UnitId) -> Result<Answered<Option<UnitWithNeighbours>>, MemoryError> {
+        let nothing: FixedVector = Vec::new().into();
+        let probe = NeighbourhoodProbe {
+            bank,
+            anchors: vec![id],
+            hops: 1,
+            mixed: false,
+            question: nothing.clone(),
+            target: nothing,
+            target_cues: Cues::default(),
+            itself: true,
+        };
+        let Answered { value, epoch, reflects } = self.neighbourhood(probe)?;
+        let (itself, neighbours): (Vec<Neighbour>, _) = value.into_iter().partition(|found| found.path.is_empty());
+        let unit = itself.into_iter().next().map(|found| found.unit);
+        Ok(Answered { value: unit.map(|unit| UnitWithNeighbours { unit, neighbours }), epoch, reflects })
+    }
+
+    /// A census of one bank or of all.
+    ///
+    /// # Errors
+    /// [`MemoryError::Stopped`].
+    pub fn census(&self, probe: CensusProbe) -> Result<Answered<Census>, MemoryError> {
+        let answered = self.ask(|reply| Command::Census(probe, reply))?;
+        let parts = rows(answered, |row| if let Row::Census(census) = row { Some(census) } else { None });
+        let mut whole = Census::default();
+        parts.value.into_iter().for_each(|part| whole.add(part));
+        Ok(Answered { value: whole, epoch: parts.epoch, reflects: parts.reflects })
+    }
+
+    /// How much room one bank takes in memory, or all of them, once every load that was sent is applied.
+    ///
+    /// # Errors
+    /// [`MemoryError::Stopped`].
+    pub fn footprint(&self, bank: Option<BankKey>) -> Result<Answered<Footprint>, MemoryError> {
+        let answered = self.ask(|reply| Command::Footprint(bank, reply))?;
+        let Answered { value, epoch, reflects } =
+            rows(answered, |row| if let Row::Footprint(footprint) = row { Some(footprint) } else { None });
+        Ok(Answered { value: value.into_iter().next().unwrap_or_default(), epoch, reflects })
+    }
+
+    /// Makes the shard panic; returns once it is gone. Only tests call it, those of the library among them: they
+    /// see what a replica does then.
+    #[doc(hidden)]
+    pub fn panic(&self) {
+        drop(self.send(Command::Panic));
+        let _ = self.gone.recv();
+    }
+
+    fn ask(&self, command: impl FnOnce(Reply) -> Command) -> Result<Answered<Vec<Row>>, MemoryError> {
+        let (reply, answer) = bounded(1);
+        self.send(command(reply))?;
+        answer.recv().map_err(|_| stopped())
+    }
+
+    fn send(&self, command: Command) -> Result<(), MemoryError> {
+        self.commands.as_ref().ok_or_else(stopped)?.send(command).map_err(|_| stopped())?;
+        self.thread.unpark();
+        Ok(())
+    }
+}
+
+impl Drop for MemoryHandle {
+    /// Waits until the shard is gone.
+    fn drop(&mut self) {
+        self.commands = None;
+        self.thread.unpark();
+        let _ = self.gone.recv();
+    }
+}
+
+fn stopped() -> MemoryError {
+    MemoryError::Stopped("a shard ended before it answered".to_owned())
+}
+
+fn rows<T>(answered: Answered<Vec<Row>>, pick: impl FnMut(Row) -> Option<T>) -> Answered<Vec<T>> {
+    let value = answered.value.into_iter().filter_map(pick).collect();
+    Answered { value, epoch: answered.epoch, reflects: answered.reflects }
+}

@@ -1,0 +1,206 @@
+//! The threads that step the shards.
+//!
+//! In: new shards. Out: their answers, through their own channels. A thread has several shards. It
+//! answers the questions of all of them before each slice of their loads and scans, and the shards
+//! take turns in these slices. A panic in a shard ends that shard alone. A thread without work sleeps
+//! until someone sends something: no clock is read.
+
+use std::{
+    cell::RefCell,
+    panic::{AssertUnwindSafe, catch_unwind},
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread::JoinHandle,
+};
+
+use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
+
+use super::worker::{Shard, ShardSeed};
+use crate::memory::{dataflow::command::Backlog, lexical::postings::Postings, work::SLICE};
+
+/// Steps of a shard that has nothing to do, so that what its last epoch left behind is put away.
+const SETTLING_STEPS: u32 = 3;
+
+/// Threads that step shards. They end when the last shard and this value are gone.
+#[derive(Debug)]
+pub struct MemoryThreads {
+    threads: Vec<MemoryThread>,
+    slice: u64,
+}
+
+#[derive(Debug)]
+struct MemoryThread {
+    seeds: Option<Sender<(ShardSeed, Presence)>>,
+    runner: Option<JoinHandle<()>>,
+    /// How many shards it has.
+    shards: Arc<AtomicUsize>,
+}
+
+/// Lives as long as its shard.
+struct Presence {
+    backlog: Arc<Backlog>,
+    shards: Arc<AtomicUsize>,
+    /// Disconnects when the shard is gone.
+    _gone: Sender<()>,
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.shards.fetch_sub(1, Ordering::Relaxed);
+        self.backlog.stop();
+    }
+}
+
+/// A shard that was handed to a thread.
+#[derive(Debug)]
+pub(in crate::memory) struct Placed {
+    /// The thread, to wake it.
+    pub thread: std::thread::Thread,
+    /// Disconnects when the shard is gone.
+    pub gone: Receiver<()>,
+}
+
+impl MemoryThreads {
+    /// Starts `threads` threads, at least one.
+    ///
+    /// # Errors
+    /// When one cannot be started.
+    pub fn start(threads: usize) -> std::io::Result<Arc<Self>> {
+        Self::with_slices(threads, SLICE)
+    }
+
+    /// The same, with other slices of work: in about so many nanoseconds a load or a long scan gives way
+    /// to questions. No answer depends on it.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn with_slices(threads: usize, slice: u64) -> std::io::Result<Arc<Self>> {
+        let mut started = Vec::with_capacity(threads);
+        for n in 0..threads.max(1) {
+            let (seeds, incoming) = unbounded();
+            let runner = std::thread::Builder::new().name(format!("memory-{n}")).spawn(move || run(&incoming))?;
+            started.push(MemoryThread { seeds: Some(seeds), runner: Some(runner), shards: Arc::default() });
+        }
+        Ok(Arc::new(Self { threads: started, slice: slice.max(1) }))
+    }
+
+    /// The work of a slice.
+    pub(in crate::memory) fn slice(&self) -> u64 {
+        self.slice
+    }
+
+    /// Makes a shard on the thread that has the fewest; None if that thread has ended.
+    pub(in crate::memory) fn place(&self, seed: ShardSeed) -> Option<Placed> {
+        let thread = self.threads.iter().min_by_key(|thread| thread.shards.load(Ordering::Relaxed))?;
+        let (alive, gone) = crossbeam_channel::bounded(0);
+        thread.shards.fetch_add(1, Ordering::Relaxed);
+        let presence =
+            Presence { backlog: Arc::clone(&seed.backlog), shards: Arc::clone(&thread.shards), _gone: alive };
+        thread.seeds.as_ref()?.send((seed, presence)).ok()?;
+        let runner = thread.runner.as_ref()?.thread().clone();
+        runner.unpark();
+        Some(Placed { thread: runner, gone })
+    }
+}
+
+impl Drop for MemoryThreads {
+    fn drop(&mut self) {
+        for thread in &mut self.threads {
+            thread.seeds = None;
+            if let Some(runner) = thread.runner.take() {
+                runner.thread().unpark();
+                drop(runner.join());
+            }
+        }
+    }
+}
+
+/// A shard, and what its handle holds on to.
+struct Running {
+    // The worker goes first: only then is the shard gone.
+    shard: Shard,
+    settled: u32,
+    _presence: Presence,
+}
+
+fn run(seeds: &Receiver<(ShardSeed, Presence)>) {
+    let postings = Rc::new(RefCell::new(Postings::default()));
+    let mut shards: Vec<Running> = Vec::new();
+    let mut turn = 0;
+    loop {
+        let open = loop {
+            match seeds.try_recv() {
+                Ok((seed, presence)) => {
+                    let made = catch_unwind(AssertUnwindSafe(|| Shard::new(seed, Rc::clone(&postings))));
+                    shards.extend(made.ok().map(|shard| Running { shard, settled: 0, _presence: presence }));
+                }
+                Err(TryRecvError::Empty) => break true,
+                Err(TryRecvError::Disconnected) => break false,
+            }
+        };
+        let mut any = false;
+        each(&mut shards, |running| {
+            let answered = running.shard.answer();
+            any |= answered;
+            if answered {
+                running.settled = 0;
+            }
+        });
+        // One slice of the next shard that has work.
+        let mut looked = 0;
+        let mut worked = false;
+        while looked < shards.len() && !worked {
+            turn = (turn + 1) % shards.len();
+            looked += 1;
+            one(&mut shards, turn, |running| {
+                worked = running.shard.work();
+                if worked {
+                    running.settled = 0;
+                }
+            });
+        }
+        if any || worked {
+            continue;
+        }
+        let mut settling = false;
+        each(&mut shards, |running| {
+            if running.settled < SETTLING_STEPS {
+                running.settled = if running.shard.settle() { 0 } else { running.settled + 1 };
+                settling = true;
+            }
+        });
+        if settling {
+            continue;
+        }
+        if !open && shards.is_empty() {
+            return;
+        }
+        std::thread::park();
+    }
+}
+
+/// Calls `step` for every shard.
+fn each(shards: &mut Vec<Running>, mut step: impl FnMut(&mut Running)) {
+    let mut at = 0;
+    while at < shards.len() {
+        if one(shards, at, &mut step) {
+            at += 1;
+        }
+    }
+}
+
+/// Calls `step` for a shard; false if the shard is gone: it panicked, or its handle was dropped.
+fn one(shards: &mut Vec<Running>, at: usize, mut step: impl FnMut(&mut Running)) -> bool {
+    let Some(running) = shards.get_mut(at) else { return true };
+    let ended = catch_unwind(AssertUnwindSafe(|| step(running))).is_err();
+    if ended || running.shard.is_closed() {
+        let gone = shards.swap_remove(at);
+        // What a panic left behind may panic again.
+        drop(catch_unwind(AssertUnwindSafe(|| drop(gone))));
+        return false;
+    }
+    true
+}

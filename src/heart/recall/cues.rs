@@ -1,0 +1,61 @@
+//! A question to what it is looked up by (paper, section 3.4; the cue contract of its appendix).
+//!
+//! In: a question in English. Out: the question as read, or why it cannot be asked; and its
+//! cues by rules: the wording with nothing deleted, two to six keywords, and the persons, places
+//! and time that it names. Never invents: a field that the question does not ground is empty.
+
+use super::RecallError;
+use crate::language::question::ReadQuestion;
+use nouns::model::{MAX_QUESTION_BYTES, Question, QuestionCues};
+
+/// Reads a question, once for all steps of a recollection.
+///
+/// # Errors
+/// [`RecallError::EmptyQuestion`] when it holds no word, and [`RecallError::LongQuestion`] when it
+/// is longer than [`MAX_QUESTION_BYTES`].
+pub fn read(question: &Question) -> Result<ReadQuestion<'_>, RecallError> {
+    let bytes = question.text.len();
+    if bytes > MAX_QUESTION_BYTES {
+        return Err(RecallError::LongQuestion { bytes });
+    }
+    let read = ReadQuestion::of(question);
+    if read.is_empty() { Err(RecallError::EmptyQuestion) } else { Ok(read) }
+}
+
+/// The cues of a question, by rules.
+#[must_use]
+pub fn cues(question: &ReadQuestion<'_>) -> QuestionCues {
+    QuestionCues {
+        semantic_query: question.text().trim().to_owned(),
+        keywords: question.keywords().to_vec(),
+        cues: question.cues().clone(),
+        note: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nouns::model::Bank;
+
+    fn question(text: &str) -> Question {
+        Question { bank: Bank::parse("b").unwrap(), text: text.to_owned(), asked_at: None }
+    }
+
+    #[test]
+    fn a_question_without_a_word_is_rejected() {
+        for text in ["", "   ", "?!"] {
+            let error = read(&question(text)).unwrap_err();
+            assert!(matches!(error, RecallError::EmptyQuestion), "{text:?}");
+            assert!(error.to_string().contains("empty"), "{error}");
+        }
+        let long = "a ".repeat(MAX_QUESTION_BYTES);
+        assert!(matches!(read(&question(&long)).unwrap_err(), RecallError::LongQuestion { .. }));
+    }
+
+    #[test]
+    fn nothing_is_deleted_from_the_wording() {
+        let question = question(" What is Priya's favourite soup? ");
+        assert_eq!(cues(&read(&question).unwrap()).semantic_query, "What is Priya's favourite soup?");
+    }
+}

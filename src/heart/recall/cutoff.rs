@@ -1,0 +1,86 @@
+//! Where the list of familiar parts is cut off.
+//!
+//! In: the most familiar parts in order, the zero of their scale, the type of the question. Out:
+//! the parts that an answer quotes, best first, and the cutoff at their end. A part is quoted while
+//! its share, 0 at the zero of the scale and 1 at the bank's best part, reaches the cutoff. Types that
+//! one part rarely answers have a lower cutoff, and it rises with the tokens that are quoted already.
+//! Tokens are estimated from lengths: no vocabulary is loaded to answer a question.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    language::question::QuestionType,
+    memory::{FamiliarPart, FamiliarParts},
+};
+use nouns::config::{RecallSettings, StopSettings};
+
+/// Tokens of the heading that a day of a session costs.
+pub const HEADING_TOKENS: f64 = 14.0;
+/// The tokens at which the cutoff is `recall.stop.share`.
+const USUAL_TOKENS: f64 = 1_000.0;
+/// The least tokens of which a logarithm is taken.
+const FEW_TOKENS: f64 = 50.0;
+
+/// What the first hop quotes.
+pub(super) struct QuotedParts {
+    /// Indexes in `familiar.best`, each with its share.
+    pub(super) parts: Vec<(usize, f64)>,
+    /// The cutoff after the last of them.
+    pub(super) cutoff: f64,
+}
+
+/// The parts above the cutoff.
+pub(super) fn above_cutoff(
+    familiar: &FamiliarParts,
+    question_type: QuestionType,
+    settings: &RecallSettings,
+) -> QuotedParts {
+    let StopSettings { least_tokens, most_tokens, .. } = settings.stop;
+    let usual = cutoff(question_type, &settings.stop);
+    let mut parts = Vec::new();
+    let mut units = BTreeSet::new();
+    let mut headings = BTreeSet::new();
+    let mut tokens = 0.0;
+    for (at, part) in familiar.best.iter().enumerate() {
+        let share = familiar.share(part.score);
+        let cutoff = usual + raised(tokens, &settings.stop);
+        if tokens >= most_tokens as f64 || (share < cutoff && tokens >= least_tokens as f64) {
+            break;
+        }
+        if !units.contains(&part.unit.id) && units.len() >= settings.budget {
+            continue;
+        }
+        units.insert(part.unit.id);
+        if headings.insert((part.unit.session(), part.unit.said_at.local().date())) {
+            tokens += HEADING_TOKENS;
+        }
+        tokens += cost(part);
+        parts.push((at, share));
+    }
+    QuotedParts { parts, cutoff: usual + raised(tokens, &settings.stop) }
+}
+
+/// The share that a part must reach for a question of this type, after 1,000 tokens.
+#[must_use]
+pub fn cutoff(question_type: QuestionType, stop: &StopSettings) -> f64 {
+    let offset = match question_type {
+        QuestionType::Time => stop.time_offset,
+        QuestionType::Single => 0.0,
+        QuestionType::Count
+        | QuestionType::Both
+        | QuestionType::Inference
+        | QuestionType::List
+        | QuestionType::Habit => stop.gathered_offset,
+    };
+    stop.share + offset
+}
+
+/// What the tokens quoted so far add to the cutoff.
+#[must_use]
+pub fn raised(tokens: f64, stop: &StopSettings) -> f64 {
+    stop.doubling * (tokens.max(FEW_TOKENS) / USUAL_TOKENS).log2()
+}
+
+fn cost(part: &FamiliarPart) -> f64 {
+    part.unit.part(part.part).map_or(0.0, |body| body.estimated_tokens())
+}

@@ -1,0 +1,43 @@
+//! Why a question has no evidence.
+//!
+//! In: a question that cannot be asked, or the failure of a memory or an embedder. Out: an error
+//! that names the bank or the step, with its cause as source.
+
+use nouns::model::MAX_QUESTION_BYTES;
+
+/// Why a memory or an embedder could not answer.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a question has no evidence.
+#[derive(Debug, thiserror::Error)]
+pub enum RecallError {
+    /// The question holds no word.
+    #[error("question: empty; ask with at least one word")]
+    EmptyQuestion,
+    /// The question is longer than `MAX_QUESTION_BYTES`.
+    #[error("question: {bytes} bytes long; ask in at most {MAX_QUESTION_BYTES}")]
+    LongQuestion {
+        /// Its length in bytes of UTF-8.
+        bytes: usize,
+    },
+    /// A text could not be embedded.
+    #[error("the {what} could not be embedded; check the model with `ripplemem validate`")]
+    Embed {
+        /// `question`, or `target` with its round.
+        what: String,
+        /// Why.
+        #[source]
+        source: Failure,
+    },
+    /// The memory did not answer.
+    #[error("bank {bank}: the memory did not answer the {what}")]
+    Memory {
+        /// The bank that was asked.
+        bank: String,
+        /// `first hop`, or `expansion` with its round.
+        what: String,
+        /// Why.
+        #[source]
+        source: Failure,
+    },
+}

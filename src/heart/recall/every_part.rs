@@ -1,0 +1,35 @@
+//! Every part of a bank with the terms of its familiarity, for measurements.
+//!
+//! In: a question, a memory that answers probes, and settings that differ in their weights. Out: for
+//! each of the settings all parts of the question's bank, as the first hop would score them. Takes part
+//! in no answer.
+
+use super::{
+    Failure, Memory, RecallError, cues, first_hop,
+    recollect::{EmbedTexts, QuestionVectors},
+};
+use crate::memory::FamiliarParts;
+use nouns::{config::RecallSettings, model::Question};
+
+/// Scores every part of the question's bank, once for each of the settings.
+///
+/// # Errors
+/// [`RecallError`] for an empty question, or when `memory` or `embed` fails.
+pub fn every_part(
+    memory: &dyn Memory,
+    embed: &mut EmbedTexts<'_>,
+    question: &Question,
+    settings: &[RecallSettings],
+) -> Result<Vec<FamiliarParts>, RecallError> {
+    let read = cues::read(question)?;
+    let cues = cues::cues(&read);
+    let vector = QuestionVectors::of(&cues, embed)?.asking;
+    let asked = first_hop::FirstHopQuestion { read: &read, cues: &cues, vector: &vector };
+    let score = |settings| first_hop::every_part(memory, &asked, settings);
+    let failed = |source| RecallError::Memory {
+        bank: question.bank.to_string(),
+        what: "a look at every part".to_owned(),
+        source,
+    };
+    settings.iter().map(score).collect::<Result<_, Failure>>().map_err(failed)
+}

@@ -1,0 +1,158 @@
+//! The first hop (paper, section 3.4): the best units of each channel, or the most familiar parts
+//! of the whole bank; `recall.first_hop` chooses.
+//!
+//! In: the question as read, its cues and vectors. Out: candidates with their provenance, in the
+//! order of the trace, not consolidated; and how familiar the bank's parts are, by which anchors
+//! and support are chosen in both cases.
+
+use std::collections::BTreeMap;
+
+use super::{Candidate, Failure, Impressions, Memory, cutoff};
+use crate::{
+    language::question::{QuestionType, ReadQuestion},
+    memory::{Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, FixedVector, Hit},
+};
+use nouns::{
+    config::{FirstHop, RecallSettings},
+    model::{Position, Provenance, QuestionCues, UnitId},
+};
+
+/// Parts that a familiarity probe returns, at most: more than any answer or expansion uses.
+const MOST_PARTS: usize = 1_024;
+
+/// The result of the first hop.
+pub(super) struct FirstHopResult {
+    /// The candidates.
+    pub(super) candidates: Vec<Candidate>,
+    /// How familiar the bank's parts are.
+    pub(super) impressions: Impressions,
+    /// Least familiarity of a unit that a round adds.
+    pub(super) floor: f64,
+    /// The parts from which both were made.
+    pub(super) familiar: FamiliarParts,
+    /// The log offsets that it reflects.
+    pub(super) reflects: Vec<Position>,
+}
+
+/// A question with everything by which the first hop looks it up.
+pub(super) struct FirstHopQuestion<'q> {
+    /// The question.
+    pub(super) read: &'q ReadQuestion<'q>,
+    /// Its cues.
+    pub(super) cues: &'q QuestionCues,
+    /// Its vector.
+    pub(super) vector: &'q FixedVector,
+}
+
+/// Probes the memory.
+pub(super) fn first_hop(
+    memory: &dyn Memory,
+    asked: &FirstHopQuestion<'_>,
+    settings: &RecallSettings,
+) -> Result<FirstHopResult, Failure> {
+    let Answered { value: familiar, reflects, .. } = memory.familiar(familiarity(asked, settings))?;
+    let impressions = Impressions::of(&familiar);
+    if settings.first_hop == FirstHop::Familiarity {
+        let quoted = cutoff::above_cutoff(&familiar, asked.read.question_type(), settings);
+        return Ok(FirstHopResult {
+            candidates: candidates(&familiar, &quoted.parts),
+            impressions,
+            floor: quoted.cutoff - settings.link_worth,
+            familiar,
+            reflects,
+        });
+    }
+    // This probe comes later, so it reflects at least the offsets of the first.
+    let Answered { value: hits, .. } = memory.first_hop(channels(asked, settings))?;
+    let candidates = in_order(hits).iter().map(|hit| from_hit(hit, &impressions)).collect();
+    Ok(FirstHopResult { candidates, impressions, floor: settings.support_floor, familiar, reflects })
+}
+
+/// Every part of the bank, scored as by [`first_hop`].
+pub(super) fn every_part(
+    memory: &dyn Memory,
+    asked: &FirstHopQuestion<'_>,
+    settings: &RecallSettings,
+) -> Result<FamiliarParts, Failure> {
+    Ok(memory.familiar(FamiliarityProbe { limit: usize::MAX, candidates: 0, ..familiarity(asked, settings) })?.value)
+}
+
+fn channels(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> FirstHopProbe {
+    let cues = asked.cues;
+    FirstHopProbe {
+        bank: asked.read.question().bank.key(),
+        vector: asked.vector.clone(),
+        words: cues.keywords.join(" "),
+        cues: cues.cues.clone(),
+        semantic: settings.semantic,
+        lexical: if cues.keywords.is_empty() { 0 } else { settings.lexical },
+        // No cue, no cue channel: there is nothing to score by.
+        cue: if cues.cues.is_empty() { 0 } else { settings.cue },
+    }
+}
+
+fn familiarity(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> FamiliarityProbe {
+    let read = asked.read;
+    let persons = &asked.cues.cues.participants;
+    let of_a_person = |word: &str| persons.iter().any(|p| p.split(' ').any(|n| n == word));
+    let topics: Vec<&str> = read.words().filter(|w| !of_a_person(w)).collect();
+    FamiliarityProbe {
+        bank: asked.read.question().bank.key(),
+        vector: asked.vector.clone(),
+        words: read.text().to_owned(),
+        topics: topics.join(" "),
+        names: read.words().map(str::to_owned).chain(persons.iter().cloned()).collect(),
+        subject: read.subject(persons),
+        asks_time: asked.read.question_type() == QuestionType::Time,
+        months: read.months().to_vec(),
+        days: read.days().to_vec(),
+        weights: settings.familiarity.weights.clone(),
+        greeted_names: settings.familiarity.greeted_names,
+        zero: settings.familiarity.zero,
+        scale_tokens: settings.familiarity.scale_tokens,
+        candidates: settings.familiarity.candidates,
+        linked_units: settings.familiarity.linked_units,
+        limit: MOST_PARTS,
+    }
+}
+
+/// The order of the trace: semantic, lexical, cue; by rank.
+fn in_order(mut hits: Vec<Hit>) -> Vec<Hit> {
+    hits.sort_by_key(|h| (h.channel.order(), h.rank, h.unit.id));
+    hits
+}
+
+fn from_hit(hit: &Hit, impressions: &Impressions) -> Candidate {
+    Candidate {
+        unit: hit.unit.clone(),
+        alignment: hit.alignment,
+        provenance: vec![Provenance::FirstHop { channel: hit.channel, rank: hit.rank, score: hit.score.as_f64() }],
+        anchor: false,
+        familiarity: impressions.of_unit(hit.unit.id),
+        excerpt: None,
+    }
+}
+
+/// The quoted parts, as one candidate a unit, in the order of its best part.
+fn candidates(familiar: &FamiliarParts, quoted: &[(usize, f64)]) -> Vec<Candidate> {
+    let mut out: Vec<Candidate> = Vec::new();
+    let mut index: BTreeMap<UnitId, usize> = BTreeMap::new();
+    for &(at, share) in quoted {
+        let Some(part) = familiar.best.get(at) else { continue };
+        let known = *index.entry(part.unit.id).or_insert(out.len());
+        if let Some(candidate) = out.get_mut(known) {
+            candidate.excerpt.get_or_insert_default().insert(part.part);
+            continue;
+        }
+        let rank = u32::try_from(at + 1).unwrap_or(u32::MAX);
+        out.push(Candidate {
+            unit: part.unit.clone(),
+            alignment: part.cosine,
+            provenance: vec![Provenance::Familiar { rank, score: part.score, terms: part.terms }],
+            anchor: false,
+            familiarity: share,
+            excerpt: Some([part.part].into()),
+        });
+    }
+    out
+}

@@ -1,0 +1,55 @@
+//! How familiar a bank's parts are to a question. Anchors and support are chosen by it.
+//!
+//! In: the answer of a familiarity probe. Out: for each unit, the parts that the probe returned,
+//! each with its share: 0 at the zero of the scale, 1 at the bank's best part.
+
+use crate::memory::FamiliarParts;
+use nouns::model::UnitId;
+
+/// The share of a unit of which the probe returned no part: below every other.
+const UNKNOWN: f64 = -1.0;
+
+/// Shares by unit.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Impressions {
+    /// Sorted by unit.
+    units: Vec<UnitId>,
+    /// For each of them a part with its share; of one unit the best first.
+    parts: Vec<(usize, f64)>,
+}
+
+impl Impressions {
+    /// Reads the answer of a probe.
+    #[must_use]
+    pub fn of(familiar: &FamiliarParts) -> Self {
+        Self::sorted(familiar.best.iter().map(|part| (part.unit.id, (part.part, familiar.share(part.score)))))
+    }
+
+    /// One part a unit, for tests.
+    #[cfg(test)]
+    pub(super) fn from_shares(shares: &[(UnitId, f64)]) -> Self {
+        Self::sorted(shares.iter().map(|(id, share)| (*id, (0, *share))))
+    }
+
+    fn sorted(parts: impl Iterator<Item = (UnitId, (usize, f64))>) -> Self {
+        let mut parts: Vec<_> = parts.collect();
+        // Stable: the parts of a unit stay best first.
+        parts.sort_by_key(|(id, _)| *id);
+        let (units, parts) = parts.into_iter().unzip();
+        Self { units, parts }
+    }
+
+    /// The share of the unit's best part.
+    #[must_use]
+    pub fn of_unit(&self, id: UnitId) -> f64 {
+        self.parts(id).iter().map(|(_, share)| *share).fold(UNKNOWN, f64::max)
+    }
+
+    /// The unit's parts, best first.
+    #[must_use]
+    pub fn parts(&self, id: UnitId) -> &[(usize, f64)] {
+        let first = self.units.partition_point(|unit| *unit < id);
+        let count = self.units[first..].partition_point(|unit| *unit == id);
+        &self.parts[first..first + count]
+    }
+}

@@ -1,0 +1,253 @@
+//! The loop of recollection: first hop, then plan and expand, then assemble (paper, algorithm 1).
+//!
+//! In: a question, a memory that answers probes, and a function that embeds a text. Out:
+//! evidence with its whole trace. Reads no clock and opens nothing; only `memory` and `embed`
+//! can fail.
+
+use std::collections::BTreeSet;
+
+use super::{
+    Candidate, Failure, Memory, Ranked, RecallError,
+    abstain::abstention,
+    assemble, context, cues, expand,
+    expand::Support,
+    first_hop,
+    planner::{self, Planner},
+};
+use crate::{
+    language::question::first_person_wording,
+    memory::{self, NeighbourhoodProbe},
+};
+use nouns::{
+    config::RecallSettings,
+    model::{
+        Channel, Evidence, EvidenceUnit, Excerpt, ModelRef, Plan, Provenance, Question, QuestionCues, Round,
+        SCHEMA_VERSION, Seen, Target, Trace, UnitId, Vector,
+    },
+};
+
+/// Turns texts into vectors, in order.
+pub type EmbedTexts<'e> = dyn FnMut(&[&str]) -> Result<Vec<Vector>, Failure> + 'e;
+
+/// Answers a question with evidence (paper, algorithm 1).
+///
+/// `embed` turns the wordings of a question, or a target's sentence, into vectors of the bank's
+/// model, which `model_ref` names. At most `settings.rounds` rounds follow the first hop. The loop ends when
+/// the plan stops, names no anchor of the evidence, or brings no new support.
+///
+/// # Errors
+/// [`RecallError`] for an empty question, or when `memory` or `embed` fails.
+pub fn recollect(
+    memory: &dyn Memory,
+    embed: &mut EmbedTexts<'_>,
+    question: &Question,
+    planner: &dyn Planner,
+    settings: &RecallSettings,
+    model_ref: &ModelRef,
+) -> Result<Evidence, RecallError> {
+    let read = cues::read(question)?;
+    let cues = planner.cues(&read);
+    let failed_embed = |what: String| move |source| RecallError::Embed { what, source };
+    let vectors = QuestionVectors::of(&cues, embed)?;
+    let failed = |what: String| {
+        let bank = question.bank.to_string();
+        move |source| RecallError::Memory { bank, what, source }
+    };
+
+    let asked = first_hop::FirstHopQuestion { read: &read, cues: &cues, vector: &vectors.asking };
+    let first = first_hop::first_hop(memory, &asked, settings).map_err(failed("first hop".to_owned()))?;
+    let mut evidence = assemble::consolidate(first.candidates.clone());
+    let mut rounds = Vec::new();
+    let mut stop_reason = planner::ROUNDS_SPENT.to_owned();
+    for round in 1..=settings.rounds {
+        let plan = checked(planner.plan(&read, &cues, &evidence, round, settings), &evidence, settings);
+        let Some(target) = plan.target.clone().filter(|_| plan.proceed) else {
+            stop_reason.clone_from(&plan.reason);
+            rounds.push((plan, Support::default(), Vec::new()));
+            break;
+        };
+        for candidate in &mut evidence {
+            candidate.anchor |= plan.anchors.contains(&candidate.unit.id);
+        }
+        let what = format!("target of round {round}");
+        let wanted = embed(&[&target.sentence]).map_err(failed_embed(what.clone()))?.pop();
+        let wanted = wanted.ok_or_else(|| failed_embed(what)("no vector".into()))?;
+        let probe = neighbourhood_probe(
+            question,
+            &plan,
+            &target,
+            vectors.asking.clone(),
+            memory::quantise(&wanted.floats()),
+            settings,
+        );
+        let answer = memory.neighbourhood(probe).map_err(failed(format!("expansion of round {round}")))?;
+        let known: BTreeSet<UnitId> = evidence.iter().map(|c| c.unit.id).collect();
+        let support = expand::expand(&answer.value, &known, &first.impressions, first.floor, settings);
+        let ended = support.candidates.is_empty();
+        evidence = assemble::consolidate(evidence.into_iter().chain(support.candidates.iter().cloned()).collect());
+        rounds.push((plan, support, answer.reflects));
+        if ended {
+            planner::NO_SUPPORT.clone_into(&mut stop_reason);
+            break;
+        }
+    }
+
+    let sufficiency = planner.agreement(&read, &cues, &first.familiar).clamp(0.0, 1.0);
+    let ranked = assemble::assemble(evidence, settings);
+    let unsupported = abstention(&ranked, &stop_reason, sufficiency, settings);
+    let kept: BTreeSet<UnitId> = ranked.iter().map(|r| r.candidate.unit.id).collect();
+    let trace = Trace {
+        cues,
+        vector_hash: vector_hash(&vectors.own, model_ref),
+        llm: planner.usage(),
+        first_hop: first.candidates.iter().map(|candidate| seen(candidate, &kept, true)).collect(),
+        rounds: rounds
+            .into_iter()
+            .map(|(plan, support, reflects)| Round {
+                plan,
+                reached: support.reached,
+                support: support.considered.iter().map(|c| seen(&c.candidate, &kept, c.enters)).collect(),
+                reflects,
+            })
+            .collect(),
+    };
+    Ok(Evidence {
+        schema: SCHEMA_VERSION,
+        question: question.clone(),
+        context: context::context(
+            ranked.iter().map(|r| (&*r.candidate.unit, r.candidate.excerpt.as_ref())),
+            unsupported,
+        ),
+        units: ranked.into_iter().map(evidence_unit).collect(),
+        sufficiency,
+        supported: unsupported.is_none(),
+        stop_reason,
+        reflects: first.reflects,
+        trace,
+    })
+}
+
+/// The vectors of a question.
+pub(super) struct QuestionVectors {
+    /// Of its own wording.
+    pub(super) own: Vector,
+    /// That by which it asks, in fixed point: halfway between its own and that of its wording in the first
+    /// person, where it names a person. People say "I", not their name: by the name, what others say to a
+    /// person is nearer than what the person says.
+    pub(super) asking: memory::FixedVector,
+}
+
+impl QuestionVectors {
+    /// Embeds a question.
+    ///
+    /// # Errors
+    /// [`RecallError::Embed`] when `embed` fails.
+    pub(super) fn of(cues: &QuestionCues, embed: &mut EmbedTexts<'_>) -> Result<Self, RecallError> {
+        let text = cues.semantic_query.as_str();
+        let first_person = first_person_wording(text, &cues.cues.participants);
+        let wordings: Vec<&str> = std::iter::once(text).chain(first_person.as_deref()).collect();
+        let failed = |source| RecallError::Embed { what: "question".to_owned(), source };
+        let vectors = embed(&wordings).map_err(failed)?;
+        let own = vectors.first().cloned().ok_or_else(|| failed("no vector".into()))?;
+        let floats = own.floats();
+        let halfway =
+            |other: &Vector| floats.iter().zip(other.floats().iter()).map(|(x, y)| x + y).collect::<Vec<f32>>();
+        let asking =
+            vectors.get(1).map_or_else(|| memory::quantise(&floats), |other| memory::quantise(&halfway(other)));
+        Ok(Self { own, asking })
+    }
+}
+
+fn neighbourhood_probe(
+    question: &Question,
+    plan: &Plan,
+    target: &Target,
+    question_vector: memory::FixedVector,
+    target_vector: memory::FixedVector,
+    settings: &RecallSettings,
+) -> NeighbourhoodProbe {
+    NeighbourhoodProbe {
+        bank: question.bank.key(),
+        anchors: plan.anchors.clone(),
+        hops: settings.hops,
+        mixed: settings.mixed_paths,
+        question: question_vector,
+        target: target_vector,
+        target_cues: target.cues.clone(),
+        itself: false,
+    }
+}
+
+/// A plan with its rules enforced, for every planner: anchors are units of the evidence, each
+/// once, at most `settings.anchors`. A plan without an anchor stops.
+fn checked(mut plan: Plan, evidence: &[Candidate], settings: &RecallSettings) -> Plan {
+    let mut seen = BTreeSet::new();
+    plan.anchors.retain(|a| evidence.iter().any(|c| c.unit.id == *a) && seen.insert(*a));
+    plan.anchors.truncate(settings.anchors);
+    if plan.proceed && (plan.anchors.is_empty() || plan.target.is_none()) {
+        plan.proceed = false;
+        planner::NO_START.clone_into(&mut plan.reason);
+    }
+    if !plan.proceed {
+        plan.anchors.clear();
+        plan.target = None;
+    }
+    plan
+}
+
+/// A candidate of one provenance, as the trace shows it: kept when it entered this way and is
+/// within the budget.
+fn seen(candidate: &Candidate, kept: &BTreeSet<UnitId>, enters: bool) -> Seen {
+    Seen {
+        id: candidate.unit.id,
+        restatement: candidate.unit.restatement().to_owned(),
+        provenance: candidate.provenance.first().cloned().unwrap_or(Provenance::FirstHop {
+            channel: Channel::Semantic,
+            rank: 0,
+            score: 0.0,
+        }),
+        kept: enters && kept.contains(&candidate.unit.id),
+    }
+}
+
+fn evidence_unit(ranked: Ranked) -> EvidenceUnit {
+    let Candidate { unit, provenance, anchor, excerpt, .. } = ranked.candidate;
+    let quoted = unit.parts().enumerate().filter(|(at, _)| excerpt.as_ref().is_none_or(|e| e.contains(at)));
+    EvidenceUnit {
+        id: unit.id,
+        restatement: unit.restatement().to_owned(),
+        cues: unit.cues(),
+        said_at: unit.said_at,
+        sources: unit.sources().map(str::to_owned).collect(),
+        excerpts: quoted.map(|(_, part)| Excerpt::from(part)).collect(),
+        rho: ranked.rho,
+        anchor,
+        provenance,
+    }
+}
+
+/// BLAKE3 of the vector's little-endian bytes and its model's hash.
+fn vector_hash(vector: &Vector, model: &ModelRef) -> String {
+    let mut hash = blake3::Hasher::new();
+    for x in vector.floats().iter() {
+        hash.update(&x.to_le_bytes());
+    }
+    hash.update(model.hash.as_bytes());
+    hash.finalize().to_hex().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_vector_hash_depends_on_vector_and_model() {
+        let hash =
+            |x: f32, model: &str| vector_hash(&Vector::from([x]), &ModelRef { name: "m".into(), hash: model.into() });
+        assert_ne!(hash(0.5, "a"), hash(0.25, "a"));
+        assert_ne!(hash(0.5, "a"), hash(0.5, "b"));
+        let mut bytes = 0.5f32.to_le_bytes().to_vec();
+        bytes.push(b'a');
+        assert_eq!(hash(0.5, "a"), blake3::hash(&bytes).to_hex().to_string());
+    }
+}

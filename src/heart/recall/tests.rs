@@ -1,0 +1,381 @@
+//! From a question to evidence through a memory with canned answers; and the makers of test
+//! values that this room's tests share.
+
+use std::{cell::RefCell, sync::Arc};
+
+use super::*;
+use crate::{
+    language::question::ReadQuestion,
+    memory::{
+        Answered, FamiliarPart, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe,
+        PathStep, UnitBody, UnitFields,
+    },
+};
+use nouns::{
+    config::{ModelSettings, Pipeline, RecallSettings},
+    model::{
+        Bank, Channel, Cues, EventTime, Evidence, FamiliarityTerms, Interval, ModelRef, Plan, Position, Question,
+        QuestionCues, Score, Seen, Target, UnitId, Vector,
+    },
+};
+
+pub(super) fn settings() -> RecallSettings {
+    Pipeline::parse("version = 1\nprofile = \"paper\"\nrecall.sufficient = 0.75").unwrap().recall
+}
+
+pub(super) fn model() -> ModelSettings {
+    ModelSettings { question_floor: 0.3, question_ceiling: 0.75, ..Pipeline::parse("version = 1").unwrap().model() }
+}
+
+pub(super) fn body(id: u64, said: &str, at: &str) -> Arc<UnitBody> {
+    Arc::new(UnitBody::from(UnitFields {
+        id: UnitId(id),
+        restatement: said.to_owned(),
+        cues: Cues::default(),
+        said_at: EventTime::parse(at).unwrap(),
+        session: "auto:0".to_owned(),
+        ordinal: 0,
+        sources: vec![format!("t{id}")],
+        parts: Vec::new(),
+    }))
+}
+
+/// The unit with other fields.
+pub(super) fn changed(unit: &UnitBody, change: impl FnOnce(&mut UnitFields)) -> Arc<UnitBody> {
+    let mut fields = UnitFields::from(unit.clone());
+    change(&mut fields);
+    Arc::new(UnitBody::from(fields))
+}
+
+pub(super) fn candidate(id: u64, said: &str, at: &str) -> Candidate {
+    Candidate {
+        unit: body(id, said, at),
+        alignment: Score::ZERO,
+        provenance: Vec::new(),
+        anchor: false,
+        familiarity: 0.0,
+        excerpt: None,
+    }
+}
+
+/// A memory that returns canned answers and records the probes.
+#[derive(Default)]
+struct ScriptedMemory {
+    hits: Vec<Hit>,
+    neighbours: Vec<Neighbour>,
+    fails: bool,
+    first: RefCell<Vec<FirstHopProbe>>,
+    walks: RefCell<Vec<NeighbourhoodProbe>>,
+}
+
+fn answered<T>(value: T) -> Answered<T> {
+    Answered { value, epoch: 1, reflects: vec![Position { topic: "memory".into(), partition: 0, next_offset: 8 }] }
+}
+
+impl Memory for ScriptedMemory {
+    fn first_hop(&self, probe: FirstHopProbe) -> Result<Answered<Vec<Hit>>, Failure> {
+        self.first.borrow_mut().push(probe);
+        if self.fails { Err("the dataflow has stopped".into()) } else { Ok(answered(self.hits.clone())) }
+    }
+
+    fn familiar(&self, _: FamiliarityProbe) -> Result<Answered<FamiliarParts>, Failure> {
+        if self.fails {
+            return Err("the dataflow has stopped".into());
+        }
+        let hits = self.hits.iter().map(|h| (&h.unit, h.alignment));
+        let known = hits.chain(self.neighbours.iter().map(|n| (&n.unit, n.semantic_match)));
+        let mut best: Vec<FamiliarPart> = known
+            .map(|(unit, cosine)| FamiliarPart {
+                unit: unit.clone(),
+                part: 0,
+                speaker: [0, 0],
+                asks: false,
+                restated: unit.is_restated(),
+                score: cosine.as_f64(),
+                cosine,
+                coverage: 1.0,
+                terms: FamiliarityTerms::default(),
+            })
+            .collect();
+        best.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.unit.id.cmp(&b.unit.id)));
+        Ok(answered(FamiliarParts { parts_total: best.len(), best, zero: 0.30 }))
+    }
+
+    fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, Failure> {
+        let found = self.neighbours.iter().filter(|n| !probe.anchors.contains(&n.unit.id)).cloned().collect();
+        self.walks.borrow_mut().push(probe);
+        Ok(answered(found))
+    }
+}
+
+fn ask_with(
+    memory: &ScriptedMemory,
+    text: &str,
+    planner: &dyn Planner,
+    settings: &RecallSettings,
+) -> Result<Evidence, RecallError> {
+    let question = Question { bank: Bank::parse("readers").unwrap(), text: text.to_owned(), asked_at: None };
+    let model_ref = ModelRef { name: "by hand".to_owned(), hash: "0".to_owned() };
+    let vector = |text: &&str| Vector::from([text.len() as f32 / 1_000.0, 0.5]);
+    let mut embed = |texts: &[&str]| Ok(texts.iter().map(vector).collect());
+    recollect(memory, &mut embed, &question, planner, settings, &model_ref)
+}
+
+fn ask(memory: &ScriptedMemory, text: &str) -> Evidence {
+    ask_with(memory, text, &RulesPlanner::new(&model()), &settings()).unwrap()
+}
+
+fn hit(unit: &Arc<UnitBody>, channel: Channel, rank: u32, score: f64, alignment: f64) -> Hit {
+    let (score, alignment) = (Score::from_f64(score), Score::from_f64(alignment));
+    Hit { unit: unit.clone(), channel, rank, score, alignment }
+}
+
+// ---------------------------------------------------------------- a recollection
+
+const QUESTION: &str = "Which books has Mira recommended to Tom?";
+
+/// A unit with participants as in decision 9 and the time of saying as its time.
+fn unit(id: u64, said: &str, at: &str, session: &str, persons: &[&str]) -> Arc<UnitBody> {
+    changed(&body(id, said, at), |unit| {
+        unit.session = session.to_owned();
+        unit.cues.participants = persons.iter().map(|&p| p.to_owned()).collect();
+        unit.cues.time = Some(Interval::at(unit.said_at));
+    })
+}
+
+/// Four recommended titles: one in the first hop, three only linked to a question about books.
+fn library() -> ScriptedMemory {
+    let orchard = unit(
+        0x11,
+        "Mira recommended the book The Glass Orchard to Tom and praised its first chapter.",
+        "2024-04-12T18:20:00Z",
+        "caller:april",
+        &["mira", "tom"],
+    );
+    let asked = unit(
+        0x22,
+        "Tom asked Mira which book series she loves most and would recommend.",
+        "2024-06-03T20:05:00Z",
+        "caller:june",
+        &["mira", "tom"],
+    );
+    let series = unit(
+        0x33,
+        "Mira named Salt Road and The Ninth Lantern as her favourites, and Harbour of Crows for those who like the sea.",
+        "2024-06-03T20:06:00Z",
+        "caller:june",
+        &["mira"],
+    );
+    let crows = unit(
+        0x44,
+        "Mira called Harbour of Crows the widest story that she knows.",
+        "2024-06-03T20:08:00Z",
+        "caller:june",
+        &["mira"],
+    );
+    let thanks = unit(
+        0x55,
+        "Tom thanked Mira for the recommendations and asked why they are her favourites.",
+        "2024-06-03T20:10:00Z",
+        "caller:june",
+        &["mira", "tom"],
+    );
+    let soup = unit(0x66, "Tom cooked lentil soup for Mira.", "2024-05-01T19:00:00Z", "caller:may", &["mira", "tom"]);
+    let tram = unit(0x77, "Mira missed the last tram.", "2024-05-20T23:40:00Z", "caller:may2", &["mira"]);
+
+    let step = |from: &Arc<UnitBody>, to: &Arc<UnitBody>, channel, weight| PathStep {
+        from: from.id,
+        to: to.id,
+        channel,
+        weight: Score::from_f64(weight),
+    };
+    let near = |to: &Arc<UnitBody>, path: Vec<PathStep>, semantic, structural: f64, alignment| Neighbour {
+        unit: to.clone(),
+        channel: path[0].channel,
+        path_weight: Score::from_f64(path.iter().map(|s| s.weight.as_f64()).product()),
+        path,
+        semantic_match: Score::from_f64(semantic),
+        structural_match: Some(Score::from_f64(structural)),
+        alignment: Score::from_f64(alignment),
+    };
+    use Channel::{Lexical, Semantic, Structural};
+    ScriptedMemory {
+        hits: vec![
+            hit(&orchard, Semantic, 1, 0.62, 0.62),
+            hit(&asked, Semantic, 2, 0.58, 0.58),
+            hit(&thanks, Semantic, 3, 0.55, 0.55),
+            hit(&orchard, Lexical, 1, 0.48, 0.62),
+            hit(&asked, Lexical, 2, 0.40, 0.58),
+            hit(&orchard, Structural, 1, 1.0, 0.62),
+            hit(&asked, Structural, 2, 1.0, 0.58),
+            hit(&thanks, Structural, 3, 1.0, 0.55),
+        ],
+        neighbours: vec![
+            near(&series, vec![step(&asked, &series, Semantic, 0.91)], 0.52, 0.50, 0.41),
+            near(
+                &crows,
+                vec![step(&asked, &series, Semantic, 0.91), step(&series, &crows, Semantic, 0.82)],
+                0.39,
+                0.50,
+                0.30,
+            ),
+            near(&tram, vec![step(&thanks, &tram, Semantic, 0.76)], 0.18, 0.50, 0.12),
+            near(&series, vec![step(&asked, &series, Structural, 0.69)], 0.52, 0.50, 0.41),
+            near(&soup, vec![step(&orchard, &soup, Structural, 0.64)], 0.15, 1.0, 0.14),
+            near(&thanks, vec![step(&asked, &thanks, Structural, 1.0)], 0.50, 1.0, 0.55),
+        ],
+        ..ScriptedMemory::default()
+    }
+}
+
+#[test]
+fn three_titles_are_only_reached_by_expansion() {
+    let memory = library();
+    let evidence = ask(&memory, QUESTION);
+    let first: Vec<&Seen> = evidence.trace.first_hop.iter().collect();
+    let support = &evidence.trace.rounds[0].support;
+    for title in ["Salt Road", "The Ninth Lantern", "Harbour of Crows"] {
+        assert!(!first.iter().any(|s| s.restatement.contains(title)), "{title} came with the first hop");
+        assert!(support.iter().any(|s| s.kept && s.restatement.contains(title)), "{title} was not found");
+        assert!(evidence.context.contains(title));
+    }
+    assert!(first.iter().any(|s| s.restatement.contains("The Glass Orchard")));
+    assert!(!support.iter().any(|s| s.kept && s.restatement.contains("tram")));
+    assert!(evidence.units.iter().all(|u| !u.provenance.is_empty() && !u.sources.is_empty()));
+}
+
+#[test]
+fn expansion_starts_at_anchors_of_the_evidence_and_carries_the_target() {
+    let memory = library();
+    let evidence = ask(&memory, QUESTION);
+    let probe = &memory.first.borrow()[0];
+    assert_eq!(
+        (probe.words.as_str(), probe.semantic, probe.lexical, probe.cue),
+        ("books Mira recommended Tom", 10, 5, 5)
+    );
+    let walks = memory.walks.borrow();
+    let [walk] = walks.as_slice() else { panic!("{} walks", walks.len()) };
+    assert_eq!(walk.anchors, evidence.trace.rounds[0].plan.anchors);
+    assert_eq!(walk.target_cues.participants, ["mira", "tom"]);
+    assert_ne!(walk.target, walk.question);
+    let anchors: Vec<UnitId> = evidence.units.iter().filter(|u| u.anchor).map(|u| u.id).collect();
+    assert_eq!(anchors.len(), walk.anchors.len());
+}
+
+// ---------------------------------------------------------------- how the loop ends
+
+#[test]
+fn without_cues_the_cue_channel_is_not_asked() {
+    let memory = library();
+    ask(&memory, "Which books were recommended?");
+    assert_eq!(memory.first.borrow()[0].cue, 0);
+    ask(&memory, "Who is it?");
+    assert_eq!(memory.first.borrow()[1].lexical, 0);
+}
+
+#[test]
+fn the_loop_ends_when_a_round_brings_no_support() {
+    let mut memory = library();
+    for n in &mut memory.neighbours {
+        n.semantic_match = Score::from_f64(0.1);
+        n.structural_match = None;
+    }
+    let many = RecallSettings { rounds: 4, ..settings() };
+    let evidence = ask_with(&memory, QUESTION, &RulesPlanner::new(&model()), &many).unwrap();
+    assert_eq!(evidence.stop_reason, "no new support");
+    assert_eq!((evidence.trace.rounds.len(), memory.walks.borrow().len()), (1, 1));
+    assert!(evidence.trace.rounds[0].support.iter().all(|s| !s.kept || evidence.units.iter().any(|u| u.id == s.id)));
+    assert_eq!(evidence.units.len(), 3);
+}
+
+#[test]
+fn rounds_end_with_the_budget_or_without_new_support() {
+    let memory = library();
+    let one = ask(&memory, QUESTION);
+    assert_eq!(one.stop_reason, "round budget reached");
+    let many = RecallSettings { rounds: 4, ..settings() };
+    let more = ask_with(&memory, QUESTION, &RulesPlanner::new(&model()), &many).unwrap();
+    assert_eq!(more.stop_reason, "no new support");
+    assert_eq!(more.trace.rounds.len(), 2);
+    let none =
+        ask_with(&memory, QUESTION, &RulesPlanner::new(&model()), &RecallSettings { rounds: 0, ..settings() }).unwrap();
+    assert_eq!((none.trace.rounds.len(), none.units.len()), (0, 3));
+}
+
+#[test]
+fn a_direct_answer_stops_after_the_first_hop() {
+    let memory = ScriptedMemory {
+        hits: vec![hit(&library().hits[0].unit, Channel::Semantic, 1, 0.8, 0.8)],
+        ..ScriptedMemory::default()
+    };
+    let evidence = ask(&memory, "Did Mira recommend The Glass Orchard to Tom?");
+    assert_eq!(evidence.stop_reason, "the evidence covers the question");
+    assert!(evidence.supported && memory.walks.borrow().is_empty());
+    assert!(evidence.context.starts_with("## 12 April 2024\n"));
+}
+
+#[test]
+fn recollection_abstains_on_an_empty_memory() {
+    let evidence = ask(&ScriptedMemory::default(), QUESTION);
+    assert!(!evidence.supported && evidence.units.is_empty());
+    assert_eq!(evidence.stop_reason, "no evidence to start from");
+    assert!(evidence.context.starts_with("Nothing in memory supports this question"));
+    assert!(trace(&evidence).contains("not supported by memory"));
+}
+
+/// A planner that breaks the rules of a plan.
+struct Unruly;
+
+impl Planner for Unruly {
+    fn plan(&self, _: &ReadQuestion<'_>, _: &QuestionCues, evidence: &[Candidate], _: u32, _: &RecallSettings) -> Plan {
+        let known: Vec<UnitId> = evidence.iter().take(1).map(|c| c.unit.id).collect();
+        Plan {
+            proceed: true,
+            sufficiency: 7.0,
+            reason: "because".to_owned(),
+            anchors: [UnitId(0xdead)].into_iter().chain(known.iter().copied()).chain(known.iter().copied()).collect(),
+            target: Some(Target { goal: "g".into(), sentence: "Mira read.".into(), cues: Cues::default() }),
+            note: None,
+        }
+    }
+
+    fn agreement(&self, _: &ReadQuestion<'_>, _: &QuestionCues, _: &FamiliarParts) -> f64 {
+        7.0
+    }
+}
+
+#[test]
+fn an_anchor_outside_the_evidence_is_impossible() {
+    let memory = library();
+    let evidence = ask_with(&memory, QUESTION, &Unruly, &settings()).unwrap();
+    assert_eq!(memory.walks.borrow()[0].anchors, [UnitId(0x11)]);
+    assert_eq!(evidence.sufficiency, 1.0);
+    let nothing = ScriptedMemory::default();
+    let evidence = ask_with(&nothing, QUESTION, &Unruly, &settings()).unwrap();
+    assert!(nothing.walks.borrow().is_empty());
+    assert_eq!(evidence.stop_reason, "no evidence to start from");
+}
+
+// ---------------------------------------------------------------- errors and identity
+
+#[test]
+fn errors_name_the_step_that_failed_and_keep_the_cause() {
+    use std::error::Error;
+    let failing = ScriptedMemory { fails: true, ..ScriptedMemory::default() };
+    let error = ask_with(&failing, QUESTION, &RulesPlanner::new(&model()), &settings()).unwrap_err();
+    assert_eq!(error.to_string(), "bank readers: the memory did not answer the first hop");
+    assert_eq!(error.source().unwrap().to_string(), "the dataflow has stopped");
+    assert!(matches!(
+        ask_with(&failing, " ", &RulesPlanner::new(&model()), &settings()),
+        Err(RecallError::EmptyQuestion)
+    ));
+}
+
+#[test]
+fn the_order_of_hits_changes_nothing() {
+    let memory = library();
+    let mut turned = library();
+    turned.hits.reverse();
+    turned.neighbours.reverse();
+    assert_eq!(ask(&memory, QUESTION), ask(&turned, QUESTION));
+}

@@ -1,0 +1,88 @@
+//! Expansion without planning, for comparison (paper, section 4.3: without planned recollection).
+//!
+//! In: the evidence so far. Out: a plan that always goes on, starts at the best units and takes
+//! the question itself as its target. The budgets of rounds and anchors are the same.
+
+use super::{
+    Candidate, assemble,
+    planner::{NO_START, Planner, ROUNDS_SPENT},
+    rules_planner::RulesPlanner,
+};
+use crate::{language::question::ReadQuestion, memory::FamiliarParts};
+use nouns::{
+    config::RecallSettings,
+    model::{Plan, QuestionCues, Target},
+};
+
+/// The planner that never asks whether the evidence is enough.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Unplanned(pub RulesPlanner);
+
+impl Planner for Unplanned {
+    fn plan(
+        &self,
+        question: &ReadQuestion<'_>,
+        cues: &QuestionCues,
+        evidence: &[Candidate],
+        round: u32,
+        settings: &RecallSettings,
+    ) -> Plan {
+        let mut best: Vec<(f64, &Candidate)> = assemble::rho(evidence, settings).into_iter().zip(evidence).collect();
+        best.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.unit.id.cmp(&b.1.unit.id)));
+        let proceed = !best.is_empty() && settings.anchors > 0 && round <= settings.rounds;
+        let anchors = best.iter().take(settings.anchors).map(|(_, c)| c.unit.id);
+        Plan {
+            proceed,
+            sufficiency: self.0.sufficiency(question, cues, evidence),
+            reason: match (proceed, round > settings.rounds) {
+                (true, _) => "no plan: the best units, and the question itself",
+                (false, true) => ROUNDS_SPENT,
+                (false, false) => NO_START,
+            }
+            .to_owned(),
+            anchors: if proceed { anchors.collect() } else { Vec::new() },
+            target: proceed.then(|| Target {
+                goal: "the question".to_owned(),
+                sentence: cues.semantic_query.clone(),
+                cues: cues.cues.clone(),
+            }),
+            note: None,
+        }
+    }
+
+    fn agreement(&self, question: &ReadQuestion<'_>, cues: &QuestionCues, familiar: &FamiliarParts) -> f64 {
+        self.0.agreement(question, cues, familiar)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recall::{
+        cues::{cues, read},
+        tests::{candidate, model, settings},
+    };
+    use nouns::model::{Bank, Channel, Provenance, Question, Score};
+
+    #[test]
+    fn it_starts_at_the_best_units_and_looks_for_the_question() {
+        let question =
+            Question { bank: Bank::parse("b").unwrap(), text: "Where is the violin?".into(), asked_at: None };
+        let question = read(&question).unwrap();
+        let cues = cues(&question);
+        let evidence: Vec<Candidate> = [(1, 0.2), (2, 0.9), (3, 0.5), (4, 0.8)]
+            .map(|(id, alignment)| {
+                let mut made = candidate(id, "the violin is in the shed", "2024-01-01T00:00:00Z");
+                made.alignment = Score::from_f64(alignment);
+                made.provenance = vec![Provenance::FirstHop { channel: Channel::Semantic, rank: 1, score: 0.5 }];
+                made
+            })
+            .into();
+        let planner = Unplanned(RulesPlanner::new(&model()));
+        let plan = planner.plan(&question, &cues, &evidence, 1, &settings());
+        assert_eq!(plan.anchors.iter().map(|a| a.0).collect::<Vec<_>>(), [2, 4, 3]);
+        assert_eq!(plan.target.unwrap().sentence, "Where is the violin?");
+        assert!(!planner.plan(&question, &cues, &evidence, 2, &settings()).proceed, "the budget of rounds is kept");
+        assert!(!planner.plan(&question, &cues, &[], 1, &settings()).proceed);
+    }
+}

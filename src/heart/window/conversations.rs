@@ -1,0 +1,117 @@
+//! Which conversation of a room a turn belongs to, where conversations cross.
+//!
+//! In: the turns of a room, a caller's session or the rest of a bank, by event time and offset. Out: the
+//! turn that a new turn answers, within the gap of its time. What is kept is a function of the turns
+//! as they stand, so that it is the same after a restart; words of turns are made again where they are
+//! needed and no longer at hand.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use super::{
+    antecedent::{REACH, Said, antecedent},
+    held_turns::HeldTurn,
+    session::{Session, TurnPosition},
+    words::Words,
+};
+use nouns::model::{SessionId, Turn};
+
+/// Turns whose words are kept at hand.
+const AT_HAND: usize = 16 * REACH;
+
+/// The turns of a bank in which conversations cross, by room.
+#[derive(Debug, Default)]
+pub(super) struct Conversations {
+    rooms: HashMap<String, BTreeMap<Moment, TurnPosition>>,
+    /// The number of the next conversation.
+    next: usize,
+    heard: HashMap<(usize, u32, u64), Arc<Heard>>,
+}
+
+/// When a turn was said, in milliseconds since 1970, and the offset of its current version.
+type Moment = (i64, u64);
+
+/// A turn's speaker, in lower case, and its words.
+#[derive(Debug)]
+struct Heard {
+    speaker: String,
+    words: Words,
+}
+
+impl Heard {
+    fn of(speaker: &str, text: &str) -> Self {
+        Self { speaker: speaker.to_lowercase(), words: Words::of(text) }
+    }
+}
+
+impl Conversations {
+    /// The name of a conversation that begins in a room: a caller's session, or none.
+    pub(super) fn begin(&self, room: Option<&str>) -> SessionId {
+        SessionId(format!("talk:{}:{}", self.next, room.unwrap_or_default()))
+    }
+
+    /// Adds a turn to its conversation; does nothing for a session of another kind.
+    pub(super) fn add(&mut self, session: &SessionId, turn: &HeldTurn<'_>, position: TurnPosition) {
+        let Some((number, room)) = parse(session) else { return };
+        self.next = self.next.max(number.saturating_add(1));
+        self.rooms.entry(room.to_owned()).or_default().insert(moment(turn), position);
+    }
+
+    /// Takes note of a new version of a turn.
+    pub(super) fn revise(&mut self, session: &SessionId, old: &HeldTurn<'_>, new: &HeldTurn<'_>) {
+        let Some(room) = parse(session).and_then(|(_, room)| self.rooms.get_mut(room)) else { return };
+        if let Some(position) = room.remove(&moment(old)) {
+            room.insert(moment(new), position);
+        }
+    }
+
+    /// The index of the session that a turn joins, which none of the bank's turns is yet; none where it
+    /// begins a conversation. It answers no turn from more than `gap_ms` before it.
+    pub(super) fn joined(&mut self, turn: &Turn, sessions: &[Session], gap_ms: i64) -> Option<usize> {
+        let room = self.rooms.get(turn.session.as_deref().unwrap_or_default())?;
+        let at_ms = turn.time.unix_ms;
+        let before = room.range((at_ms.saturating_sub(gap_ms), 0)..=(at_ms, u64::MAX)).rev().take(REACH);
+        if self.heard.len() > AT_HAND {
+            self.heard.clear();
+        }
+        let mut found: Vec<(TurnPosition, i64, Arc<Heard>)> = Vec::new();
+        for (&(unix_ms, offset), &position) in before {
+            let Some(said) = sessions.get(position.session).and_then(|s| s.turns.get(position.ordinal)) else {
+                continue;
+            };
+            let key = (position.session, position.ordinal, offset);
+            let heard = self.heard.entry(key).or_insert_with(|| Arc::new(Heard::of(said.speaker, said.text)));
+            found.push((position, unix_ms, Arc::clone(heard)));
+        }
+        let said: Vec<Said<'_>> = found
+            .iter()
+            .map(|(position, unix_ms, heard)| Said {
+                speaker: &heard.speaker,
+                unix_ms: *unix_ms,
+                words: &heard.words,
+                conversation: position.session,
+            })
+            .collect();
+        let new = Heard::of(&turn.speaker, &turn.text);
+        let new = Said { speaker: &new.speaker, unix_ms: at_ms, words: &new.words, conversation: usize::MAX };
+        let answered = antecedent(&new, &said)?;
+        found.get(answered).map(|(position, ..)| position.session)
+    }
+}
+
+/// Whether a session is a conversation of a room.
+pub(super) fn is_of(session: &SessionId, room: &str) -> bool {
+    parse(session).is_some_and(|(_, of)| of == room)
+}
+
+/// The number and the room of a session, if it is a conversation of a room.
+fn parse(id: &SessionId) -> Option<(usize, &str)> {
+    let (number, room) = id.0.strip_prefix("talk:")?.split_once(':')?;
+    Some((number.parse().ok()?, room))
+}
+
+fn moment(turn: &HeldTurn<'_>) -> Moment {
+    (turn.unix_ms, turn.source_offset)
+}

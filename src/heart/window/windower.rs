@@ -1,0 +1,161 @@
+//! The windows of all banks of one partition.
+//!
+//! In: after a restart the live memory records of the partition, then its turn events in offset
+//! order. Out: the windows that changed since the last drain. A redelivered offset changes nothing.
+
+use std::collections::{BTreeSet, HashMap};
+
+use nouns::{
+    config::WindowSettings,
+    model::{Bank, MemoryKey, SessionId, TurnEvent, Window, WindowId, WindowTurn},
+};
+
+use super::{bank::BankWindows, change::WindowChange, closing::Rules};
+
+/// The windows of all banks of one partition.
+#[derive(Debug)]
+pub struct Windower {
+    rules: Rules,
+    /// The banks in which conversations cross, by whole segments.
+    crossing: Vec<String>,
+    /// Behind a pointer each, as up to half of a table is free.
+    pub(super) banks: HashMap<Bank, Box<BankWindows>>,
+    /// Banks with something to drain.
+    changed: BTreeSet<Bank>,
+    /// Edited and deleted turns of the drained changes.
+    revised: Vec<(Bank, BTreeSet<String>)>,
+    /// Turns of the windows that closed since the last drain.
+    closing_turns: usize,
+    /// The last offset that was applied.
+    applied: Option<u64>,
+    /// Records were restored but not reconciled yet.
+    unreconciled: bool,
+}
+
+impl Windower {
+    /// A windower before its first event.
+    #[must_use]
+    pub fn new(settings: &WindowSettings) -> Self {
+        Self {
+            rules: Rules::new(settings),
+            crossing: settings.crossing.clone(),
+            banks: HashMap::new(),
+            changed: BTreeSet::new(),
+            revised: Vec::new(),
+            closing_turns: 0,
+            applied: None,
+            unreconciled: false,
+        }
+    }
+
+    /// Restores the turns of one live record of the partition's memory log. All records, in any
+    /// order, come before the first event.
+    pub fn restore(&mut self, key: &MemoryKey, turns: &[WindowTurn]) {
+        let rules = self.rules.of(&key.bank, &self.crossing);
+        let new = || Box::new(BankWindows::new(key.bank.clone(), rules));
+        let bank = self.banks.entry(key.bank.clone()).or_insert_with(new);
+        bank.restore(key, turns);
+        self.unreconciled = true;
+    }
+
+    /// Applies one event of the turns log. Offsets grow; a redelivered offset is ignored.
+    pub fn apply(&mut self, offset: u64, event: &TurnEvent) {
+        self.reconcile();
+        if self.applied.is_some_and(|last| offset <= last) {
+            return;
+        }
+        self.applied = Some(offset);
+        let name = event.bank();
+        if !self.banks.contains_key(name) {
+            if matches!(event, TurnEvent::SessionEnd(_) | TurnEvent::Idle(_)) {
+                return;
+            }
+            let bank = BankWindows::new(name.clone(), self.rules.of(name, &self.crossing));
+            self.banks.insert(name.clone(), Box::new(bank));
+        }
+        let Some(bank) = self.banks.get_mut(name) else { return };
+        self.closing_turns += bank.apply(offset, event);
+        if bank.has_changes() && !self.changed.contains(name) {
+            self.changed.insert(name.clone());
+        }
+    }
+
+    /// What changed since the last drain, by bank, session and start. The first drain after a
+    /// restart includes what the records left unfinished: closed windows without a final record,
+    /// open records beside a final one, records with a replaced version of a turn.
+    #[must_use = "a drained change is not handed out again"]
+    pub fn drain(&mut self) -> Vec<WindowChange> {
+        self.reconcile();
+        self.closing_turns = 0;
+        let mut out = Vec::new();
+        for name in std::mem::take(&mut self.changed) {
+            if let Some(bank) = self.banks.get_mut(&name) {
+                out.append(&mut bank.drain());
+                let revised = bank.take_revised();
+                if !revised.is_empty() {
+                    self.revised.push((name, revised));
+                }
+            }
+        }
+        out
+    }
+
+    /// Turns of the windows that closed since the last drain.
+    #[must_use]
+    pub fn closing_turns(&self) -> usize {
+        self.closing_turns
+    }
+
+    /// The turns, by bank, that were edited or deleted in the changes drained since the last call.
+    #[must_use = "they are not given again"]
+    pub fn take_revised(&mut self) -> Vec<(Bank, BTreeSet<String>)> {
+        std::mem::take(&mut self.revised)
+    }
+
+    /// A closed window with its current turns; None where it is open or unknown.
+    #[must_use]
+    pub fn closed(&self, bank: &Bank, window: &WindowId) -> Option<Window> {
+        self.banks.get(bank)?.closed(window)
+    }
+
+    /// The closed windows of a bank.
+    #[must_use]
+    pub fn closed_windows(&self, bank: &Bank) -> Vec<Window> {
+        self.banks.get(bank).map(|bank| bank.closed_windows()).unwrap_or_default()
+    }
+
+    /// The session and the ordinal of a turn; None where it has not arrived.
+    #[must_use]
+    pub fn place(&self, bank: &Bank, turn: &str) -> Option<(&SessionId, u32)> {
+        self.banks.get(bank)?.place(turn)
+    }
+
+    /// The turns that the whole record of a key holds; None where there is no such record.
+    #[must_use]
+    pub fn turns_of(&self, key: &MemoryKey) -> Option<Vec<WindowTurn>> {
+        self.banks.get(&key.bank)?.turns_of(key)
+    }
+
+    /// Whether a bank has a turn that is not deleted.
+    #[must_use]
+    pub fn has_turns(&self, bank: &Bank) -> bool {
+        self.banks.get(bank).is_some_and(|bank| bank.has_turns())
+    }
+
+    /// The banks.
+    pub fn banks(&self) -> impl Iterator<Item = &Bank> {
+        self.banks.keys()
+    }
+
+    fn reconcile(&mut self) {
+        if !std::mem::take(&mut self.unreconciled) {
+            return;
+        }
+        for (name, bank) in &mut self.banks {
+            bank.reconcile();
+            if bank.has_changes() {
+                self.changed.insert(name.clone());
+            }
+        }
+    }
+}

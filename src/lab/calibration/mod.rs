@@ -1,0 +1,13 @@
+//! A model's thresholds from unlabelled dialogue.
+//!
+//! In: a log, and a way to embed questions. Out: thresholds with their sweep. `samples` reads the
+//! vectors of a memory topic, `calibrate` sets thresholds from them. Looks at no benchmark.
+
+mod calibrate;
+mod error;
+mod samples;
+
+pub(crate) use calibrate::draw;
+pub use calibrate::{CHANCE, Calibration, Sample, SweepRow, calibrate};
+pub use error::{CalibrateError, SampleError};
+pub use samples::samples;

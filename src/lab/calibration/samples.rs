@@ -1,0 +1,64 @@
+//! The units of a memory topic, as samples for a calibration.
+//!
+//! In: a log, and a way to embed questions. Out: by bank, every unit's vectors and the vectors of
+//! the questions in its turns. An unreadable record is an error with its partition and offset,
+//! never skipped. Writes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{calibrate::Sample, error::SampleError};
+use heart::{
+    language::sentences::{has_content, is_question, sentences},
+    memory::quantise,
+};
+use models::embed::EmbedError;
+use nouns::model::{Bank, MemoryRecord, Unit, UnitId, Vector};
+use ripplemem::log::{Log, Topic};
+
+/// Fewest content words of a question that is used.
+const QUESTION_WORDS: usize = 3;
+/// Records read at once.
+const READ_RECORDS: usize = 64;
+
+/// Reads the units of every bank; `embed` gives the vector of a question.
+///
+/// # Errors
+/// [`SampleError`] when the log cannot be read, or a question cannot be embedded.
+pub fn samples(
+    log: &dyn Log,
+    embed: &mut dyn FnMut(&str) -> Result<Vector, EmbedError>,
+) -> Result<BTreeMap<Bank, Vec<Sample>>, SampleError> {
+    let mut banks: BTreeMap<Bank, Vec<Sample>> = BTreeMap::new();
+    for partition in 0..log.partitions() {
+        let mut seen: BTreeSet<(Bank, UnitId)> = BTreeSet::new();
+        let mut next = 0;
+        loop {
+            let records = log.read(Topic::Memory, partition, next, READ_RECORDS)?.records;
+            let Some(last) = records.last() else { break };
+            next = last.offset + 1;
+            for record in &records {
+                let Some(value) = &record.value else { continue };
+                let read: MemoryRecord = serde_json::from_slice(value).map_err(|source| SampleError::Record {
+                    partition,
+                    offset: record.offset,
+                    source,
+                })?;
+                for unit in &read.units {
+                    if seen.insert((read.bank.clone(), unit.id)) {
+                        let questions = questions(unit).map(|text| Ok(quantise(&embed(text)?.floats())));
+                        let sample = Sample::of(unit, questions.collect::<Result<_, EmbedError>>()?);
+                        banks.entry(read.bank.clone()).or_default().push(sample);
+                    }
+                }
+            }
+        }
+    }
+    Ok(banks)
+}
+
+/// The questions in a unit's turns, sentence by sentence.
+fn questions(unit: &Unit) -> impl Iterator<Item = &str> {
+    let asking = unit.parts.iter().filter(|part| part.marks.asks);
+    let all = asking.flat_map(|part| sentences(&part.text).into_iter().filter_map(|range| part.text.get(range)));
+    all.filter(|sentence| is_question(sentence) && has_content(sentence, QUESTION_WORDS))
+}

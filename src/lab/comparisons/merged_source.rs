@@ -1,0 +1,120 @@
+//! A source that merges conversations into one bank.
+//!
+//! In: the sources of a request. Out: their events as events of one bank, a portion at a time:
+//! first the conversations that are asked about, then the others, then the filler. Names of turns,
+//! sessions and threads begin with the bank that they come from. Turns without a session or
+//! thread get a session named after their bank. Rejects are left out.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use crate::request::EvalRequest;
+use nouns::model::{Bank, Deletion, Idle, MAX_NAME_BYTES, SessionEnd, Turn, TurnEvent};
+use sources::{Source, SourceBatch, SourceError, SourceProgress};
+
+/// The turns of several sources as turns of one bank, a portion at a time.
+pub(crate) struct MergedSource {
+    sources: VecDeque<Part>,
+    bank: Bank,
+    /// Events to give until the next pause.
+    left: u64,
+    /// Turns given so far.
+    given: u64,
+}
+
+/// A source, and the banks whose turns are taken from it.
+struct Part {
+    source: Box<dyn Source>,
+    takes: Box<dyn Fn(&Bank) -> bool + Send>,
+}
+
+impl MergedSource {
+    /// The request's conversations and filler, merged into `bank`; those of `asked` come first.
+    pub(crate) fn open(request: &EvalRequest, asked: BTreeSet<Bank>, bank: Bank) -> Result<Self, SourceError> {
+        let others = asked.clone();
+        let mut sources = VecDeque::from([
+            Part { source: request.open_source()?, takes: Box::new(move |of| asked.contains(of)) },
+            Part { source: request.open_source()?, takes: Box::new(move |of| !others.contains(of)) },
+        ]);
+        if let Some(source) = request.open_filler()? {
+            sources.push_back(Part { source, takes: Box::new(|_| true) });
+        }
+        Ok(Self { sources, bank, left: 0, given: 0 })
+    }
+
+    /// Gives this number of events, at least one, until the next pause.
+    pub(crate) fn give(&mut self, events: u64) {
+        self.left = events.max(1);
+    }
+
+    /// Turns given so far.
+    pub(crate) fn given(&self) -> u64 {
+        self.given
+    }
+
+    /// Whether every source has ended.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sources.is_empty()
+    }
+}
+
+impl Source for MergedSource {
+    fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError> {
+        while self.left > 0 {
+            let Some(part) = self.sources.front_mut() else { break };
+            let most = usize::try_from(self.left).unwrap_or(limit).min(limit.max(1));
+            let Some(batch) = part.source.next(most)? else {
+                self.sources.pop_front();
+                continue;
+            };
+            // Rejects of the conversations were counted when the memory was built; rejected
+            // filler is not missed.
+            let events = batch.events.into_iter().filter(|event| (part.takes)(event.bank()));
+            let events: Vec<TurnEvent> = events.map(|event| merged(event, &self.bank)).collect();
+            if !events.is_empty() {
+                self.left = self.left.saturating_sub(events.len() as u64);
+                self.given += events.iter().filter(|e| matches!(e, TurnEvent::Turn(_))).count() as u64;
+                return Ok(Some(SourceBatch { events, rejects: Vec::new() }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn describe(&self) -> String {
+        self.sources.front().map_or_else(String::new, |part| part.source.describe())
+    }
+
+    fn progress(&self) -> SourceProgress {
+        SourceProgress { done: self.given, total: None, unit: "turns" }
+    }
+}
+
+/// An event of another bank as an event of the merged bank.
+fn merged(event: TurnEvent, bank: &Bank) -> TurnEvent {
+    let from = event.bank().clone();
+    let named = |name: String| merged_name(&from, &name);
+    let into = bank.clone();
+    match event {
+        TurnEvent::Turn(turn) => {
+            let unnamed = turn.session.is_none() && turn.thread.is_none();
+            TurnEvent::Turn(Turn {
+                bank: into,
+                turn: named(turn.turn),
+                session: if unnamed { Some(from.to_string()) } else { turn.session.map(named) },
+                thread: turn.thread.map(named),
+                reply_to: turn.reply_to.map(named),
+                ..turn
+            })
+        }
+        TurnEvent::Deletion(deletion) => {
+            TurnEvent::Deletion(Deletion { bank: into, turn: named(deletion.turn), ..deletion })
+        }
+        TurnEvent::SessionEnd(end) => TurnEvent::SessionEnd(SessionEnd { bank: into, session: named(end.session) }),
+        TurnEvent::Idle(idle) => TurnEvent::Idle(Idle { bank: into, ..idle }),
+    }
+}
+
+/// The name in the merged bank of a turn, session or thread of another bank.
+pub(crate) fn merged_name(bank: &Bank, name: &str) -> String {
+    let whole = format!("{bank}/{name}");
+    if whole.len() <= MAX_NAME_BYTES { whole } else { blake3::hash(whole.as_bytes()).to_hex().to_string() }
+}

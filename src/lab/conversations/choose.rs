@@ -1,0 +1,41 @@
+//! The choice of the window over a log, line by line.
+//!
+//! In: a log, and a gap. Out: for each line the choices with their features, and which was taken. A
+//! line joins the conversation of the line that it answers.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::corpus::{AnnotatedLog, Line};
+use heart::window::{REACH, Said};
+
+/// A line that was said, and what it may answer.
+pub(super) struct Choice<'c> {
+    pub(super) line: usize,
+    pub(super) new: Said<'c>,
+    /// The lines before, newest first, and what was said there.
+    pub(super) lines: &'c [usize],
+    pub(super) before: &'c [Said<'c>],
+}
+
+/// Runs `take` over the lines of a log; it returns which of the lines before a line answers.
+pub(super) fn run(log: &AnnotatedLog, gap_ms: i64, mut take: impl FnMut(&Choice<'_>) -> Option<usize>) {
+    let mut conversations: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut recent: VecDeque<(usize, &Line)> = VecDeque::new();
+    for (at, line) in log.lines.iter().enumerate() {
+        let Some(line) = line else { continue };
+        let near = recent.iter().filter(|(_, old)| line.unix_ms.saturating_sub(old.unix_ms) <= gap_ms);
+        let (lines, before): (Vec<usize>, Vec<Said<'_>>) = near
+            .map(|(number, old)| (*number, said(old, conversations.get(number).copied().unwrap_or(*number))))
+            .unzip();
+        let new = said(line, usize::MAX);
+        let taken = take(&Choice { line: at, new, lines: &lines, before: &before });
+        let conversation = taken.and_then(|taken| before.get(taken)).map_or(at, |old| old.conversation);
+        conversations.insert(at, conversation);
+        recent.push_front((at, line));
+        recent.truncate(REACH);
+    }
+}
+
+fn said(line: &Line, conversation: usize) -> Said<'_> {
+    Said { speaker: &line.speaker, unix_ms: line.unix_ms, words: &line.words, conversation }
+}

@@ -1,0 +1,190 @@
+//! Weights to try.
+//!
+//! In: a starting point, a seed. Out: choices: the seven terms, and weights drawn around them, the
+//! same for the same seed. A search draws few weights: those that no draw keeps cost nothing.
+
+use super::outcomes::Choice;
+use crate::calibration::draw;
+use nouns::config::FamiliarityWeights;
+
+/// A way to choose weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Search {
+    /// The settings as they are, cutoff included.
+    AsItIs,
+    /// The weights as they are; the cutoff is chosen.
+    Cutoff,
+    /// Seven terms with fixed weights; the cutoff is chosen.
+    SevenTerms,
+    /// Weights, drawn.
+    Drawn,
+}
+
+impl Search {
+    pub(super) const ALL: [Self; 4] = [Self::AsItIs, Self::Cutoff, Self::SevenTerms, Self::Drawn];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::AsItIs => "as it is",
+            Self::Cutoff => "as it is, cutoff chosen",
+            Self::SevenTerms => "seven terms, cutoff chosen",
+            Self::Drawn => "weights and cutoff chosen",
+        }
+    }
+
+    /// The choices that the search compares.
+    pub(super) fn choices(self, as_it_is: &Choice, draws: usize, seed: u64) -> Vec<Choice> {
+        let mut random = Random(seed);
+        let around = |random: &mut Random| Choice {
+            weights: drawn(random),
+            time_offset: random.hundredths(0, 20),
+            gathered_offset: random.hundredths(-15, 0),
+        };
+        match self {
+            Self::AsItIs | Self::Cutoff => vec![as_it_is.clone()],
+            Self::SevenTerms => vec![seven_terms()],
+            Self::Drawn => {
+                let mut choices = vec![seven_terms()];
+                choices.extend((0..draws).map(|_| around(&mut random)));
+                choices
+            }
+        }
+    }
+}
+
+/// A score of seven terms and their smoothing, with the same weights for every question.
+fn seven_terms() -> Choice {
+    Choice { weights: SEVEN, time_offset: 0.0, gathered_offset: 0.0 }
+}
+
+const SEVEN: FamiliarityWeights = FamiliarityWeights {
+    meaning: 1.4,
+    pair: 1.0,
+    trio: 0.0,
+    words: 0.9,
+    speaker: 0.4,
+    month: 0.4,
+    day: 0.0,
+    times: 0.0,
+    times_asked: 0.1,
+    asks: 0.1,
+    names: 0.0,
+    next_turn: 0.2,
+    second_turn: 0.1,
+    session: 0.3,
+};
+
+/// Weights around the seven terms, and each of the other terms with a chance of one half.
+fn drawn(random: &mut Random) -> FamiliarityWeights {
+    let mut w = SEVEN;
+    for weight in [
+        &mut w.meaning,
+        &mut w.pair,
+        &mut w.words,
+        &mut w.speaker,
+        &mut w.month,
+        &mut w.times_asked,
+        &mut w.asks,
+        &mut w.next_turn,
+        &mut w.second_turn,
+        &mut w.session,
+    ] {
+        *weight *= random.factor();
+    }
+    for (weight, usual) in [(&mut w.trio, 0.5), (&mut w.day, 0.6), (&mut w.times, 0.1), (&mut w.names, 0.1)] {
+        let factor = random.factor();
+        *weight = if random.unit() < 0.5 { usual * factor } else { 0.0 };
+    }
+    w
+}
+
+/// A fixed sequence of numbers.
+struct Random(u64);
+
+impl Random {
+    /// From 0 up to 1.
+    fn unit(&mut self) -> f64 {
+        (draw(&mut self.0) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// From one half to two, one as likely to be passed as not.
+    fn factor(&mut self) -> f64 {
+        (2.0 * self.unit() - 1.0).exp2()
+    }
+
+    fn hundredths(&mut self, least: i32, most: i32) -> f64 {
+        let steps = f64::from(most - least + 1);
+        f64::from(least + (self.unit() * steps) as i32) / 100.0
+    }
+}
+
+/// The mean of several choices.
+pub(super) fn mean(choices: &[&Choice]) -> Option<Choice> {
+    let first = choices.first()?;
+    let number = choices.len() as f64;
+    let of = |read: fn(&Choice) -> f64| choices.iter().map(|c| read(c)).sum::<f64>() / number;
+    Some(Choice {
+        weights: mean_weights(choices.iter().map(|c| &c.weights)).unwrap_or_else(|| first.weights.clone()),
+        time_offset: of(|c| c.time_offset),
+        gathered_offset: of(|c| c.gathered_offset),
+    })
+}
+
+fn mean_weights<'w>(all: impl Iterator<Item = &'w FamiliarityWeights>) -> Option<FamiliarityWeights> {
+    let all: Vec<&FamiliarityWeights> = all.collect();
+    let number = all.len() as f64;
+    let mut sum = (*all.first()?).clone();
+    let fields = |w: &mut FamiliarityWeights, change: &mut dyn FnMut(&mut f64)| {
+        for field in [
+            &mut w.meaning,
+            &mut w.pair,
+            &mut w.trio,
+            &mut w.words,
+            &mut w.speaker,
+            &mut w.month,
+            &mut w.day,
+            &mut w.times,
+            &mut w.times_asked,
+            &mut w.asks,
+            &mut w.names,
+            &mut w.next_turn,
+            &mut w.second_turn,
+            &mut w.session,
+        ] {
+            change(field);
+        }
+    };
+    for other in all.iter().skip(1) {
+        let mut values = Vec::new();
+        fields(&mut (*other).clone(), &mut |value| values.push(*value));
+        let mut values = values.into_iter();
+        fields(&mut sum, &mut |value| *value += values.next().unwrap_or_default());
+    }
+    fields(&mut sum, &mut |value| *value /= number);
+    Some(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_draws_the_same_weights_and_another_seed_others() {
+        let drawn = |seed| Search::Drawn.choices(&seven_terms(), 5, seed);
+        assert_eq!(drawn(1).len(), 6);
+        assert_eq!(format!("{:?}", drawn(1)), format!("{:?}", drawn(1)));
+        assert_ne!(format!("{:?}", drawn(1)), format!("{:?}", drawn(2)));
+    }
+
+    #[test]
+    fn a_mean_is_taken_of_every_weight() {
+        let with = |x: f64| Choice {
+            weights: FamiliarityWeights { meaning: x, session: 2.0 * x, ..SEVEN },
+            time_offset: x,
+            gathered_offset: -x,
+        };
+        let mean = mean(&[&with(1.0), &with(3.0)]).unwrap();
+        assert_eq!((mean.weights.meaning, mean.weights.session, mean.weights.pair), (2.0, 4.0, 1.0));
+        assert_eq!((mean.time_offset, mean.gathered_offset), (2.0, -2.0));
+    }
+}

@@ -1,0 +1,119 @@
+//! The whole choice without a dialogue, measured on that dialogue.
+//!
+//! In: the choices of a search with their outcomes. Out: the sums of each dialogue under what was
+//! chosen on the others, and the choice on all of them. What is chosen: the cutoff of every choice, the
+//! best choices, their mean, and its cutoff. Nothing of a dialogue that is left out is looked at.
+
+use super::{
+    choices::mean,
+    outcomes::{CUTOFFS, Choice, Outcomes, Sums, outcomes},
+    terms::QuestionTerms,
+};
+use nouns::config::RecallSettings;
+
+/// A mean of this many of the best choices is taken: the best one alone is mostly luck.
+const BEST: usize = 16;
+/// A choice keeps to this share of the tokens, as a dialogue that it was not made on costs up to 3 % more.
+const OF_TOKENS: f64 = 0.97;
+
+/// The questions, and what a choice has to keep to.
+pub(super) struct Field<'f> {
+    pub(super) questions: &'f [QuestionTerms],
+    /// The set of each dialogue.
+    pub(super) sets: &'f [usize],
+    pub(super) settings: &'f RecallSettings,
+    /// Most tokens on average on each set.
+    pub(super) tokens: f64,
+}
+
+/// A choice with its cutoff.
+#[derive(Debug, Clone)]
+pub(super) struct Chosen {
+    pub(super) choice: Choice,
+    /// Index in [`CUTOFFS`].
+    pub(super) cutoff: usize,
+}
+
+impl Field<'_> {
+    /// Measures a choice on every question.
+    pub(super) fn outcomes(&self, choice: &Choice) -> Outcomes {
+        outcomes(self.questions, self.sets.len(), choice, self.settings)
+    }
+
+    /// The best of the choices on every dialogue except `without`.
+    pub(super) fn choose(&self, choices: &[(Choice, Outcomes)], without: Option<usize>) -> Option<Chosen> {
+        let mut ranked: Vec<(f64, usize, usize)> = choices
+            .iter()
+            .enumerate()
+            .map(|(at, (_, outcomes))| {
+                let (worth, cutoff) = self.best_cutoff(outcomes, without);
+                (worth, at, cutoff)
+            })
+            .collect();
+        ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        if let [(_, at, cutoff)] = ranked.as_slice() {
+            return Some(Chosen { choice: choices.get(*at)?.0.clone(), cutoff: *cutoff });
+        }
+        let best: Vec<&Choice> = ranked.iter().take(BEST).filter_map(|(_, at, _)| Some(&choices.get(*at)?.0)).collect();
+        let choice = mean(&best)?;
+        let (_, cutoff) = self.best_cutoff(&self.outcomes(&choice), without);
+        Some(Chosen { choice, cutoff })
+    }
+
+    /// The cutoff with the highest mean of recall and full evidence over the sets, of those that keep
+    /// to the tokens; the highest of all where none does.
+    fn best_cutoff(&self, outcomes: &Outcomes, without: Option<usize>) -> (f64, usize) {
+        let mut best = (f64::MIN, 0);
+        for cutoff in 0..CUTOFFS.len() {
+            let sets = self.by_set(outcomes, cutoff, without);
+            if sets.iter().any(|s| s.tokens > OF_TOKENS * self.tokens * s.questions) {
+                break;
+            }
+            let worth = sets.iter().map(|s| (s.recall + s.full) / (2.0 * s.questions)).sum::<f64>() / sets.len() as f64;
+            if worth > best.0 {
+                best = (worth, cutoff);
+            }
+        }
+        best
+    }
+
+    /// The sums of each set that has a dialogue left.
+    fn by_set(&self, outcomes: &Outcomes, cutoff: usize, without: Option<usize>) -> Vec<Sums> {
+        let mut sums = vec![Sums::default(); self.sets.iter().max().map_or(0, |most| most + 1)];
+        for (dialogue, (set, of_dialogue)) in self.sets.iter().zip(outcomes).enumerate() {
+            if Some(dialogue) != without
+                && let Some(sum) = sums.get_mut(*set)
+            {
+                *sum += of_dialogue[cutoff];
+            }
+        }
+        sums.retain(|s| s.questions > 0.0);
+        sums
+    }
+
+    /// The sums of each dialogue under a choice.
+    pub(super) fn measured(&self, chosen: &Chosen) -> Vec<Sums> {
+        self.outcomes(&chosen.choice).iter().map(|of_dialogue| of_dialogue[chosen.cutoff]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nouns::config::Pipeline;
+
+    #[test]
+    fn a_cutoff_leaves_tokens_for_the_dialogue_that_is_left_out() {
+        let settings = Pipeline::parse("version = 1").unwrap().recall;
+        // One token more at each cutoff, and more recall with it.
+        let of_dialogue: [Sums; CUTOFFS.len()] = std::array::from_fn(|at| Sums {
+            questions: 1.0,
+            recall: at as f64 / 100.0,
+            full: 0.0,
+            tokens: 950.0 + at as f64,
+        });
+        let field = Field { questions: &[], sets: &[0, 0], settings: &settings, tokens: 1_000.0 };
+        let (_, cutoff) = field.best_cutoff(&vec![of_dialogue; 2], Some(1));
+        assert_eq!(of_dialogue[cutoff].tokens, 970.0);
+    }
+}

@@ -1,0 +1,202 @@
+//! One choice of weights, measured at every cutoff.
+//!
+//! In: the questions with their terms, weights, and the settings of the stop. Out: for each dialogue
+//! and each cutoff of a grid, sums over its questions: evidence recall, full evidence, tokens. The
+//! stop is the product's: a share of the way from the bank's background to its best part, at least and
+//! at most some tokens, at most a number of units.
+
+use super::{terms::QuestionTerms, weigh::scores};
+use heart::{
+    memory::SCALE_PARTS,
+    recall::{HEADING_TOKENS, cutoff, raised},
+};
+use nouns::config::{FamiliarityWeights, RecallSettings};
+
+/// Cutoffs that are measured: hundredths of the share, from the highest down.
+pub(super) const CUTOFFS: [f64; 61] = {
+    let mut cutoffs = [0.0; 61];
+    let mut at = 0;
+    while at < 61 {
+        cutoffs[at] = 0.75 - 0.01 * at as f64;
+        at += 1;
+    }
+    cutoffs
+};
+
+/// Weights, and what the form of a question adds to the cutoff.
+#[derive(Debug, Clone)]
+pub(super) struct Choice {
+    pub(super) weights: FamiliarityWeights,
+    pub(super) time_offset: f64,
+    pub(super) gathered_offset: f64,
+}
+
+/// Sums over questions.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sums {
+    pub(super) questions: f64,
+    pub(super) recall: f64,
+    pub(super) full: f64,
+    pub(super) tokens: f64,
+}
+
+impl std::ops::AddAssign for Sums {
+    fn add_assign(&mut self, other: Self) {
+        self.questions += other.questions;
+        self.recall += other.recall;
+        self.full += other.full;
+        self.tokens += other.tokens;
+    }
+}
+
+/// The sums of each dialogue at each cutoff.
+pub(super) type Outcomes = Vec<[Sums; CUTOFFS.len()]>;
+
+/// Measures a choice on every question.
+pub(super) fn outcomes(
+    questions: &[QuestionTerms],
+    dialogues: usize,
+    choice: &Choice,
+    settings: &RecallSettings,
+) -> Outcomes {
+    let mut all = vec![[Sums::default(); CUTOFFS.len()]; dialogues];
+    for question in questions {
+        let found = of_question(question, choice, settings);
+        if let Some(sums) = all.get_mut(question.dialogue) {
+            sums.iter_mut().zip(found).for_each(|(sum, one)| *sum += one);
+        }
+    }
+    all
+}
+
+fn of_question(question: &QuestionTerms, choice: &Choice, settings: &RecallSettings) -> [Sums; CUTOFFS.len()] {
+    let scores = scores(question, &choice.weights);
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
+    let all: f64 = question.parts.iter().map(|part| part.estimated).sum();
+    let mut above = 0.0;
+    let compared = order.get(..SCALE_PARTS).unwrap_or(&order);
+    let reached = |at: &&usize| {
+        above += question.parts[**at].estimated;
+        above >= settings.familiarity.zero * all.min(settings.familiarity.scale_tokens as f64)
+    };
+    let zero = compared.iter().find(reached).or(compared.last()).map_or(0.0, |at| scores[*at]);
+    let width = order.first().map_or(0.0, |at| scores[*at] - zero);
+    // The product adds the form's offset to the share.
+    let stop = nouns::config::StopSettings {
+        share: 0.0,
+        time_offset: choice.time_offset,
+        gathered_offset: choice.gathered_offset,
+        ..settings.stop.clone()
+    };
+    let offset = cutoff(question.question_type, &stop);
+
+    let mut found = [Sums::default(); CUTOFFS.len()];
+    let mut quoted = Quoted::new(question, settings.budget);
+    let mut next = 0;
+    for at in order {
+        let share = if width > 0.0 { (scores[at] - zero) / width } else { 1.0 };
+        while next < CUTOFFS.len()
+            && share < CUTOFFS[next] + offset + raised(quoted.estimated, &settings.stop)
+            && quoted.estimated >= settings.stop.least_tokens as f64
+        {
+            found[next] = quoted.sums();
+            next += 1;
+        }
+        if next == CUTOFFS.len() || quoted.estimated >= settings.stop.most_tokens as f64 {
+            break;
+        }
+        quoted.add(at);
+    }
+    found.iter_mut().skip(next).for_each(|sums| *sums = quoted.sums());
+    found
+}
+
+/// The parts quoted so far.
+struct Quoted<'q> {
+    question: &'q QuestionTerms,
+    most_units: usize,
+    units: Vec<usize>,
+    headings: Vec<usize>,
+    /// For each piece of evidence whether it is quoted.
+    pieces: Vec<bool>,
+    estimated: f64,
+    tokens: f64,
+}
+
+/// o200k tokens of a heading with the empty line before it.
+const HEADING: f64 = 12.0;
+
+impl<'q> Quoted<'q> {
+    fn new(question: &'q QuestionTerms, most_units: usize) -> Self {
+        let pieces = vec![false; question.evidence];
+        Self { question, most_units, units: Vec::new(), headings: Vec::new(), pieces, estimated: 0.0, tokens: 0.0 }
+    }
+
+    fn add(&mut self, at: usize) {
+        let part = &self.question.parts[at];
+        if !self.units.contains(&part.unit) {
+            if self.units.len() >= self.most_units {
+                return;
+            }
+            self.units.push(part.unit);
+        }
+        if !self.headings.contains(&part.heading) {
+            self.headings.push(part.heading);
+            self.estimated += HEADING_TOKENS;
+            self.tokens += HEADING;
+        }
+        self.estimated += part.estimated;
+        self.tokens += part.tokens;
+        if let Some(piece) = part.piece.and_then(|piece| self.pieces.get_mut(piece)) {
+            *piece = true;
+        }
+    }
+
+    fn sums(&self) -> Sums {
+        let delivered = self.pieces.iter().filter(|quoted| **quoted).count();
+        let full = f64::from(u8::from(delivered == self.pieces.len()));
+        let recall = delivered as f64 / self.pieces.len().max(1) as f64;
+        Sums { questions: 1.0, recall, full, tokens: self.tokens }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fit::terms::{PartTerms, TERMS};
+    use heart::language::question::QuestionType;
+
+    /// Parts of 200 estimated tokens in units of their own, whose only term is the first.
+    fn question(meanings: &[f32], evidence: &[usize]) -> QuestionTerms {
+        let part = |(at, meaning): (usize, &f32)| {
+            let mut terms = [0.0; TERMS];
+            terms[0] = *meaning;
+            let piece = evidence.iter().position(|e| *e == at);
+            PartTerms { terms, session: at, unit: at, heading: 0, estimated: 200.0, tokens: 190.0, piece }
+        };
+        QuestionTerms {
+            dialogue: 0,
+            question_type: QuestionType::Single,
+            evidence: evidence.len(),
+            parts: meanings.iter().enumerate().map(part).collect(),
+        }
+    }
+
+    #[test]
+    fn a_lower_cutoff_quotes_more_and_never_less_than_the_least_tokens() {
+        let weights = FamiliarityWeights { meaning: 1.0, ..FamiliarityWeights::default() };
+        let choice = Choice { weights, time_offset: 0.0, gathered_offset: 0.0 };
+        let mut settings = nouns::config::Pipeline::parse("version = 1").unwrap().recall;
+        settings.familiarity.zero = 1.0;
+        (settings.stop.doubling, settings.stop.least_tokens, settings.stop.most_tokens) = (0.0, 300, 900);
+        // Shares 1, 0.7, 0.5, 0.3, 0.
+        let asked = question(&[0.3, 1.0, 0.7, 0.0, 0.5], &[2, 0]);
+        let found = &outcomes(&[asked], 1, &choice, &settings)[0];
+        let at = |cutoff: f64| found[CUTOFFS.iter().position(|c| (c - cutoff).abs() < 1e-9).unwrap()];
+        assert_eq!((at(0.75).recall, at(0.75).tokens), (0.5, 392.0), "two parts are the least");
+        assert_eq!((at(0.60).recall, at(0.60).tokens), (0.5, 392.0));
+        assert_eq!((at(0.40).recall, at(0.40).full, at(0.40).tokens), (0.5, 0.0, 582.0));
+        assert_eq!((at(0.20).recall, at(0.20).full, at(0.20).tokens), (1.0, 1.0, 772.0));
+    }
+}

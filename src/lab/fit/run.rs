@@ -1,0 +1,143 @@
+//! A fit, from files to rows.
+//!
+//! In: a request. Out: rows. Builds a memory of each set through the real path in a temporary
+//! directory, reads the terms of every question once, and chooses. Leaves no file behind.
+
+use super::{
+    FitRequest,
+    choices::Search,
+    folds::{Chosen, Field},
+    outcomes::{CUTOFFS, Choice, Sums},
+    row::{Fit, FitFigures, FitRow, FitSpread},
+    terms::{QuestionTerms, terms_of},
+};
+use crate::{EvalError, EvalRequest, bench::Bench, dataset};
+use models::embed;
+use nouns::config::{RecallSettings, StopSettings};
+use ripplemem::pipeline::Progress;
+
+/// Chooses in every way, and measures each on dialogues that it was not chosen on.
+///
+/// # Errors
+/// [`EvalError`] when a file as a whole is damaged, or a memory fails.
+pub fn fit(request: &FitRequest, progress: &mut dyn FnMut(Progress)) -> Result<Fit, EvalError> {
+    let mut questions = Vec::new();
+    let mut sets: Vec<(String, Vec<String>)> = Vec::new();
+    for set in 0..request.sets.len() {
+        read_set(request, set, &mut questions, &mut sets, progress)?;
+    }
+    let of_dialogue: Vec<usize> =
+        sets.iter().enumerate().flat_map(|(set, (_, dialogues))| dialogues.iter().map(move |_| set)).collect();
+    let settings = &request.pipeline.recall;
+    let field = Field { questions: &questions, sets: &of_dialogue, settings, tokens: request.tokens };
+    let mut rows = Vec::new();
+    for (search, done) in Search::ALL.into_iter().zip(1..) {
+        rows.extend(row(&field, search, request));
+        progress(Progress { doing: "choosing", done, total: Some(Search::ALL.len() as u64), unit: "ways" });
+    }
+    Ok(Fit { sets, rows })
+}
+
+/// Builds the memory of a set and reads the terms of its questions.
+fn read_set(
+    request: &FitRequest,
+    set: usize,
+    questions: &mut Vec<QuestionTerms>,
+    sets: &mut Vec<(String, Vec<String>)>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), EvalError> {
+    let Some((format, path)) = request.sets.get(set) else { return Ok(()) };
+    let mut bench = Bench::open(&EvalRequest::of_file(*format, path, &request.pipeline))?;
+    bench.dataset = dataset::read(*format, path, &[], 0)?;
+    let (service, _) = bench.build(progress)?;
+    bench.dataset.resolve(&bench.recorded);
+    let before: usize = sets.iter().map(|(_, dialogues)| dialogues.len()).sum();
+    let mut dialogues: Vec<String> = Vec::new();
+    let mut embedder = embed::open(&request.pipeline.embed, &request.pipeline.model())?;
+    let asked: Vec<_> = bench.dataset.questions.iter().filter(|q| q.counts() && !q.evidence.is_empty()).collect();
+    let total = Some(asked.len() as u64);
+    for (asked, done) in asked.into_iter().zip(1..) {
+        let dialogue = dialogues.iter().position(|d| *d == asked.conversation).unwrap_or_else(|| {
+            dialogues.push(asked.conversation.clone());
+            dialogues.len() - 1
+        });
+        let terms = terms_of(service.answerer(), &mut *embedder, asked, before + dialogue, &request.pipeline.recall);
+        questions.push(terms.map_err(|e| EvalError::Question { id: asked.id.clone(), source: Box::new(e) })?);
+        progress(Progress { doing: "reading terms", done, total, unit: "questions" });
+    }
+    sets.push((format.name().to_owned(), dialogues));
+    Ok(())
+}
+
+/// The row of a search.
+fn row(field: &Field<'_>, search: Search, request: &FitRequest) -> Option<FitRow> {
+    let stop = &field.settings.stop;
+    let as_it_is = Choice {
+        weights: field.settings.familiarity.weights.clone(),
+        time_offset: stop.time_offset,
+        gathered_offset: stop.gathered_offset,
+    };
+    let choices: Vec<_> = search
+        .choices(&as_it_is, request.draws, request.seed)
+        .into_iter()
+        .map(|choice| {
+            let outcomes = field.outcomes(&choice);
+            (choice, outcomes)
+        })
+        .collect();
+    let choose = |without: Option<usize>| -> Option<Chosen> {
+        if search == Search::AsItIs {
+            return Some(Chosen { choice: as_it_is.clone(), cutoff: nearest(stop.share) });
+        }
+        field.choose(&choices, without)
+    };
+    let on_all = choose(None)?;
+    let mut left_out = Vec::with_capacity(field.sets.len());
+    for dialogue in 0..field.sets.len() {
+        left_out.push(*field.measured(&choose(Some(dialogue))?).get(dialogue)?);
+    }
+    Some(FitRow {
+        name: search.name().to_owned(),
+        left_out: by_set(field, &left_out),
+        in_sample: by_set(field, &field.measured(&on_all)),
+        chosen: chosen(on_all, field.settings),
+    })
+}
+
+fn nearest(share: f64) -> usize {
+    let off = |at: &usize| (CUTOFFS[*at] - share).abs();
+    (0..CUTOFFS.len()).min_by(|a, b| off(a).total_cmp(&off(b))).unwrap_or_default()
+}
+
+fn chosen(on_all: Chosen, settings: &RecallSettings) -> (nouns::config::FamiliarityWeights, StopSettings) {
+    let Chosen { choice, cutoff } = on_all;
+    let stop = StopSettings {
+        share: CUTOFFS[cutoff],
+        time_offset: choice.time_offset,
+        gathered_offset: choice.gathered_offset,
+        ..settings.stop.clone()
+    };
+    (choice.weights, stop)
+}
+
+/// Figures of each set from the sums of its dialogues.
+fn by_set(field: &Field<'_>, dialogues: &[Sums]) -> Vec<FitFigures> {
+    (0..=field.sets.iter().copied().max().unwrap_or_default())
+        .map(|set| {
+            let own: Vec<&Sums> =
+                dialogues.iter().zip(field.sets).filter(|(_, of)| **of == set).map(|(sums, _)| sums).collect();
+            let mut sum = Sums::default();
+            own.iter().for_each(|sums| sum += **sums);
+            let by_dialogue: Vec<f64> = own.iter().map(|s| s.recall / s.questions).collect();
+            let number = by_dialogue.len() as f64;
+            let mean = by_dialogue.iter().sum::<f64>() / number;
+            let deviation = (by_dialogue.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / number).sqrt();
+            FitFigures {
+                recall: sum.recall / sum.questions,
+                full: sum.full / sum.questions,
+                tokens: sum.tokens / sum.questions,
+                spread: FitSpread { by_dialogue, deviation },
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,172 @@
+//! The parts of a question's bank, with every term of the familiarity score before it is weighed.
+//!
+//! In: a memory and a question with its evidence. Out: the parts in the order of sessions and
+//! ordinals, each with its terms, what quoting it costs, and which piece of evidence it is. Each term
+//! is read from the memory's own score under weights that let only that term through.
+
+use std::collections::BTreeMap;
+
+use crate::{dataset::DatasetQuestion, tokens};
+use heart::{
+    language::question::{QuestionType, ReadQuestion},
+    memory::{FamiliarParts, PartBody},
+};
+use models::embed::Embedder;
+use nouns::{
+    config::{FamiliarityWeights, RecallSettings},
+    model::{FamiliarityTerms, UnitId},
+};
+use ripplemem::pipeline::{Answerer, PipelineError};
+
+/// Number of terms.
+pub(super) const TERMS: usize = 10;
+
+/// The weights of the terms, in their order; a subtracted term has a negative weight.
+pub(super) fn weights_of(w: &FamiliarityWeights, asks_time: bool) -> [f64; TERMS] {
+    [
+        w.meaning,
+        w.pair,
+        w.trio,
+        w.words,
+        w.speaker,
+        w.month,
+        w.day,
+        if asks_time { w.times_asked } else { w.times },
+        -w.asks,
+        w.names,
+    ]
+}
+
+/// A question with the terms of every part of its bank.
+pub(super) struct QuestionTerms {
+    /// Index of its dialogue, over all sets.
+    pub(super) dialogue: usize,
+    pub(super) question_type: QuestionType,
+    /// Number of its pieces of evidence.
+    pub(super) evidence: usize,
+    pub(super) parts: Vec<PartTerms>,
+}
+
+/// A part of the bank as a question sees it.
+pub(super) struct PartTerms {
+    pub(super) terms: [f32; TERMS],
+    /// Number of its session in the order of the parts.
+    pub(super) session: usize,
+    /// Number of its unit, and of its day in its session.
+    pub(super) unit: usize,
+    pub(super) heading: usize,
+    /// Tokens by which the product's stop counts, and o200k tokens.
+    pub(super) estimated: f64,
+    pub(super) tokens: f64,
+    /// Which piece of the evidence it is.
+    pub(super) piece: Option<usize>,
+}
+
+/// Reads the terms of a question; `dialogue` is the number of its dialogue.
+///
+/// # Errors
+/// [`PipelineError`] when the memory or the embedder fails.
+pub(super) fn terms_of(
+    answerer: &Answerer,
+    embedder: &mut dyn Embedder,
+    asked: &DatasetQuestion,
+    dialogue: usize,
+    settings: &RecallSettings,
+) -> Result<QuestionTerms, PipelineError> {
+    let question = asked.question();
+    let mut embed = |texts: &[&str]| {
+        let vectors: Result<Vec<_>, _> = texts.iter().map(|text| embedder.embed_query(text)).collect();
+        vectors.map_err(Into::into)
+    };
+    let looks = answerer.every_part(&question, &mut embed, &LOOKS.map(|look| look.settings(settings)))?;
+    let mut parts: PartsInOrder<'_> = BTreeMap::new();
+    for (look, found) in LOOKS.iter().zip(&looks) {
+        look.read(found, &mut parts);
+    }
+    let mut numbers = Numbers::default();
+    let parts = parts.into_iter().map(|((session, _, unit, _), (terms, body))| PartTerms {
+        terms,
+        session: numbers.of(format!("session {session}")),
+        unit: numbers.of(format!("unit {unit}")),
+        heading: numbers.of(format!("day {session} {}", body.said_at.local().date())),
+        estimated: body.estimated_tokens(),
+        tokens: tokens::count(&format!("{}: {}\n", body.speaker, body.text)) as f64,
+        piece: asked.evidence.iter().position(|turn| *turn == body.turn),
+    });
+    Ok(QuestionTerms {
+        dialogue,
+        question_type: ReadQuestion::of(&question).question_type(),
+        evidence: asked.evidence.len(),
+        parts: parts.collect(),
+    })
+}
+
+/// The terms of each part, by session, ordinal, unit and part.
+type PartsInOrder<'f> = BTreeMap<(&'f str, u32, UnitId, usize), ([f32; TERMS], PartBody<'f>)>;
+
+/// Small numbers for names, in the order in which they first come.
+#[derive(Default)]
+struct Numbers(BTreeMap<String, usize>);
+
+impl Numbers {
+    fn of(&mut self, name: String) -> usize {
+        let next = self.0.len();
+        *self.0.entry(name).or_insert(next)
+    }
+}
+
+/// The index of a term, and its value in the terms of the score.
+type Reading = (usize, fn(&FamiliarityTerms) -> f64);
+
+/// A look at the bank that lets some terms through, each into a field of its own.
+#[derive(Clone, Copy)]
+struct Look {
+    open: fn(&mut FamiliarityWeights),
+    read: &'static [Reading],
+}
+
+/// Looks that together let every term through.
+const LOOKS: [Look; 3] = [
+    Look {
+        open: |w| {
+            (w.meaning, w.pair, w.words) = (1.0, 1.0, 1.0);
+            (w.speaker, w.month, w.times, w.times_asked) = (1.0, 1.0, 1.0, 1.0);
+        },
+        read: &[
+            (0, |t| t.meaning),
+            (1, |t| t.pair),
+            (3, |t| t.words),
+            (4, |t| t.speaker),
+            (5, |t| t.month),
+            (7, |t| t.marks),
+        ],
+    },
+    Look {
+        open: |w| (w.trio, w.day, w.asks) = (1.0, 1.0, 1.0),
+        read: &[(2, |t| t.pair), (6, |t| t.month), (8, |t| -t.marks)],
+    },
+    Look { open: |w| w.names = 1.0, read: &[(9, |t| t.marks)] },
+];
+
+impl Look {
+    fn settings(self, settings: &RecallSettings) -> RecallSettings {
+        let mut weights = FamiliarityWeights::default();
+        (self.open)(&mut weights);
+        let mut settings = settings.clone();
+        settings.familiarity.weights = weights;
+        settings
+    }
+
+    fn read<'f>(&self, found: &'f FamiliarParts, parts: &mut PartsInOrder<'f>) {
+        for part in &found.best {
+            let Some(body) = part.unit.part(part.part) else { continue };
+            let key = (part.unit.session(), body.ordinal, part.unit.id, part.part);
+            let (terms, _) = parts.entry(key).or_insert(([0.0; TERMS], body));
+            for (term, value) in self.read {
+                if let Some(place) = terms.get_mut(*term) {
+                    *place = value(&part.terms) as f32;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Answers in words, and their scores.
+//!
+//! In: questions with their references, their evidence, a language model, and another one that judges
+//! where one is named. Out: the model's answers, their F1 and BLEU-1 against the references, and the
+//! judge's verdicts. As many questions are answered at once as the model takes requests. The judge sees
+//! the question, the reference and the answer, and nothing else (paper, the judge's protocol). The
+//! reference of a question that the dialogue does not support says so.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{
+    answer_metrics::{bleu1, f1, f1_of_lists},
+    dataset::{Answerability, DatasetQuestion},
+    error::EvalError,
+    result::GeneratedAnswer,
+};
+use models::llm::{self, Contract, DependsOn, Llm, LlmError, LlmRequest, Meter};
+use nouns::model::{Evidence, Usage};
+use ripplemem::pipeline::Progress;
+
+/// The reference of a question that has no answer.
+const NO_ANSWER: &str = "The dialogue does not say; the question has no answer.";
+/// LoCoMo's category whose answers are lists.
+const LISTS: &str = "multi-hop";
+/// LoCoMo's category whose references give reasons after a semicolon, which its scorer drops.
+const REASONED: &str = "open-domain";
+/// Questions in a row that may stay unanswered because the endpoint does not answer, before the evaluation
+/// ends: it goes on where it stopped.
+const MOST_UNAVAILABLE: usize = 2;
+
+/// An answer, or why there is none, and what it took. The error concerns this question alone.
+pub(crate) type Answered = (Result<GeneratedAnswer, LlmError>, Usage);
+
+/// The model that answers, and the one that judges.
+#[derive(Clone, Copy)]
+pub(crate) struct Answerers<'a> {
+    pub(crate) llm: &'a Llm,
+    pub(crate) judge: Option<&'a Llm>,
+    /// How many questions are answered at once.
+    pub(crate) at_once: usize,
+}
+
+impl Answerers<'_> {
+    /// Answers each question from its evidence, in the order of the questions.
+    ///
+    /// # Errors
+    /// One that would meet every question, such as a wrong key, or an endpoint that answered none of them or
+    /// several in a row not.
+    pub(crate) fn all(
+        &self,
+        asked: &[(&DatasetQuestion, &Evidence)],
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Vec<Answered>, EvalError> {
+        let next = AtomicUsize::new(0);
+        let (done, finished) = crossbeam_channel::unbounded();
+        let mut answers: Vec<(usize, Answered)> = Vec::with_capacity(asked.len());
+        std::thread::scope(|scope| {
+            for _ in 0..self.at_once.clamp(1, asked.len().max(1)) {
+                let (done, next) = (done.clone(), &next);
+                scope.spawn(move || {
+                    while let Some((at, (question, evidence))) = {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        asked.get(at).map(|asked| (at, asked))
+                    } {
+                        // The receiver is dropped at the first error.
+                        if done.send((at, self.one(question, evidence))).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+            drop(done);
+            let mut unavailable = 0;
+            for (at, answered) in finished {
+                let answered = match answered? {
+                    (Err(error @ LlmError::Unavailable { .. }), usage) => {
+                        unavailable += 1;
+                        if unavailable > MOST_UNAVAILABLE || unavailable > answers.len() {
+                            let id = asked.get(at).map_or_else(String::new, |(question, _)| question.id.clone());
+                            return Err(EvalError::Answer { id, source: error });
+                        }
+                        (Err(error), usage)
+                    }
+                    answered => {
+                        unavailable = 0;
+                        answered
+                    }
+                };
+                answers.push((at, answered));
+                let (done, total) = (answers.len() as u64, Some(asked.len() as u64));
+                progress(Progress { doing: "answering", done, total, unit: "questions" });
+            }
+            Ok::<(), EvalError>(())
+        })?;
+        answers.sort_by_key(|(at, _)| *at);
+        Ok(answers.into_iter().map(|(_, answered)| answered).collect())
+    }
+
+    /// Answers one question.
+    ///
+    /// # Errors
+    /// One that would meet every question, such as a wrong key.
+    pub(crate) fn one(&self, asked: &DatasetQuestion, evidence: &Evidence) -> Result<Answered, EvalError> {
+        let meter = Meter::default();
+        match self.answer_and_judge(asked, evidence, &meter) {
+            Ok(generated) => Ok((Ok(generated), meter.total())),
+            Err(
+                error @ (LlmError::InvalidReply { .. }
+                | LlmError::Rejected { .. }
+                | LlmError::TooLong { .. }
+                | LlmError::Unavailable { .. }),
+            ) => Ok((Err(error), meter.total())),
+            // Any other error, such as a wrong key, would meet every question.
+            Err(source) => Err(EvalError::Answer { id: asked.id.clone(), source }),
+        }
+    }
+
+    fn answer_and_judge(
+        &self,
+        asked: &DatasetQuestion,
+        evidence: &Evidence,
+        meter: &Meter,
+    ) -> Result<GeneratedAnswer, LlmError> {
+        let answer = llm::answer(self.llm, evidence, None, meter, &mut |_| {})?.text;
+        let scored = asked.reference.as_deref().filter(|_| asked.answerability != Answerability::Unsupported);
+        let scored =
+            scored.map(|r| if asked.category == REASONED { r.split(';').next().unwrap_or(r).trim() } else { r });
+        let score = |metric: fn(&str, &str) -> f64| scored.map(|reference| metric(&answer, reference));
+        let reference = match asked.answerability {
+            Answerability::Unsupported => Some(NO_ANSWER),
+            Answerability::Supported | Answerability::Unknown => asked.reference.as_deref(),
+        };
+        let judged = self.judge.zip(reference);
+        let turns: Vec<String> = evidence.units.iter().flat_map(|u| u.sources.iter().cloned()).collect();
+        let judged = judged.map(|(judge, reference)| verdict(judge, asked, &turns, reference, &answer, meter));
+        let correct = judged.transpose()?;
+        let f1 = score(if asked.category == LISTS { f1_of_lists } else { f1 });
+        Ok(GeneratedAnswer { f1, bleu1: score(bleu1), correct, answer })
+    }
+}
+
+fn verdict(
+    llm: &Llm,
+    asked: &DatasetQuestion,
+    turns: &[String],
+    reference: &str,
+    answer: &str,
+    meter: &Meter,
+) -> Result<bool, LlmError> {
+    let input = json!({"question": asked.text, "reference": reference, "answer": answer}).to_string();
+    let request = LlmRequest {
+        contract: Contract::Judge,
+        bank: &asked.bank,
+        depends_on: DependsOn::Turns(turns),
+        input: &input,
+        reply_tokens: None,
+        deadline: None,
+        bypass_cache: false,
+        cacheable: true,
+        meter,
+    };
+    llm.ask(&request, &mut |verdict: Verdict| Ok(verdict.label == "correct"))
+}
+
+#[derive(Debug, Deserialize)]
+struct Verdict {
+    label: String,
+}

@@ -1,0 +1,54 @@
+//! How good the memory is: benchmark files in, figures out.
+//!
+//! In: a benchmark file in its published form, and a pipeline. Out: figures over its questions,
+//! which are asked of a memory that was built through the real path. Damage in the file is
+//! repaired where that is documented, otherwise counted and reported; nothing is dropped
+//! silently.
+//!
+//! From the bottom up: `result`, `problems` and `dataset` are nouns; `delivery`, `score`,
+//! `answer_metrics`, `generated_answer` and `intervals` score; `recording_source` feeds the memory; `bench` is
+//! the built memory that is asked; `comparisons` work on a bench; `evaluate` runs it all.
+//! `conversations` measures how the window tells crossing ones apart, on its own data. `calibration` sets a model's thresholds, `fit` chooses weights and the cutoff; `table` and `report` show results beside `paper`.
+
+mod ablation;
+pub mod answer_metrics;
+mod bench;
+mod calibration;
+mod comparisons;
+mod conversations;
+mod dataset;
+mod delivery;
+mod error;
+mod evaluate;
+mod fit;
+mod generated_answer;
+mod intervals;
+mod memory_contents;
+mod paper;
+mod problems;
+pub mod readers;
+mod recording_source;
+pub mod report;
+mod request;
+mod result;
+mod schema;
+mod score;
+mod table;
+pub mod tokens;
+
+pub use ablation::Ablation;
+pub use calibration::{CHANCE, CalibrateError, Calibration, Sample, SampleError, SweepRow, calibrate, samples};
+pub use conversations::{ConversationScore, CorpusError, Found, fit_conversations, score_conversations};
+pub use dataset::{BenchmarkFormat, DatasetError};
+pub use error::EvalError;
+pub use evaluate::evaluate;
+pub use fit::{Fit, FitFigures, FitRequest, FitRow, FitSpread, fit, fit_table};
+pub use paper::{Paper, PaperCost, PaperRow, paper};
+pub use request::EvalRequest;
+pub use result::{
+    Budget, Build, BySecondRound, ComparisonRow, EVAL_SCHEMA_VERSION, EvalResult, EvalRun, EvidenceTurn, Figures,
+    GeneratedAnswer, Interval, Latency, ModelUse, Problem, QuestionResult, ReadingRow, SizeRow, VectorRow,
+};
+pub use schema::schema;
+pub use score::{auc, percentile};
+pub use table::{budget, table};

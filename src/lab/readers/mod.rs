@@ -1,0 +1,18 @@
+//! Readers of benchmark files: the dialogues in their published forms.
+//!
+//! In: the file of a benchmark. Out: its turns, as from any other source. Each file describes its format in a
+//! constant `FORMAT`; `open` opens the one that a name names.
+
+pub mod evermembench;
+pub mod locomo;
+pub mod longmemeval;
+mod open;
+pub mod realtalk;
+#[cfg(test)]
+mod tests;
+
+pub use evermembench::EverMemBench;
+pub use locomo::Locomo;
+pub use longmemeval::LongMemEval;
+pub use open::{FORMATS, open};
+pub use realtalk::RealTalk;

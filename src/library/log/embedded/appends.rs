@@ -1,0 +1,128 @@
+//! Appends that wait while another write is under way; the next write takes them together.
+//!
+//! In: turn events, dead letters and entries of `positions`, encoded when they arrive, so that one that cannot
+//! be is refused alone. Out: groups, in the order of arrival. A group that could not be written waits again.
+
+use std::collections::VecDeque;
+
+use super::record::json_of;
+use crate::log::{LogError, Topic, partition_of};
+use nouns::model::{Bank, DeadLetter, TurnEvent};
+
+/// Most bytes of a group, unless one append alone has more.
+const GROUP_BYTES: usize = 8 << 20;
+
+/// What one call appends.
+pub(super) struct Append {
+    ticket: u64,
+    pub(super) turns: Vec<EncodedTurn>,
+    pub(super) dead_letters: Vec<Vec<u8>>,
+    pub(super) positions: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Bytes of the turns.
+    pub(super) bytes: usize,
+}
+
+/// A turn event as it is stored.
+pub(super) struct EncodedTurn {
+    pub(super) partition: u32,
+    pub(super) bank: Bank,
+    pub(super) json: Vec<u8>,
+}
+
+impl Append {
+    /// Encodes what a call appends.
+    pub(super) fn of(
+        partitions: u32,
+        events: &[TurnEvent],
+        dead_letters: &[DeadLetter],
+        positions: Vec<(Vec<u8>, Vec<u8>)>,
+    ) -> Result<Self, LogError> {
+        let encoded = events.iter().enumerate().map(|(index, event)| {
+            let partition = partition_of(event.bank(), partitions);
+            let json = json_of(Topic::Turns, partition, index, event)?;
+            Ok(EncodedTurn { partition, bank: event.bank().clone(), json })
+        });
+        let turns = encoded.collect::<Result<Vec<EncodedTurn>, LogError>>()?;
+        let bytes = turns.iter().map(|turn| turn.json.len()).sum();
+        Ok(Self { ticket: 0, turns, dead_letters: encoded_letters(dead_letters)?, positions, bytes })
+    }
+
+    /// What the caller knows it by.
+    pub(super) fn ticket(&self) -> u64 {
+        self.ticket
+    }
+}
+
+/// Dead letters as they are stored.
+pub(super) fn encoded_letters(letters: &[DeadLetter]) -> Result<Vec<Vec<u8>>, LogError> {
+    letters.iter().enumerate().map(|(index, letter)| json_of(Topic::DeadLetters, 0, index, letter)).collect()
+}
+
+/// The appends that wait.
+#[derive(Default)]
+pub(super) struct Waiting {
+    appends: VecDeque<Append>,
+    tickets: u64,
+}
+
+impl Waiting {
+    /// Has an append wait; its ticket.
+    pub(super) fn push(&mut self, append: Append) -> u64 {
+        self.tickets += 1;
+        self.appends.push_back(Append { ticket: self.tickets, ..append });
+        self.tickets
+    }
+
+    /// Takes what one write takes.
+    pub(super) fn group(&mut self) -> Vec<Append> {
+        let (mut group, mut bytes) = (Vec::new(), 0);
+        while let Some(next) = self.appends.pop_front() {
+            bytes += next.bytes;
+            if bytes > GROUP_BYTES && !group.is_empty() {
+                self.appends.push_front(next);
+                break;
+            }
+            group.push(next);
+        }
+        group
+    }
+
+    /// Has a group wait again, in its place.
+    pub(super) fn put_back(&mut self, group: Vec<Append>) {
+        group.into_iter().rev().for_each(|append| self.appends.push_front(append));
+    }
+
+    /// An append waits no more.
+    pub(super) fn withdraw(&mut self, ticket: u64) {
+        self.appends.retain(|append| append.ticket != ticket);
+    }
+
+    /// How many wait.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        self.appends.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_what_came_first_and_is_not_too_large() {
+        let append = |bytes| Append { bytes, ..Append::of(1, &[], &[], Vec::new()).unwrap() };
+        let mut waiting = Waiting::default();
+        for bytes in [GROUP_BYTES + 1, GROUP_BYTES - 1, 1, 1] {
+            waiting.push(append(bytes));
+        }
+        let mut tickets = || waiting.group().iter().map(Append::ticket).collect::<Vec<_>>();
+        assert_eq!((tickets(), tickets(), tickets(), tickets()), (vec![1], vec![2, 3], vec![4], vec![]));
+        waiting.push(append(1));
+        waiting.push(append(1));
+        let group = waiting.group();
+        waiting.push(append(1));
+        waiting.put_back(group);
+        waiting.withdraw(6);
+        assert_eq!(waiting.group().iter().map(Append::ticket).collect::<Vec<_>>(), [5, 7]);
+    }
+}

@@ -1,0 +1,168 @@
+//! Which deletion markers may go while the log is open.
+//!
+//! In: markers as they are written, and where readers read. Out: the oldest markers that no reader
+//! still needs, a few at a time. A reader that has read a record needs the marker of its deletion: so
+//! a marker stays while any recent read began before it. Pure arithmetic; callers say the time.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use nouns::sparse::Sparse;
+
+/// How long a marker stays at least, and how long a read counts as recent, in milliseconds.
+const KEPT_MS: i64 = 10 * 60_000;
+
+/// A deletion marker of the memory topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Marker {
+    pub(super) partition: u32,
+    pub(super) offset: u64,
+    pub(super) append_ms: i64,
+}
+
+/// The markers that are left, and the recent reads.
+#[derive(Debug)]
+pub(super) struct Cleaning {
+    kept_ms: i64,
+    /// In the order in which they were written.
+    markers: VecDeque<Run>,
+    reads: BTreeMap<u32, Reads>,
+}
+
+/// Markers of one write, one offset after the other: a window that closes deletes the records of its turns.
+#[derive(Debug)]
+struct Run {
+    partition: u32,
+    count: u32,
+    /// Of the first.
+    offset: u64,
+    append_ms: i64,
+}
+
+/// The least offset at which a read of a partition began, in this period and in the one before.
+#[derive(Debug, Clone, Copy)]
+struct Reads {
+    period_ms: i64,
+    least: u64,
+    least_before: u64,
+}
+
+impl Default for Cleaning {
+    fn default() -> Self {
+        Self { kept_ms: KEPT_MS, markers: VecDeque::new(), reads: BTreeMap::new() }
+    }
+}
+
+impl Cleaning {
+    /// Keeps markers for another time, so that a test need not wait.
+    #[cfg(test)]
+    pub(super) fn keep_for_ms(&mut self, kept_ms: i64) {
+        self.kept_ms = kept_ms;
+    }
+
+    /// Notes markers that were written.
+    pub(super) fn wrote(&mut self, markers: impl IntoIterator<Item = Marker>) {
+        for Marker { partition, offset, append_ms } in markers {
+            match self.markers.back_mut() {
+                Some(run) if run.goes_on_with(partition, offset, append_ms) => run.count += 1,
+                _ => self.markers.push_back(Run { partition, count: 1, offset, append_ms }),
+            }
+        }
+    }
+
+    /// Notes that a read of a partition begins at `from`.
+    pub(super) fn reads(&mut self, partition: u32, from: u64, now_ms: i64) {
+        let reads = self.reads.entry(partition).or_insert(Reads { period_ms: now_ms, least: from, least_before: from });
+        reads.advance(now_ms, self.kept_ms);
+        reads.least = reads.least.min(from);
+    }
+
+    /// Takes at most `limit` of the oldest markers, as far as none of them is needed.
+    pub(super) fn take(&mut self, now_ms: i64, limit: usize) -> Vec<Marker> {
+        let mut taken = Vec::new();
+        while let Some(run) = self.markers.front_mut().filter(|_| taken.len() < limit) {
+            let young = now_ms.saturating_sub(run.append_ms) < self.kept_ms;
+            let needed = self.reads.get_mut(&run.partition).is_some_and(|reads| {
+                reads.advance(now_ms, self.kept_ms);
+                reads.least.min(reads.least_before) <= run.offset
+            });
+            if young || needed {
+                break;
+            }
+            taken.push(Marker { partition: run.partition, offset: run.offset, append_ms: run.append_ms });
+            (run.offset, run.count) = (run.offset + 1, run.count - 1);
+            if run.count == 0 {
+                self.markers.pop_front();
+            }
+        }
+        self.markers.give_room_back();
+        taken
+    }
+}
+
+impl Run {
+    fn goes_on_with(&self, partition: u32, offset: u64, append_ms: i64) -> bool {
+        let next = self.offset + u64::from(self.count);
+        self.count < u32::MAX && (self.partition, next, self.append_ms) == (partition, offset, append_ms)
+    }
+}
+
+impl Reads {
+    fn advance(&mut self, now_ms: i64, period_ms: i64) {
+        let passed = now_ms.saturating_sub(self.period_ms);
+        if passed >= 2 * period_ms.max(1) {
+            (self.least, self.least_before, self.period_ms) = (u64::MAX, u64::MAX, now_ms);
+        } else if passed >= period_ms.max(1) {
+            (self.least_before, self.least, self.period_ms) = (self.least, u64::MAX, now_ms);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marker(offset: u64, append_ms: i64) -> Marker {
+        Marker { partition: 0, offset, append_ms }
+    }
+
+    #[test]
+    fn a_marker_goes_once_it_is_old_and_every_recent_read_began_after_it() {
+        let mut cleaning = Cleaning::default();
+        cleaning.wrote([marker(10, 0), marker(20, 1), marker(30, 2)]);
+        assert_eq!(cleaning.take(KEPT_MS - 1, 9), []);
+        // Another reader is at 15, far behind one that is at the end.
+        cleaning.reads(0, 31, KEPT_MS);
+        cleaning.reads(0, 15, KEPT_MS);
+        assert_eq!(cleaning.take(KEPT_MS + 5, 9), [marker(10, 0)]);
+        // In the next period its read still counts, in the one after that it does not.
+        cleaning.reads(0, 31, 2 * KEPT_MS + 1);
+        assert_eq!(cleaning.take(2 * KEPT_MS + 2, 9), []);
+        cleaning.reads(0, 31, 3 * KEPT_MS + 2);
+        assert_eq!(cleaning.take(3 * KEPT_MS + 3, 1), [marker(20, 1)]);
+        assert_eq!(cleaning.take(3 * KEPT_MS + 3, 9), [marker(30, 2)]);
+    }
+
+    #[test]
+    fn markers_of_one_write_that_follow_one_another_are_held_once_and_taken_one_by_one() {
+        let mut cleaning = Cleaning::default();
+        let second = |offset| Marker { partition: 1, ..marker(offset, 0) };
+        let written = [marker(10, 0), marker(11, 0), marker(13, 0), second(14), marker(15, 0), marker(16, 5)];
+        cleaning.wrote(written);
+        assert_eq!(cleaning.markers.len(), 5);
+        assert_eq!(cleaning.take(KEPT_MS, 1), written[..1]);
+        // A reader between the two of a run still needs the second.
+        cleaning.reads(0, 11, KEPT_MS);
+        assert_eq!(cleaning.take(KEPT_MS, 9), []);
+        assert_eq!(cleaning.take(4 * KEPT_MS, 9), written[1..]);
+        assert_eq!(cleaning.markers.capacity(), 0);
+    }
+
+    #[test]
+    fn a_partition_that_nobody_reads_holds_nothing_back() {
+        let mut cleaning = Cleaning::default();
+        cleaning.wrote([marker(10, 0), Marker { partition: 1, ..marker(5, 0) }]);
+        cleaning.reads(1, 0, KEPT_MS);
+        assert_eq!(cleaning.take(KEPT_MS, 9), [marker(10, 0)]);
+        assert_eq!(cleaning.take(4 * KEPT_MS, 9), [Marker { partition: 1, ..marker(5, 0) }]);
+    }
+}

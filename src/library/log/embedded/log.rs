@@ -1,0 +1,597 @@
+//! The embedded log: turn events and transactions into the store, records out of it.
+//!
+//! In: calls of [`Log`]. Out: records, ends and read positions, which become visible only once their
+//! write has succeeded. One write at a time; the appends that wait meanwhile are the next one together. Reads
+//! never wait for a write.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    ops::ControlFlow,
+    path::PathBuf,
+    sync::{Mutex, MutexGuard},
+};
+
+use fjall::{OwnedWriteBatch, PersistMode, Readable as _};
+use jiff::Timestamp;
+
+use super::{
+    acknowledged::Acknowledged,
+    appends::{Append, EncodedTurn, Waiting, encoded_letters},
+    cleaning::{Cleaning, Marker},
+    record::{self, decode, encode, offset_of, record_key},
+    store::{self, Ends, MemoryKeyspaces, Store, persist_mode},
+    writer_lock::{Refused, WriterLock},
+};
+use crate::log::{
+    KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, Written, memory_name,
+};
+use nouns::{
+    config::{Fsync, LogSettings},
+    model::{DeadLetter, ModelRef, TurnEvent},
+    sync,
+};
+
+/// Longest key of a memory record, in bytes. This project's keys stay under 700.
+const MAX_KEY_BYTES: usize = 32_768;
+/// Records that a replay reads at once.
+const REPLAYED_AT_ONCE: usize = 64;
+/// Writes after which the log is cleaned.
+const CLEANED_EVERY: u64 = 64;
+/// Most deletion markers, and most numbers of writes, that are cleaned at once.
+const CLEANED_AT_ONCE: usize = 1_024;
+/// Longest value, in bytes.
+const MAX_VALUE_BYTES: usize = 1 << 30;
+
+/// A log in a directory.
+pub struct EmbeddedLog {
+    // Fields drop in this order: the store closes before the lock is released.
+    writer: Mutex<WriteState>,
+    waiting: Mutex<Waiting>,
+    ends: Mutex<Ends>,
+    pub(super) store: Store,
+    /// The next generation of the memory, once it was begun.
+    next: Mutex<Option<MemoryKeyspaces>>,
+    cleaning: Mutex<Cleaning>,
+    fsync: Fsync,
+    directory: PathBuf,
+    _lock: WriterLock,
+}
+
+/// The state of writing, locked during each write.
+struct WriteState {
+    acknowledged: Acknowledged,
+    /// By the ticket of an append: what was written, until its caller takes it.
+    appended: HashMap<u64, Written>,
+    /// Number of the last write.
+    writes: u64,
+    /// Numbers up to this one are removed from the store.
+    floor: u64,
+    /// Bytes that were written since the start.
+    bytes: u64,
+    /// Numbers of writes, and `bytes` then; they are removed once `kept_bytes` more are written.
+    numbers: VecDeque<(u64, u64)>,
+    kept_bytes: u64,
+}
+
+impl EmbeddedLog {
+    /// Opens the log of a directory, or creates it.
+    ///
+    /// # Errors
+    /// [`LogError`]: in use by another process, created with another partition count or by a later
+    /// build, damaged, or a failed file operation.
+    pub fn open(settings: &LogSettings) -> Result<Self, LogError> {
+        let directory = settings.directory.clone();
+        std::fs::create_dir_all(&directory).map_err(|e| store::disk(&directory, "creating the directory", e))?;
+        let lock = WriterLock::take(&directory.join("writer.lock")).map_err(|refused| match refused {
+            Refused::InUse(holder) => LogError::InUse { directory: directory.clone(), holder },
+            Refused::Failed(e) => store::disk(&directory, "locking the directory", e),
+        })?;
+        let acknowledged = Acknowledged::read(&directory).map_err(|e| {
+            if e.kind() == std::io::ErrorKind::InvalidData {
+                store::truncated(&directory, "the file acknowledged differs from what was written".to_owned())
+            } else {
+                store::disk(&directory, "reading the file acknowledged", e)
+            }
+        })?;
+        let (store, ends, writes) = store::open(settings, acknowledged.unwrap_or(0))?;
+        let acknowledged = Acknowledged::open(&directory, writes)
+            .map_err(|e| store::disk(&directory, "writing the file acknowledged", e))?;
+        let next = store.memory_of(&directory, store.generation + 1, false)?;
+        Ok(Self {
+            next: Mutex::new(next),
+            writer: Mutex::new(WriteState {
+                acknowledged,
+                appended: HashMap::new(),
+                writes,
+                floor: writes,
+                bytes: 0,
+                numbers: VecDeque::new(),
+                kept_bytes: store::NUMBERED_BYTES,
+            }),
+            waiting: Mutex::default(),
+            cleaning: Mutex::default(),
+            ends: Mutex::new(ends),
+            store,
+            fsync: settings.fsync,
+            directory,
+            _lock: lock,
+        })
+    }
+
+    fn ends(&self) -> MutexGuard<'_, Ends> {
+        sync::lock(&self.ends)
+    }
+
+    fn writer(&self) -> MutexGuard<'_, WriteState> {
+        sync::lock(&self.writer)
+    }
+
+    pub(super) fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        sync::lock(&self.waiting)
+    }
+
+    fn batch(&self) -> OwnedWriteBatch {
+        self.store.database.batch().durability(Some(persist_mode(self.fsync)))
+    }
+
+    /// Writes `batch`, all or nothing, and then publishes the new `ends`.
+    fn write(
+        &self,
+        writer: &mut WriteState,
+        mut batch: OwnedWriteBatch,
+        ends: Ends,
+        bytes: usize,
+    ) -> Result<(), LogError> {
+        let number = writer.writes + 1;
+        writer.bytes += bytes as u64;
+        batch.insert(&self.store.writes, number.to_be_bytes(), []);
+        batch.commit().map_err(|e| store::failed(&self.directory, "a write", e))?;
+        writer.writes = number;
+        if self.fsync == Fsync::Commit {
+            // The write is on the disk. A count that is too low only weakens a later check.
+            let _ = writer.acknowledged.write(number);
+        }
+        *self.ends() = ends;
+        if number.is_multiple_of(CLEANED_EVERY) {
+            self.clean(writer);
+        }
+        Ok(())
+    }
+
+    /// Removes some of what only earlier reads needed: deletion markers, and numbers of writes. A failure
+    /// is not that of the write before; the next write reports it.
+    fn clean(&self, writer: &mut WriteState) {
+        let markers = self.cleaning().take(Timestamp::now().as_millisecond(), CLEANED_AT_ONCE);
+        let WriteState { writes, bytes, numbers, kept_bytes, .. } = writer;
+        numbers.push_back((*writes, *bytes));
+        let old = |number: &(u64, u64)| number.1.saturating_add(*kept_bytes) <= *bytes;
+        let mut until = writer.floor;
+        while let Some((number, _)) = numbers.front().copied().filter(old) {
+            if number - writer.floor > CLEANED_AT_ONCE as u64 {
+                break;
+            }
+            until = number;
+            numbers.pop_front();
+        }
+        if (until > writer.floor || !markers.is_empty()) && self.store.remove(&markers, writer.floor, until).is_ok() {
+            writer.floor = until;
+        }
+    }
+
+    /// Holds up writes while `work` runs, and how many writes there were when it ended.
+    #[cfg(test)]
+    pub(super) fn while_writing(&self, work: impl FnOnce()) -> u64 {
+        let writer = self.writer();
+        work();
+        writer.writes
+    }
+
+    /// Keeps no numbers of old writes, so that a test need not write gigabytes.
+    #[cfg(test)]
+    pub(super) fn keep_no_numbers(&self) {
+        self.writer().kept_bytes = 0;
+    }
+
+    pub(super) fn cleaning(&self) -> MutexGuard<'_, Cleaning> {
+        sync::lock(&self.cleaning)
+    }
+
+    fn check_partition(&self, topic: Topic, partition: u32) -> Result<(), LogError> {
+        let partitions = if topic == Topic::DeadLetters { 1 } else { self.store.partitions };
+        if partition < partitions { Ok(()) } else { Err(LogError::NoPartition { topic, partition, partitions }) }
+    }
+
+    fn damaged(&self, topic: Topic, partition: u32, offset: u64, problem: &str) -> LogError {
+        store::damaged(&self.directory, format!("{topic}/{partition}: offset {offset} {problem}"), None)
+    }
+
+    /// Adds memory records to `batch`, for a generation whose end is `end`. Gives the deletion markers.
+    fn put_memory(
+        &self,
+        batch: &mut OwnedWriteBatch,
+        to: &MemoryKeyspaces,
+        end: &mut u64,
+        partition: u32,
+        memory: &[KeyedValue],
+        now: i64,
+    ) -> Result<Vec<Marker>, LogError> {
+        let mut markers = Vec::new();
+        // The store cannot write a key and remove it in one batch, so only the last record of a key
+        // is written. The offsets of earlier ones stay unused.
+        let last: HashMap<&[u8], usize> =
+            memory.iter().enumerate().map(|(index, (key, _))| (key.as_slice(), index)).collect();
+        for (index, (key, value)) in memory.iter().enumerate() {
+            check_size(Topic::Memory, partition, index, key.len(), value.as_ref().map_or(0, Vec::len))?;
+            let offset = *end;
+            if last.get(key.as_slice()) != Some(&index) {
+                *end += 1;
+                continue;
+            }
+            let index_key = record::index_key(partition, key);
+            let before = to
+                .index
+                .get(&index_key)
+                .map_err(|e| store::failed(&self.directory, "a read", e))?
+                .map(|entry| {
+                    record::decode_index(&entry)
+                        .ok_or_else(|| self.damaged(Topic::Memory, partition, offset, "has an unreadable index entry"))
+                })
+                .transpose()?;
+            // Deleting a key that has no live record changes nothing.
+            if value.is_none() && before.is_none_or(|(_, live)| !live) {
+                continue;
+            }
+            if let Some((superseded, _)) = before {
+                batch.remove(&to.records, record_key(partition, superseded));
+            }
+            batch.insert(&to.records, record_key(partition, offset), encode(now, key, value.as_deref()));
+            batch.insert(&to.index, index_key, record::encode_index(offset, value.is_some()));
+            if value.is_none() {
+                markers.push(Marker { partition, offset, append_ms: now });
+            }
+            *end += 1;
+        }
+        Ok(markers)
+    }
+
+    fn next(&self) -> Result<MemoryKeyspaces, LogError> {
+        let next = sync::lock(&self.next).clone();
+        next.ok_or(LogError::NotBegun { topic: Topic::NextMemory })
+    }
+
+    fn put_dead_letters<'a>(
+        &self,
+        batch: &mut OwnedWriteBatch,
+        ends: &mut Ends,
+        letters: impl Iterator<Item = &'a Vec<u8>>,
+        now: i64,
+    ) {
+        let before = ends.dead_letters;
+        for json in letters {
+            batch.insert(&self.store.dead_letters, record_key(0, ends.dead_letters), encode(now, b"", Some(json)));
+            ends.dead_letters += 1;
+        }
+        if ends.dead_letters > before {
+            batch.insert(&self.store.positions, store::DEAD_LETTERS_END, ends.dead_letters.to_be_bytes());
+        }
+    }
+
+    /// Appends events and dead letters, and keeps entries of `positions`, in one write, which others that wait
+    /// may share.
+    pub(super) fn append_with(
+        &self,
+        events: &[TurnEvent],
+        letters: &[DeadLetter],
+        positions: Vec<(Vec<u8>, Vec<u8>)>,
+    ) -> Result<Written, LogError> {
+        let append = Append::of(self.store.partitions, events, letters, positions)?;
+        let ticket = self.waiting().push(append);
+        // Whoever writes next writes for all who wait.
+        let mut writer = self.writer();
+        loop {
+            if let Some(written) = writer.appended.remove(&ticket) {
+                return Ok(written);
+            }
+            self.append_waiting(&mut writer).inspect_err(|_| self.waiting().withdraw(ticket))?;
+        }
+    }
+
+    /// Appends what waits, or as much of it as one write takes. On an error all of it waits again, and each
+    /// of its callers finds out for itself.
+    fn append_waiting(&self, writer: &mut WriteState) -> Result<(), LogError> {
+        let group = self.waiting().group();
+        let mut ends = self.ends().clone();
+        let mut batch = self.batch();
+        let now = Timestamp::now().as_millisecond();
+        let nothing = Written::nothing(self.store.partitions);
+        let (mut appended, mut all) = (Vec::with_capacity(group.len()), nothing.clone());
+        for append in &group {
+            let mut written = nothing.clone();
+            for EncodedTurn { partition, bank, json } in &append.turns {
+                let end = ends.turns(*partition);
+                let record = encode(now, bank.as_str().as_bytes(), Some(json));
+                batch.insert(&self.store.turns, record_key(*partition, *end), record);
+                *end += 1;
+                written.extend(*partition, *end);
+                all.extend(*partition, *end);
+            }
+            appended.push((append.ticket(), written));
+        }
+        for (partition, end) in all.places() {
+            batch.insert(&self.store.positions, store::turns_end(partition), end.to_be_bytes());
+        }
+        self.put_dead_letters(&mut batch, &mut ends, group.iter().flat_map(|append| &append.dead_letters), now);
+        // The store takes a key once in a batch; the last entry holds.
+        let positions: BTreeMap<_, _> =
+            group.iter().flat_map(|append| &append.positions).map(|(k, v)| (k, v)).collect();
+        for (key, value) in positions {
+            batch.insert(&self.store.positions, key.as_slice(), value.as_slice());
+        }
+        let bytes = group.iter().map(|append| append.bytes).sum();
+        if let Err(error) = self.write(writer, batch, ends, bytes) {
+            self.waiting().put_back(group);
+            return Err(error);
+        }
+        writer.appended.extend(appended);
+        Ok(())
+    }
+
+    /// An entry of `positions`.
+    pub(super) fn position_of(&self, key: &[u8]) -> Result<Option<Vec<u8>>, LogError> {
+        let found = self.store.positions.get(key).map_err(|e| store::failed(&self.directory, "a read", e))?;
+        Ok(found.map(|value| value.to_vec()))
+    }
+}
+
+impl Log for EmbeddedLog {
+    fn partitions(&self) -> u32 {
+        self.store.partitions
+    }
+
+    fn append_turns(&self, events: &[TurnEvent]) -> Result<Written, LogError> {
+        if events.is_empty() {
+            return Ok(Written::nothing(self.store.partitions));
+        }
+        self.append_with(events, &[], Vec::new())
+    }
+
+    fn append_dead_letters(&self, letters: &[DeadLetter]) -> Result<(), LogError> {
+        if letters.is_empty() {
+            return Ok(());
+        }
+        self.append_with(&[], letters, Vec::new()).map(drop)
+    }
+
+    /// The directory's lock already excludes other processes.
+    fn own(&self, partition: u32) -> Result<(), LogError> {
+        self.check_partition(Topic::Memory, partition)
+    }
+
+    fn commit(&self, transaction: &Transaction) -> Result<(), LogError> {
+        // `append_turns` always chooses the bank's partition, so there is nothing to forward.
+        let Transaction { partition, next_offset, memory, dead_letters, forwards: _ } = transaction;
+        let (partition, next_offset, dead_letters) = (*partition, *next_offset, encoded_letters(dead_letters)?);
+        self.check_partition(Topic::Memory, partition)?;
+        let mut writer = self.writer();
+        let mut ends = self.ends().clone();
+        let (position, end) = (*ends.position(partition), *ends.turns(partition));
+        if next_offset < position || next_offset > end {
+            return Err(LogError::Position { partition, next_offset, position, end });
+        }
+
+        let mut batch = self.batch();
+        let now = Timestamp::now().as_millisecond();
+        let markers =
+            self.put_memory(&mut batch, &self.store.memory, ends.memory(partition), partition, memory, now)?;
+        if !memory.is_empty() {
+            batch.insert(
+                &self.store.positions,
+                store::memory_end(self.store.generation, partition),
+                ends.memory(partition).to_be_bytes(),
+            );
+        }
+        self.put_dead_letters(&mut batch, &mut ends, dead_letters.iter(), now);
+        *ends.position(partition) = next_offset;
+        batch.insert(&self.store.positions, store::read_position(partition), next_offset.to_be_bytes());
+        let bytes = bytes_of(memory);
+        self.write(&mut writer, batch, ends, bytes)?;
+        self.cleaning().wrote(markers);
+        Ok(())
+    }
+
+    fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<ReadBatch, LogError> {
+        self.check_partition(topic, partition)?;
+        // Under one lock, because the position belongs to this end.
+        let (end, position) = {
+            let mut ends = self.ends();
+            (ends.end(topic, partition), *ends.position(partition))
+        };
+        if limit == 0 || from >= end {
+            // Input that changed no record moves the position alone.
+            let at_end = topic == Topic::Memory && from == end;
+            let covers = if at_end { vec![(partition, position)] } else { Vec::new() };
+            return Ok(ReadBatch { next: from, covers, ..ReadBatch::default() });
+        }
+        let keyspace = match topic {
+            Topic::Turns => self.store.turns.clone(),
+            Topic::Memory => self.store.memory.records.clone(),
+            Topic::NextMemory => self.next()?.records,
+            Topic::DeadLetters => self.store.dead_letters.clone(),
+        };
+        let compacted = matches!(topic, Topic::Memory | Topic::NextMemory);
+        if topic == Topic::Memory {
+            self.cleaning().reads(partition, from, Timestamp::now().as_millisecond());
+        }
+        let mut records = Vec::with_capacity(limit.min(1_024));
+        let mut expected = from;
+        for row in keyspace.range(record_key(partition, from)..record_key(partition, end)).take(limit) {
+            let (key, value) = row.into_inner().map_err(|e| store::failed(&self.directory, "a read", e))?;
+            let offset = offset_of(&key)
+                .ok_or_else(|| self.damaged(topic, partition, expected, "is followed by an unreadable key"))?;
+            if !compacted && offset != expected {
+                return Err(self.damaged(topic, partition, expected, "is missing"));
+            }
+            records
+                .push(decode(offset, &value).ok_or_else(|| self.damaged(topic, partition, offset, "is unreadable"))?);
+            expected = offset + 1;
+        }
+        if !compacted && records.len() < limit && expected < end {
+            return Err(self.damaged(topic, partition, expected, "is missing"));
+        }
+        let at_end = compacted && expected == end;
+        let covers = if at_end { vec![(partition, position)] } else { Vec::new() };
+        Ok(ReadBatch { records, covers, next: expected })
+    }
+
+    fn end(&self, topic: Topic, partition: u32) -> Result<u64, LogError> {
+        self.check_partition(topic, partition)?;
+        Ok(self.ends().end(topic, partition))
+    }
+
+    fn last_transaction(&self, topic: Topic, partition: u32) -> Result<TransactionEnd, LogError> {
+        Ok(TransactionEnd { end: self.end(topic, partition)?, position: Some(self.read_position(partition)?) })
+    }
+
+    fn lag(&self, partition: u32, position: u64) -> Result<u64, LogError> {
+        Ok(self.end(Topic::Turns, partition)?.saturating_sub(position))
+    }
+
+    fn read_position(&self, partition: u32) -> Result<u64, LogError> {
+        self.check_partition(Topic::Turns, partition)?;
+        Ok(*self.ends().position(partition))
+    }
+
+    fn live_keys(&self, partition: u32) -> Result<Option<Vec<LiveKey>>, LogError> {
+        self.check_partition(Topic::Memory, partition)?;
+        let mut keys = Vec::new();
+        for row in self.store.memory.index.prefix(partition.to_be_bytes()) {
+            let (key, entry) = row.into_inner().map_err(|e| store::failed(&self.directory, "a read", e))?;
+            let (offset, live) = record::decode_index(&entry)
+                .ok_or_else(|| self.damaged(Topic::Memory, partition, 0, "has an unreadable index entry"))?;
+            if live {
+                keys.push((key[size_of::<u32>()..].to_vec(), offset));
+            }
+        }
+        Ok(Some(keys))
+    }
+
+    fn live_records(
+        &self,
+        partition: u32,
+        prefix: &[u8],
+        each: &mut dyn FnMut(&Record) -> ControlFlow<()>,
+    ) -> Result<bool, LogError> {
+        self.check_partition(Topic::Memory, partition)?;
+        let failed = |e| store::failed(&self.directory, "a read", e);
+        let moment = self.store.database.snapshot();
+        for row in moment.prefix(&self.store.memory.index, record::index_key(partition, prefix)) {
+            let (_, entry) = row.into_inner().map_err(failed)?;
+            let (offset, live) = record::decode_index(&entry)
+                .ok_or_else(|| self.damaged(Topic::Memory, partition, 0, "has an unreadable index entry"))?;
+            if !live {
+                continue;
+            }
+            let value = moment.get(&self.store.memory.records, record_key(partition, offset)).map_err(failed)?;
+            let value = value.ok_or_else(|| self.damaged(Topic::Memory, partition, offset, "is missing"))?;
+            let record = decode(offset, &value);
+            let record = record.ok_or_else(|| self.damaged(Topic::Memory, partition, offset, "is unreadable"))?;
+            if each(&record).is_break() {
+                break;
+            }
+        }
+        Ok(true)
+    }
+
+    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {
+        let mut at = 0;
+        loop {
+            let position = self.read_position(partition)?;
+            let batch = self.read(Topic::Memory, partition, at, REPLAYED_AT_ONCE)?;
+            if batch.records.is_empty() {
+                return Ok(position);
+            }
+            batch.records.iter().for_each(&mut *each);
+            at = batch.next;
+        }
+    }
+
+    fn generation(&self) -> u32 {
+        self.store.generation
+    }
+
+    fn begin_next(&self) -> Result<(), LogError> {
+        let made = self.store.memory_of(&self.directory, self.store.generation + 1, true)?;
+        *sync::lock(&self.next) = made;
+        Ok(())
+    }
+
+    /// Ignores `next_offset`: all generations share the read position, and no turns are read meanwhile.
+    fn fill_next(&self, partition: u32, records: &[KeyedValue], _next_offset: u64) -> Result<(), LogError> {
+        self.check_partition(Topic::NextMemory, partition)?;
+        let next = self.next()?;
+        let mut writer = self.writer();
+        let mut ends = self.ends().clone();
+        let mut batch = self.batch();
+        let now = Timestamp::now().as_millisecond();
+        self.put_memory(&mut batch, &next, ends.next_memory(partition), partition, records, now)?;
+        let key = store::memory_end(self.store.generation + 1, partition);
+        batch.insert(&self.store.positions, key, ends.next_memory(partition).to_be_bytes());
+        self.write(&mut writer, batch, ends, bytes_of(records))
+    }
+
+    /// The directory's lock already excludes other writers.
+    fn interrupt_next(&self) -> Result<(), LogError> {
+        Ok(())
+    }
+
+    fn switch(&self, _model: &ModelRef) -> Result<(), LogError> {
+        self.next()?;
+        let mut writer = self.writer();
+        let ends = self.ends().clone();
+        let mut batch = self.batch().durability(Some(PersistMode::SyncAll));
+        batch.insert(&self.store.meta, store::GENERATION_KEY, (self.store.generation + 1).to_be_bytes());
+        self.write(&mut writer, batch, ends, 0)
+    }
+
+    fn drop_old(&self) -> Result<Vec<String>, LogError> {
+        let (mut old, mut dropped) = (Vec::new(), Vec::new());
+        for generation in 1..self.store.generation {
+            if let Some(keyspaces) = self.store.memory_of(&self.directory, generation, false)? {
+                old.push(keyspaces);
+                dropped.push(memory_name(generation));
+            }
+        }
+        if !old.is_empty() {
+            self.store.delete_generations(&self.directory, old)?;
+        }
+        Ok(dropped)
+    }
+}
+
+impl Drop for EmbeddedLog {
+    /// Closes in order: syncs everything, and then counts it in `acknowledged`.
+    fn drop(&mut self) {
+        if self.store.database.persist(PersistMode::SyncAll).is_ok() {
+            let writer = sync::get_mut(&mut self.writer);
+            // A drop cannot report an error. An old count only weakens the next start's check.
+            let _ = writer.acknowledged.write(writer.writes).and_then(|()| writer.acknowledged.sync());
+        }
+    }
+}
+
+fn bytes_of(memory: &[KeyedValue]) -> usize {
+    memory.iter().map(|(key, value)| key.len() + value.as_ref().map_or(0, Vec::len)).sum()
+}
+
+fn check_size(topic: Topic, partition: u32, index: usize, key: usize, value: usize) -> Result<(), LogError> {
+    let problem = if key == 0 {
+        "its key is empty; a memory record needs one".to_owned()
+    } else if key > MAX_KEY_BYTES {
+        format!("its key has {key} bytes; use at most {MAX_KEY_BYTES}")
+    } else if value > MAX_VALUE_BYTES {
+        format!("its value has {value} bytes; split it, at most {MAX_VALUE_BYTES} fit")
+    } else {
+        return Ok(());
+    };
+    Err(LogError::Record { topic, partition, index, problem })
+}

@@ -1,0 +1,490 @@
+//! What only the embedded log guarantees: one writer, no silent loss, safety on full disks.
+
+use std::{fs, io::Write, ops::ControlFlow, path::Path};
+
+use super::{EmbeddedLog, store};
+use crate::log::{
+    Log, LogError, Record, Topic, Transaction, partition_of,
+    suite::{self, bank_in, live_values, transaction, turn},
+};
+use nouns::{
+    config::{Fsync, LogSettings},
+    model::Bank,
+};
+
+fn settings(directory: &Path) -> LogSettings {
+    let log = nouns::config::Pipeline::parse("version = 1").unwrap().log;
+    LogSettings { directory: directory.to_owned(), partitions: suite::PARTITIONS, fsync: Fsync::Commit, ..log }
+}
+
+fn open(directory: &Path) -> Result<EmbeddedLog, LogError> {
+    EmbeddedLog::open(&settings(directory))
+}
+
+fn refusal(result: Result<EmbeddedLog, LogError>) -> LogError {
+    match result {
+        Ok(_) => panic!("it opened"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn the_suite_of_all_logs_passes() {
+    for fsync in [Fsync::Commit, Fsync::System] {
+        let root = tempfile::tempdir().unwrap();
+        suite::run(|name| {
+            let settings = LogSettings { fsync, ..settings(&root.path().join("deep").join(name)) };
+            Box::new(EmbeddedLog::open(&settings).unwrap())
+        });
+    }
+}
+
+#[test]
+fn appends_that_wait_at_the_same_time_share_one_write_and_each_knows_its_own_offsets() {
+    const APPENDS: usize = 8;
+    let root = tempfile::tempdir().unwrap();
+    let log = open(root.path()).unwrap();
+    let bank = bank_in(0);
+    let put = |n: usize| log.append_turns(&[turn(&bank, 2 * n), turn(&bank, 2 * n + 1)]).unwrap();
+    put(0);
+    let (before, written) = std::thread::scope(|scope| {
+        let (put, mut putting) = (&put, Vec::new());
+        let before = log.while_writing(|| {
+            for n in 1..=APPENDS {
+                putting.push(scope.spawn(move || put(n)));
+                while log.waiting().count() < n {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        (before, putting.into_iter().map(|put| put.join().unwrap()).collect::<Vec<_>>())
+    });
+    assert_eq!(log.while_writing(|| ()), before + 1, "one write is one sync");
+    let named = Bank::parse(&bank).unwrap();
+    let ends: Vec<u64> = written.iter().map(|written| written.of(&named).unwrap().1).collect();
+    assert_eq!(ends, (1..=APPENDS as u64).map(|n| 2 * n + 2).collect::<Vec<_>>());
+    drop(log);
+    let records = suite::all(&open(root.path()).unwrap(), Topic::Turns, 0, 0);
+    assert_eq!(records.len(), 2 * APPENDS + 2);
+    for (n, record) in records.iter().enumerate() {
+        let text = String::from_utf8_lossy(record.value.as_ref().unwrap()).into_owned();
+        assert!(text.contains(&format!("\"t{n}\"")), "in the order of arrival: {text}");
+    }
+}
+
+#[test]
+fn the_live_records_of_a_prefix_are_read_by_key_until_the_reader_breaks_off() {
+    let root = tempfile::tempdir().unwrap();
+    let log = open(root.path()).unwrap();
+    log.commit(&transaction(0, &[("ab", Some("1")), ("b", Some("1")), ("aa", Some("1")), ("ac", Some("1"))])).unwrap();
+    log.commit(&transaction(0, &[("aa", Some("2")), ("ac", None)])).unwrap();
+    log.commit(&Transaction { partition: 1, ..transaction(0, &[("ad", Some("far"))]) }).unwrap();
+    let read = |prefix: &[u8], most: usize| {
+        let mut found = Vec::new();
+        let each = &mut |record: &Record| {
+            found.push((record.key.clone(), record.value.clone().unwrap()));
+            if found.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
+        assert!(log.live_records(0, prefix, each).unwrap(), "it has an index");
+        found
+    };
+    let pair = |key: &str, value: &str| (key.as_bytes().to_vec(), value.as_bytes().to_vec());
+    assert_eq!(read(b"a", 9), [pair("aa", "2"), pair("ab", "1")]);
+    assert_eq!(read(b"a", 1), [pair("aa", "2")]);
+    assert_eq!(read(b"", 9).len(), 3);
+    assert_eq!(read(b"c", 9), []);
+    assert!(log.live_records(9, b"", &mut |_| ControlFlow::Continue(())).is_err());
+}
+
+#[test]
+fn superseded_records_and_old_markers_are_removed() {
+    let root = tempfile::tempdir().unwrap();
+    let log = open(root.path()).unwrap();
+    for value in ["1", "2", "3"] {
+        log.commit(&transaction(0, &[("a", Some(value)), ("b", Some(value))])).unwrap();
+    }
+    log.commit(&transaction(0, &[("b", None), ("c", None)])).unwrap();
+    let offsets = |log: &EmbeddedLog| -> Vec<u64> {
+        log.read(Topic::Memory, 0, 0, usize::MAX).unwrap().records.iter().map(|r| r.offset).collect()
+    };
+    assert_eq!(offsets(&log), [4, 6], "the live record and the deletion marker");
+    drop(log);
+    let log = open(root.path()).unwrap();
+    assert_eq!(offsets(&log), [4], "the start removed the marker");
+    assert_eq!(log.end(Topic::Memory, 0).unwrap(), 7);
+    assert_eq!(log.store.memory.index.len().unwrap(), 1);
+    assert_eq!(log.store.writes.len().unwrap(), 0);
+}
+
+/// Windows open and close for a long time in one process.
+#[test]
+fn a_log_that_stays_open_keeps_no_old_markers_and_no_old_numbers() {
+    let root = tempfile::tempdir().unwrap();
+    let mut fast = settings(root.path());
+    fast.fsync = Fsync::System;
+    let log = EmbeddedLog::open(&fast).unwrap();
+    log.cleaning().keep_for_ms(0);
+    log.keep_no_numbers();
+    let mut at = 0;
+    let mut most = [0, 0];
+    for n in 0..2_000usize {
+        let (turn, other) = (format!("turn {n}"), format!("other {n}"));
+        log.commit(&transaction(0, &[(&turn, Some("open")), (&other, Some("open")), ("window", Some("final"))]))
+            .unwrap();
+        log.commit(&transaction(0, &[(&turn, None), (&other, None)])).unwrap();
+        if n % 7 == 0 {
+            // A reader that reads all of it misses no deletion.
+            let batch = log.read(Topic::Memory, 0, at, usize::MAX).unwrap();
+            at = batch.next;
+            std::thread::sleep(std::time::Duration::from_millis(3));
+        }
+        if n % 100 == 99 {
+            let found = [log.store.memory.index.len().unwrap(), log.store.writes.len().unwrap()];
+            most = [most[0].max(found[0]), most[1].max(found[1])];
+        }
+    }
+    assert!(most[0] < 1_000 && most[1] < 500, "{most:?} of 4000 markers and 4000 writes");
+    drop(log);
+    let log = open(root.path()).unwrap();
+    assert_eq!(live_values(&log, 0).into_keys().collect::<Vec<_>>(), ["window"]);
+}
+
+#[test]
+fn a_lagging_reader_sees_the_deletions_of_what_it_has_read() {
+    let root = tempfile::tempdir().unwrap();
+    let mut fast = settings(root.path());
+    fast.fsync = Fsync::System;
+    let log = EmbeddedLog::open(&fast).unwrap();
+    log.cleaning().keep_for_ms(60_000);
+    log.commit(&transaction(0, &[("a", Some("1"))])).unwrap();
+    let next = log.read(Topic::Memory, 0, 0, 10).unwrap().next;
+    log.commit(&transaction(0, &[("a", None)])).unwrap();
+    for _ in 0..200 {
+        log.commit(&transaction(0, &[("b", Some("1"))])).unwrap();
+    }
+    let seen = log.read(Topic::Memory, 0, next, 10).unwrap().records;
+    assert!(seen.iter().any(|record| record.key == b"a" && record.value.is_none()), "{seen:?}");
+}
+
+#[test]
+fn a_second_writer_is_refused_and_the_first_is_named() {
+    let root = tempfile::tempdir().unwrap();
+    let first = open(root.path()).unwrap();
+    let error = refusal(open(root.path()));
+    let message = error.to_string();
+    assert!(matches!(error, LogError::InUse { .. }), "{message}");
+    assert!(message.contains(&root.path().display().to_string()), "{message}");
+    assert!(message.contains(&format!("process {}", std::process::id())), "{message}");
+    drop(first);
+    open(root.path()).unwrap();
+}
+
+#[test]
+fn another_partition_count_and_a_newer_format_are_refused() {
+    let root = tempfile::tempdir().unwrap();
+    drop(open(root.path()).unwrap());
+    let error = refusal(EmbeddedLog::open(&LogSettings { partitions: 5, ..settings(root.path()) }));
+    assert!(matches!(error, LogError::Partitions { stored: 3, configured: 5, .. }), "{error}");
+    assert!(error.to_string().contains("3 partition(s), log.partitions says 5"), "{error}");
+    store::set_format(root.path(), 4);
+    let error = refusal(open(root.path()));
+    assert!(matches!(error, LogError::Version { found: 4, known: 3, .. }), "{error}");
+}
+
+/// So that an older build, which would take a compressed value for damage, says instead what it is.
+#[test]
+fn an_older_format_becomes_the_present_one() {
+    for older in [1, 2] {
+        let root = tempfile::tempdir().unwrap();
+        drop(open(root.path()).unwrap());
+        store::set_format(root.path(), older);
+        drop(open(root.path()).unwrap());
+        assert_eq!(store::format_of(root.path()), 3);
+    }
+}
+
+/// A process killed while keyspaces are created or deleted may leave incomplete ones, which the next
+/// start removes. All others must be complete.
+#[test]
+fn an_incomplete_keyspace_is_damage_unless_keyspaces_were_changing() {
+    let root = tempfile::tempdir().unwrap();
+    drop(open(root.path()).unwrap());
+    let keyspaces = root.path().join("store/keyspaces");
+    let whole: Vec<_> = fs::read_dir(&keyspaces).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let half = keyspaces.join("99");
+    fs::create_dir(&half).unwrap();
+    assert!(matches!(refusal(open(root.path())), LogError::Damaged { .. }));
+    let numbers: String =
+        whole.iter().map(|path| format!("{}\n", path.file_name().unwrap().to_str().unwrap())).collect();
+    fs::write(root.path().join("changing"), &numbers).unwrap();
+    drop(open(root.path()).unwrap());
+    assert!(!half.exists() && !root.path().join("changing").exists());
+    fs::write(root.path().join("changing"), &numbers).unwrap();
+    fs::remove_file(whole[0].join("current")).unwrap();
+    assert!(matches!(refusal(open(root.path())), LogError::Damaged { .. }));
+}
+
+#[test]
+fn an_incomplete_store_is_created_again() {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir_all(root.path().join("store.new/keyspaces")).unwrap();
+    fs::write(root.path().join("store.new/0.jnl"), [0u8; 100]).unwrap();
+    let log = open(root.path()).unwrap();
+    log.append_turns(&[turn("a", 1)]).unwrap();
+    assert!(!root.path().join("store.new").exists());
+}
+
+#[test]
+fn a_directory_that_cannot_be_created_is_named() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("file"), b"").unwrap();
+    let error = refusal(open(&root.path().join("file")));
+    assert!(matches!(error, LogError::Disk { .. }), "{error}");
+    assert!(error.to_string().contains("name a directory in log.directory"), "{error}");
+}
+
+/// Writes 30 batches; when `flushed`, most of them lie in tables, the rest in the journal.
+fn fill(directory: &Path, flushed: bool) -> Vec<Vec<Record>> {
+    let log = open(directory).unwrap();
+    let bank = bank_in(0);
+    for n in 0..30usize {
+        log.append_turns(&[turn(&bank, 2 * n), turn(&bank, 2 * n + 1)]).unwrap();
+        let value = format!("{n} ").repeat(200);
+        log.commit(&transaction(2 * n as u64 + 1, &[(&format!("w{n}"), Some(&value)), ("tail", Some(&value))]))
+            .unwrap();
+        if flushed && n == 20 {
+            for keyspace in [&log.store.turns, &log.store.memory.records, &log.store.memory.index, &log.store.positions]
+            {
+                keyspace.rotate_memtable_and_wait().unwrap();
+            }
+        }
+    }
+    contents(&log).unwrap()
+}
+
+fn contents(log: &EmbeddedLog) -> Result<Vec<Vec<Record>>, LogError> {
+    let mut all = Vec::new();
+    for partition in 0..suite::PARTITIONS {
+        for topic in [Topic::Turns, Topic::Memory] {
+            all.push(log.read(topic, partition, 0, usize::MAX)?.records);
+        }
+    }
+    all.push(log.read(Topic::DeadLetters, 0, 0, usize::MAX)?.records);
+    Ok(all)
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+fn files(directory: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if fs::metadata(&path).unwrap().len() > 0 {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A damaged copy must report the damage or hold everything; returns whether it reported.
+fn check_damage(directory: &Path, expected: &[Vec<Record>], what: &str) -> bool {
+    let outcome = open(directory).and_then(|log| contents(&log));
+    match outcome {
+        Ok(read) => {
+            assert!(read == expected, "{what}: opened with other contents, without an error");
+            false
+        }
+        Err(error) => {
+            assert!(error.to_string().contains(&directory.display().to_string()), "{what}: {error}");
+            assert!(matches!(error, LogError::Damaged { .. }), "{what}: {error} ({error:?})");
+            true
+        }
+    }
+}
+
+/// A small generator: the same damage in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit.max(1)
+    }
+}
+
+#[test]
+fn damage_is_never_silent() {
+    let rounds: usize = std::env::var("RIPPLEMEM_DAMAGE_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
+    let root = tempfile::tempdir().unwrap();
+    let mut random = Random(7);
+    let mut noticed = 0;
+    for flushed in [false, true] {
+        let whole = root.path().join(format!("whole-{flushed}"));
+        let expected = fill(&whole, flushed);
+        let names: Vec<_> = files(&whole).iter().map(|f| f.strip_prefix(&whole).unwrap().to_owned()).collect();
+        for round in 0..rounds {
+            let damaged = root.path().join(format!("damaged-{flushed}-{round}"));
+            copy(&whole, &damaged);
+            // Most of the bytes lie in the journal, so damage it in every other round.
+            let name = match names.iter().rfind(|n| n.extension().is_some_and(|e| e == "jnl")) {
+                Some(journal) if round % 2 == 0 => journal,
+                _ => &names[random.below(names.len() as u64) as usize],
+            };
+            let path = damaged.join(name);
+            let mut bytes = fs::read(&path).unwrap();
+            let at = random.below(bytes.len() as u64) as usize;
+            match random.below(3) {
+                0 => bytes.truncate(at),
+                1 => bytes[at] ^= 1 << random.below(8),
+                _ => {
+                    let until = (at + 64).min(bytes.len());
+                    bytes[at..until].fill(random.below(256) as u8);
+                }
+            }
+            fs::write(&path, &bytes).unwrap();
+            let what = format!("flushed {flushed}, round {round}, {} at {at}", name.display());
+            noticed += usize::from(check_damage(&damaged, &expected, &what));
+            fs::remove_dir_all(&damaged).unwrap();
+        }
+    }
+    assert!(noticed > rounds / 2, "{noticed} of {} damages were noticed", 2 * rounds);
+}
+
+#[test]
+fn a_damaged_keyspace_manifest_is_named_and_nothing_is_changed() {
+    let root = tempfile::tempdir().unwrap();
+    let whole = root.path().join("whole");
+    let expected = fill(&whole, true);
+    let mut manifests = Vec::new();
+    for current in files(&whole).into_iter().filter(|f| f.file_name().is_some_and(|n| n == "current")) {
+        let id = u64::from_le_bytes(fs::read(&current).unwrap()[..8].try_into().unwrap());
+        for file in [current.with_file_name(format!("v{id}")), current] {
+            manifests.push(file.strip_prefix(&whole).unwrap().to_owned());
+        }
+    }
+    assert_eq!(manifests.len(), 2 * 8, "seven keyspaces and the store's own");
+    for name in manifests {
+        for remove in [true, false] {
+            let damaged = root.path().join("damaged");
+            copy(&whole, &damaged);
+            let mut bytes = fs::read(damaged.join(&name)).unwrap();
+            fs::remove_file(damaged.join(&name)).unwrap();
+            if !remove {
+                let middle = bytes.len() / 2;
+                bytes[middle] ^= 1;
+                fs::write(damaged.join(&name), &bytes).unwrap();
+            }
+            let files_before = files(&damaged);
+            assert!(check_damage(&damaged, &expected, &name.display().to_string()), "{}", name.display());
+            assert_eq!(files(&damaged), files_before, "no file was removed");
+            fs::remove_dir_all(&damaged).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_truncated_journal_is_refused_until_the_user_accepts_the_loss() {
+    let root = tempfile::tempdir().unwrap();
+    let whole = root.path().join("whole");
+    let expected = fill(&whole, false);
+    let journal = files(&whole).into_iter().find(|f| f.extension().is_some_and(|e| e == "jnl")).unwrap();
+    let journal = journal.strip_prefix(&whole).unwrap();
+    let length = fs::metadata(whole.join(journal)).unwrap().len();
+    for cut in [1, 13, length / 3, length / 2, length - 1] {
+        let damaged = root.path().join(format!("cut-{cut}"));
+        copy(&whole, &damaged);
+        fs::OpenOptions::new().write(true).open(damaged.join(journal)).unwrap().set_len(length - cut).unwrap();
+        for again in 0..2 {
+            assert!(
+                check_damage(&damaged, &expected, &format!("cut by {cut}, open {again}")),
+                "cut by {cut} is noticed"
+            );
+        }
+        if cut == 1 {
+            fs::remove_file(damaged.join("acknowledged")).unwrap();
+            let log = open(&damaged).unwrap();
+            assert!(!live_values(&log, 0).is_empty());
+            log.append_turns(&[turn("a", 1)]).unwrap();
+        }
+    }
+    fs::remove_dir_all(whole.join("store")).unwrap();
+    let error = refusal(open(&whole));
+    assert!(error.to_string().contains("store/ is missing, which held 60 writes"), "{error}");
+}
+
+#[test]
+fn a_tail_that_was_never_acknowledged_is_dropped() {
+    let root = tempfile::tempdir().unwrap();
+    let expected = fill(root.path(), false);
+    let journal = files(root.path()).into_iter().find(|f| f.extension().is_some_and(|e| e == "jnl")).unwrap();
+    // The start of a batch of one item, as left by a process killed while it writes.
+    let torn = [&[1u8][..], &1u32.to_le_bytes(), &9_999u64.to_le_bytes(), &[2, 0]].concat();
+    fs::OpenOptions::new().append(true).open(journal).unwrap().write_all(&torn).unwrap();
+    let log = open(root.path()).unwrap();
+    assert_eq!(contents(&log).unwrap(), expected);
+}
+
+const FULL_DISK: &str = "RIPPLEMEM_TEST_FULL_DISK";
+
+/// The child process of the next test, whose files may not grow; otherwise it does nothing.
+#[test]
+fn child_that_fills_the_disk() {
+    let Some(directory) = std::env::var_os(FULL_DISK) else { return };
+    let directory = Path::new(&directory);
+    let log = open(directory).unwrap();
+    let mut acknowledged = 0;
+    let error = loop {
+        assert!(acknowledged < 10_000, "the disk never filled up");
+        match log.append_turns(&[turn("a", acknowledged)]) {
+            Ok(_) => acknowledged += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, LogError::Disk { .. }), "{error:?}");
+    assert!(error.to_string().contains("make room"), "{error}");
+    let later = log.append_turns(&[turn("a", acknowledged)]).unwrap_err();
+    assert!(matches!(later, LogError::Stopped { .. }), "{later:?}");
+    assert_eq!(
+        log.read(Topic::Turns, partition_of(turn("a", 0).bank(), 3), 0, usize::MAX).unwrap().records.len(),
+        acknowledged
+    );
+    fs::write(directory.join("count"), acknowledged.to_string()).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_full_disk_loses_nothing_that_was_acknowledged() {
+    let root = tempfile::tempdir().unwrap();
+    // The second start truncates the preallocated journal, which then grows with each write.
+    drop(open(root.path()).unwrap());
+    drop(open(root.path()).unwrap());
+    let output = std::process::Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 256; exec \"$@\"", "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "log::embedded::tests::child_that_fills_the_disk", "--nocapture"])
+        .env(FULL_DISK, root.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let acknowledged: usize = fs::read_to_string(root.path().join("count")).unwrap().parse().unwrap();
+    assert!(acknowledged > 10);
+    let log = open(root.path()).unwrap();
+    let partition = partition_of(turn("a", 0).bank(), 3);
+    let kept = log.read(Topic::Turns, partition, 0, usize::MAX).unwrap().records.len();
+    assert!(kept == acknowledged || kept == acknowledged + 1, "{acknowledged} acknowledged, {kept} kept");
+    log.append_turns(&[turn("a", 0)]).unwrap();
+}

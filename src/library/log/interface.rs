@@ -1,0 +1,67 @@
+//! The interface that both logs implement.
+
+use std::ops::ControlFlow;
+
+use super::{KeyedValue, LiveKey, LogError, ReadBatch, Record, SourceLog, Topic, Transaction, TransactionEnd, Written};
+use nouns::model::{DeadLetter, ModelRef, TurnEvent};
+
+/// A durable log.
+pub trait Log: SourceLog {
+    /// Partitions of the memory topic, the divisor of [`super::partition_of`].
+    fn partitions(&self) -> u32;
+    /// Appends events to their banks' partitions ([`super::partition_of`]) and returns when they
+    /// are durable: synced as the fsync policy says, or replicated by the cluster. After an error
+    /// some of them may be in the log; appending all of them again is harmless.
+    fn append_turns(&self, events: &[TurnEvent]) -> Result<Written, LogError>;
+    /// Appends a source's rejects.
+    fn append_dead_letters(&self, letters: &[DeadLetter]) -> Result<(), LogError>;
+    /// Becomes the only owner of a partition, and fences the previous owner: its commits fail
+    /// from now on, and its open transaction is aborted.
+    fn own(&self, partition: u32) -> Result<(), LogError>;
+    /// Commits a transaction to an owned partition, all or nothing. After an error its outcome
+    /// is unknown: own the partition again, and read what it holds.
+    fn commit(&self, transaction: &Transaction) -> Result<(), LogError>;
+    /// Reads up to `limit` live records from offset `from` on. A shorter read has reached the end:
+    /// it includes everything that the log held when it was opened, and everything written through
+    /// this value since. Records of other writers appear once the broker delivers them.
+    fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<ReadBatch, LogError>;
+    /// The offset that the partition's next record will get.
+    fn end(&self, topic: Topic, partition: u32) -> Result<u64, LogError>;
+    /// Where the last complete transaction of a partition of either memory topic ends.
+    fn last_transaction(&self, topic: Topic, partition: u32) -> Result<TransactionEnd, LogError>;
+    /// How many offsets the turns partition has from `position` on; 0 when none holds a turn.
+    fn lag(&self, partition: u32, position: u64) -> Result<u64, LogError>;
+    /// The first offset of the turns partition that no transaction covers.
+    fn read_position(&self, partition: u32) -> Result<u64, LogError>;
+    /// The keys of all live records of a memory partition, with their offsets, for a log that
+    /// keeps deletions only until its next start. `None` for a log that keeps them for
+    /// [`super::REMOVALS_KEPT_MS`].
+    fn live_keys(&self, partition: u32) -> Result<Option<Vec<LiveKey>>, LogError>;
+    /// Calls `each` with the live records of a memory partition whose keys begin with `prefix`, by key, as of
+    /// one moment, until it breaks off. False for a log without an index of its keys, as Kafka's.
+    fn live_records(
+        &self,
+        _partition: u32,
+        _prefix: &[u8],
+        _each: &mut dyn FnMut(&Record) -> ControlFlow<()>,
+    ) -> Result<bool, LogError> {
+        Ok(false)
+    }
+    /// Calls `each` with every memory record that transactions of a turns partition wrote, in
+    /// order, including superseded records that are still stored. Returns the read position.
+    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError>;
+    /// The generation of the memory topic that this log reads and writes, from 1.
+    fn generation(&self) -> u32;
+    /// Creates the next generation if it does not exist, and becomes its only writer.
+    fn begin_next(&self) -> Result<(), LogError>;
+    /// Writes records to the next generation, all or nothing, with the read position from which
+    /// the partition will continue.
+    fn fill_next(&self, partition: u32, records: &[KeyedValue], next_offset: u64) -> Result<(), LogError>;
+    /// Fences the writer of the next generation: its copy may lack what was just written here.
+    fn interrupt_next(&self) -> Result<(), LogError>;
+    /// Makes the next generation the current one, atomically, for every process that opens the log
+    /// from now on. Do not use this value afterwards.
+    fn switch(&self, model: &ModelRef) -> Result<(), LogError>;
+    /// Deletes the generations before the current one; returns their names.
+    fn drop_old(&self) -> Result<Vec<String>, LogError>;
+}

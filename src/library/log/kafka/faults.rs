@@ -1,0 +1,255 @@
+//! Faults between the client and a cluster: injected by librdkafka's mock cluster, which needs no
+//! Java, or done to a real broker. The mock cannot prove that a transaction is atomic; it shows
+//! which error a fault becomes.
+
+use std::{
+    collections::HashMap,
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use rdkafka::{
+    mocking::MockCluster,
+    producer::{BaseProducer, DefaultProducerContext, Producer},
+    types::{RDKafkaApiKey, RDKafkaRespErr},
+};
+
+use super::{
+    KafkaLog,
+    client::{Cluster, Watch},
+    owner::{self, Outgoing, Owner},
+    partition_reader::PartitionReader,
+    tests::{broker_process::Broker, settings},
+};
+use crate::log::{Log, LogError, suite};
+use nouns::{config::Pipeline, sync};
+
+const TOPIC: &str = "mock.memory";
+
+/// A mock cluster with two brokers and one topic.
+fn mock_cluster() -> (MockCluster<'static, DefaultProducerContext>, Cluster) {
+    let mock = MockCluster::new(2).unwrap();
+    mock.create_topic(TOPIC, 1, 2).unwrap();
+    let mut settings = Pipeline::parse("version = 1").unwrap().log.kafka;
+    settings.brokers = mock.bootstrap_servers();
+    settings.prefix = "mock".to_owned();
+    settings.timeout_seconds = 3;
+    (mock, Cluster::new(&settings).unwrap())
+}
+
+/// A proxy to a broker that can remove all brokers from its metadata responses, as a controller
+/// does while it has none.
+struct Proxy {
+    port: u16,
+    hide_brokers: Arc<AtomicBool>,
+}
+
+/// Kafka's API keys.
+const METADATA: u16 = 3;
+const FIND_COORDINATOR: u16 = 10;
+
+impl Proxy {
+    fn to(broker: &str) -> Self {
+        let (listener, broker) = (TcpListener::bind("127.0.0.1:0").unwrap(), broker.to_owned());
+        let (port, hide_brokers) = (listener.local_addr().unwrap().port(), Arc::new(AtomicBool::new(false)));
+        let proxy = Self { port, hide_brokers: Arc::clone(&hide_brokers) };
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                let (client, server) = (client.unwrap(), TcpStream::connect(&broker).unwrap());
+                let broker_port = server.peer_addr().unwrap().port();
+                let kinds: Arc<Mutex<HashMap<[u8; 4], u16>>> = Arc::default();
+                let (requests, hide_brokers) = (Arc::clone(&kinds), Arc::clone(&hide_brokers));
+                relay(client.try_clone().unwrap(), server.try_clone().unwrap(), move |request| {
+                    let kind = u16::from_be_bytes(request[..2].try_into().unwrap());
+                    sync::lock(&requests).insert(request[4..8].try_into().unwrap(), kind);
+                });
+                relay(server, client, move |response| {
+                    let kind = sync::lock(&kinds).remove(&response[..4]);
+                    if matches!(kind, Some(METADATA | FIND_COORDINATOR)) {
+                        redirect(response, broker_port, port);
+                    }
+                    if kind == Some(METADATA) && hide_brokers.load(Ordering::Relaxed) {
+                        remove_brokers(response);
+                    }
+                });
+            }
+        });
+        proxy
+    }
+}
+
+/// Forwards frames; `edit` may change each.
+fn relay(mut from: TcpStream, mut to: TcpStream, edit: impl Fn(&mut Vec<u8>) + Send + 'static) {
+    std::thread::spawn(move || -> std::io::Result<()> {
+        loop {
+            let mut length = [0; 4];
+            from.read_exact(&mut length)?;
+            let mut frame = vec![0; u32::from_be_bytes(length) as usize];
+            from.read_exact(&mut frame)?;
+            edit(&mut frame);
+            to.write_all(&(frame.len() as u32).to_be_bytes())?;
+            to.write_all(&frame)?;
+        }
+    });
+}
+
+/// Replaces the broker's port by the proxy's in a response.
+fn redirect(response: &mut [u8], broker: u16, proxy: u16) {
+    let (broker, proxy) = (u32::from(broker).to_be_bytes(), u32::from(proxy).to_be_bytes());
+    for at in 0..response.len().saturating_sub(3) {
+        if response[at..at + 4] == broker {
+            response[at..at + 4].copy_from_slice(&proxy);
+        }
+    }
+}
+
+/// Removes the brokers from a metadata response of version 9 or newer.
+fn remove_brokers(response: &mut Vec<u8>) {
+    // Correlation id, no tags, throttle time; then the number of brokers plus one.
+    let mut at = 10;
+    for _ in 1..response[9] {
+        // Id, host, port, rack, no tags.
+        at += 4;
+        at += usize::from(response[at]) + 4;
+        at += usize::from(response[at].max(1)) + 1;
+    }
+    response.splice(9..at, [1]);
+}
+
+fn one(value: &[u8]) -> impl Iterator<Item = Outgoing<'_>> {
+    std::iter::once(Outgoing { topic: TOPIC, partition: Some(0), key: b"k", value: Some(value), headers: None })
+}
+
+fn values(cluster: &Cluster) -> Vec<Vec<u8>> {
+    let raw = PartitionReader::open(cluster, TOPIC, 0, false).unwrap().read(cluster, 0, 100).unwrap();
+    raw.into_iter().filter_map(|raw| raw.record.value).collect()
+}
+
+#[test]
+fn a_retriable_error_does_not_fail_a_commit() {
+    let (mock, cluster) = mock_cluster();
+    let owner = Owner::take(&cluster, "extract", 0).unwrap();
+    for (request, error) in [
+        (RDKafkaApiKey::AddPartitionsToTxn, RDKafkaRespErr::RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS),
+        (RDKafkaApiKey::Produce, RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION),
+        (RDKafkaApiKey::EndTxn, RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_COORDINATOR),
+    ] {
+        mock.request_errors(request, &[error, error]);
+        owner.commit(&cluster, one(b"whole")).unwrap_or_else(|e| panic!("{request:?}: {e}"));
+    }
+    assert_eq!(values(&cluster), vec![b"whole".to_vec(); 3]);
+}
+
+#[test]
+fn a_permanent_error_names_its_cause() {
+    for (request, error, word) in [
+        (RDKafkaApiKey::EndTxn, RDKafkaRespErr::RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH, "owns it now"),
+        (RDKafkaApiKey::AddPartitionsToTxn, RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, "ACLs"),
+        (RDKafkaApiKey::Produce, RDKafkaRespErr::RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, "of partition 0"),
+    ] {
+        let (mock, cluster) = mock_cluster();
+        let owner = Owner::take(&cluster, "extract", 0).unwrap();
+        mock.request_errors(request, &[error]);
+        let error = owner.commit(&cluster, one(b"never")).err().unwrap_or_else(|| panic!("{request:?} went through"));
+        assert!(error.to_string().contains(word), "{request:?}: {error}");
+    }
+}
+
+#[test]
+fn a_reader_waits_for_a_broker_until_its_timeout() {
+    let (mock, cluster) = mock_cluster();
+    let owner = Owner::take(&cluster, "extract", 0).unwrap();
+    owner.commit(&cluster, one(b"there")).unwrap();
+    let error = RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION;
+    mock.request_errors(RDKafkaApiKey::Fetch, &[error; 3]);
+    assert_eq!(values(&cluster), [b"there"]);
+    mock.partition_leader(TOPIC, 0, Some(2)).unwrap();
+    assert_eq!(values(&cluster), [b"there"], "led by another");
+    let mut reader = PartitionReader::open(&cluster, TOPIC, 0, false).unwrap();
+    (1..=2).for_each(|broker| mock.broker_down(broker).unwrap());
+    let error = reader.read(&cluster, 0, 1).unwrap_err();
+    assert!(matches!(error, LogError::Cluster { retriable: true, .. }), "{error}");
+    (1..=2).for_each(|broker| mock.broker_up(broker).unwrap());
+    assert_eq!(reader.read(&cluster, 0, 1).unwrap().len(), 1, "the same reader goes on");
+}
+
+/// A client that received metadata without brokers never recovers (librdkafka issue 5301). The
+/// reader detects that and uses a new client.
+#[test]
+fn a_stranded_client_of_a_reader_is_replaced() {
+    let mock = MockCluster::new(1).unwrap();
+    mock.create_topic(TOPIC, 1, 1).unwrap();
+    let proxy = Proxy::to(&mock.bootstrap_servers());
+    let mut settings = Pipeline::parse("version = 1").unwrap().log.kafka;
+    settings.timeout_seconds = 3;
+    settings.brokers = mock.bootstrap_servers();
+    let owner = Owner::take(&Cluster::new(&settings).unwrap(), "extract", 0).unwrap();
+    settings.brokers = format!("127.0.0.1:{}", proxy.port);
+    for key in ["topic.metadata.refresh.interval.ms", "statistics.interval.ms"] {
+        settings.client.insert(key.to_owned(), "200".to_owned());
+    }
+    let cluster = Cluster::new(&settings).unwrap();
+    owner.commit(&cluster, one(b"before")).unwrap();
+    let mut reader = PartitionReader::open(&cluster, TOPIC, 0, false).unwrap();
+    let first = reader.read(&cluster, 0, 1).unwrap();
+    let next = first[0].record.offset + 1;
+    let wait = |met: &mut dyn FnMut() -> bool| {
+        let until = Instant::now() + Duration::from_secs(60);
+        while !met() {
+            assert!(Instant::now() < until, "timed out");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    proxy.hide_brokers.store(true, Ordering::Relaxed);
+    wait(&mut || {
+        reader.read_once(&cluster, next, 1).unwrap();
+        reader.watch.stranded()
+    });
+    proxy.hide_brokers.store(false, Ordering::Relaxed);
+    owner.commit(&cluster, one(b"after")).unwrap();
+    wait(&mut || !reader.read(&cluster, next, 1).unwrap().is_empty());
+}
+
+/// A broker dies while a transaction is open: none of its records becomes visible, and the next
+/// owner of the partition continues at once.
+#[test]
+fn a_broker_killed_inside_an_open_transaction_shows_none_of_it() {
+    let test = "log::kafka::faults::a_broker_killed_inside_an_open_transaction_shows_none_of_it";
+    let Some(broker) = Broker::start(test, &[]) else { return };
+    let settings = settings(&broker, "open", 1);
+    let log = KafkaLog::open(&settings).unwrap();
+    let transaction = |value| suite::transaction(0, &[("a", Some(value))]);
+    log.commit(&transaction("committed")).unwrap();
+    // Write as the partition's owner does, but do not commit.
+    let watch = Watch::default();
+    let id = format!("{}.extract.0", settings.kafka.prefix);
+    let open: BaseProducer<Watch> = log.cluster().transactional(&id).create_with_context(watch).unwrap();
+    open.init_transactions(Duration::from_secs(30)).unwrap();
+    open.begin_transaction().unwrap();
+    let until = Instant::now() + Duration::from_secs(30);
+    let memory = log.cluster().topic("memory");
+    let out = Outgoing { topic: &memory, partition: Some(0), key: b"a", value: Some(b"never"), headers: None };
+    owner::send(&open, out, until).unwrap();
+    owner::drain(&open, until).unwrap();
+    broker.act("kill", None);
+    broker.act("restart", None);
+    let next = KafkaLog::open(&settings).unwrap();
+    let folded = |log: &KafkaLog| suite::live_values(log, 0);
+    assert_eq!(folded(&next)["a"], "committed");
+    next.own(0).unwrap();
+    assert_eq!(next.read_position(0).unwrap(), 0);
+    next.commit(&transaction("later")).unwrap();
+    assert!(open.commit_transaction(Duration::from_secs(10)).is_err(), "fenced");
+    assert_eq!(folded(&next)["a"], "later");
+    assert_eq!(folded(&KafkaLog::open(&settings).unwrap())["a"], "later");
+    // The first log's owner is fenced, too, until the log owns the partition again.
+    assert!(matches!(log.commit(&transaction("too late")), Err(LogError::Fenced { partition: 0 })));
+    log.own(0).unwrap();
+    log.commit(&transaction("again")).unwrap();
+    assert_eq!(folded(&next)["a"], "again");
+}

@@ -1,0 +1,622 @@
+//! The Kafka log: turn events and transactions to the cluster, records from it.
+//!
+//! In: calls of [`Log`]. Out: records and read positions. Each turns partition has one owner, whose
+//! commits this file serialises; positions that other instances commit are never cached.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex},
+    time::Instant,
+};
+
+use rdkafka::{
+    message::{Header, OwnedHeaders},
+    producer::BaseProducer,
+};
+
+use super::{
+    client::{ATTEMPT_TIMEOUT, Cluster, Watch, drop_in_background},
+    owner::{self, Outgoing, Owner},
+    partition_reader::PartitionReader,
+    position::{self, MOVED_KEY, Moved},
+    topics::{self, OptionalTopics},
+};
+use crate::log::{
+    KeyedValue, LiveKey, Log, LogError, MAX_VALUE_BYTES, RawRecord, ReadBatch, Record, Topic, Transaction,
+    TransactionEnd, Written, memory_name, partition_of,
+};
+use nouns::{
+    config::{ExpiredPolicy, LogSettings},
+    model::{DeadLetter, ModelRef, TurnEvent},
+    sync,
+};
+
+/// Records that a replay reads at once.
+const REPLAYED_AT_ONCE: usize = 256;
+
+/// Offsets before the end in which the last read position is searched first.
+const FIRST_SEARCH: u64 = 512;
+
+/// Readers by topic and partition, and how far they must read.
+#[derive(Default)]
+struct Readers {
+    open: HashMap<(Topic, u32), Arc<Mutex<PartitionReader>>>,
+    /// The end of what this process wrote. It outlives a reader: a busy broker states an older end to the next one.
+    written_ends: HashMap<(Topic, u32), u64>,
+}
+
+impl Readers {
+    fn written_end(&self, topic: Topic, partition: u32) -> u64 {
+        self.written_ends.get(&(topic, partition)).copied().unwrap_or_default()
+    }
+}
+
+/// A log on a Kafka cluster.
+pub struct KafkaLog {
+    cluster: Cluster,
+    partitions: u32,
+    turns: String,
+    memory: String,
+    next_memory: String,
+    generation: u32,
+    dead_letters: String,
+    readers: Mutex<Readers>,
+    owners: Mutex<HashMap<u32, Arc<Mutex<Owner>>>>,
+    /// The writer of the next generation of the memory.
+    next_owner: Mutex<Option<Owner>>,
+    /// Committed read positions of owned turns partitions.
+    positions: Mutex<BTreeMap<u32, u64>>,
+    /// The producer of records outside transactions; `None` until it is used, and after an error.
+    producer: Mutex<Option<(BaseProducer<Watch>, Watch)>>,
+    notices: Vec<String>,
+}
+
+impl KafkaLog {
+    /// Connects to the cluster, creates missing topics, and checks the others.
+    ///
+    /// # Errors
+    /// [`LogError::Cluster`] when it cannot be reached or refuses access; [`LogError::Topics`] with
+    /// every difference.
+    pub fn open(settings: &LogSettings) -> Result<Self, LogError> {
+        let cluster = Cluster::new(&settings.kafka)?;
+        let (generation, notices) = topics::ensure(&cluster, settings.partitions, OptionalTopics::default())?;
+        Ok(Self {
+            notices,
+            turns: cluster.topic("turns"),
+            memory: cluster.topic(&memory_name(generation)),
+            next_memory: cluster.topic(&memory_name(generation + 1)),
+            generation,
+            next_owner: Mutex::default(),
+            dead_letters: cluster.topic("dead-letters"),
+            cluster,
+            partitions: settings.partitions,
+            readers: Mutex::default(),
+            owners: Mutex::default(),
+            positions: Mutex::default(),
+            producer: Mutex::default(),
+        })
+    }
+
+    /// Creates the topic of edges, or checks it.
+    ///
+    /// # Errors
+    /// [`LogError`], as [`Self::open`].
+    pub fn ensure_edges(&self) -> Result<(), LogError> {
+        topics::ensure(&self.cluster, self.partitions, OptionalTopics { edges: true, ..OptionalTopics::default() })
+            .map(drop)
+    }
+
+    /// Topic properties that work but could be better, each with its remedy.
+    #[must_use]
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    /// The cluster's settings and client configurations.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Closes the producer and the reader of a revoked partition.
+    pub fn disown(&self, partition: u32) {
+        sync::lock(&self.owners).remove(&partition);
+        sync::lock(&self.readers).open.remove(&(Topic::Turns, partition));
+    }
+
+    fn name(&self, topic: Topic) -> &str {
+        match topic {
+            Topic::Turns => &self.turns,
+            Topic::Memory => &self.memory,
+            Topic::NextMemory => &self.next_memory,
+            Topic::DeadLetters => &self.dead_letters,
+        }
+    }
+
+    fn check_partition(&self, topic: Topic, partition: u32) -> Result<(), LogError> {
+        let partitions = match topic {
+            Topic::DeadLetters => 1,
+            // The turns topic may have more partitions than the memory topic.
+            Topic::Turns if partition >= self.partitions => self.turns_partitions()?,
+            Topic::Memory | Topic::NextMemory | Topic::Turns => self.partitions,
+        };
+        if partition < partitions { Ok(()) } else { Err(LogError::NoPartition { topic, partition, partitions }) }
+    }
+
+    /// The current partition count of the turns topic: an operator may add partitions at any time.
+    fn turns_partitions(&self) -> Result<u32, LogError> {
+        use rdkafka::producer::Producer;
+        self.with_producer(|producer, watch| {
+            let metadata =
+                producer.client().fetch_metadata(Some(&self.turns), ATTEMPT_TIMEOUT.min(self.cluster.timeout()));
+            let metadata = metadata.map_err(|e| self.cluster.failed(watch, "asking for the topics", &e))?;
+            Ok(topics::count(&metadata, &self.turns).unwrap_or(self.partitions))
+        })
+    }
+
+    fn reader(&self, topic: Topic, partition: u32) -> Result<Arc<Mutex<PartitionReader>>, LogError> {
+        if let Some(reader) = sync::lock(&self.readers).open.get(&(topic, partition)) {
+            return Ok(Arc::clone(reader));
+        }
+        self.check_partition(topic, partition)?;
+        let mut reader = PartitionReader::open(
+            &self.cluster,
+            self.name(topic),
+            partition,
+            matches!(topic, Topic::Memory | Topic::NextMemory),
+        )?;
+        let mut readers = sync::lock(&self.readers);
+        reader.must_reach(readers.written_end(topic, partition));
+        Ok(Arc::clone(readers.open.entry((topic, partition)).or_insert_with(|| Arc::new(Mutex::new(reader)))))
+    }
+
+    /// Makes readers of this process see what it wrote.
+    pub(super) fn reach_written(&self, last: &HashMap<(String, i32), i64>) {
+        let mut readers = sync::lock(&self.readers);
+        for ((topic, partition), offset) in last {
+            let kinds = [Topic::Turns, Topic::Memory, Topic::NextMemory, Topic::DeadLetters];
+            let Some(kind) = kinds.into_iter().find(|kind| self.name(*kind) == topic) else { continue };
+            let (of, end) = ((kind, partition.unsigned_abs()), offset.unsigned_abs() + 1);
+            let written_end = readers.written_ends.entry(of).or_default();
+            *written_end = end.max(*written_end);
+            if let Some(reader) = readers.open.get(&of) {
+                sync::lock(reader).must_reach(end);
+            }
+        }
+    }
+
+    /// Runs `work` with the shared producer; a failed one is closed, because it may be stranded.
+    fn with_producer<T>(
+        &self,
+        work: impl FnOnce(&BaseProducer<Watch>, &Watch) -> Result<T, LogError>,
+    ) -> Result<T, LogError> {
+        let mut shared = sync::lock(&self.producer);
+        let (producer, watch) = match shared.take() {
+            Some(open) => open,
+            None => {
+                let watch = Watch::default();
+                let made = self.cluster.producer().create_with_context(watch.clone());
+                (made.map_err(|e| self.cluster.failed(&watch, "making a producer", &e))?, watch)
+            }
+        };
+        let result = work(&producer, &watch);
+        match result {
+            Ok(_) => *shared = Some((producer, watch)),
+            Err(_) => drop_in_background(producer),
+        }
+        result
+    }
+
+    /// Appends records outside a transaction, and waits for all acknowledgements.
+    pub(super) fn append<'a>(
+        &self,
+        records: impl Iterator<Item = Outgoing<'a>>,
+    ) -> Result<HashMap<(String, i32), i64>, LogError> {
+        let last = self.with_producer(|producer, watch| {
+            let until = Instant::now() + self.cluster.timeout();
+            drop(watch.take_deliveries());
+            let sent = records.into_iter().try_for_each(|record| owner::send(producer, record, until));
+            sent.and_then(|()| owner::drain(producer, until))
+                .map_err(|e| self.cluster.failed(watch, "appending", &e))?;
+            let deliveries = watch.take_deliveries();
+            match deliveries.failed {
+                Some(error) => Err(self.cluster.failed(watch, "appending", &error)),
+                None => Ok(deliveries.last),
+            }
+        })?;
+        self.reach_written(&last);
+        Ok(last)
+    }
+
+    /// Adds the memory records and read positions of `raw` to `batch`.
+    fn split(&self, partition: u32, raw: Vec<RawRecord>, batch: &mut ReadBatch) -> Result<(), LogError> {
+        for raw in raw {
+            if raw.record.key == MOVED_KEY {
+                return Err(self.moved(raw.record.value.as_deref().unwrap_or_default()));
+            }
+            let Some(turns) = position::partition_of_key(&raw.record.key) else {
+                batch.records.push(raw.record);
+                continue;
+            };
+            let read = raw.record.value.as_deref().ok_or_else(|| "it was deleted".to_owned()).and_then(position::parse);
+            let next = read.map_err(|problem| LogError::Cluster {
+                brokers: self.cluster.settings.brokers.clone(),
+                doing: format!("reading the position at {}/{partition}, offset {}", self.memory, raw.record.offset),
+                problem,
+                remedy: "restore the topic from a copy",
+                retriable: false,
+            })?;
+            batch.covers.retain(|(p, _)| *p != turns);
+            batch.covers.push((turns, next));
+        }
+        Ok(())
+    }
+
+    /// The error of a memory topic that was replaced by a later generation.
+    fn moved(&self, value: &[u8]) -> LogError {
+        match Moved::parse(value) {
+            Ok(Moved { generation, model, .. }) => LogError::Moved {
+                topic: self.memory.clone(),
+                to: self.cluster.topic(&memory_name(generation)),
+                model: format!("of model {} ({})", model.name, model.hash),
+            },
+            Err(problem) => self.cluster.error(format!("reading {}", self.memory), problem, None),
+        }
+    }
+
+    /// The read position, given the committed one.
+    fn resume_position(&self, partition: u32, committed: Option<u64>) -> Result<u64, LogError> {
+        let reader = self.reader(Topic::Turns, partition)?;
+        let (earliest, _) = sync::lock(&reader).span(&self.cluster)?;
+        let position = match committed {
+            None => earliest,
+            Some(position) if position >= earliest => position,
+            Some(_) if self.cluster.settings.expired == ExpiredPolicy::Earliest => earliest,
+            Some(position) => return Err(LogError::Expired { partition, position, earliest }),
+        };
+        // Another instance may move the position of a partition that we do not own: do not cache it.
+        if sync::lock(&self.owners).contains_key(&partition) {
+            sync::lock(&self.positions).insert(partition, position);
+        }
+        Ok(position)
+    }
+}
+
+impl Log for KafkaLog {
+    fn partitions(&self) -> u32 {
+        self.partitions
+    }
+
+    fn append_turns(&self, events: &[TurnEvent]) -> Result<Written, LogError> {
+        let values = json_of(Topic::Turns, events)?;
+        check_sizes(Topic::Turns, 0, values.iter().map(Vec::as_slice))?;
+        let last = self.append(events.iter().zip(&values).map(|(event, value)| self.turn(event, value)))?;
+        let mut written = Written::nothing(self.partitions);
+        for ((_, partition), offset) in last {
+            written.extend(partition.unsigned_abs(), offset.unsigned_abs() + 1);
+        }
+        Ok(written)
+    }
+
+    fn append_dead_letters(&self, letters: &[DeadLetter]) -> Result<(), LogError> {
+        let values = json_of(Topic::DeadLetters, letters)?;
+        check_sizes(Topic::DeadLetters, 0, values.iter().map(Vec::as_slice))?;
+        self.append(letters.iter().zip(&values).map(|(letter, value)| self.letter(letter, value))).map(drop)
+    }
+
+    fn own(&self, partition: u32) -> Result<(), LogError> {
+        self.check_partition(Topic::Turns, partition)?;
+        // Another instance may have committed since: what is cached may be stale.
+        self.disown(partition);
+        sync::lock(&self.positions).remove(&partition);
+        let owner = Owner::take(&self.cluster, "extract", partition)?;
+        sync::lock(&self.owners).insert(partition, Arc::new(Mutex::new(owner)));
+        Ok(())
+    }
+
+    fn commit(&self, transaction: &Transaction) -> Result<(), LogError> {
+        let Transaction { partition, next_offset, memory, dead_letters, forwards } = transaction;
+        let (partition, next_offset) = (*partition, *next_offset);
+        self.check_partition(if memory.is_empty() { Topic::Turns } else { Topic::Memory }, partition)?;
+        if let Some(index) = memory.iter().position(|(key, _)| key.is_empty()) {
+            let problem = "its key is empty; a memory record needs one".to_owned();
+            return Err(LogError::Record { topic: Topic::Memory, partition, index, problem });
+        }
+        check_sizes(Topic::Memory, partition, memory.iter().map(|(_, value)| value.as_deref().unwrap_or_default()))?;
+        let owner = sync::lock(&self.owners).get(&partition).cloned();
+        let owner = match owner {
+            Some(owner) => owner,
+            None => {
+                self.own(partition)?;
+                sync::lock(&self.owners).get(&partition).cloned().ok_or(LogError::Fenced { partition })?
+            }
+        };
+        let position = self.read_position(partition)?;
+        if next_offset < position || !self.reaches(partition, next_offset)? {
+            let end = self.end(Topic::Turns, partition)?;
+            return Err(LogError::Position { partition, next_offset, position, end });
+        }
+        let home = partition % self.partitions;
+        let (letters, turns) = (json_of(Topic::DeadLetters, dead_letters)?, json_of(Topic::Turns, forwards)?);
+        check_sizes(Topic::DeadLetters, 0, letters.iter().map(Vec::as_slice))?;
+        check_sizes(Topic::Turns, partition, turns.iter().map(Vec::as_slice))?;
+        let (key, value) = (position::key(partition), position::value(next_offset));
+        let records = memory.iter().map(|(key, value)| Outgoing {
+            topic: &self.memory,
+            partition: Some(home),
+            key,
+            value: value.as_deref(),
+            headers: None,
+        });
+        let records = records
+            .chain(dead_letters.iter().zip(&letters).map(|(letter, value)| self.letter(letter, value)))
+            .chain(forwards.iter().zip(&turns).map(|(event, value)| self.turn(event, value)))
+            .chain(std::iter::once(Outgoing {
+                topic: &self.memory,
+                partition: Some(home),
+                key: &key,
+                value: Some(&value),
+                headers: None,
+            }));
+        let result = sync::lock(&owner).commit(&self.cluster, records);
+        match result {
+            Ok(committed) => {
+                sync::lock(&self.positions).insert(partition, next_offset);
+                self.reach_written(&committed.last);
+                Ok(())
+            }
+            Err(error) => {
+                self.disown(partition);
+                sync::lock(&self.positions).remove(&partition);
+                Err(error)
+            }
+        }
+    }
+
+    fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<ReadBatch, LogError> {
+        let reader = self.reader(topic, partition)?;
+        let mut reader = sync::lock(&reader);
+        if !matches!(topic, Topic::Memory | Topic::NextMemory) {
+            let raw = reader.read(&self.cluster, from, limit)?;
+            let records: Vec<Record> = raw.into_iter().map(|raw| raw.record).collect();
+            let next = records.last().map_or(from, |last| last.offset + 1);
+            return Ok(ReadBatch { records, covers: Vec::new(), next });
+        }
+        let mut batch = ReadBatch { next: from, ..ReadBatch::default() };
+        // An empty batch means the end, so a read that found only positions continues.
+        while batch.records.is_empty() {
+            let raw = reader.read(&self.cluster, batch.next, limit)?;
+            let Some(last) = raw.last() else { break };
+            batch.next = last.record.offset + 1;
+            self.split(partition, raw, &mut batch)?;
+        }
+        Ok(batch)
+    }
+
+    fn end(&self, topic: Topic, partition: u32) -> Result<u64, LogError> {
+        let reader = self.reader(topic, partition)?;
+        let (_, end) = sync::lock(&reader).span(&self.cluster)?;
+        Ok(end)
+    }
+
+    /// A transaction's last record is its read position, so this searches backwards from the end for
+    /// the last one of this turns partition; another turns partition's transaction may follow it.
+    fn last_transaction(&self, topic: Topic, partition: u32) -> Result<TransactionEnd, LogError> {
+        let reader = self.reader(topic, partition)?;
+        let mut reader = sync::lock(&reader);
+        let (low, end) = reader.span(&self.cluster)?;
+        let end = end.max(reader.known_end());
+        let mut distance = FIRST_SEARCH;
+        loop {
+            let begin = end.saturating_sub(distance).max(low);
+            let (mut from, mut last_end) = (begin, None);
+            loop {
+                let raw = reader.read(&self.cluster, from, REPLAYED_AT_ONCE)?;
+                let Some(last) = raw.last() else { break };
+                from = last.record.offset + 1;
+                let moved = raw.iter().find(|raw| raw.record.key == MOVED_KEY);
+                if let Some(moved) = moved.filter(|_| topic == Topic::Memory) {
+                    return Err(self.moved(moved.record.value.as_deref().unwrap_or_default()));
+                }
+                for raw in &raw {
+                    if position::partition_of_key(&raw.record.key) == Some(partition) {
+                        let position = raw.record.value.as_deref().and_then(|value| position::parse(value).ok());
+                        last_end = Some(TransactionEnd { end: raw.record.offset + 1, position });
+                    }
+                }
+            }
+            if last_end.is_some() || begin == low {
+                return Ok(last_end.unwrap_or(TransactionEnd { end: low, position: None }));
+            }
+            distance = distance.saturating_mul(8);
+        }
+    }
+
+    fn lag(&self, partition: u32, position: u64) -> Result<u64, LogError> {
+        let reader = self.reader(Topic::Turns, partition)?;
+        let mut reader = sync::lock(&reader);
+        reader.lag(&self.cluster, position)
+    }
+
+    fn read_position(&self, partition: u32) -> Result<u64, LogError> {
+        if let Some(position) = sync::lock(&self.positions).get(&partition) {
+            return Ok(*position);
+        }
+        self.replay(partition, &mut |_| {})
+    }
+
+    fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    fn begin_next(&self) -> Result<(), LogError> {
+        let (found, _) =
+            topics::ensure(&self.cluster, self.partitions, OptionalTopics { next: true, ..OptionalTopics::default() })?;
+        if found != self.generation {
+            return Err(self.already_moved(found));
+        }
+        *sync::lock(&self.next_owner) = Some(Owner::take(&self.cluster, "reembed", 0)?);
+        Ok(())
+    }
+
+    fn fill_next(&self, partition: u32, records: &[KeyedValue], next_offset: u64) -> Result<(), LogError> {
+        let mut positions = vec![(partition, next_offset)];
+        // The additional turns partitions, whose turns are only forwarded, have positions here, too.
+        for beyond in (partition..self.turns_partitions()?).step_by(self.partitions as usize).skip(1) {
+            positions.insert(0, (beyond, self.read_position(beyond)?));
+        }
+        let positions = positions.iter().map(|(p, next)| (position::key(*p).to_vec(), Some(position::value(*next))));
+        let positions: Vec<KeyedValue> = positions.collect();
+        let owner = sync::lock(&self.next_owner);
+        let owner = owner.as_ref().ok_or(LogError::NotBegun { topic: Topic::NextMemory })?;
+        let outgoing = records.iter().chain(&positions).map(|(key, value)| Outgoing {
+            topic: &self.next_memory,
+            partition: Some(partition),
+            key,
+            value: value.as_deref(),
+            headers: None,
+        });
+        let committed = owner.commit(&self.cluster, outgoing)?;
+        self.reach_written(&committed.last);
+        Ok(())
+    }
+
+    fn interrupt_next(&self) -> Result<(), LogError> {
+        Owner::take(&self.cluster, "reembed", 0).map(|_| ())
+    }
+
+    /// One transaction marks every partition of the old generation. Then this fences the owners of
+    /// the old one; they find the mark when they own a partition again.
+    fn switch(&self, model: &ModelRef) -> Result<(), LogError> {
+        let value = Moved::value(self.generation + 1, model);
+        let generations = self.cluster.topic(topics::GENERATIONS);
+        {
+            let owner = sync::lock(&self.next_owner);
+            let owner = owner.as_ref().ok_or(LogError::NotBegun { topic: Topic::NextMemory })?;
+            let mark = |topic, partition, key| Outgoing {
+                topic,
+                partition: Some(partition),
+                key,
+                value: Some(&value),
+                headers: None,
+            };
+            let marks = (0..self.partitions).map(|partition| mark(&self.memory, partition, MOVED_KEY));
+            let marks = marks.chain(std::iter::once(mark(&generations, 0, position::GENERATION_KEY)));
+            owner.commit(&self.cluster, marks)?;
+        }
+        (0..self.partitions).try_for_each(|partition| self.own(partition))
+    }
+
+    fn drop_old(&self) -> Result<Vec<String>, LogError> {
+        topics::drop_old(&self.cluster, self.generation)
+    }
+
+    fn live_keys(&self, _partition: u32) -> Result<Option<Vec<LiveKey>>, LogError> {
+        Ok(None)
+    }
+
+    /// Uses a separate reader, so that the shared one keeps its position.
+    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {
+        self.check_partition(Topic::Turns, partition)?;
+        let home = partition % self.partitions;
+        let mut reader = PartitionReader::open(&self.cluster, &self.memory, home, true)?;
+        reader.must_reach(sync::lock(&self.readers).written_end(Topic::Memory, home));
+        let (mut from, mut committed) = (reader.span(&self.cluster)?.0, None);
+        loop {
+            let raw = reader.read(&self.cluster, from, REPLAYED_AT_ONCE)?;
+            let Some(last) = raw.last() else { return self.resume_position(partition, committed) };
+            from = last.record.offset + 1;
+            let mut batch = ReadBatch::default();
+            self.split(home, raw, &mut batch)?;
+            committed = batch.covers.iter().find(|(p, _)| *p == partition).map(|(_, next)| *next).or(committed);
+            if home == partition {
+                batch.records.iter().for_each(&mut *each);
+            }
+        }
+    }
+}
+
+impl KafkaLog {
+    /// Whether a turns partition has all offsets before `next_offset`; asks the broker only when the
+    /// reader does not know.
+    fn reaches(&self, partition: u32, next_offset: u64) -> Result<bool, LogError> {
+        let reader = self.reader(Topic::Turns, partition)?;
+        let mut reader = sync::lock(&reader);
+        Ok(reader.known_end() >= next_offset || reader.span(&self.cluster)?.1 >= next_offset)
+    }
+
+    fn already_moved(&self, generation: u32) -> LogError {
+        let (topic, to) = (self.memory.clone(), self.cluster.topic(&memory_name(generation)));
+        LogError::Moved { topic, to, model: "those of another run".to_owned() }
+    }
+
+    pub(super) fn turn<'a>(&'a self, event: &'a TurnEvent, value: &'a [u8]) -> Outgoing<'a> {
+        Outgoing {
+            topic: &self.turns,
+            partition: Some(partition_of(event.bank(), self.partitions)),
+            key: event.bank().as_str().as_bytes(),
+            value: Some(value),
+            headers: None,
+        }
+    }
+
+    pub(super) fn letter<'a>(&'a self, letter: &DeadLetter, value: &'a [u8]) -> Outgoing<'a> {
+        Outgoing {
+            topic: &self.dead_letters,
+            partition: Some(0),
+            key: b"",
+            value: Some(value),
+            headers: Some(error_headers(letter, &self.turns)),
+        }
+    }
+}
+
+/// Why a record was rejected, in the headers that Kafka Connect uses.
+fn error_headers(letter: &DeadLetter, turns: &str) -> OwnedHeaders {
+    let mut headers = OwnedHeaders::new();
+    let mut put = |name: &str, value: &str| {
+        let key = format!("__connect.errors.{name}");
+        let taken = std::mem::take(&mut headers);
+        headers = taken.insert(Header { key: &key, value: Some(value) });
+    };
+    if let Some(place) = &letter.position {
+        put("topic", turns);
+        put("partition", &place.partition.to_string());
+        put("offset", &place.offset.to_string());
+    } else {
+        put("topic", &letter.origin);
+    }
+    put("connector.name", "ripplemem");
+    put("task.id", &letter.position.as_ref().map_or(0, |p| p.partition).to_string());
+    put("stage", "VALUE_CONVERTER");
+    put("class.name", "ripplemem::model::TurnEvent");
+    put("exception.class.name", "ripplemem.InvalidTurn");
+    put("exception.message", &letter.reason);
+    headers
+}
+
+/// Fails for a value that no retry could send.
+pub(super) fn check_sizes<'a>(
+    topic: Topic,
+    partition: u32,
+    mut values: impl Iterator<Item = &'a [u8]>,
+) -> Result<(), LogError> {
+    match values.by_ref().map(<[u8]>::len).enumerate().find(|(_, bytes)| *bytes > MAX_VALUE_BYTES) {
+        None => Ok(()),
+        Some((index, bytes)) => {
+            let problem = format!("its value has {bytes} bytes; split it, at most {MAX_VALUE_BYTES} fit");
+            Err(LogError::Record { topic, partition, index, problem })
+        }
+    }
+}
+
+pub(super) fn json_of<T: serde::Serialize>(topic: Topic, values: &[T]) -> Result<Vec<Vec<u8>>, LogError> {
+    let json = |(index, value)| {
+        serde_json::to_vec(value).map_err(|e| LogError::Record {
+            topic,
+            partition: 0,
+            index,
+            problem: format!("it cannot be written as JSON ({e}); please report this"),
+        })
+    };
+    values.iter().enumerate().map(json).collect()
+}

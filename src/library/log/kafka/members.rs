@@ -1,0 +1,213 @@
+//! The partitions of a topic that a consumer group assigns to this instance.
+//!
+//! In: membership in a consumer group. Out: assigned and revoked partitions. The member reads
+//! nothing: it pauses what it is assigned, and a thread polls it all the time, so that a long
+//! extraction never looks like a dead member. Offsets are committed only for tools that show lag;
+//! this project never reads them. A stranded client is replaced, and its partitions are revoked.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use rdkafka::{
+    ClientContext, Offset, TopicPartitionList,
+    consumer::{BaseConsumer, CommitMode, Consumer, ConsumerContext, Rebalance},
+    error::KafkaError,
+};
+
+use super::{
+    KafkaLog,
+    client::{Cluster, Watch, drop_in_background},
+    topics::SOURCES,
+};
+use crate::log::LogError;
+use nouns::sync;
+
+/// A decision of the group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Membership {
+    /// This instance owns these partitions now.
+    Assigned(Vec<u32>),
+    /// This instance no longer owns these partitions.
+    Revoked(Vec<u32>),
+}
+
+/// The context of a member: notes what its group decides.
+pub struct MemberContext {
+    /// Which topic, and as which member.
+    pub watch: Watch,
+    /// Where changes of the membership go.
+    pub events: Sender<Membership>,
+    /// Whether it reads the records of what it is assigned.
+    pub reads: bool,
+}
+
+impl ClientContext for MemberContext {
+    fn log(&self, level: rdkafka::config::RDKafkaLogLevel, facility: &str, message: &str) {
+        self.watch.log(level, facility, message);
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        self.watch.error(error, reason);
+    }
+
+    fn stats_raw(&self, statistics: &[u8]) {
+        self.watch.stats_raw(statistics);
+    }
+}
+
+impl ConsumerContext for MemberContext {
+    fn pre_rebalance(&self, _consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
+        // One that is replaced speaks for nobody any more.
+        if let Rebalance::Revoke(list) = rebalance
+            && !self.watch.stranded()
+        {
+            drop(self.events.send(Membership::Revoked(partitions(list))));
+        }
+    }
+
+    fn post_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
+        if let Rebalance::Assign(list) = rebalance {
+            if !self.reads {
+                // Saves the memory of fetched records that nobody reads; a failure is harmless.
+                drop(consumer.pause(list));
+            }
+            drop(self.events.send(Membership::Assigned(partitions(list))));
+        }
+    }
+}
+
+fn partitions(list: &TopicPartitionList) -> Vec<u32> {
+    list.elements().iter().map(|e| e.partition().unsigned_abs()).collect()
+}
+
+/// What a group divides among its members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// The partitions of the turns topic, to extract them.
+    Extractors,
+    /// The partitions of the topic of live sources, to run the sources of each.
+    Sources,
+}
+
+impl Group {
+    /// Its name behind the prefix, and the topic that it divides.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Extractors => ("extract", "turns"),
+            Self::Sources => ("sources", SOURCES),
+        }
+    }
+}
+
+/// A member of a group. Dropping it leaves the group.
+pub struct Member {
+    topic: String,
+    consumer: Arc<Mutex<Arc<BaseConsumer<MemberContext>>>>,
+    events: Receiver<Membership>,
+    stop: Arc<AtomicBool>,
+    polling: Option<JoinHandle<()>>,
+    failure: Arc<Mutex<Option<LogError>>>,
+}
+
+/// A client that joins the group.
+fn join_group(
+    cluster: &Cluster,
+    group: &str,
+    topic: &str,
+    events: &Sender<Membership>,
+) -> Result<(Watch, BaseConsumer<MemberContext>), LogError> {
+    let watch = Watch::default();
+    let failed = |e: &KafkaError| cluster.failed(&watch, format!("joining the group {group}"), e);
+    let context = MemberContext { watch: watch.clone(), events: events.clone(), reads: false };
+    let made = cluster.member(group).create_with_context(context);
+    let consumer: BaseConsumer<MemberContext> = made.map_err(|e| failed(&e))?;
+    consumer.subscribe(&[topic]).map_err(|e| failed(&e))?;
+    Ok((watch, consumer))
+}
+
+impl Member {
+    /// Joins the group.
+    ///
+    /// # Errors
+    /// [`LogError::Cluster`].
+    pub fn join(log: &KafkaLog, group: Group) -> Result<Self, LogError> {
+        let (group, topic) = group.names();
+        let cluster: Cluster = log.cluster().clone();
+        let (sender, events) = unbounded();
+        let topic = cluster.topic(topic);
+        let (mut watch, consumer) = join_group(&cluster, group, &topic, &sender)?;
+        let consumer = Arc::new(Mutex::new(Arc::new(consumer)));
+        let (stop, failure) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
+        let polling = {
+            let (topic, consumer) = (topic.clone(), Arc::clone(&consumer));
+            let (stop, failure) = (Arc::clone(&stop), Arc::clone(&failure));
+            let poll = move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let member = Arc::clone(&sync::lock(&consumer));
+                    let polled = member.poll(Duration::from_millis(100));
+                    let mut error = polled
+                        .and_then(Result::err)
+                        .map(|e| cluster.failed(&watch, format!("polling the group {group}"), &e));
+                    if watch.stranded() {
+                        match join_group(&cluster, group, &topic, &sender) {
+                            Ok((fresh, another)) => {
+                                // The group will expel the old client and assign its partitions elsewhere.
+                                let ours = member.assignment().map_or_else(|_| Vec::new(), |list| partitions(&list));
+                                drop(sender.send(Membership::Revoked(ours)));
+                                watch = fresh;
+                                let old = std::mem::replace(&mut *sync::lock(&consumer), Arc::new(another));
+                                drop(member);
+                                drop_in_background(old);
+                            }
+                            Err(failed) => error = Some(failed),
+                        }
+                    }
+                    if matches!(error, Some(LogError::Cluster { retriable: false, .. })) {
+                        *sync::lock(&failure) = error;
+                    }
+                }
+            };
+            let thread = std::thread::Builder::new().name("members".to_owned()).spawn(poll);
+            thread.map_err(|e| log.cluster().error("starting a thread", e.to_string(), None))?
+        };
+        Ok(Self { topic, consumer, events, stop, polling: Some(polling), failure })
+    }
+
+    /// The group's decisions since the last call; waits up to `timeout` for the first.
+    ///
+    /// # Errors
+    /// [`LogError::Cluster`] that a retry cannot mend, such as missing rights.
+    pub fn changes(&self, timeout: Duration) -> Result<Vec<Membership>, LogError> {
+        if let Some(failure) = sync::lock(&self.failure).take() {
+            return Err(failure);
+        }
+        let first = self.events.recv_timeout(timeout).ok();
+        Ok(first.into_iter().chain(self.events.try_iter()).collect())
+    }
+
+    /// Commits an offset to the broker for tools that show lag.
+    pub fn show_position(&self, partition: u32, next_offset: u64) {
+        let mut list = TopicPartitionList::new();
+        let added = list.add_partition_offset(&self.topic, partition as i32, Offset::Offset(next_offset as i64));
+        if added.is_ok() {
+            // A failure only makes the display stale: the memory topic holds the read position.
+            drop(sync::lock(&self.consumer).commit(&list, CommitMode::Async));
+        }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(polling) = self.polling.take() {
+            drop(polling.join());
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The log as topics of a Kafka cluster.
+//!
+//! In: turn events and transactions. Out: records by offset. Guarantees:
+//! - A transaction is written as a whole or not at all. Its last record is the read position, so
+//!   the memory and the input that it covers never disagree.
+//! - One instance commits to a partition: its newest owner fences the earlier ones.
+//! - Only committed records are read. The read positions in the memory topic count; offsets
+//!   committed to the broker are for tools that show lag, and are never read.
+//! - Turns are acknowledged once all in-sync replicas have them.
+//!
+//! - `log`: [`KafkaLog`], the implementation of [`super::Log`]
+//! - `client`: client configurations and errors
+//! - `topics`: creates and checks the topics
+//! - `partition_reader`: reads one partition; `owner`: commits to one
+//! - `position`: the records of read positions and of switches between generations
+//! - `instances`: where the banks of each partition are asked over HTTP
+//! - `sources`: the turns and positions of live sources
+//! - `members`: the partitions that the consumer group assigns to this instance
+
+pub mod client;
+pub mod instances;
+mod log;
+pub mod members;
+pub mod owner;
+pub mod partition_reader;
+mod position;
+mod sources;
+mod topics;
+
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod tests;
+
+pub use log::KafkaLog;
+pub use sources::partition_of_source;
+pub use topics::{memory_topic, partitions_of};

@@ -1,0 +1,168 @@
+//! The producer that commits to a partition as its only owner.
+//!
+//! In: transactions. Out: each is written as a whole or not at all. A newer owner of the same
+//! partition fences this one: its commit fails, and none of its records becomes visible. The queue
+//! is drained before the commit, where librdkafka would sleep for up to 100 ms.
+
+use std::time::{Duration, Instant};
+
+use rdkafka::{
+    error::{KafkaError, RDKafkaErrorCode},
+    message::OwnedHeaders,
+    producer::{BaseProducer, BaseRecord, Producer},
+};
+
+use super::client::{ATTEMPT_TIMEOUT, Cluster, Watch};
+use crate::log::LogError;
+
+/// One record to write.
+pub struct Outgoing<'a> {
+    /// Its topic.
+    pub topic: &'a str,
+    /// Its partition; `None`: chosen by its key.
+    pub partition: Option<u32>,
+    /// Its key; empty: no key.
+    pub key: &'a [u8],
+    /// Its value; `None` deletes the key.
+    pub value: Option<&'a [u8]>,
+    /// Its headers.
+    pub headers: Option<OwnedHeaders>,
+}
+
+/// Queues a record, waiting for room in the queue until `until`.
+pub fn send(producer: &BaseProducer<Watch>, out: Outgoing<'_>, until: Instant) -> Result<(), KafkaError> {
+    let Outgoing { topic, partition, key, value, headers } = out;
+    let mut record: BaseRecord<'_, [u8], [u8]> = BaseRecord::to(topic);
+    if let Some(partition) = partition {
+        record = record.partition(partition as i32);
+    }
+    if !key.is_empty() {
+        record = record.key(key);
+    }
+    if let Some(value) = value {
+        record = record.payload(value);
+    }
+    if let Some(headers) = headers {
+        record = record.headers(headers);
+    }
+    loop {
+        match producer.send(record) {
+            Ok(()) => return Ok(()),
+            Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back)) if Instant::now() < until => {
+                record = back;
+                producer.poll(Duration::from_millis(5));
+            }
+            Err((error, _)) => return Err(error),
+        }
+    }
+}
+
+/// Pause between polls for acknowledgements: the client's own `flush` keeps a core busy.
+const DRAIN_PAUSE: Duration = Duration::from_micros(200);
+
+/// Waits until every queued record is acknowledged or has failed.
+pub fn drain(producer: &BaseProducer<Watch>, until: Instant) -> Result<(), KafkaError> {
+    while producer.in_flight_count() > 0 {
+        producer.poll(Duration::ZERO);
+        std::thread::sleep(DRAIN_PAUSE);
+        if Instant::now() > until {
+            return Err(KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut));
+        }
+    }
+    Ok(())
+}
+
+/// The owner of one partition.
+pub(super) struct Owner {
+    partition: u32,
+    watch: Watch,
+    producer: BaseProducer<Watch>,
+}
+
+/// The outcome of a commit.
+pub(super) struct Committed {
+    /// The last offset of each (topic, partition) that was written to.
+    pub last: std::collections::HashMap<(String, i32), i64>,
+}
+
+impl Owner {
+    /// Fences the previous owner of the partition in this role.
+    pub(super) fn take(cluster: &Cluster, role: &str, partition: u32) -> Result<Self, LogError> {
+        let id = format!("{}.{role}.{partition}", cluster.settings.prefix);
+        let until = Instant::now() + cluster.timeout();
+        loop {
+            let watch = Watch::default();
+            let failed = |e: &_| cluster.failed(&watch, format!("taking over partition {partition}"), e);
+            let producer: BaseProducer<Watch> =
+                cluster.transactional(&id).create_with_context(watch.clone()).map_err(|e| failed(&e))?;
+            match producer.init_transactions(ATTEMPT_TIMEOUT.min(cluster.timeout())) {
+                Ok(()) => return Ok(Self { partition, watch, producer }),
+                Err(error) if retriable(&error) && Instant::now() < until => {}
+                Err(error) => {
+                    producer.poll(Duration::from_millis(10));
+                    return Err(failed(&error));
+                }
+            }
+        }
+    }
+
+    /// Commits all records or none. Do not use this owner after an error.
+    pub(super) fn commit<'a>(
+        &self,
+        cluster: &Cluster,
+        records: impl Iterator<Item = Outgoing<'a>>,
+    ) -> Result<Committed, LogError> {
+        let until = Instant::now() + cluster.timeout();
+        self.producer.begin_transaction().map_err(|e| self.failed(cluster, "beginning a transaction", &e))?;
+        drop(self.watch.take_deliveries());
+        for record in records {
+            let (topic, length) = (record.topic.to_owned(), record.value.map_or(0, <[u8]>::len));
+            if let Err(error) = send(&self.producer, record, until) {
+                self.abort(cluster);
+                let doing = format!("writing a record of {length} bytes to {topic}");
+                return Err(self.failed(cluster, &doing, &error));
+            }
+        }
+        if let Err(error) = drain(&self.producer, until) {
+            return Err(self.failed(cluster, "writing a transaction", &error));
+        }
+        let deliveries = self.watch.take_deliveries();
+        if let Some(error) = deliveries.failed {
+            self.abort(cluster);
+            return Err(self.failed(cluster, "writing a transaction", &error));
+        }
+        loop {
+            match self.producer.commit_transaction(cluster.timeout()) {
+                Ok(()) => return Ok(Committed { last: deliveries.last }),
+                Err(error) if retriable(&error) && Instant::now() < until => {}
+                Err(error) => {
+                    if matches!(&error, KafkaError::Transaction(e) if e.txn_requires_abort()) {
+                        self.abort(cluster);
+                    }
+                    return Err(self.failed(cluster, "committing a transaction", &error));
+                }
+            }
+        }
+    }
+
+    /// If this fails, the next owner or the broker's transaction timeout aborts.
+    fn abort(&self, cluster: &Cluster) {
+        drop(self.producer.abort_transaction(cluster.timeout()));
+    }
+
+    fn failed(&self, cluster: &Cluster, doing: &str, error: &KafkaError) -> LogError {
+        use RDKafkaErrorCode as E;
+        let fenced = |code| {
+            matches!(code, E::Fenced | E::ProducerFenced | E::InvalidProducerEpoch | E::InvalidProducerIdMapping)
+        };
+        let fatal = self.producer.client().fatal_error().map(|(code, _)| code);
+        if error.rdkafka_error_code().into_iter().chain(fatal).any(fenced) {
+            return LogError::Fenced { partition: self.partition };
+        }
+        cluster.failed(&self.watch, format!("{doing} of partition {}", self.partition), error)
+    }
+}
+
+fn retriable(error: &KafkaError) -> bool {
+    matches!(error, KafkaError::Transaction(e) if e.is_retriable())
+}

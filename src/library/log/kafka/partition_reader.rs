@@ -1,0 +1,267 @@
+//! A reader of one partition, in order.
+//!
+//! In: an offset and a limit. Out: records. A read ends early only at the end that it must reach:
+//! the end when the reader was opened, or the last record that this process wrote since, whichever
+//! is later. Records of other writers appear once the broker delivers them. An offset that has
+//! expired is an error; the reader never skips ahead.
+
+use std::time::{Duration, Instant};
+
+use rdkafka::{
+    Message, Offset, TopicPartitionList,
+    consumer::{BaseConsumer, Consumer},
+    error::{KafkaError, RDKafkaErrorCode},
+    message::{BorrowedMessage, Headers},
+    util::Timeout,
+};
+
+use super::client::{ATTEMPT_TIMEOUT, Cluster, Watch, drop_in_background};
+use crate::log::{LogError, RawRecord, Record};
+
+/// Kilobytes of a partition to prefetch: four fetches.
+const QUEUED_KILOBYTES: usize = 1_024;
+/// Timeout of one poll.
+const POLL: Duration = Duration::from_millis(20);
+
+impl RawRecord {
+    /// The record of a message.
+    pub fn of(message: &BorrowedMessage<'_>) -> Self {
+        let headers = message.headers().map_or_else(Vec::new, |headers| {
+            headers.iter().map(|h| (h.key.to_owned(), h.value.map(<[u8]>::to_vec))).collect()
+        });
+        let record = Record {
+            offset: message.offset().unsigned_abs(),
+            append_ms: message.timestamp().to_millis().unwrap_or_default(),
+            key: message.key().unwrap_or_default().to_vec(),
+            value: message.payload().map(<[u8]>::to_vec),
+        };
+        Self { record, headers }
+    }
+}
+
+/// The first stored offset of a partition and the end of its committed records (the watermarks).
+/// Retries for up to `timeout`.
+pub fn span(
+    cluster: &Cluster,
+    consumer: &BaseConsumer<Watch>,
+    watch: &Watch,
+    (topic, partition): (&str, i32),
+    timeout: Duration,
+) -> Result<(u64, u64), LogError> {
+    // A partition has no leader for a moment while it moves.
+    let until = Instant::now() + timeout;
+    loop {
+        let error = match consumer.fetch_watermarks(topic, partition, timeout) {
+            Ok((low, high)) => return Ok((low.unsigned_abs(), high.unsigned_abs())),
+            Err(error) => error,
+        };
+        let failed = cluster.failed(watch, format!("asking for the end of {topic}/{partition}"), &error);
+        if !matches!(failed, LogError::Cluster { retriable: true, .. }) || Instant::now() > until {
+            return Err(failed);
+        }
+        std::thread::sleep(POLL);
+        // An idle client does not refresh its metadata, and would not notice the new leader.
+        drop(consumer.fetch_metadata(Some(topic), timeout));
+    }
+}
+
+fn new_consumer(cluster: &Cluster, topic: &str) -> Result<(Watch, BaseConsumer<Watch>), LogError> {
+    let watch = Watch::default();
+    let made = cluster.reader(QUEUED_KILOBYTES).create_with_context(watch.clone());
+    let consumer = made.map_err(|e| cluster.failed(&watch, format!("opening {topic}"), &e))?;
+    Ok((watch, consumer))
+}
+
+/// A reader of one partition.
+pub struct PartitionReader {
+    topic: String,
+    partition: i32,
+    pub(super) watch: Watch,
+    consumer: BaseConsumer<Watch>,
+    /// The offset that the consumer reads next; `None` before its first assignment.
+    next: Option<u64>,
+    /// The partition's end when the reader was opened.
+    opened_end: u64,
+    /// The end of what this process wrote. A read must reach it, even while the transaction marker
+    /// that makes those records visible is still on its way.
+    written_end: u64,
+    /// Whether `next` is the end; other writers may add records.
+    ended: bool,
+}
+
+impl PartitionReader {
+    /// Asks where the partition ends now; reads nothing yet. In a topic that only transactions
+    /// write (`transactional`), the last offset is a transaction marker, not a record.
+    pub fn open(cluster: &Cluster, topic: &str, partition: u32, transactional: bool) -> Result<Self, LogError> {
+        let (watch, consumer) = new_consumer(cluster, topic)?;
+        let mut reader = Self {
+            topic: topic.to_owned(),
+            partition: partition as i32,
+            watch,
+            consumer,
+            next: None,
+            opened_end: 0,
+            written_end: 0,
+            ended: false,
+        };
+        reader.opened_end = reader.span(cluster)?.1.saturating_sub(u64::from(transactional));
+        Ok(reader)
+    }
+
+    /// The first stored offset, and the end of the committed records.
+    pub fn span(&mut self, cluster: &Cluster) -> Result<(u64, u64), LogError> {
+        let until = Instant::now() + cluster.timeout();
+        loop {
+            let of = (self.topic.as_str(), self.partition);
+            match span(cluster, &self.consumer, &self.watch, of, ATTEMPT_TIMEOUT.min(cluster.timeout())) {
+                Err(LogError::Cluster { retriable: true, .. }) if Instant::now() < until => {
+                    self.replace_client(cluster)?
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// Replaces a client that may be stranded. The next read assigns the new one.
+    fn replace_client(&mut self, cluster: &Cluster) -> Result<(), LogError> {
+        let (watch, consumer) = new_consumer(cluster, &self.topic)?;
+        drop_in_background(std::mem::replace(&mut self.consumer, consumer));
+        (self.watch, self.next, self.ended) = (watch, None, false);
+        Ok(())
+    }
+
+    /// The first offset with this append time or a later one; the end when there is none.
+    pub fn offset_at(&mut self, cluster: &Cluster, append_ms: i64) -> Result<u64, LogError> {
+        let mut list = TopicPartitionList::new();
+        let doing = || format!("asking {} for a time", self.name());
+        let failed = |e: &KafkaError| cluster.failed(&self.watch, doing(), e);
+        let time = Offset::Offset(append_ms);
+        list.add_partition_offset(&self.topic, self.partition, time).map_err(|e| failed(&e))?;
+        let found = self.consumer.offsets_for_times(list, cluster.timeout()).map_err(|e| failed(&e))?;
+        match found.elements().first().map(|element| (element.error(), element.offset())) {
+            Some((Ok(()), Offset::Offset(offset))) => Ok(offset.unsigned_abs()),
+            Some((Err(error), _)) => Err(failed(&error)),
+            _ => Ok(self.span(cluster)?.1),
+        }
+    }
+
+    /// Makes the next reads reach this offset: this process wrote a record before it.
+    pub fn must_reach(&mut self, offset: u64) {
+        if offset > self.written_end {
+            self.written_end = offset;
+            self.ended = false;
+        }
+    }
+
+    /// The partition is known to reach at least this offset.
+    pub fn known_end(&self) -> u64 {
+        self.next.unwrap_or_default().max(self.opened_end).max(self.written_end)
+    }
+
+    /// How many offsets there are from `position` on; 0 when none holds a record, because
+    /// transaction markers have offsets, too.
+    pub fn lag(&mut self, cluster: &Cluster, position: u64) -> Result<u64, LogError> {
+        let at_end = |reader: &Self| reader.ended && reader.next == Some(position);
+        // A reader beyond `position` has found records there; do not move it.
+        if !at_end(self) && self.next.is_none_or(|next| next <= position) {
+            self.read(cluster, position, 1)?;
+        }
+        if at_end(self) {
+            return Ok(0);
+        }
+        Ok(self.span(cluster)?.1.saturating_sub(position))
+    }
+
+    /// Reads up to `limit` records from `from` on; fewer only at the end.
+    pub fn read(&mut self, cluster: &Cluster, from: u64, limit: usize) -> Result<Vec<RawRecord>, LogError> {
+        if self.watch.stranded() {
+            self.replace_client(cluster)?;
+        }
+        let result = self.read_once(cluster, from, limit);
+        if matches!(result, Err(LogError::Cluster { retriable: true, .. })) {
+            self.replace_client(cluster)?;
+        }
+        result
+    }
+
+    /// As [`Self::read`], without replacing the client.
+    pub(super) fn read_once(&mut self, cluster: &Cluster, from: u64, limit: usize) -> Result<Vec<RawRecord>, LogError> {
+        let mut records = Vec::new();
+        if limit == 0 {
+            return Ok(records);
+        }
+        if self.next != Some(from) {
+            let end = self.span(cluster)?.1;
+            if from > end.max(self.written_end) {
+                return Ok(records);
+            }
+            self.seek(cluster, from)?;
+            self.ended = from >= end && from >= self.written_end;
+        }
+        let mut deadline = Instant::now() + cluster.timeout();
+        while records.len() < limit {
+            let at_end =
+                self.ended || self.next.is_some_and(|next| next >= self.opened_end && next >= self.written_end);
+            let wait = if at_end { Timeout::from(Duration::ZERO) } else { POLL.into() };
+            match self.consumer.poll(wait) {
+                Some(Ok(message)) => {
+                    let raw = RawRecord::of(&message);
+                    self.next = Some(raw.record.offset + 1);
+                    self.ended = false;
+                    deadline = Instant::now() + cluster.timeout();
+                    records.push(raw);
+                }
+                Some(Err(KafkaError::PartitionEOF(_))) => {
+                    self.ended = self.next.is_some_and(|next| next >= self.written_end);
+                }
+                Some(Err(error)) => self.check(cluster, &error)?,
+                None if at_end => break,
+                None if Instant::now() > deadline => {
+                    let error = KafkaError::MessageConsumption(RDKafkaErrorCode::OperationTimedOut);
+                    return Err(cluster.failed(&self.watch, format!("reading {}", self.name()), &error));
+                }
+                None => {}
+            }
+        }
+        Ok(records)
+    }
+
+    fn name(&self) -> String {
+        format!("{}/{}", self.topic, self.partition)
+    }
+
+    /// Reads on from here.
+    pub(super) fn seek(&mut self, cluster: &Cluster, from: u64) -> Result<(), LogError> {
+        let mut list = TopicPartitionList::new();
+        let failed =
+            |e: &KafkaError| cluster.failed(&self.watch, format!("going to offset {from} of {}", self.name()), e);
+        list.add_partition_offset(&self.topic, self.partition, Offset::Offset(from as i64)).map_err(|e| failed(&e))?;
+        self.consumer.assign(&list).map_err(|e| failed(&e))?;
+        // librdkafka 2.12 ends the process (`rktp_started`) when a partition is assigned again, or the client is
+        // dropped, before it has noted the stop of the assignment before. Its one queue is served in order: the
+        // first answer comes after the stop, the second after the note of it.
+        for _ in 0..2 {
+            self.consumer.assignment().map_err(|e| failed(&e))?;
+        }
+        self.next = Some(from);
+        self.ended = false;
+        Ok(())
+    }
+
+    /// Fails on an error that a retry cannot mend.
+    fn check(&mut self, cluster: &Cluster, error: &KafkaError) -> Result<(), LogError> {
+        use RDKafkaErrorCode as E;
+        match error.rdkafka_error_code() {
+            Some(E::AutoOffsetReset | E::OffsetOutOfRange) => {
+                let position = self.next.unwrap_or_default();
+                let (earliest, _) = self.span(cluster)?;
+                Err(LogError::Expired { partition: self.partition as u32, position, earliest: earliest.max(position) })
+            }
+            Some(E::TopicAuthorizationFailed | E::GroupAuthorizationFailed) => {
+                Err(cluster.failed(&self.watch, format!("reading {}", self.name()), error))
+            }
+            // The client retries until the read's deadline.
+            _ => Ok(()),
+        }
+    }
+}

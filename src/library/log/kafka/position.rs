@@ -1,0 +1,96 @@
+//! The control records of the memory topic: read positions, and the switch to a new generation.
+//!
+//! A read position has the key of two zero bytes, where a memory record's key has the length of its
+//! bank, and the turns partition in four bytes, big-endian. Its value is JSON. It is the last record
+//! of every transaction, so a reader that has it has everything that it covers. A switch is recorded
+//! in every partition, under two zero bytes and `moved`, and in the topic of generations, under
+//! `memory`; that topic exists from the first re-embedding on.
+
+use serde::{Deserialize, Serialize};
+
+use nouns::model::{ModelRef, SCHEMA_VERSION};
+
+#[derive(Serialize, Deserialize)]
+struct ReadPosition {
+    schema: u32,
+    next_offset: u64,
+}
+
+/// The key that marks a memory topic as replaced.
+pub(super) const MOVED_KEY: &[u8] = b"\0\0moved";
+/// The key of the current generation in the topic of generations.
+pub(super) const GENERATION_KEY: &[u8] = b"memory";
+
+/// The current generation of the memory topic.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Moved {
+    schema: u32,
+    /// From 1.
+    pub generation: u32,
+    /// The model of its vectors.
+    pub model: ModelRef,
+}
+
+impl Moved {
+    pub(super) fn value(generation: u32, model: &ModelRef) -> Vec<u8> {
+        serde_json::to_vec(&Self { schema: SCHEMA_VERSION, generation, model: model.clone() }).unwrap_or_default()
+    }
+
+    pub(super) fn parse(value: &[u8]) -> Result<Self, String> {
+        let read: Self = serde_json::from_slice(value).map_err(|e| format!("not a generation of the memory: {e}"))?;
+        if read.schema == SCHEMA_VERSION {
+            Ok(read)
+        } else {
+            Err(format!("schema {} is not {SCHEMA_VERSION}; use the build that wrote it", read.schema))
+        }
+    }
+}
+
+/// The key of a turns partition's read position.
+pub(super) fn key(partition: u32) -> [u8; 6] {
+    let [a, b, c, d] = partition.to_be_bytes();
+    [0, 0, a, b, c, d]
+}
+
+/// The turns partition of a read position's key; `None` for other keys.
+pub(super) fn partition_of_key(key: &[u8]) -> Option<u32> {
+    let partition = key.strip_prefix(&[0, 0])?;
+    Some(u32::from_be_bytes(partition.try_into().ok()?))
+}
+
+/// The value of a read position.
+pub(super) fn value(next_offset: u64) -> Vec<u8> {
+    // Two numbers always have a JSON form.
+    serde_json::to_vec(&ReadPosition { schema: SCHEMA_VERSION, next_offset }).unwrap_or_default()
+}
+
+/// The position in a value.
+///
+/// # Errors
+/// What is wrong with the value.
+pub(super) fn parse(value: &[u8]) -> Result<u64, String> {
+    let read: ReadPosition = serde_json::from_slice(value).map_err(|e| format!("not a read position: {e}"))?;
+    if read.schema == SCHEMA_VERSION {
+        Ok(read.next_offset)
+    } else {
+        Err(format!("schema {} is not {SCHEMA_VERSION}; use the build that wrote it", read.schema))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nouns::model::{Bank, MemoryKey, SessionId, WindowId};
+
+    #[test]
+    fn a_position_reads_back_and_is_no_memory_record() {
+        assert_eq!(partition_of_key(&key(70_000)), Some(70_000));
+        assert_eq!(parse(&value(u64::MAX)), Ok(u64::MAX));
+        assert!(MemoryKey::from_bytes(&key(3)).is_err());
+        let window = WindowId { session: SessionId("s".to_owned()), start: 0 };
+        let record = MemoryKey { bank: Bank::parse("b").unwrap(), window, turn: None, part: 0 };
+        assert_eq!(partition_of_key(&record.to_bytes()), None);
+        assert!(parse(b"{\"schema\": 2, \"next_offset\": 1}").unwrap_err().contains("schema 2"));
+        assert!(parse(b"").is_err());
+    }
+}

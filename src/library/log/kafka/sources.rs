@@ -1,0 +1,91 @@
+//! Live sources on Kafka: turns and positions in one transaction.
+//!
+//! In: the names of sources, and transactions. Out: what each source committed last. The topic
+//! `sources` is compacted and holds two records a source: its position under its name, and the names
+//! that it has given. A source belongs to one of the topic's partitions, by its name, and the consumer
+//! group gives that partition to one instance. A newer writer of a source fences the one before.
+
+use super::{
+    KafkaLog,
+    log::{check_sizes, json_of},
+    owner::{Outgoing, Owner},
+    partition_reader::PartitionReader,
+    topics::{self, OptionalTopics, SOURCES, SOURCES_PARTITIONS},
+};
+use crate::log::{
+    Log, LogError, SourceLog, SourceState, SourceTransaction, SourceWriter, Topic, murmur2::murmur2,
+    source_log::names_key,
+};
+
+/// Records that are read at once.
+const READ_AT_ONCE: usize = 256;
+
+/// The partition of a source.
+#[must_use]
+pub fn partition_of_source(source: &str) -> u32 {
+    (murmur2(source.as_bytes()) & 0x7fff_ffff) % SOURCES_PARTITIONS
+}
+
+impl KafkaLog {
+    /// Creates the topic of live sources, or checks it.
+    ///
+    /// # Errors
+    /// [`LogError`], as [`Self::open`].
+    pub fn ensure_sources(&self) -> Result<(), LogError> {
+        let optional = OptionalTopics { sources: true, ..OptionalTopics::default() };
+        topics::ensure(self.cluster(), self.partitions(), optional).map(drop)
+    }
+}
+
+impl SourceLog for KafkaLog {
+    fn take_source<'a>(&'a self, source: &str) -> Result<(Box<dyn SourceWriter + 'a>, SourceState), LogError> {
+        // The writer before is fenced first, so what is read then is final.
+        let owner = Owner::take(self.cluster(), &format!("source.{source}"), 0)?;
+        let topic = self.cluster().topic(SOURCES);
+        let mut reader = PartitionReader::open(self.cluster(), &topic, partition_of_source(source), true)?;
+        let (name, names) = (source.as_bytes().to_vec(), names_key(source));
+        let mut state = SourceState::default();
+        let mut from = reader.span(self.cluster())?.0;
+        loop {
+            let raw = reader.read(self.cluster(), from, READ_AT_ONCE)?;
+            let Some(last) = raw.last() else { break };
+            from = last.record.offset + 1;
+            for record in raw.into_iter().map(|raw| raw.record) {
+                if record.key == name {
+                    state.cursor = record.value;
+                } else if record.key == names {
+                    state.names = record.value;
+                }
+            }
+        }
+        Ok((Box::new(KafkaSourceWriter { log: self, owner, topic, source: source.to_owned() }), state))
+    }
+}
+
+struct KafkaSourceWriter<'a> {
+    log: &'a KafkaLog,
+    owner: Owner,
+    topic: String,
+    source: String,
+}
+
+impl SourceWriter for KafkaSourceWriter<'_> {
+    fn commit(&mut self, transaction: &SourceTransaction) -> Result<(), LogError> {
+        let SourceTransaction { events, dead_letters, cursor, names } = transaction;
+        let turns = json_of(Topic::Turns, events)?;
+        let letters = json_of(Topic::DeadLetters, dead_letters)?;
+        check_sizes(Topic::Turns, 0, turns.iter().map(Vec::as_slice))?;
+        check_sizes(Topic::DeadLetters, 0, letters.iter().map(Vec::as_slice))?;
+        let partition = Some(partition_of_source(&self.source));
+        let names_key = names_key(&self.source);
+        let state = |key, value| Outgoing { topic: &self.topic, partition, key, value: Some(value), headers: None };
+        let records = events.iter().zip(&turns).map(|(event, value)| self.log.turn(event, value));
+        let records = records
+            .chain(dead_letters.iter().zip(&letters).map(|(letter, value)| self.log.letter(letter, value)))
+            .chain(names.iter().map(|names| state(&names_key, names)))
+            .chain(std::iter::once(state(self.source.as_bytes(), cursor)));
+        let committed = self.owner.commit(self.log.cluster(), records)?;
+        self.log.reach_written(&committed.last);
+        Ok(())
+    }
+}

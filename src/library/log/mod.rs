@@ -1,0 +1,36 @@
+//! Durable logs of turn events and memory records, on Kafka or in a directory.
+//!
+//! In: turn events and transactions. Out: records by topic, partition and offset. An acknowledged
+//! write is never lost. A transaction is written as a whole or not at all. The offsets of a
+//! partition only grow. A record replaces the earlier record of its key; a null deletes it.
+//!
+//! - `interface`: the trait [`Log`]; `suite` tests it on both logs; `source_log`: what live sources need
+//! - `embedded`: the log in a local directory; `kafka`: the log on a Kafka cluster
+//! - `record`: what is read and written; `topic`: where; `error`: what can fail
+//! - `view`: a read-only look into one topic
+
+mod embedded;
+mod error;
+mod interface;
+#[cfg(feature = "kafka")]
+pub mod kafka;
+mod murmur2;
+mod open;
+mod record;
+mod source_log;
+#[cfg(test)]
+mod suite;
+mod topic;
+mod view;
+
+pub use embedded::EmbeddedLog;
+pub use error::LogError;
+pub use interface::Log;
+#[cfg(feature = "kafka")]
+pub use kafka::KafkaLog;
+pub use open::{open, turns_partitions};
+pub use record::{KeyedValue, LiveKey, RawRecord, ReadBatch, Record, Transaction, TransactionEnd, Written};
+pub use record::{MAX_RECORD_BYTES, MAX_VALUE_BYTES};
+pub use source_log::{SourceLog, SourceState, SourceTransaction, SourceWriter};
+pub use topic::{REMOVALS_KEPT_MS, Topic, memory_name, partition_of};
+pub use view::TopicView;

@@ -1,0 +1,39 @@
+//! Opens the log that the settings name.
+//!
+//! In: `[log]` of the pipeline file. Out: an open log, of either kind.
+
+#[cfg(feature = "kafka")]
+use super::KafkaLog;
+use super::{EmbeddedLog, Log, LogError};
+use nouns::config::{LogKind, LogSettings};
+
+/// Opens the log that the settings name.
+///
+/// # Errors
+/// [`LogError`]; [`LogError::NoKafka`] for a log on Kafka in a build without it.
+pub fn open(settings: &LogSettings) -> Result<Box<dyn Log>, LogError> {
+    Ok(match settings.kind {
+        LogKind::Embedded => Box::new(EmbeddedLog::open(settings)?),
+        #[cfg(feature = "kafka")]
+        LogKind::Kafka => Box::new(KafkaLog::open(settings)?),
+        #[cfg(not(feature = "kafka"))]
+        LogKind::Kafka => return Err(LogError::NoKafka),
+    })
+}
+
+/// The number of partitions of the turns of an open log. On Kafka they may be more than the memory's.
+///
+/// # Errors
+/// [`LogError`].
+pub fn turns_partitions(settings: &LogSettings, log: &dyn Log) -> Result<u32, LogError> {
+    match settings.kind {
+        LogKind::Embedded => Ok(log.partitions()),
+        #[cfg(feature = "kafka")]
+        LogKind::Kafka => {
+            let cluster = super::kafka::client::Cluster::new(&settings.kafka)?;
+            super::kafka::partitions_of(&cluster, &cluster.topic("turns"))
+        }
+        #[cfg(not(feature = "kafka"))]
+        LogKind::Kafka => Err(LogError::NoKafka),
+    }
+}

@@ -1,0 +1,55 @@
+//! What live sources need of a log: their turns and their position, written together.
+//!
+//! In: the name of a source, and transactions. Out: what the source committed last. A source has one
+//! writer: the newest one fences those before. The turns of a transaction and the position behind them
+//! are written as a whole or not at all, so that a source that starts again misses nothing, and repeats
+//! nothing but what was not written.
+
+use super::LogError;
+use nouns::model::{DeadLetter, TurnEvent};
+
+/// A log that live sources write to.
+pub trait SourceLog: Send + Sync {
+    /// Becomes the only writer of a source, and reads what was committed last.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    fn take_source<'a>(&'a self, source: &str) -> Result<(Box<dyn SourceWriter + 'a>, SourceState), LogError>;
+}
+
+/// The only writer of a source.
+pub trait SourceWriter {
+    /// Commits a transaction, all or nothing. After an error its outcome is unknown: take the source
+    /// again.
+    ///
+    /// # Errors
+    /// [`LogError::Fenced`] when another writer has taken the source.
+    fn commit(&mut self, transaction: &SourceTransaction) -> Result<(), LogError>;
+}
+
+/// What a source committed last.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SourceState {
+    /// Its position; none before its first commit.
+    pub cursor: Option<Vec<u8>>,
+    /// The names that it has given.
+    pub names: Option<Vec<u8>>,
+}
+
+/// What a source commits at once.
+#[derive(Debug, Clone, Default)]
+pub struct SourceTransaction {
+    /// Events for the turns topic.
+    pub events: Vec<TurnEvent>,
+    /// Rejected records.
+    pub dead_letters: Vec<DeadLetter>,
+    /// The position behind them.
+    pub cursor: Vec<u8>,
+    /// The names that were given; none where they have not changed.
+    pub names: Option<Vec<u8>>,
+}
+
+/// The key of a source's names, beside its position, whose key is its name.
+pub(super) fn names_key(source: &str) -> Vec<u8> {
+    [source.as_bytes(), b"\0names"].concat()
+}

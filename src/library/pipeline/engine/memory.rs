@@ -1,0 +1,317 @@
+//! The surface of a memory: put, ask, forget, list, close.
+//!
+//! In: turns, questions. Out: proof that turns are durable, evidence, and what goes wrong in the
+//! background, as values. Nothing here waits for a model but a question. Every call may come from any
+//! thread.
+
+use std::{sync::Arc, time::Instant};
+
+use crossbeam_channel::Sender;
+
+use super::{
+    Answerer, Asked, Changes, Front, PipelineError, Progress, Service, ShardPlace, WrittenSnapshots,
+    status::MemoryStatus, turns, upkeep::Upkeep,
+};
+use super::{LiveEvent, LiveRun, follow_source};
+use crate::{
+    log::{Log, Topic, Written},
+    snapshot::Manifest,
+};
+use heart::memory::{Answered, Census, EdgeChanges, Footprint, UnitWithNeighbours};
+use nouns::{
+    config::{LogKind, Pipeline},
+    model::{Bank, DeadLetter, Deletion, Evidence, Position, TurnEvent, UnitId},
+};
+use sources::live::Delivered;
+
+/// A memory that stays open, on a log in a directory.
+/// The first page of this library shows it at work.
+pub struct Memory {
+    // The threads end before what they use.
+    upkeep: Option<Upkeep>,
+    front: Arc<Front>,
+    pub(super) answerer: Arc<Answerer>,
+    log: Arc<dyn Log>,
+}
+
+/// How a memory is opened.
+pub struct MemoryOptions<'b> {
+    /// Receives every change of the graph's edges, beginning with those that the log makes at the start.
+    /// Receive them all: they wait in the channel without limit.
+    pub edges: Option<Sender<EdgeChanges>>,
+    /// Receives messages for people, also later from the background.
+    pub say: Box<dyn Fn(&str) + Send>,
+    /// Receives how far opening is.
+    pub progress: &'b mut dyn FnMut(Progress),
+}
+
+impl Memory {
+    /// Opens the memory of a pipeline, or creates it. Turns that were put before and are not extracted
+    /// yet are extracted from now on.
+    ///
+    /// # Errors
+    /// [`PipelineError`]: the directory is in use, the model cannot be opened, a snapshot is of another
+    /// log, or the log is on Kafka.
+    pub fn open(pipeline: &Pipeline) -> Result<Self, PipelineError> {
+        Self::open_with(pipeline, MemoryOptions { edges: None, say: Box::new(|_| {}), progress: &mut |_| {} })
+    }
+
+    /// As [`Self::open`], for those who want to hear more.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_with(pipeline: &Pipeline, options: MemoryOptions<'_>) -> Result<Self, PipelineError> {
+        if pipeline.log.kind == LogKind::Kafka {
+            return Err(PipelineError::NotEmbedded);
+        }
+        let MemoryOptions { edges, say, progress } = options;
+        let service = Service::open_with_edges(pipeline, edges, progress)?;
+        let (answerer, log) = service.shared();
+        let front = service.front()?;
+        let upkeep = Some(Upkeep::start(service, pipeline, say)?);
+        Ok(Self { upkeep, front, answerer, log })
+    }
+
+    /// The memory that a service on Kafka follows; others extract, and the caller feeds `answerer`.
+    pub fn over(log: Arc<dyn Log>, answerer: Arc<Answerer>, front: Arc<Front>) -> Self {
+        Self { upkeep: None, front, answerer, log }
+    }
+
+    /// Writes turns, edits, deletions and ends of sessions to the log, and returns when they are durable.
+    /// Extraction follows in the background. A turn that is put again, with the same id and version,
+    /// changes nothing; a higher version replaces it.
+    ///
+    /// # Errors
+    /// [`PipelineError::Turn`] for one that is not valid: nothing was written. [`PipelineError::Log`]: some
+    /// may have been written; put all of them again.
+    pub fn put<E: Into<TurnEvent>>(&self, turns: impl IntoIterator<Item = E>) -> Result<Written, PipelineError> {
+        let events: Vec<TurnEvent> = turns.into_iter().map(Into::into).collect();
+        for (index, event) in events.iter().enumerate() {
+            event.check().map_err(|problem| PipelineError::Turn { index, problem })?;
+        }
+        let written = self.log.append_turns(&events)?;
+        if let Some(upkeep) = &self.upkeep {
+            upkeep.wake();
+        }
+        Ok(written)
+    }
+
+    /// Follows a live source until `stop`; see [`follow_source`].
+    ///
+    /// # Errors
+    /// As [`follow_source`].
+    pub fn follow(
+        &self,
+        run: LiveRun<'_>,
+        arriving: &crossbeam_channel::Receiver<Delivered>,
+        stop: &dyn Fn() -> bool,
+        tell: &mut dyn FnMut(LiveEvent),
+    ) -> Result<(), PipelineError> {
+        follow_source(&*self.log, run, arriving, stop, &mut |event| {
+            if let (LiveEvent::Committed { .. }, Some(upkeep)) = (&event, &self.upkeep) {
+                upkeep.wake();
+            }
+            tell(event);
+        })
+    }
+
+    /// Keeps what a source could not read, with the reason.
+    ///
+    /// # Errors
+    /// [`PipelineError::Log`].
+    pub fn put_dead_letters(&self, letters: &[DeadLetter]) -> Result<(), PipelineError> {
+        Ok(self.log.append_dead_letters(letters)?)
+    }
+
+    /// Deletes a turn, whether it was put already or comes later; no version of it comes back. It is gone
+    /// from every answer once the memory reflects this: see [`Self::wait_for`].
+    ///
+    /// # Errors
+    /// As [`Self::put`].
+    pub fn forget(&self, bank: &Bank, turn: &str) -> Result<Written, PipelineError> {
+        let deletion = Deletion { bank: bank.clone(), turn: turn.to_owned(), version: u64::MAX };
+        self.put([TurnEvent::Deletion(deletion)])
+    }
+
+    /// The turns of a bank by time, each as last edited; with `only`, the one with this id. Reads all records of
+    /// the bank: for lists, not for questions.
+    ///
+    /// # Errors
+    /// [`PipelineError`] where the log failed, or is on Kafka.
+    pub fn turns(&self, bank: &Bank, only: Option<&str>) -> Result<Vec<turns::HeldTurn>, PipelineError> {
+        turns::turns(&*self.log, bank, only)
+    }
+
+    /// When a record of the turns topic was appended, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// [`PipelineError::Log`].
+    pub fn append_ms(&self, bank: &Bank, offset: u64) -> Result<Option<i64>, PipelineError> {
+        turns::append_ms(&*self.log, bank, offset)
+    }
+
+    /// The versions of a turn that the memory holds, oldest first; none where it does not hold it. Reads the
+    /// bank's partition of the turns topic.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub fn versions(&self, bank: &Bank, turn: &str) -> Result<Vec<turns::TurnVersion>, PipelineError> {
+        match self.turns(bank, Some(turn))?.first() {
+            Some(held) => turns::versions(&*self.log, bank, turn, held.offset),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Answers a question. Whoever drops the future cancels the question.
+    ///
+    /// # Errors
+    /// [`PipelineError`]; [`super::super::refusal`] gives it a code, and words that name no other bank.
+    pub async fn ask(&self, asked: Asked) -> Result<Evidence, PipelineError> {
+        self.front.ask(asked).await
+    }
+
+    /// As [`Self::ask`], for a caller without a runtime.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn ask_and_wait(&self, asked: Asked) -> Result<Evidence, PipelineError> {
+        self.front.ask_and_wait(asked)
+    }
+
+    /// Where a bank's shard is, where instances divide the memory.
+    pub fn place_of(&self, bank: &Bank) -> ShardPlace {
+        self.answerer.place_of(bank)
+    }
+
+    /// Whether this process follows every partition of what was written, or will.
+    pub fn follows(&self, written: &Written) -> bool {
+        written.places().all(|(partition, _)| self.answerer.holds(partition))
+    }
+
+    /// Waits until answers reflect what was written; false where the time was too short.
+    #[must_use]
+    pub fn wait_for(&self, written: &Written, until: Instant) -> bool {
+        written.places().all(|(partition, next)| self.answerer.wait_for(partition, next, until))
+    }
+
+    /// Where everything lies that is durable now.
+    ///
+    /// # Errors
+    /// [`PipelineError::Log`].
+    pub fn end(&self) -> Result<Written, PipelineError> {
+        let mut end = Written::nothing(self.log.partitions());
+        for partition in 0..self.log.partitions() {
+            match self.log.end(Topic::Turns, partition)? {
+                0 => {}
+                next => end.extend(partition, next),
+            }
+        }
+        Ok(end)
+    }
+
+    /// The banks that hold something, by name.
+    #[must_use]
+    pub fn banks(&self) -> Vec<Bank> {
+        self.banks_where(&|_| true)
+    }
+
+    /// The banks that hold something and pass, by name.
+    #[must_use]
+    pub fn banks_where(&self, passes: &dyn Fn(&Bank) -> bool) -> Vec<Bank> {
+        self.answerer.banks(passes).into_iter().collect()
+    }
+
+    /// Counts of units and edges of one bank or of all, a hash that depends only on the set, and the
+    /// offsets that they reflect.
+    ///
+    /// # Errors
+    /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
+    pub fn digest(&self, bank: Option<&Bank>) -> Result<Answered<Census>, PipelineError> {
+        self.answerer.digest(bank)
+    }
+
+    /// How much room one bank takes in memory, or all of them.
+    ///
+    /// # Errors
+    /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
+    pub fn footprint(&self, bank: Option<&Bank>) -> Result<Answered<Footprint>, PipelineError> {
+        self.answerer.footprint(bank)
+    }
+
+    /// A unit of a bank, with the units that its edges lead to; none where the bank has not the unit.
+    ///
+    /// # Errors
+    /// [`PipelineError`] for an unknown bank, or one that is loading.
+    pub fn unit(&self, bank: &Bank, id: UnitId) -> Result<Answered<Option<UnitWithNeighbours>>, PipelineError> {
+        self.answerer.unit(bank, id)
+    }
+
+    /// The changes of the banks that somebody watches.
+    #[must_use]
+    pub fn changes(&self) -> &Arc<Changes> {
+        self.answerer.changes()
+    }
+
+    /// How far a bank's partition was read: a question from now on reflects at least this.
+    #[must_use]
+    pub fn read_to(&self, bank: &Bank) -> Vec<Position> {
+        self.answerer.read_to(bank)
+    }
+
+    /// How it is.
+    #[must_use]
+    pub fn status(&self) -> MemoryStatus {
+        let behind = |partition| self.log.read_position(partition).and_then(|at| self.log.lag(partition, at));
+        let status = self.upkeep.as_ref().map(Upkeep::status).unwrap_or_default();
+        MemoryStatus { behind: (0..self.log.partitions()).filter_map(|p| behind(p).ok()).sum(), ..status }
+    }
+
+    /// What goes wrong in the background, such as an endpoint that does not answer; it is tried again
+    /// until it succeeds. What was put meanwhile is durable, and is extracted then.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        self.status().problem
+    }
+
+    /// Writes a snapshot; None when nothing has changed since the last, or the pipeline names no place.
+    ///
+    /// # Errors
+    /// [`PipelineError::Snapshot`]; the memory keeps answering.
+    pub fn snapshot(&self) -> Result<Option<WrittenSnapshots>, PipelineError> {
+        self.answerer.snapshot()
+    }
+
+    /// As [`Self::snapshot`]; a person asks for it, so a claim of another process that writes none passes to
+    /// this one.
+    ///
+    /// # Errors
+    /// As [`Self::snapshot`].
+    pub fn snapshot_on_request(&self) -> Result<Option<WrittenSnapshots>, PipelineError> {
+        self.answerer.snapshot_on_request()
+    }
+
+    /// The newest snapshot of each shard; None where the pipeline names no place.
+    ///
+    /// # Errors
+    /// [`PipelineError::Snapshot`] where the place cannot be read.
+    pub fn snapshots(&self) -> Result<Option<Vec<Manifest>>, PipelineError> {
+        self.answerer.listed_snapshots()
+    }
+
+    /// The number of partitions of the log, which [`Written::parse`] needs.
+    #[must_use]
+    pub fn partitions(&self) -> u32 {
+        self.log.partitions()
+    }
+
+    /// Ends the background, writes a snapshot where the pipeline names a place, and releases the
+    /// directory. What was put and is not extracted yet stays in the log, for the next who opens it.
+    /// Dropping the memory does the same without the snapshot.
+    ///
+    /// # Errors
+    /// [`PipelineError::Snapshot`]; nothing is lost, the next start reads more of the log.
+    pub fn close(mut self) -> Result<(), PipelineError> {
+        self.upkeep = None;
+        self.answerer.snapshot().map(drop)
+    }
+}

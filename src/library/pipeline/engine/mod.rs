@@ -1,0 +1,27 @@
+//! A memory that stays open: turns in at any time, extracted in the background, questions answered.
+//!
+//! In: a pipeline with an embedded log, turns, questions. Out: evidence. A turn is durable when `put`
+//! returns; what the background has not done when the process ends is done by the next one. One process
+//! at a time has a directory open.
+//!
+//! - `memory`: the surface, which this library's users and every server call.
+//! - `status`: how it is.
+//! - `turns`: the turns of a bank, for those who list them.
+//! - `upkeep`: the threads behind it: extraction, and snapshots by the interval.
+
+mod memory;
+mod status;
+#[cfg(test)]
+mod tests;
+mod turns;
+mod upkeep;
+
+use super::{
+    Asked, Changes, Front, Ingested, PipelineError, Progress, WrittenSnapshots, replica::Answerer, replica::ShardPlace,
+    service::Service,
+};
+use super::{LiveEvent, LiveRun, follow_source};
+
+pub use memory::{Memory, MemoryOptions};
+pub use status::MemoryStatus;
+pub use turns::{HeldTurn, TurnVersion};

@@ -1,0 +1,103 @@
+//! The turns of a bank, as the log holds them.
+//!
+//! In: a log in a directory, a bank. Out: its turns, each once and as last edited, or the versions of one.
+//! Deleted turns are left out. It reads every record of the bank, so its cost grows with the bank.
+
+use std::{collections::HashMap, ops::ControlFlow, sync::Arc};
+
+use serde::Deserialize;
+
+use super::PipelineError;
+use crate::log::{Log, Record, Topic, partition_of};
+use nouns::model::{Bank, MemoryKey, Turn, TurnEvent, WindowTurn};
+
+/// Turns read at once.
+const READ_TURNS: usize = 1_024;
+
+/// A turn that the memory holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldTurn {
+    /// The turn, as last edited.
+    pub turn: Arc<Turn>,
+    /// Offset, in the turns topic, of this version.
+    pub offset: u64,
+}
+
+/// A version of a turn, as it was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnVersion {
+    /// The turn.
+    pub turn: Turn,
+    /// When it was appended to the log, in milliseconds since 1970.
+    pub append_ms: i64,
+}
+
+/// What is read of a memory record.
+#[derive(Deserialize)]
+struct TurnsOnly {
+    turns: Vec<WindowTurn>,
+}
+
+/// The turns of a bank by time; only the one with this id where one is given.
+pub(super) fn turns(log: &dyn Log, bank: &Bank, only: Option<&str>) -> Result<Vec<HeldTurn>, PipelineError> {
+    let partition = partition_of(bank, log.partitions());
+    let mut found: HashMap<String, (u32, HeldTurn)> = HashMap::new();
+    let mut problem = None;
+    let indexed = log.live_records(partition, &MemoryKey::prefix(bank), &mut |record| {
+        let read = serde_json::from_slice::<TurnsOnly>(record.value.as_deref().unwrap_or_default());
+        let record = match read {
+            Ok(record) => record,
+            Err(error) => {
+                problem = Some((record.offset, error.to_string()));
+                return ControlFlow::Break(());
+            }
+        };
+        let wanted = |turn: &WindowTurn| !turn.context && !turn.deleted && only.is_none_or(|id| id == turn.turn.turn);
+        for WindowTurn { turn, ordinal, source_offset: offset, .. } in record.turns.into_iter().filter(wanted) {
+            found.insert(turn.turn.clone(), (ordinal, HeldTurn { turn, offset }));
+        }
+        if only.is_some() && !found.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    if let Some((offset, problem)) = problem {
+        return Err(PipelineError::Record { partition, offset, problem });
+    }
+    if !indexed {
+        return Err(PipelineError::NotEmbedded);
+    }
+    let mut turns: Vec<(u32, HeldTurn)> = found.into_values().collect();
+    turns.sort_by(|(ordinal, a), (other, b)| {
+        (a.turn.time, ordinal, &a.turn.turn).cmp(&(b.turn.time, other, &b.turn.turn))
+    });
+    Ok(turns.into_iter().map(|(_, turn)| turn).collect())
+}
+
+/// When the record of the turns topic was appended, in milliseconds since 1970.
+pub(super) fn append_ms(log: &dyn Log, bank: &Bank, offset: u64) -> Result<Option<i64>, PipelineError> {
+    let read = log.read(Topic::Turns, partition_of(bank, log.partitions()), offset, 1)?;
+    Ok(read.records.first().filter(|record| record.offset == offset).map(|record| record.append_ms))
+}
+
+/// The versions of a turn up to an offset of the turns topic, oldest first. Reads the bank's partition up to
+/// there. A version that was sent again, or that came after a newer one, is left out: it changed nothing.
+pub(super) fn versions(log: &dyn Log, bank: &Bank, id: &str, last: u64) -> Result<Vec<TurnVersion>, PipelineError> {
+    let partition = partition_of(bank, log.partitions());
+    let (mut versions, mut at) = (Vec::<TurnVersion>::new(), 0);
+    while at <= last {
+        let batch = log.read(Topic::Turns, partition, at, READ_TURNS)?;
+        if batch.next == at {
+            break;
+        }
+        at = batch.next;
+        let of_bank = |record: &&Record| record.offset <= last && record.key == bank.as_str().as_bytes();
+        for Record { append_ms, value, .. } in batch.records.iter().filter(of_bank) {
+            let event = TurnEvent::from_json(value.as_deref().unwrap_or_default());
+            if let Ok(TurnEvent::Turn(turn)) = event
+                && turn.turn == id
+                && versions.last().is_none_or(|before| before.turn.version < turn.version)
+            {
+                versions.push(TurnVersion { turn, append_ms: *append_ms });
+            }
+        }
+    }
+    Ok(versions)
+}

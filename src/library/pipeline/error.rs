@@ -1,0 +1,161 @@
+//! Why a pipeline stopped.
+//!
+//! In: the errors of the rooms below, and what only the pipeline can find wrong. Out: one error
+//! that says where, what and what to do.
+
+use crate::{log::LogError, snapshot::SnapshotError};
+use heart::{extract::OutOfOrder, memory::MemoryError, recall::RecallError};
+use models::{embed, llm::LlmError};
+use nouns::model::{Bank, Invalid, ModelRef};
+use sources::SourceError;
+
+/// Why a pipeline stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum PipelineError {
+    /// A turn that was handed over is not valid; nothing was written.
+    #[error("turn {index} of those handed over: {problem}; nothing was written")]
+    Turn {
+        /// Its place among them, from 0.
+        index: usize,
+        /// The field, what is wrong with it and what to do.
+        problem: Invalid,
+    },
+    /// This process does not extract from a log on Kafka.
+    #[error("log.kind is \"kafka\": a service does the work there; start `ripplemem run FILE`")]
+    NotEmbedded,
+    /// The log failed.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The source failed.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// A live source is set wrongly, or lacks a secret.
+    #[error(transparent)]
+    Live(#[from] sources::live::LiveError),
+    /// The extractor failed.
+    #[error(transparent)]
+    Extract(#[from] OutOfOrder),
+    /// The embedder failed.
+    #[error(transparent)]
+    Embed(#[from] embed::EmbedError),
+    /// The language model cannot be asked.
+    #[error(transparent)]
+    Llm(#[from] LlmError),
+    /// A thread cannot be started.
+    #[error("a thread cannot be started: {0}; raise the system's limit on threads, or stop other processes")]
+    Thread(std::io::Error),
+    /// The dataflow failed.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// The question could not be answered.
+    #[error(transparent)]
+    Recall(#[from] RecallError),
+    /// Snapshots could not be read or written.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// A record that this build must not skip: a newer schema, or a key that it cannot read. The
+    /// partition waits before it, and its banks are answered as of before.
+    #[error("memory partition {partition} waits before offset {offset}: {problem}")]
+    Waits {
+        /// The partition.
+        partition: u32,
+        /// The offset of the record.
+        offset: u64,
+        /// What is wrong and what to do.
+        problem: String,
+    },
+    /// A record of the bank cannot be read, so the bank answers nothing.
+    #[error(
+        "bank {bank}: quarantined, because a record of it cannot be read (memory partition {partition}, offset {offset}: \
+         {problem}); a readable record of the same key ends that, such as from `ripplemem import` of an earlier export"
+    )]
+    Quarantined {
+        /// The bank.
+        bank: Bank,
+        /// Its partition of the memory topic.
+        partition: u32,
+        /// The offset of the record.
+        offset: u64,
+        /// Why it cannot be read.
+        problem: String,
+    },
+    /// A record of our own memory topic cannot be used.
+    #[error("memory partition {partition}, offset {offset}: {problem}")]
+    Record {
+        /// The partition.
+        partition: u32,
+        /// The offset.
+        offset: u64,
+        /// What is wrong and what to do.
+        problem: String,
+    },
+    /// An earlier step failed before its records were written.
+    #[error(
+        "turns partition {partition}: an earlier read failed before its records were written; open the pipeline again, \
+         the log holds every turn"
+    )]
+    Halted {
+        /// The partition.
+        partition: u32,
+    },
+    /// The log holds vectors of another model.
+    #[error(
+        "the memory was made with model {found}, the pipeline names {expected}: vectors of two models are never \
+         compared; name {found} in [embed], or make new vectors with `ripplemem reembed --pipeline FILE`"
+    )]
+    Model {
+        /// The model of the log.
+        found: String,
+        /// The model of the pipeline.
+        expected: String,
+    },
+    /// The bank's partition is assigned to another instance.
+    #[error("bank {bank}: its partition, {partition}, is assigned to another instance; ask that one")]
+    OtherInstance {
+        /// The bank.
+        bank: Bank,
+        /// Its partition of the turns topic.
+        partition: u32,
+    },
+    /// The bank's shard panicked and is loaded again; the others answer.
+    #[error("bank {bank}: its shard, {partition}, stopped and is loaded again; ask again in a moment")]
+    Loading {
+        /// The bank.
+        bank: Bank,
+        /// Its partition of the memory.
+        partition: u32,
+    },
+    /// Too many questions wait already.
+    #[error("too many questions {whose} wait; ask again in a moment, or fewer at once")]
+    Busy {
+        /// `of this bank` or `of all banks`.
+        whose: &'static str,
+    },
+    /// The deadline of a question passed.
+    #[error("the deadline passed before {before}; ask again, or allow more time (on Kafka: ripplemem_deadline)")]
+    Deadline {
+        /// What it passed before.
+        before: String,
+    },
+    /// Whoever asked has cancelled, or the service stops.
+    #[error("the question was cancelled; ask again")]
+    Cancelled,
+    /// Answering one question panicked.
+    #[error("answering this question panicked; this is a defect, please report it with the question")]
+    Panicked,
+    /// The bank has no live record.
+    #[error("bank {bank}: unknown; {known}")]
+    UnknownBank {
+        /// The bank that was asked.
+        bank: Bank,
+        /// The known banks, or why none is known.
+        known: String,
+    },
+}
+
+impl PipelineError {
+    pub(super) fn other_model(found: &ModelRef, expected: &ModelRef) -> Self {
+        let named = |model: &ModelRef| format!("{} ({})", model.name, model.hash);
+        Self::Model { found: named(found), expected: named(expected) }
+    }
+}

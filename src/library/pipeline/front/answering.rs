@@ -1,0 +1,364 @@
+//! The threads that answer.
+//!
+//! In: questions from any transport, through [`Front::ask`], [`Front::ask_and_wait`] or
+//! [`Front::submit`]. Out: each gets its answer exactly once, or is dropped with the front. Answering
+//! threads take the usual questions; two more take those about the past and the long ones, so that
+//! at most two restores run at once. Banks whose shard is loading are passed over, so no thread waits
+//! for one. The keeper ends what is over and wakes what waited for a turn or for a shard.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use tokio::sync::oneshot;
+
+use super::{
+    Answerer, Asked, Cancellation, Ended, PipelineError,
+    fair_queue::Full,
+    waiting::{Place, Reply, State, Waiting},
+};
+use heart::recall::RecallError;
+use models::embed::EmbedderPool;
+use nouns::{
+    model::{Bank, Evidence, MAX_QUESTION_BYTES},
+    sync,
+};
+
+/// Questions about the past, and long ones, that are answered at once.
+const APART_THREADS: usize = 2;
+/// Time between two looks of the keeper while something waits.
+const LOOK: Duration = Duration::from_millis(5);
+/// Time between two looks while nothing waits.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// Answers one question.
+type Answer = Box<dyn Fn(&Asked) -> Result<Evidence, PipelineError> + Send + Sync>;
+/// The first offset of a turns partition that the memory does not reflect, where known.
+type Reached = Box<dyn Fn(u32) -> Option<u64> + Send + Sync>;
+/// Whether a bank's shard is loading, so that its questions wait.
+type Loading = Box<dyn Fn(&Bank) -> bool + Send + Sync>;
+
+/// Where questions wait and are answered.
+pub struct Front {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// How much waits and is in progress.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FrontLoad {
+    /// Questions that wait for a thread.
+    pub ready: usize,
+    /// Questions that wait for a turn.
+    pub parked: usize,
+    /// Questions about the past, and long ones, that wait.
+    pub apart: usize,
+    /// Questions that are being answered.
+    pub in_progress: usize,
+}
+
+struct Shared {
+    answer: Answer,
+    reached: Reached,
+    loading: Loading,
+    /// Most questions of one bank in progress.
+    of_bank: usize,
+    state: Mutex<State>,
+    /// Signals a usual question.
+    ready: Condvar,
+    /// Signals one that waits apart.
+    apart: Condvar,
+    /// Signals anything that waits.
+    kept: Condvar,
+    panics: AtomicU64,
+}
+
+impl Front {
+    /// Starts `threads` threads that answer usual questions, and those for the others.
+    ///
+    /// # Errors
+    /// [`PipelineError::Thread`].
+    pub fn start(answerer: Arc<Answerer>, embedders: Arc<EmbedderPool>, threads: usize) -> Result<Self, PipelineError> {
+        let (follower, holder) = (Arc::clone(&answerer), Arc::clone(&answerer));
+        let answer = move |asked: &Asked| {
+            let past = asked.as_of.map(|at| answerer.past(&asked.question.bank, at)).transpose()?;
+            // A restore takes long.
+            over(&asked.cancellation)?;
+            past.as_ref().unwrap_or(&answerer).ask(
+                &asked.question,
+                &embedders,
+                asked.kept.as_deref(),
+                &asked.cancellation,
+            )
+        };
+        let reached = move |partition| follower.position(partition);
+        Self::with(Box::new(answer), Box::new(reached), Box::new(move |bank| holder.is_loading(bank)), threads)
+    }
+
+    /// A front that answers by these functions.
+    pub(super) fn with(
+        answer: Answer,
+        reached: Reached,
+        loading: Loading,
+        threads: usize,
+    ) -> Result<Self, PipelineError> {
+        let threads = threads.max(1);
+        let shared = Arc::new(Shared {
+            answer,
+            reached,
+            loading,
+            // Long questions of one bank leave a quarter of the threads to others.
+            of_bank: threads - threads / 4,
+            state: Mutex::new(State::new()),
+            ready: Condvar::new(),
+            apart: Condvar::new(),
+            kept: Condvar::new(),
+            panics: AtomicU64::new(0),
+        });
+        let mut front = Self { shared, threads: Vec::new() };
+        for _ in 0..threads {
+            front.spawn("answer", Shared::answer_usual)?;
+        }
+        for _ in 0..APART_THREADS {
+            front.spawn("answer-apart", Shared::answer_apart)?;
+        }
+        front.spawn("front-keeper", Shared::keep)?;
+        Ok(front)
+    }
+
+    fn spawn(&mut self, name: &str, work: fn(&Shared)) -> Result<(), PipelineError> {
+        let shared = Arc::clone(&self.shared);
+        let started = std::thread::Builder::new().name(name.to_owned()).spawn(move || work(&shared));
+        self.threads.push(started.map_err(PipelineError::Thread)?);
+        Ok(())
+    }
+
+    /// Hands a question over and returns; `reply` gets its answer, on a thread of the front. It is
+    /// dropped without a call when the front stops.
+    pub fn submit(&self, asked: Asked, reply: impl FnOnce(Result<Evidence, PipelineError>) + Send + 'static) {
+        let shared = &self.shared;
+        let bytes = asked.question.text.len();
+        if bytes > MAX_QUESTION_BYTES {
+            return reply(Err(RecallError::LongQuestion { bytes }.into()));
+        }
+        let waiting = Waiting { asked: Box::new(asked), reply: Box::new(reply) };
+        let mut state = shared.lock();
+        let added = state.add(waiting, &shared.reached);
+        // A keeper that has something to look after looks again soon anyway.
+        let idles = added.is_ok() && std::mem::take(&mut state.keeper_idles);
+        drop(state);
+        match added {
+            Ok(Place::Ready) => shared.ready.notify_one(),
+            Ok(Place::Apart) => shared.apart.notify_one(),
+            Ok(Place::Parked) => {}
+            Err((waiting, full)) => (waiting.reply)(Err(busy(full))),
+        }
+        if idles {
+            shared.kept.notify_one();
+        }
+    }
+
+    /// Answers a question. Whoever drops the future cancels the question.
+    ///
+    /// # Errors
+    /// [`PipelineError`]: [`PipelineError::Busy`] where too many questions wait,
+    /// [`PipelineError::Deadline`], and those of recollection.
+    pub async fn ask(&self, asked: Asked) -> Result<Evidence, PipelineError> {
+        let _cancel = CancelOnDrop(asked.cancellation.clone());
+        let (out, answer) = oneshot::channel();
+        self.submit(asked, move |result| drop(out.send(result)));
+        answer.await.unwrap_or(Err(PipelineError::Cancelled))
+    }
+
+    /// As [`Self::ask`], for a caller without a runtime.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn ask_and_wait(&self, asked: Asked) -> Result<Evidence, PipelineError> {
+        let (out, answer) = crossbeam_channel::bounded(1);
+        self.submit(asked, move |result| drop(out.send(result)));
+        answer.recv().unwrap_or(Err(PipelineError::Cancelled))
+    }
+
+    /// How much waits.
+    #[must_use]
+    pub fn load(&self) -> FrontLoad {
+        let state = self.shared.lock();
+        FrontLoad {
+            ready: state.ready.len(),
+            parked: state.parked.len(),
+            apart: state.apart.len(),
+            in_progress: state.order.all_in_progress() + state.apart_in_progress.len(),
+        }
+    }
+
+    /// Whether a bank without questions here can hand one over. A transport with a log of its own
+    /// leaves questions there meanwhile.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.shared.lock().ready.has_room()
+    }
+
+    /// Whether at least half of the places are taken that all banks share.
+    #[must_use]
+    pub fn is_half_full(&self) -> bool {
+        self.shared.lock().ready.is_half_full()
+    }
+
+    /// Questions whose answer panicked.
+    #[must_use]
+    pub fn panics(&self) -> u64 {
+        self.shared.panics.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        self.shared.lock().stopping = true;
+        for signal in [&self.shared.ready, &self.shared.apart, &self.shared.kept] {
+            signal.notify_all();
+        }
+        for thread in self.threads.drain(..) {
+            drop(thread.join());
+        }
+    }
+}
+
+struct CancelOnDrop(Cancellation);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        sync::lock(&self.state)
+    }
+
+    fn answer_usual(&self) {
+        let mut state = self.lock();
+        while !state.stopping {
+            let Some((bank, waiting, ticket)) = state.next_ready(self.of_bank, &self.loading) else {
+                state = sync::wait(&self.ready, state);
+                continue;
+            };
+            drop(state);
+            let result = self.answer(&waiting.asked);
+            state = self.lock();
+            state.order.done(&bank, ticket, (waiting.reply, result));
+            let mut again = false;
+            while let Some((reply, result)) = state.order.next(&bank, again) {
+                drop(state);
+                self.hand_over(reply, result);
+                again = true;
+                state = self.lock();
+            }
+            // Another thread may have passed over this bank.
+            self.ready.notify_one();
+        }
+    }
+
+    fn answer_apart(&self) {
+        let mut state = self.lock();
+        while !state.stopping {
+            let Some((bank, waiting)) = state.next_apart(&self.loading) else {
+                state = sync::wait(&self.apart, state);
+                continue;
+            };
+            drop(state);
+            let result = self.answer(&waiting.asked);
+            self.hand_over(waiting.reply, result);
+            state = self.lock();
+            state.apart_in_progress.remove(&bank);
+            self.apart.notify_one();
+        }
+    }
+
+    fn keep(&self) {
+        let mut state = self.lock();
+        while !state.stopping {
+            let over = state.over(Instant::now());
+            let parked = state.parked.len();
+            let full = state.unpark(&self.reached);
+            let woken = state.parked.len() < parked || state.may_go_on(&self.loading);
+            drop(state);
+            if woken {
+                self.ready.notify_all();
+                self.apart.notify_all();
+            }
+            for Waiting { asked, reply } in over {
+                let error = missed(&asked, &self.reached, &self.loading);
+                self.hand_over(reply, Err(error));
+            }
+            for (waiting, full) in full {
+                self.hand_over(waiting.reply, Err(busy(full)));
+            }
+            state = self.lock();
+            if !state.stopping {
+                state.keeper_idles = state.is_empty();
+                let patience = if state.keeper_idles { IDLE } else { LOOK };
+                state = sync::wait_timeout(&self.kept, state, patience);
+            }
+        }
+    }
+
+    fn answer(&self, asked: &Asked) -> Result<Evidence, PipelineError> {
+        over(&asked.cancellation)?;
+        let result = catch_unwind(AssertUnwindSafe(|| (self.answer)(asked)));
+        let result = result.unwrap_or_else(|_| {
+            self.panics.fetch_add(1, Ordering::Relaxed);
+            Err(PipelineError::Panicked)
+        });
+        // A step that was not begun any more reports itself as its step's failure.
+        if let Err(PipelineError::Recall(RecallError::Embed { .. } | RecallError::Memory { .. })) = result {
+            over(&asked.cancellation)?;
+        }
+        result
+    }
+
+    /// A transport that panics over one answer loses that answer alone.
+    fn hand_over(&self, reply: Reply, result: Result<Evidence, PipelineError>) {
+        if catch_unwind(AssertUnwindSafe(|| reply(result))).is_err() {
+            self.panics.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn over(cancellation: &Cancellation) -> Result<(), PipelineError> {
+    cancellation.check().map_err(|ended| match ended {
+        Ended::Deadline => PipelineError::Deadline { before: "it was answered".to_owned() },
+        Ended::Cancelled => PipelineError::Cancelled,
+    })
+}
+
+/// Why a question ended while it waited.
+fn missed(asked: &Asked, reached: &Reached, loading: &Loading) -> PipelineError {
+    if asked.cancellation.check() == Err(Ended::Cancelled) {
+        return PipelineError::Cancelled;
+    }
+    let missing = asked.after.filter(|(partition, next)| reached(*partition) < Some(*next));
+    PipelineError::Deadline {
+        before: match missing {
+            Some((partition, next)) => format!("turns/{partition} was remembered up to offset {}", next - 1),
+            None if loading(&asked.question.bank) => "its bank was loaded here".to_owned(),
+            None => "its turn came among the questions that wait".to_owned(),
+        },
+    }
+}
+
+fn busy(full: Full) -> PipelineError {
+    PipelineError::Busy {
+        whose: match full {
+            Full::Bank => "of this bank",
+            Full::All => "of all banks",
+        },
+    }
+}

@@ -1,0 +1,53 @@
+//! A question as a transport hands it over, and how a transport writes its points of time.
+
+use std::sync::Arc;
+
+use super::Cancellation;
+use crate::{log::Written, snapshot::AsOf};
+use models::embed::KeptVectors;
+use nouns::model::Question;
+
+/// A question, and what its answer must reflect.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The question.
+    pub question: Question,
+    /// A turns partition, and the first offset of it that the answer need not reflect.
+    pub after: Option<(u32, u64)>,
+    /// The point of the past, for a question about the past.
+    pub as_of: Option<AsOf>,
+    /// Until when somebody waits for the answer.
+    pub cancellation: Cancellation,
+    /// The vectors of earlier askings, for a question that is asked again.
+    pub kept: Option<Arc<KeptVectors>>,
+}
+
+impl Asked {
+    /// The same, and its answer reflects these turns.
+    #[must_use]
+    pub fn after(self, written: &Written) -> Self {
+        let after = written.of(&self.question.bank).or(self.after);
+        Self { after, ..self }
+    }
+
+    /// A question about the present, with no deadline.
+    #[must_use]
+    pub fn now(question: Question) -> Self {
+        Self { question, after: None, as_of: None, cancellation: Cancellation::default(), kept: None }
+    }
+}
+
+/// `PARTITION:OFFSET` of a turn.
+#[must_use]
+pub fn parse_after(text: &str) -> Option<(u32, u64)> {
+    let (partition, offset) = text.trim().split_once(':')?;
+    Some((partition.parse().ok()?, offset.parse().ok()?))
+}
+
+/// An offset, or a time in RFC 3339.
+#[must_use]
+pub fn parse_as_of(text: &str) -> Option<AsOf> {
+    let text = text.trim();
+    let offset = text.parse().ok().map(AsOf::Offset);
+    offset.or_else(|| Some(AsOf::Time(text.parse::<jiff::Timestamp>().ok()?.as_millisecond())))
+}

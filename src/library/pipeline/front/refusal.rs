@@ -1,0 +1,42 @@
+//! What a transport tells the one who asked, where there is no evidence.
+//!
+//! In: the error. Out: a refusal with a code for programs. Never: the name of another bank.
+
+use super::PipelineError;
+use crate::snapshot::SnapshotError;
+use heart::recall::RecallError;
+use nouns::model::{Refusal, RefusalCode};
+
+/// The refusal for an error.
+#[must_use]
+pub fn refusal(error: &PipelineError) -> Refusal {
+    let code = match error {
+        PipelineError::UnknownBank { bank, .. } => {
+            let message = format!("bank {bank}: unknown; it holds nothing that this service has read");
+            return Refusal::new(RefusalCode::UnknownBank, message);
+        }
+        PipelineError::Recall(RecallError::EmptyQuestion | RecallError::LongQuestion { .. })
+        | PipelineError::Snapshot(SnapshotError::Before { .. } | SnapshotError::None) => RefusalCode::Invalid,
+        PipelineError::Deadline { .. } | PipelineError::Cancelled => RefusalCode::Deadline,
+        PipelineError::Quarantined { .. } => RefusalCode::Quarantined,
+        PipelineError::Busy { .. } => RefusalCode::Busy,
+        _ => RefusalCode::Failed,
+    };
+    Refusal::new(code, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nouns::model::Bank;
+
+    #[test]
+    fn a_refusal_names_no_other_bank() {
+        let bank = Bank::parse("mine").expect("a good name");
+        let error = PipelineError::UnknownBank { bank, known: "known: secret/project".to_owned() };
+        assert!(error.to_string().contains("secret/project"), "the log's owner sees the banks");
+        let refusal = refusal(&error);
+        assert_eq!(refusal.code, RefusalCode::UnknownBank);
+        assert!(refusal.message.contains("mine") && !refusal.message.contains("secret"), "{}", refusal.message);
+    }
+}

@@ -1,0 +1,293 @@
+//! The front with scripted answers: slow ones, panics, and a memory that reflects what a test says.
+
+use std::{
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use super::{answering::Front, *};
+use crate::snapshot::AsOf;
+use nouns::{
+    model::{Bank, Evidence, Question},
+    sync,
+};
+
+/// A front whose questions tell how they are answered: `block` waits for the gate, `panic`
+/// panics, `sleep N` takes N milliseconds.
+struct Scripted {
+    front: Front,
+    gate: Arc<(Mutex<bool>, Condvar)>,
+    /// The first offset of turns partition 0 that is not reflected.
+    reached: Arc<AtomicU64>,
+    /// Whether the shard of the bank `loading` is loading.
+    loads: Arc<AtomicBool>,
+    /// The texts that were answered.
+    begun: Arc<Mutex<Vec<String>>>,
+}
+
+impl Scripted {
+    fn new(threads: usize) -> Self {
+        let gate = Arc::new((Mutex::new(false), Condvar::new()));
+        let reached = Arc::new(AtomicU64::new(0));
+        let begun = Arc::new(Mutex::new(Vec::new()));
+        let (door, texts, position) = (Arc::clone(&gate), Arc::clone(&begun), Arc::clone(&reached));
+        let (loads, loading) = (Arc::new(AtomicBool::new(true)), Bank::parse("loading").expect("a good name"));
+        let is_loading = Arc::clone(&loads);
+        let answer = move |asked: &Asked| {
+            sync::lock(&texts).push(asked.question.text.clone());
+            let mut words = asked.question.text.split(' ');
+            match words.next() {
+                Some("block") => {
+                    let mut open = sync::lock(&door.0);
+                    while !*open {
+                        open = sync::wait(&door.1, open);
+                    }
+                }
+                Some("panic") => panic!("asked to panic"),
+                Some("sleep") => {
+                    let ms = words.next().and_then(|ms| ms.parse().ok()).unwrap_or_default();
+                    std::thread::sleep(Duration::from_millis(ms));
+                }
+                _ => {}
+            }
+            Ok(evidence(&asked.question))
+        };
+        let front = Front::with(
+            Box::new(answer),
+            Box::new(move |partition| (partition == 0).then(|| position.load(Ordering::Relaxed))),
+            Box::new(move |bank| *bank == loading && is_loading.load(Ordering::Relaxed)),
+            threads,
+        );
+        Self { front: front.expect("threads"), gate, reached, loads, begun }
+    }
+
+    fn open_gate(&self) {
+        *sync::lock(&self.gate.0) = true;
+        self.gate.1.notify_all();
+    }
+
+    fn begun(&self) -> Vec<String> {
+        sync::lock(&self.begun).clone()
+    }
+
+    /// Waits until a question with this text is being answered.
+    fn until_begun(&self, text: &str) {
+        self.until(|| self.begun().iter().any(|found| found == text), text);
+    }
+
+    fn until(&self, reached: impl Fn() -> bool, what: &str) {
+        let begun = Instant::now();
+        while !reached() {
+            assert!(begun.elapsed() < PATIENCE, "{what} is not taken up");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Hands a question over; the receiver gets its outcome.
+    fn submit(&self, asked: Asked) -> crossbeam_channel::Receiver<Result<Evidence, PipelineError>> {
+        let (out, answer) = crossbeam_channel::bounded(1);
+        self.front.submit(asked, move |result| drop(out.send(result)));
+        answer
+    }
+}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        self.open_gate();
+    }
+}
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn asked(bank: &str, text: &str) -> Asked {
+    Asked::now(Question { bank: Bank::parse(bank).expect("a good name"), text: text.to_owned(), asked_at: None })
+}
+
+fn within(milliseconds: u64) -> Cancellation {
+    Cancellation::at(Instant::now() + Duration::from_millis(milliseconds))
+}
+
+fn evidence(question: &Question) -> Evidence {
+    let empty = serde_json::json!({
+        "schema": 1, "question": question, "context": "", "units": [], "sufficiency": 0.0, "supported": false,
+        "stop_reason": "", "reflects": [],
+        "trace": {
+            "cues": {"semantic_query": "", "keywords": [], "participants": [], "locations": [], "time": null},
+            "vector_hash": "", "first_hop": [], "rounds": [],
+        },
+    });
+    serde_json::from_value(empty).expect("an empty answer")
+}
+
+#[test]
+fn another_banks_question_waits_behind_one_of_a_flood() {
+    let scripted = Scripted::new(1);
+    let flood: Vec<_> = std::iter::once("block")
+        .chain(std::iter::repeat_n("flood", 500))
+        .map(|text| scripted.submit(asked("hostile", text)))
+        .collect();
+    scripted.until_begun("block");
+    let good = scripted.submit(asked("good", "good"));
+    scripted.open_gate();
+    good.recv_timeout(PATIENCE).expect("answered").expect("evidence");
+    for answer in flood {
+        answer.recv_timeout(PATIENCE).expect("answered").expect("evidence");
+    }
+    let place = scripted.begun().iter().position(|text| text == "good").expect("it was answered");
+    assert!(place <= 2, "behind {place} of the flood");
+}
+
+#[test]
+fn a_flood_is_refused_by_its_own_bank_alone() {
+    let scripted = Scripted::new(1);
+    let mut flood = vec![scripted.submit(asked("hostile", "block"))];
+    scripted.until_begun("block");
+    flood.extend((0..2_000).map(|_| scripted.submit(asked("hostile", "flood"))));
+    let refused: Vec<PipelineError> = flood.iter().filter_map(|answer| answer.try_recv().ok()?.err()).collect();
+    assert_eq!(refused.len(), 2_000 - 1_024);
+    assert!(matches!(refused[0], PipelineError::Busy { whose: "of this bank" }));
+    assert_eq!(refusal(&refused[0]).code, nouns::model::RefusalCode::Busy);
+    let good = scripted.submit(asked("good", "good"));
+    scripted.open_gate();
+    good.recv_timeout(PATIENCE).expect("answered").expect("evidence");
+    let too_long = scripted.submit(asked("good", &"x".repeat(8_193))).recv().expect("refused").expect_err("too long");
+    assert_eq!(refusal(&too_long).code, nouns::model::RefusalCode::Invalid);
+}
+
+#[test]
+fn a_question_ends_at_its_deadline_and_costs_nothing() {
+    let scripted = Scripted::new(1);
+    let first = scripted.submit(asked("a", "block"));
+    scripted.until_begun("block");
+    let late = scripted.submit(Asked { cancellation: within(30), ..asked("b", "late") });
+    let error = late.recv_timeout(PATIENCE).expect("the thread that answers is still busy").expect_err("refused");
+    assert!(matches!(&error, PipelineError::Deadline { .. }), "{error}");
+    let waiting = within(60_000);
+    let cancelled = scripted.submit(Asked { cancellation: waiting.clone(), ..asked("b", "cancelled") });
+    waiting.cancel();
+    let error = cancelled.recv_timeout(PATIENCE).expect("refused at once").expect_err("cancelled");
+    assert!(matches!(error, PipelineError::Cancelled));
+    scripted.open_gate();
+    first.recv_timeout(PATIENCE).expect("answered").expect("evidence");
+    scripted.front.ask_and_wait(asked("b", "after")).expect("evidence");
+    assert_eq!(scripted.begun(), ["block", "after"]);
+}
+
+#[test]
+fn whoever_drops_the_future_cancels_the_question() {
+    let scripted = Scripted::new(1);
+    let first = scripted.submit(asked("a", "block"));
+    scripted.until_begun("block");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    runtime.block_on(async {
+        let asking = scripted.front.ask(asked("b", "dropped"));
+        assert!(tokio::time::timeout(Duration::from_millis(20), asking).await.is_err(), "no thread is free");
+    });
+    scripted.open_gate();
+    first.recv_timeout(PATIENCE).expect("answered").expect("evidence");
+    let answer = runtime.block_on(scripted.front.ask(asked("b", "kept")));
+    assert_eq!(answer.expect("evidence").question.text, "kept");
+    assert_eq!(scripted.begun(), ["block", "kept"]);
+}
+
+#[test]
+fn a_panic_is_the_refusal_of_its_question_alone() {
+    let scripted = Scripted::new(2);
+    for _ in 0..4 {
+        let error = scripted.front.ask_and_wait(asked("a", "panic")).expect_err("it panicked");
+        assert!(matches!(error, PipelineError::Panicked), "{error}");
+    }
+    scripted.front.submit(asked("a", "a transport panics"), |_| panic!("over its answer"));
+    for bank in ["a", "b"] {
+        scripted.front.ask_and_wait(asked(bank, "good")).expect("the threads go on");
+    }
+    assert_eq!(scripted.front.panics(), 5);
+}
+
+#[test]
+fn questions_that_wait_for_a_turn_hold_up_nobody() {
+    let scripted = Scripted::new(1);
+    let after = |next| Asked { after: Some((0, next)), cancellation: within(3_600_000), ..asked("hostile", "after") };
+    let never: Vec<_> = (0..1_000).map(|_| scripted.submit(after(u64::MAX))).collect();
+    let refused = never.iter().filter_map(|answer| answer.try_recv().ok()).filter(Result::is_err).count();
+    assert_eq!(refused, 1_000 - 256, "a bank has 256 places");
+    scripted.front.ask_and_wait(asked("hostile", "good")).expect("the same bank's others go on");
+    let soon = scripted.submit(Asked { after: Some((0, 7)), ..asked("good", "soon") });
+    assert_eq!(scripted.front.load().parked, 257);
+    let late = scripted.submit(Asked { after: Some((0, 9)), cancellation: within(30), ..asked("good", "late") });
+    let error = late.recv_timeout(PATIENCE).expect("it ends at its deadline").expect_err("not reflected");
+    assert!(error.to_string().contains("turns/0 was remembered up to offset 8"), "{error}");
+    assert!(soon.try_recv().is_err());
+    scripted.reached.store(7, Ordering::Relaxed);
+    soon.recv_timeout(PATIENCE).expect("answered").expect("evidence");
+    assert!(scripted.front.has_room());
+    assert_eq!(scripted.begun(), ["good", "soon"]);
+}
+
+/// Several banks of one shard would otherwise take every thread.
+#[test]
+fn questions_of_a_shard_that_is_loading_wait_and_occupy_no_thread() {
+    let scripted = Scripted::new(1);
+    let waiting = scripted.submit(asked("loading", "waits"));
+    let long = scripted.submit(asked("loading", &"long ".repeat(300)));
+    let late = scripted.submit(Asked { cancellation: within(30), ..asked("loading", "late") });
+    for n in 0..3 {
+        scripted.front.ask_and_wait(asked("good", &format!("good {n}"))).expect("others are answered");
+        scripted.front.ask_and_wait(asked("good", &"good ".repeat(300))).expect("long ones too");
+    }
+    let error = late.recv_timeout(PATIENCE).expect("it ends at its deadline").expect_err("refused");
+    assert!(matches!(error, PipelineError::Deadline { .. }), "{error}");
+    assert!(waiting.try_recv().is_err() && long.try_recv().is_err());
+    scripted.loads.store(false, Ordering::Relaxed);
+    for answer in [waiting, long] {
+        answer.recv_timeout(PATIENCE).expect("woken when it is loaded").expect("evidence");
+    }
+    assert!(!scripted.begun().contains(&"late".to_owned()));
+}
+
+#[test]
+fn questions_about_the_past_and_long_ones_occupy_no_thread_of_the_others() {
+    let scripted = Scripted::new(1);
+    let past = |bank: &str| Asked { as_of: Some(AsOf::Offset(1)), ..asked(bank, "block") };
+    let mut waiting: Vec<_> = ["a", "a", "b", "c", "d"].map(|bank| scripted.submit(past(bank))).into();
+    waiting.push(scripted.submit(asked("a", &format!("block{}", " long".repeat(300)))));
+    for bank in ["a", "b", "c", "d"] {
+        scripted.front.ask_and_wait(asked(bank, "now")).expect("evidence");
+    }
+    let at_once = || scripted.begun().iter().filter(|text| text.starts_with("block")).count();
+    scripted.until(|| at_once() >= 2, "two of those that wait apart");
+    let late = scripted.submit(Asked { cancellation: within(30), ..past("e") });
+    let error = late.recv_timeout(PATIENCE).expect("it ends at its deadline").expect_err("refused");
+    assert!(matches!(error, PipelineError::Deadline { .. }));
+    assert_eq!(at_once(), 2, "at once: {:?}", scripted.begun());
+    scripted.open_gate();
+    for answer in waiting {
+        answer.recv_timeout(PATIENCE).expect("answered").expect("evidence");
+    }
+}
+
+#[test]
+fn a_banks_questions_are_answered_in_their_order() {
+    let scripted = Scripted::new(4);
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let (out, done) = crossbeam_channel::unbounded();
+    for n in 0..120usize {
+        let (order, out, bank) = (Arc::clone(&order), out.clone(), n % 3);
+        // The earlier of two often takes longer.
+        let text = format!("sleep {}", (n * 7) % 5);
+        scripted.front.submit(asked(&format!("bank-{bank}"), &text), move |result| {
+            result.expect("evidence");
+            sync::lock(&order).push((bank, n));
+            let _ = out.send(());
+        });
+    }
+    (0..120).for_each(|_| done.recv_timeout(PATIENCE).expect("answered"));
+    for bank in 0..3 {
+        let of_bank: Vec<usize> = sync::lock(&order).iter().filter(|(of, _)| *of == bank).map(|(_, n)| *n).collect();
+        assert!(of_bank.is_sorted(), "{of_bank:?}");
+        assert_eq!(of_bank.len(), 40);
+    }
+}

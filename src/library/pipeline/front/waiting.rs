@@ -1,0 +1,168 @@
+//! All questions that wait, under one lock.
+//!
+//! In: questions, each with the function that takes its answer. Out: the next question for a
+//! thread that answers, and the questions that are over. Nothing here answers, and no function of
+//! a transport is called under the lock.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    time::Instant,
+};
+
+use super::{
+    Asked, PipelineError,
+    bank_order::BankOrder,
+    fair_queue::{FairQueue, Full, Limits},
+};
+use nouns::model::{Bank, Evidence};
+
+/// Takes the answer to one question.
+pub(super) type Reply = Box<dyn FnOnce(Result<Evidence, PipelineError>) + Send>;
+
+/// Questions that wait for a thread. A thousand of one bank fit, and as many of the longest texts as
+/// 8 MiB hold.
+const READY: Limits = Limits { of_bank: 1_024, of_bank_bytes: 8 << 20, all: 8_192, all_bytes: 64 << 20 };
+/// Questions that wait for a turn. They may wait for an hour, so one bank gets few places.
+const PARKED: Limits = Limits { of_bank: 256, of_bank_bytes: 1 << 20, all: 4_096, all_bytes: 32 << 20 };
+/// Questions that wait apart, because each may take a hundred times as long as others.
+const APART: Limits = Limits { of_bank: 64, of_bank_bytes: 1 << 20, all: 512, all_bytes: 16 << 20 };
+/// Bytes of a question that is answered among the others; a longer one waits apart.
+const USUAL_BYTES: usize = 1_024;
+/// What a question takes beside its text, in bytes.
+const QUESTION_BYTES: usize = 256;
+
+/// A question that waits.
+pub(super) struct Waiting {
+    pub(super) asked: Box<Asked>,
+    pub(super) reply: Reply,
+}
+
+/// Where a question waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Ready,
+    Apart,
+    Parked,
+}
+
+/// Everything that waits or is in progress.
+pub(super) struct State {
+    /// Ready to be answered.
+    pub(super) ready: FairQueue<Waiting>,
+    /// Waiting for a turn that the memory does not reflect.
+    pub(super) parked: FairQueue<Waiting>,
+    /// About the past, or long.
+    pub(super) apart: FairQueue<Waiting>,
+    /// The order of the answers to usual questions.
+    pub(super) order: BankOrder<(Reply, Result<Evidence, PipelineError>)>,
+    /// Banks with such a question in progress.
+    pub(super) apart_in_progress: HashSet<Bank>,
+    /// Whether a thread has passed over a bank whose shard is loading, since the keeper last looked.
+    pub(super) passed_over: bool,
+    /// Whether the keeper waits because nothing else does.
+    pub(super) keeper_idles: bool,
+    pub(super) stopping: bool,
+}
+
+impl State {
+    pub(super) fn new() -> Self {
+        Self {
+            ready: FairQueue::new(READY),
+            parked: FairQueue::new(PARKED),
+            apart: FairQueue::new(APART),
+            order: BankOrder::default(),
+            apart_in_progress: HashSet::new(),
+            passed_over: false,
+            keeper_idles: false,
+            stopping: false,
+        }
+    }
+
+    /// Lets a question wait; `reached` gives the first offset of a turns partition that the memory
+    /// does not reflect.
+    pub(super) fn add(
+        &mut self,
+        waiting: Waiting,
+        reached: impl FnOnce(u32) -> Option<u64>,
+    ) -> Result<Place, (Waiting, Full)> {
+        let is_ready = waiting.asked.after.is_none_or(|(partition, next)| reached(partition) >= Some(next));
+        if is_ready {
+            return self.add_ready(waiting);
+        }
+        let bank = waiting.asked.question.bank.clone();
+        let bytes = bytes(&waiting);
+        self.parked.push(&bank, waiting, bytes).map(|()| Place::Parked)
+    }
+
+    fn add_ready(&mut self, waiting: Waiting) -> Result<Place, (Waiting, Full)> {
+        let bank = waiting.asked.question.bank.clone();
+        let bytes = bytes(&waiting);
+        let apart = waiting.asked.as_of.is_some() || waiting.asked.question.text.len() > USUAL_BYTES;
+        let (queue, place) = if apart { (&mut self.apart, Place::Apart) } else { (&mut self.ready, Place::Ready) };
+        queue.push(&bank, waiting, bytes).map(|()| place)
+    }
+
+    /// The next usual question, of a bank with less than `most` in progress whose shard is not
+    /// loading; with its place in its bank's order.
+    pub(super) fn next_ready(&mut self, most: usize, loading: impl Fn(&Bank) -> bool) -> Option<(Bank, Waiting, u64)> {
+        let (order, passed_over) = (&self.order, &mut self.passed_over);
+        let (bank, waiting) = self.ready.pop(|bank| {
+            let is_loading = loading(bank);
+            *passed_over |= is_loading;
+            !is_loading && order.in_progress(bank) < most
+        })?;
+        let ticket = self.order.begin(&bank);
+        Some((bank, waiting, ticket))
+    }
+
+    /// The next question that waits apart; a bank has at most one in progress, and none while its
+    /// shard is loading.
+    pub(super) fn next_apart(&mut self, loading: impl Fn(&Bank) -> bool) -> Option<(Bank, Waiting)> {
+        let (in_progress, passed_over) = (&self.apart_in_progress, &mut self.passed_over);
+        let (bank, waiting) = self.apart.pop(|bank| {
+            let is_loading = loading(bank);
+            *passed_over |= is_loading;
+            !is_loading && !in_progress.contains(bank)
+        })?;
+        self.apart_in_progress.insert(bank.clone());
+        Some((bank, waiting))
+    }
+
+    /// Whether a bank that was passed over because its shard was loading may have its turn now.
+    pub(super) fn may_go_on(&mut self, loading: impl Fn(&Bank) -> bool) -> bool {
+        let go_on = self.passed_over && [&self.ready, &self.apart].iter().any(|queue| queue.any(|bank| !loading(bank)));
+        // Whoever passes over a bank again says so again.
+        self.passed_over &= !go_on;
+        go_on
+    }
+
+    /// Moves the parked questions whose turn the memory reflects by now; returns those that found
+    /// no room.
+    pub(super) fn unpark(&mut self, reached: impl Fn(u32) -> Option<u64>) -> Vec<(Waiting, Full)> {
+        let mut known: BTreeMap<u32, Option<u64>> = BTreeMap::new();
+        let ready = self.parked.take(|waiting| {
+            waiting.asked.after.is_none_or(|(partition, next)| {
+                *known.entry(partition).or_insert_with(|| reached(partition)) >= Some(next)
+            })
+        });
+        ready.into_iter().filter_map(|(_, waiting)| self.add_ready(waiting).err()).collect()
+    }
+
+    /// Takes out what nobody waits for any more.
+    pub(super) fn over(&mut self, now: Instant) -> Vec<Waiting> {
+        let mut over = Vec::new();
+        for queue in [&mut self.ready, &mut self.parked, &mut self.apart] {
+            let ended = queue.take(|waiting| waiting.asked.cancellation.check_at(now).is_err());
+            over.extend(ended.into_iter().map(|(_, waiting)| waiting));
+        }
+        over
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ready.len() + self.parked.len() + self.apart.len() == 0
+    }
+}
+
+fn bytes(waiting: &Waiting) -> usize {
+    waiting.asked.question.text.len() + QUESTION_BYTES
+}

@@ -1,0 +1,132 @@
+//! The turns of the live records of a partition, from which a stage restores its windows.
+//!
+//! In: the partition's records in log order. Out: the turns of those that are live. Those of a record
+//! that cannot be read are taken from the turns log, where applying its events once more puts every turn
+//! of the bank's other records where they have it. Otherwise they are lost, and a warning says so: they
+//! are never put in another place than before.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::{PipelineError, background};
+use crate::log::{Log, LogError, Topic, partition_of};
+use heart::window::Windower;
+use nouns::{
+    config::Pipeline,
+    model::{Bank, MemoryKey, TurnEvent, WindowTurn},
+};
+
+/// Turns read at once.
+const READ_TURNS: usize = 1_024;
+
+/// The turns of the live records of a partition.
+#[derive(Debug, Default)]
+pub(in crate::pipeline) struct LiveTurns {
+    records: HashMap<MemoryKey, RecordTurns>,
+    /// The live records that cannot be read.
+    unreadable: BTreeSet<MemoryKey>,
+}
+
+/// The turns of a record.
+#[derive(Debug)]
+pub(super) struct RecordTurns {
+    pub(super) turns: Vec<WindowTurn>,
+    /// The model has not read the window yet.
+    pub(super) provisional: bool,
+}
+
+impl LiveTurns {
+    /// Takes the next record in log order: its turns and its extractor, or None for its removal.
+    pub(in crate::pipeline) fn take(&mut self, key: &MemoryKey, record: Option<(Vec<WindowTurn>, &str)>) {
+        self.unreadable.remove(key);
+        match record {
+            Some((turns, extractor)) => {
+                let provisional = background::is_provisional(extractor);
+                drop(self.records.insert(key.clone(), RecordTurns { turns, provisional }));
+            }
+            None => drop(self.records.remove(key)),
+        }
+    }
+
+    /// Takes a live record that cannot be read; what [`Self::take`] got of it stays.
+    pub(in crate::pipeline) fn take_unreadable(&mut self, key: &MemoryKey) {
+        if !self.records.contains_key(key) {
+            self.unreadable.insert(key.clone());
+        }
+    }
+
+    /// The records whose turns are known.
+    pub(super) fn records(&self) -> impl Iterator<Item = (&MemoryKey, &RecordTurns)> {
+        self.records.iter()
+    }
+
+    /// Takes the turns of unreadable records from the turns log, before a position. Gives a warning for
+    /// each record of which they are lost.
+    pub(super) fn recover(
+        &mut self,
+        partition: u32,
+        pipeline: &Pipeline,
+        log: &dyn Log,
+        position: u64,
+    ) -> Result<Vec<String>, PipelineError> {
+        if self.unreadable.is_empty() {
+            return Ok(Vec::new());
+        }
+        let again = self.apply_again(partition, pipeline, log, position)?;
+        let mut warnings = Vec::new();
+        for key in std::mem::take(&mut self.unreadable) {
+            match again.turns_of(&key).filter(|_| self.agrees(&key.bank, &again)) {
+                Some(turns) => drop(self.records.insert(key, RecordTurns { turns, provisional: false })),
+                None => warnings.push(format!(
+                    "memory partition {partition}: the record of bank {}, session {:?}, window {} cannot be read, and \
+                     its turns are not in the turns topic any more; `ripplemem import` an earlier export of the bank \
+                     before more turns of it arrive",
+                    key.bank, key.window.session.0, key.window.start
+                )),
+            }
+        }
+        Ok(warnings)
+    }
+
+    /// The windows of the banks with unreadable records, made from the turns log alone.
+    fn apply_again(
+        &self,
+        partition: u32,
+        pipeline: &Pipeline,
+        log: &dyn Log,
+        position: u64,
+    ) -> Result<Windower, PipelineError> {
+        let banks: BTreeSet<&Bank> = self.unreadable.iter().map(|key| &key.bank).collect();
+        let (mut windower, mut at) = (Windower::new(&pipeline.window), 0);
+        while at < position {
+            let records = match log.read(Topic::Turns, partition, at, READ_TURNS) {
+                Ok(batch) => batch.records,
+                Err(LogError::Expired { earliest, .. }) if earliest > at => {
+                    at = earliest;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let Some(last) = records.last() else { break };
+            at = last.offset + 1;
+            for record in records.iter().filter(|record| record.offset < position && !record.key.is_empty()) {
+                // What cannot be read here is a dead letter already.
+                let Ok(event) = TurnEvent::from_json(record.value.as_deref().unwrap_or_default()) else { continue };
+                if banks.contains(event.bank()) && partition_of(event.bank(), log.partitions()) == partition {
+                    windower.apply(record.offset, &event);
+                }
+            }
+        }
+        Ok(windower)
+    }
+
+    /// Whether every turn of the bank's readable records is where `again` has it.
+    fn agrees(&self, bank: &Bank, again: &Windower) -> bool {
+        self.records.iter().filter(|(key, _)| key.bank == *bank).all(|(key, RecordTurns { turns, .. })| {
+            turns.iter().all(|of| match again.place(bank, &of.turn.turn) {
+                Some((session, ordinal)) => *session == key.window.session && ordinal == of.ordinal,
+                // It was deleted before it arrived.
+                None => again.turns_of(key).is_some(),
+            })
+        })
+    }
+}

@@ -1,0 +1,343 @@
+//! Drafts of one window to the texts that are embedded, and their vectors back to units.
+//!
+//! In: drafts, then one result a text. Out: a vector for each unit, and the vectors by which
+//! questions find each part. Neighbouring parts share a pass of the model, so that each is read in
+//! the context of the other. Sentences long enough are also embedded alone. The vector of a part
+//! with the turn before it is their sum, which needs no pass. The texts depend only on the drafts of
+//! the window. Pure arithmetic.
+
+use std::{collections::HashMap, ops::Range};
+
+use heart::{
+    extract::{DraftPart, DraftUnit},
+    language::shared::{caption, split},
+};
+use models::embed::{SpanVectors, pool, render_parts};
+use nouns::{
+    config::EmbedSettings,
+    model::{SpannedText, Vector},
+};
+
+/// Most sentence vectors of one part. In a longer text neighbouring sentences share a vector, so
+/// that a document pasted into a chat neither blocks ingestion nor exceeds a record's size.
+const MAX_SENTENCE_VECTORS: usize = 256;
+
+/// The template of a restatement: the text alone.
+const RESTATED: &str = "{text}";
+
+/// Which span of which text gives which vector.
+pub(super) struct Layout {
+    /// The texts to embed; one may occur twice.
+    pub texts: Vec<SpannedText>,
+    units: Vec<UnitLayout>,
+}
+
+struct UnitLayout {
+    blocks: Range<usize>,
+    parts: Vec<PartLayout>,
+    before: Option<PartPosition>,
+}
+
+struct PartLayout {
+    position: PartPosition,
+    sentences: Range<usize>,
+}
+
+/// The position of a part: a text, and a span of it.
+#[derive(Clone, Copy)]
+struct PartPosition {
+    text: usize,
+    span: usize,
+}
+
+/// The vectors of one unit.
+pub(super) struct UnitVectors {
+    /// The vector that semantic edges compare.
+    pub whole: Vector,
+    /// In the order of the parts.
+    pub parts: Vec<PartVectors>,
+}
+
+/// The vectors of one part.
+pub(super) struct PartVectors {
+    /// Of its sentences, else of the whole part; empty where that is the unit's vector.
+    pub own: Vec<Vector>,
+    /// Of the turn before it and this part together.
+    pub pair: Option<Vector>,
+}
+
+impl Layout {
+    /// The texts to embed for the drafts of one window.
+    pub(super) fn of(settings: &EmbedSettings, template: &str, drafts: &[DraftUnit]) -> Self {
+        let mut layout = Self { texts: Vec::new(), units: Vec::with_capacity(drafts.len()) };
+        let mut known: HashMap<(&str, &str), PartPosition> = HashMap::new();
+        for draft in drafts {
+            let template = if draft.restated { RESTATED } else { template };
+            let parts: Vec<(&str, &str)> = draft.parts.iter().map(words).collect();
+            let first = layout.texts.len();
+            let per_block = block_parts(settings, parts.len());
+            layout.texts.extend(parts.chunks(per_block).map(|block| render_parts(template, block)));
+            let blocks = first..layout.texts.len();
+            // Before the draft's parts are entered, since the turn before is none of them.
+            let before = draft.before.as_ref().filter(|_| settings.pairs).map(|part| {
+                known.get(&(part.turn.as_str(), part.text.as_str())).copied().unwrap_or_else(|| {
+                    layout.texts.push(render_parts(template, &[words(part)]));
+                    PartPosition { text: layout.texts.len() - 1, span: 0 }
+                })
+            });
+            let mut laid = Vec::with_capacity(parts.len());
+            for (i, part) in draft.parts.iter().enumerate() {
+                let position = PartPosition { text: first + i / per_block, span: i % per_block };
+                known.insert((part.turn.as_str(), part.text.as_str()), position);
+                let start = layout.texts.len();
+                layout.texts.extend(separate_sentences(settings, template, &part.speaker, &part.text));
+                laid.push(PartLayout { position, sentences: start..layout.texts.len() });
+            }
+            layout.units.push(UnitLayout { blocks, parts: laid, before });
+        }
+        layout
+    }
+
+    /// Assembles the units' vectors from the model's results, one a text in the same order; `None`
+    /// when there are fewer results than texts.
+    pub(super) fn assemble(&self, made: &[SpanVectors], pairs: bool) -> Option<Vec<UnitVectors>> {
+        self.units.iter().map(|unit| assemble(unit, made, pairs)).collect()
+    }
+}
+
+/// The texts to embed for one unit, from the (speaker, text) of its parts.
+#[must_use]
+pub fn unit_texts(settings: &EmbedSettings, template: &str, parts: &[(&str, &str)]) -> Vec<SpannedText> {
+    let blocks = parts.chunks(block_parts(settings, parts.len())).map(|block| render_parts(template, block));
+    let alone = parts.iter().flat_map(|(speaker, text)| separate_sentences(settings, template, speaker, text));
+    blocks.chain(alone).collect()
+}
+
+fn words(part: &DraftPart) -> (&str, &str) {
+    (&part.speaker, &part.text)
+}
+
+fn block_parts(settings: &EmbedSettings, parts: usize) -> usize {
+    if settings.block_turns == 0 { parts.max(1) } else { settings.block_turns }
+}
+
+/// The sentences that get a separate vector, rendered; none in a part of one sentence.
+fn separate_sentences(settings: &EmbedSettings, template: &str, speaker: &str, text: &str) -> Vec<SpannedText> {
+    if settings.sentence_words == 0 {
+        return Vec::new();
+    }
+    let pieces = pieces(text);
+    if pieces.len() < 2 {
+        return Vec::new();
+    }
+    let long = |piece: &&str| caption(piece).unwrap_or(piece).split_whitespace().count() >= settings.sentence_words;
+    // Without spans the model pools the whole text, special tokens included, as it does a question.
+    let plain = |several: &[&str]| SpannedText {
+        spans: Vec::new(),
+        ..render_parts(template, &[(speaker, &several.join(" "))])
+    };
+    let sentences: Vec<&str> = pieces.into_iter().filter(long).collect();
+    sentences.chunks(sentences.len().div_ceil(MAX_SENTENCE_VECTORS).max(1)).map(plain).collect()
+}
+
+/// The sentences of a part; each shared photo or file counts as one. A sentence ends at its mark
+/// whatever follows, since chat often lacks capitals.
+fn pieces(text: &str) -> Vec<&str> {
+    let (said, things) = split(text);
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    for (at, c) in said.char_indices() {
+        let rest = said.get(at + c.len_utf8()..).unwrap_or_default();
+        let ends = c == '\n' || (matches!(c, '.' | '!' | '?') && rest.starts_with(char::is_whitespace));
+        if ends || rest.is_empty() {
+            let piece = said.get(start..at + c.len_utf8()).unwrap_or_default().trim();
+            start = at + c.len_utf8();
+            if !piece.is_empty() {
+                pieces.push(piece);
+            }
+        }
+    }
+    pieces.extend(things);
+    pieces
+}
+
+fn assemble(unit: &UnitLayout, made: &[SpanVectors], pairs: bool) -> Option<UnitVectors> {
+    let at = |position: PartPosition| {
+        let made = made.get(position.text)?;
+        Some((made.spans.get(position.span)?, *made.weights.get(position.span)?))
+    };
+    let spans: Vec<(&Vector, f32)> = unit.parts.iter().map(|part| at(part.position)).collect::<Option<_>>()?;
+    let whole = match unit.blocks.len() {
+        1 => made.get(unit.blocks.start)?.whole.clone(),
+        _ => pool(&spans)?,
+    };
+    let mut before = match unit.before {
+        Some(position) => Some(at(position)?),
+        None => None,
+    };
+    let mut parts = Vec::with_capacity(spans.len());
+    for (part, span) in unit.parts.iter().zip(&spans) {
+        let alone = made.get(part.sentences.clone())?;
+        let pair = match before.filter(|_| pairs) {
+            Some(before) => pool(&[before, *span]),
+            // Without a turn before it the part is its own pair, where it has sentence vectors.
+            None => (pairs && !alone.is_empty()).then(|| span.0.clone()),
+        };
+        before = Some(*span);
+        let own = match (alone.is_empty(), spans.len() == 1 && pair.is_none()) {
+            (true, true) => Vec::new(),
+            (true, false) => vec![span.0.clone()],
+            (false, _) => alone.iter().map(|vectors| vectors.whole.clone()).collect(),
+        };
+        parts.push(PartVectors { own, pair });
+    }
+    Some(UnitVectors { whole, parts })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use models::embed::{self, Embedder};
+    use nouns::{
+        config::Pipeline,
+        model::{Cues, EventTime, Marks},
+    };
+
+    const TEMPLATE: &str = "{speaker}: {text}";
+
+    fn settings(block_turns: usize, sentence_words: usize, pairs: bool) -> EmbedSettings {
+        let mut settings = Pipeline::parse("version = 1\nembed.model = \"fixed\"").expect("the defaults").embed;
+        (settings.block_turns, settings.sentence_words, settings.pairs) = (block_turns, sentence_words, pairs);
+        settings
+    }
+
+    fn part(turn: &str, text: &str) -> DraftPart {
+        DraftPart {
+            turn: turn.to_owned(),
+            ordinal: 0,
+            speaker: "A".to_owned(),
+            said_at: EventTime::parse("2024-01-01T00:00:00Z").expect("a time"),
+            text: text.to_owned(),
+            marks: Marks::default(),
+        }
+    }
+
+    fn draft(before: Option<DraftPart>, parts: &[(&str, &str)]) -> DraftUnit {
+        let parts: Vec<DraftPart> = parts.iter().map(|(turn, text)| part(turn, text)).collect();
+        DraftUnit {
+            restatement: String::new(),
+            cues: Cues::default(),
+            said_at: parts[0].said_at,
+            sources: parts.iter().map(|p| p.turn.clone()).collect(),
+            ordinal: 0,
+            before,
+            parts,
+            restated: false,
+        }
+    }
+
+    fn texts(layout: &Layout) -> Vec<&str> {
+        layout.texts.iter().map(|t| t.text.as_str()).collect()
+    }
+
+    fn fixed() -> Box<dyn Embedder> {
+        let pipeline = Pipeline::parse("version = 1\nembed.model = \"fixed\"").expect("the defaults");
+        embed::open(&pipeline.embed, &pipeline.model()).expect("no file is needed")
+    }
+
+    fn vectors(layout: &Layout, pairs: bool) -> Vec<UnitVectors> {
+        let made = fixed().embed(&layout.texts).expect("the texts have their spans");
+        layout.assemble(&made, pairs).expect("one result a text")
+    }
+
+    fn near(a: &Vector, text: &str) -> bool {
+        let b = fixed().embed_query(text).expect("no model to fail");
+        a.floats().iter().zip(b.floats().iter()).all(|(x, y)| (x - y).abs() < 1e-6)
+    }
+
+    #[test]
+    fn parts_share_a_pass_and_long_sentences_get_separate_texts() {
+        let drafts = [draft(None, &[("1", "One two. Three four five! Six"), ("2", "seven eight nine"), ("3", "ten")])];
+        let check = |blocks, words, expected: &[&str]| {
+            let layout = Layout::of(&settings(blocks, words, true), TEMPLATE, &drafts);
+            assert_eq!(texts(&layout), expected);
+            let parts = drafts[0].parts.iter().map(super::words).collect::<Vec<_>>();
+            assert_eq!(unit_texts(&settings(blocks, words, true), TEMPLATE, &parts), layout.texts);
+        };
+        let (first, rest) = ("A: One two. Three four five! Six A: seven eight nine", "A: ten");
+        check(2, 3, &[first, rest, "A: Three four five!"]);
+        check(2, 2, &[first, rest, "A: One two.", "A: Three four five!"]);
+        check(2, 9, &[first, rest]);
+        check(0, 0, &[&format!("{first} {rest}")]);
+    }
+
+    /// All words of a document are embedded, in at most as many texts as a part may have.
+    #[test]
+    fn sentences_of_a_document_share_vectors() {
+        let document: String = (0..1_000).map(|n| format!("Boat {n} lies there. ")).collect();
+        let drafts = [draft(None, &[("1", &document)])];
+        let layout = Layout::of(&settings(2, 3, true), TEMPLATE, &drafts);
+        let alone = &texts(&layout)[1..];
+        assert_eq!(alone.len(), 250, "four sentences each");
+        let words: Vec<&str> = alone.iter().flat_map(|text| text.trim_start_matches("A: ").split(' ')).collect();
+        assert_eq!(words, document.split_whitespace().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_shared_photo_or_file_is_a_sentence() {
+        assert_eq!(pieces("Look! it is mine [photo: a red kite]"), ["Look!", "it is mine", "[photo: a red kite]"]);
+        assert_eq!(pieces("[photo: x. y] [shared: z]"), ["[photo: x. y]", "[shared: z]"]);
+        assert_eq!(pieces("They [photo: it all"), ["They [photo: it all"]);
+        assert_eq!(pieces("One. two\nthree 3.5!"), ["One.", "two", "three 3.5!"]);
+        assert!(pieces("").is_empty());
+    }
+
+    #[test]
+    fn a_part_has_vectors_of_its_sentences_and_of_the_pair_with_the_turn_before() {
+        let drafts = [
+            draft(Some(part("0", "zero")), &[("1", "One two. Three four"), ("2", "five"), ("3", "six")]),
+            draft(Some(part("3", "six")), &[("4", "seven")]),
+            draft(None, &[("5", "eight")]),
+        ];
+        let layout = Layout::of(&settings(2, 2, true), TEMPLATE, &drafts);
+        // The turn before the second unit is a part of the first: it is not embedded again.
+        let expected = [
+            "A: One two. Three four A: five",
+            "A: six",
+            "A: zero",
+            "A: One two.",
+            "A: Three four",
+            "A: seven",
+            "A: eight",
+        ];
+        assert_eq!(texts(&layout), expected);
+        let found = vectors(&layout, true);
+        let of = |unit: usize, part: usize| &found[unit].parts[part];
+        assert!(near(&found[0].whole, "A one two three four A five A six"));
+        assert_eq!(of(0, 0).own.len(), 2);
+        assert!(near(&of(0, 0).own[1], "A Three four"));
+        assert!(near(&of(0, 1).own[0], "A five"));
+        assert!(near(of(0, 0).pair.as_ref().expect("a turn before"), "A zero A one two three four"));
+        assert!(near(of(0, 2).pair.as_ref().expect("a turn before"), "A five A six"));
+        assert!(near(of(1, 0).pair.as_ref().expect("a turn before"), "A six A seven"));
+        assert!(near(&of(1, 0).own[0], "A seven"));
+        // A single part without a turn before it has only the unit's vector.
+        assert!(of(2, 0).own.is_empty() && of(2, 0).pair.is_none());
+    }
+
+    #[test]
+    fn the_paper_profile_has_one_vector_a_unit_and_no_pairs() {
+        let drafts = [draft(Some(part("0", "zero")), &[("1", "One two. Three four")])];
+        let layout = Layout::of(&settings(0, 0, false), TEMPLATE, &drafts);
+        assert_eq!(texts(&layout), ["A: One two. Three four"]);
+        let found = vectors(&layout, false);
+        assert!(found[0].parts[0].own.is_empty() && found[0].parts[0].pair.is_none());
+    }
+
+    #[test]
+    fn fewer_results_than_texts_give_no_vectors() {
+        let layout = Layout::of(&settings(1, 1, true), TEMPLATE, &[draft(None, &[("1", "One. Two"), ("2", "three")])]);
+        let made = fixed().embed(&layout.texts).expect("the texts have their spans");
+        assert!((0..made.len()).all(|n| layout.assemble(&made[..n], true).is_none()));
+    }
+}

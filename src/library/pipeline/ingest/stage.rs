@@ -1,0 +1,567 @@
+//! The extraction stage of one partition: turns log to memory log.
+//!
+//! In: turn events from the position that the memory log states; a language model's results for
+//! closed windows, where a model is set. Out: one transaction a read, with the records of every
+//! window that changed, the nulls of the records they replace, dead letters, and the new position.
+//! A result for turns that have changed meanwhile is discarded. A crash before the transaction
+//! repeats the read. That is idempotent: the records have the same keys.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    ops::Range,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use crate::log::{self, Log, Topic, Transaction, partition_of};
+use heart::{
+    extract::{
+        DraftUnit, Extractor,
+        plain::{PLAIN, plain_unit},
+    },
+    window::{WindowChange, Windower},
+};
+use models::llm::extractor;
+use nouns::{
+    config::{LLM, Pipeline},
+    model::{
+        Bank, DeadLetter, InputPosition, MemoryKey, MemoryRecord, ModelRef, SCHEMA_VERSION, TurnEvent, Usage, Window,
+        WindowId, WindowState, WindowTurn,
+    },
+};
+
+use super::{
+    PipelineError,
+    background::{self, Extractors, Failed, ModelResult, StageId, Waiting},
+    live_turns::{LiveTurns, RecordTurns},
+    split::{self, MAX_VALUE_BYTES, Storable},
+    vectors::{Declined, Drafted, Made, Vectors},
+};
+use crate::pipeline::replica::{Unread, check_schema};
+
+/// Turns to memory records, for one partition.
+pub(in crate::pipeline) struct Stage {
+    partition: u32,
+    windower: Windower,
+    position: u64,
+    least_content_words: u32,
+    /// Numbers of parts above one, by the key of the record's first part.
+    parts: HashMap<MemoryKey, u32>,
+    /// Closed windows that the model has not read yet.
+    waiting: Waiting,
+    /// The model of the log's vectors.
+    model: Option<ModelRef>,
+    /// A step failed between its drain and its commit.
+    halted: bool,
+    /// Differs from that of earlier stages of the partition.
+    run: u64,
+    /// What people should know of its start.
+    warnings: Vec<String>,
+}
+
+/// For each event of a full read, the most turns of windows that close in one step: more than a steady stream
+/// closes, so that it is never read twice.
+const MOST_CLOSING: usize = 4;
+
+/// How many stages this process has made.
+static STAGES: AtomicU64 = AtomicU64::new(0);
+
+/// The fields of a record that a stage needs; the units are skipped.
+#[derive(serde::Deserialize)]
+struct TurnsOnly {
+    bank: Bank,
+    turns: Vec<WindowTurn>,
+    extractor: String,
+    model: ModelRef,
+    units: Vec<serde::de::IgnoredAny>,
+}
+
+/// What one step wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(in crate::pipeline) struct Step {
+    /// Events that were read.
+    pub events: u64,
+    /// Events of other partitions' banks, forwarded there.
+    pub forwards: u64,
+    /// Append time of the last event, in milliseconds since 1970.
+    pub append_ms: Option<i64>,
+    /// Events that were rejected.
+    pub rejects: u64,
+    /// Windows that were written as final.
+    pub windows: u64,
+    /// Units of the records that were written.
+    pub units: u64,
+    /// Windows that got the model's units.
+    pub by_model: u64,
+    /// Windows for which the model's units could not be used.
+    pub refused: u64,
+    /// Usage of each window counted in `by_model` and `refused`.
+    pub usage: Vec<Usage>,
+}
+
+/// A record without its units.
+struct Planned {
+    key: MemoryKey,
+    state: WindowState,
+    extractor: String,
+    turns_hash: String,
+    turns: Vec<WindowTurn>,
+}
+
+impl Stage {
+    /// A stage that continues from the live records of its partition, at a position of its turns.
+    pub(in crate::pipeline) fn new(
+        partition: u32,
+        pipeline: &Pipeline,
+        log: &dyn Log,
+        mut live: LiveTurns,
+        position: u64,
+        model: Option<ModelRef>,
+    ) -> Result<Self, PipelineError> {
+        let warnings = live.recover(partition, pipeline, log, position)?;
+        let mut windower = Windower::new(&pipeline.window);
+        let mut parts: HashMap<MemoryKey, u32> = HashMap::new();
+        let mut waiting = Waiting::default();
+        for (key, RecordTurns { turns, provisional }) in live.records() {
+            windower.restore(key, turns);
+            if *provisional && pipeline.extract.extractor == LLM {
+                waiting.add(&key.bank, &key.window, false);
+            }
+            if key.part > 0 {
+                let count = parts.entry(MemoryKey { part: 0, ..key.clone() }).or_default();
+                *count = (*count).max(key.part + 1);
+            }
+        }
+        let least_content_words = pipeline.extract.least_content_words;
+        let run = STAGES.fetch_add(1, Ordering::Relaxed);
+        Ok(Self {
+            partition,
+            windower,
+            position,
+            least_content_words,
+            parts,
+            waiting,
+            model,
+            halted: false,
+            run,
+            warnings,
+        })
+    }
+
+    /// Takes a partition over: from now on the log refuses commits of its former owner.
+    ///
+    /// # Errors
+    /// [`PipelineError::Waits`] where the memory holds a record of a newer build, which must extract here.
+    pub(in crate::pipeline) fn take_over(
+        partition: u32,
+        pipeline: &Pipeline,
+        log: &dyn Log,
+    ) -> Result<Self, PipelineError> {
+        log.own(partition)?;
+        let (mut live, mut model, mut failure) = (LiveTurns::default(), None, None);
+        let position = log.replay(partition, &mut |record| {
+            let waits = |problem: String| PipelineError::Waits { partition, offset: record.offset, problem };
+            let read = MemoryKey::from_bytes(&record.key).map_err(|e| waits(e.to_string())).and_then(|key| {
+                let value = record.value.as_deref();
+                if let Some(Err(newer @ Unread::Newer(_))) = value.map(check_schema) {
+                    return Err(waits(newer.to_string()));
+                }
+                let read = value.and_then(|value| serde_json::from_slice::<TurnsOnly>(value).ok());
+                let read = read.filter(|read| read.bank == key.bank);
+                if let Some(read) = read.as_ref().filter(|read| model.is_none() && !read.units.is_empty()) {
+                    model = Some(read.model.clone());
+                }
+                live.take(&key, read.as_ref().map(|r| (r.turns.clone(), r.extractor.as_str())));
+                if value.is_some() && read.is_none() {
+                    live.take_unreadable(&key);
+                }
+                Ok(())
+            });
+            failure = failure.take().or(read.err());
+        })?;
+        failure.map_or(Ok(()), Err)?;
+        Self::new(partition, pipeline, log, live, position, model)
+    }
+
+    /// What people should know of its start; each is given once.
+    pub(in crate::pipeline) fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// The partition.
+    pub(in crate::pipeline) fn partition(&self) -> u32 {
+        self.partition
+    }
+
+    /// The first offset of its turns that is not covered.
+    pub(in crate::pipeline) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Evicts responses about windows that changed while another process owned the partition.
+    pub(super) fn evict_responses(&self, extractors: &Extractors) -> Result<(), PipelineError> {
+        let windows = self.windower.banks().flat_map(|bank| self.windower.closed_windows(bank));
+        if extractors.model.is_some() {
+            windows.into_iter().try_for_each(|w| extractors.evict_window(&w))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Windows that the model has not read yet, and how many of them are in flight.
+    pub(in crate::pipeline) fn waiting(&self) -> (usize, usize) {
+        (self.waiting.count(), self.waiting.in_flight())
+    }
+
+    /// Queues the closed windows of a bank for the model again, past the cache, and gives their
+    /// number; None for a bank without a turn in this partition.
+    pub(in crate::pipeline) fn reextract(&mut self, bank: &Bank) -> Option<usize> {
+        if !self.windower.has_turns(bank) {
+            return None;
+        }
+        let mut windows = self.windower.closed_windows(bank);
+        windows.retain(extractor::has_turns);
+        for window in &windows {
+            self.waiting.add(bank, &window.id, true);
+        }
+        Some(windows.len())
+    }
+
+    /// Reads at most `limit` events and writes what they change; None when there is nothing to do.
+    pub(in crate::pipeline) fn step(
+        &mut self,
+        log: &dyn Log,
+        extractors: &Extractors,
+        vectors: &mut Vectors,
+        limit: usize,
+    ) -> Result<Option<Step>, PipelineError> {
+        if self.halted {
+            return Err(PipelineError::Halted { partition: self.partition });
+        }
+        let mut work = self.read(log, limit)?;
+        // The windower hands a change out once. If it is not committed, only the log has it.
+        self.halted = true;
+        self.collect(&mut work, extractors)?;
+        if work.is_empty() {
+            self.halted = false;
+            self.hand_over(extractors);
+            return Ok(None);
+        }
+        self.embed(&mut work, vectors, limit)?;
+        self.commit(&mut work, log, extractors)?;
+        self.halted = false;
+        let step = self.evict(work, vectors, extractors)?;
+        self.hand_over(extractors);
+        Ok(Some(step))
+    }
+
+    /// Reads the next events and applies them to the windows, until those that close hold too many turns. Events
+    /// of other partitions' banks are forwarded, those that cannot be used become dead letters.
+    fn read(&mut self, log: &dyn Log, limit: usize) -> Result<Work, PipelineError> {
+        let records = log.read(Topic::Turns, self.partition, self.position, limit)?.records;
+        let (mut dead_letters, mut forwards, mut events) = (Vec::new(), Vec::new(), 0);
+        for record in &records {
+            // Each closed turn has its record in memory until the commit (decision 46).
+            if self.windower.closing_turns() >= MOST_CLOSING * limit {
+                break;
+            }
+            events += 1;
+            let value = record.value.as_deref().unwrap_or_default();
+            let read = if record.key.is_empty() {
+                Err("the record has no key; write the bank's name as its key".to_owned())
+            } else {
+                TurnEvent::from_json(value)
+            };
+            match read {
+                Ok(event) if partition_of(event.bank(), log.partitions()) != self.partition => forwards.push(event),
+                Ok(event) => self.windower.apply(record.offset, &event),
+                Err(reason) => {
+                    let position = InputPosition { partition: self.partition, offset: record.offset };
+                    dead_letters.push(DeadLetter::of_turn(position, reason, value));
+                }
+            }
+        }
+        let records = records.get(..events).unwrap_or_default();
+        let step = Step {
+            events: records.len() as u64,
+            forwards: forwards.len() as u64,
+            append_ms: records.last().map(|r| r.append_ms),
+            rejects: dead_letters.len() as u64,
+            ..Step::default()
+        };
+        let next_offset = records.last().map_or(self.position, |r| r.offset + 1);
+        let partition = self.partition;
+        let transaction = Transaction { partition, next_offset, dead_letters, forwards, ..Transaction::default() };
+        Ok(Work { transaction, step, ..Work::default() })
+    }
+
+    /// Drafts the records of every window that changed, and of those that the model has read.
+    fn collect(&mut self, work: &mut Work, extractors: &Extractors) -> Result<(), PipelineError> {
+        let changes = self.windower.drain();
+        work.revised = self.windower.take_revised();
+        work.changes = changes.len();
+        if let Some(background) = &extractors.model {
+            for result in background.take_results(self.id()) {
+                self.take_result(result, extractors, work)?;
+            }
+        }
+        work.read_by_model = work.planned.len();
+        changes.into_iter().try_for_each(|change| plan(change, extractors, self.least_content_words, work))
+    }
+
+    /// Makes the vectors of all drafts, and with them the records. At most the vectors of `limit` parts, or of one
+    /// window, are in memory in full precision at once.
+    fn embed(&mut self, work: &mut Work, vectors: &mut Vectors, limit: usize) -> Result<(), PipelineError> {
+        let mut first = 0;
+        while first < work.planned.len() {
+            let mut parts = 0;
+            let fits = |drafted: &&Drafted| {
+                parts += drafted.drafts.iter().map(|draft| draft.parts.len()).sum::<usize>();
+                parts <= limit
+            };
+            let count = work.drafted[first..].iter().take_while(fits).count().max(1);
+            self.embed_windows(work, first..first + count, vectors)?;
+            first += count;
+        }
+        let closed = work.planned.iter().filter(|planned| planned.state == WindowState::Final).count();
+        // The windows that the model has read were counted when they closed.
+        work.step.windows = (closed - work.read_by_model) as u64;
+        Ok(())
+    }
+
+    /// Makes the vectors of some of the windows, in one call of the model, and with them the records.
+    fn embed_windows(
+        &mut self,
+        work: &mut Work,
+        windows: Range<usize>,
+        vectors: &mut Vectors,
+    ) -> Result<(), PipelineError> {
+        let Made { model, units, problems } = vectors.units(&work.drafted[windows.clone()])?;
+        // Checked before anything is written: vectors of two models cannot be compared.
+        match &self.model {
+            Some(found) if *found != model => return Err(PipelineError::other_model(found, &model)),
+            Some(_) => {}
+            None => self.model = units.iter().any(|units| !units.is_empty()).then(|| model.clone()),
+        }
+        for ((planned, units), declined) in work.planned[windows].iter().zip(units).zip(problems) {
+            // The record of an open turn is followed by that of its window.
+            if let Some(Declined { problem, text }) = declined.filter(|_| planned.state == WindowState::Final) {
+                let origin = window_origin(&planned.key.bank, &planned.key.window, &planned.extractor);
+                let reason = format!("{problem}; the window lacks the units that hold this text");
+                vectors.warn(format!("{origin}: a dead letter: {reason}"));
+                work.transaction.dead_letters.push(DeadLetter::new(origin, reason, text.as_bytes()));
+            }
+            work.step.units += units.len() as u64;
+            let record = MemoryRecord {
+                schema: SCHEMA_VERSION,
+                bank: planned.key.bank.clone(),
+                window: planned.key.window.clone(),
+                state: planned.state,
+                turns_hash: planned.turns_hash.clone(),
+                extractor: planned.extractor.clone(),
+                model: model.clone(),
+                turns: planned.turns.clone(),
+                units,
+            };
+            let stored = split::storable(&record, MAX_VALUE_BYTES, log::MAX_VALUE_BYTES);
+            let Storable { values, too_large_bytes } = stored.map_err(|e| PipelineError::Record {
+                partition: self.partition,
+                offset: work.transaction.next_offset,
+                problem: format!("window {:?} has no JSON form: {e}", record.window),
+            })?;
+            if let Some(bytes) = too_large_bytes {
+                work.step.units -= record.units.len() as u64;
+                let reason = format!(
+                    "a unit of {bytes} bytes, more than the {} that a record holds: the window has no units; set a smaller \
+                     extract.unit_turns, or send shorter turns",
+                    log::MAX_VALUE_BYTES
+                );
+                let text = record.units.first().map_or("", |unit| unit.restatement.as_str());
+                let origin = window_origin(&record.bank, &record.window, &record.extractor);
+                vectors.warn(format!("{origin}: a dead letter: {reason}"));
+                work.transaction.dead_letters.push(DeadLetter::new(origin, reason, text.as_bytes()));
+            }
+            let count = values.len() as u32;
+            let before = self.parts.get(&planned.key).copied().unwrap_or(1);
+            let removed = std::iter::repeat_n(None, before.saturating_sub(count) as usize);
+            let key = |part| MemoryKey { part, ..planned.key.clone() }.to_bytes();
+            work.transaction.memory.extend((0..).map(key).zip(values.into_iter().map(Some).chain(removed)));
+            if count != before {
+                work.part_counts.insert(planned.key.clone(), count);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes everything in one transaction, with the position that it reaches.
+    fn commit(&mut self, work: &mut Work, log: &dyn Log, extractors: &Extractors) -> Result<(), PipelineError> {
+        // Before the commit, so that a crash in between leaves no response about an old text; and
+        // after it, since a question may have asked about the old text until then.
+        extractors.evict_turns(&work.revised)?;
+        log.commit(&work.transaction)?;
+        extractors.evict_turns(&work.revised)?;
+        self.position = work.transaction.next_offset;
+        self.parts.extend(std::mem::take(&mut work.part_counts));
+        self.parts.retain(|_, count| *count > 1);
+        Ok(())
+    }
+
+    /// Evicts from the caches what the windows that were written as final will not ask for again, and queues
+    /// those that the model is to read.
+    fn evict(&mut self, work: Work, vectors: &mut Vectors, extractors: &Extractors) -> Result<Step, PipelineError> {
+        // A closed window's vectors follow below; an open one may stay open for long.
+        work.revised_open.iter().try_for_each(|drafted| vectors.evict(drafted))?;
+        for (planned, drafted) in work.planned.into_iter().zip(&work.drafted) {
+            if planned.state != WindowState::Final {
+                continue;
+            }
+            vectors.evict(drafted)?;
+            if background::is_provisional(&planned.extractor) {
+                self.waiting.add(&planned.key.bank, &planned.key.window, false);
+            }
+            let MemoryKey { bank, window, .. } = planned.key;
+            extractors.evict_window(&Window { bank, id: window, turns: planned.turns })?;
+        }
+        Ok(work.step)
+    }
+
+    fn id(&self) -> StageId {
+        StageId { partition: self.partition, run: self.run }
+    }
+
+    /// Hands waiting windows to the model until it takes no more.
+    fn hand_over(&mut self, extractors: &Extractors) {
+        if let Some(background) = &extractors.model {
+            let (id, windower) = (self.id(), &self.windower);
+            self.waiting.hand_over(id, background, |bank, window| windower.closed(bank, window));
+        }
+    }
+
+    /// Drafts the record of a window that the model has read; none where its turns have changed.
+    fn take_result(
+        &mut self,
+        result: ModelResult,
+        extractors: &Extractors,
+        work: &mut Work,
+    ) -> Result<(), PipelineError> {
+        self.waiting.returned();
+        let ModelResult { window, bypass_cache, turns_hash, result, usage, .. } = result;
+        let current = self.windower.closed(&window.bank, &window.id);
+        if current.is_none_or(|current| current.turns_hash() != turns_hash) {
+            return Ok(());
+        }
+        let (extractor, drafts) = match result {
+            Ok(found) => {
+                work.step.by_model += 1;
+                work.step.usage.push(usage);
+                found
+            }
+            Err(Failed::RetryLater) => {
+                self.waiting.add(&window.bank, &window.id, bypass_cache);
+                return Ok(());
+            }
+            Err(Failed::Refused { problem, response, extractor }) => {
+                let origin = window_origin(&window.bank, &window.id, &extractor);
+                let stays = if bypass_cache { "what was made of it before stays" } else { "its plain units stay" };
+                let reason = format!("{problem}; {stays}");
+                work.transaction.dead_letters.push(DeadLetter::new(origin, reason, response.as_bytes()));
+                work.step.refused += 1;
+                work.step.usage.push(usage);
+                if bypass_cache {
+                    return Ok(());
+                }
+                (background::fallback_name(&extractors.rules, &extractor), extractors.rules.extract(&window)?)
+            }
+        };
+        work.plan(closed_record(window, turns_hash, extractor, drafts));
+        Ok(())
+    }
+}
+
+/// One step on its way from the turns log to the memory log.
+#[derive(Default)]
+struct Work {
+    transaction: Transaction,
+    step: Step,
+    /// Windows that changed.
+    changes: usize,
+    /// Turns that were edited or deleted.
+    revised: Vec<(Bank, BTreeSet<String>)>,
+    planned: Vec<Planned>,
+    /// The drafts of each planned record.
+    drafted: Vec<Drafted>,
+    /// All drafts of the open windows that hold a revised turn.
+    revised_open: Vec<Drafted>,
+    /// How many of the planned records, from the first, come from the model.
+    read_by_model: usize,
+    /// New numbers of parts, where they change.
+    part_counts: BTreeMap<MemoryKey, u32>,
+}
+
+impl Work {
+    fn is_empty(&self) -> bool {
+        let dead_letters = &self.transaction.dead_letters;
+        self.step.events == 0 && self.changes == 0 && self.planned.is_empty() && dead_letters.is_empty()
+    }
+
+    fn plan(&mut self, (planned, drafted): (Planned, Drafted)) {
+        self.planned.push(planned);
+        self.drafted.push(drafted);
+    }
+}
+
+/// The origin of a dead letter about a window.
+fn window_origin(bank: &Bank, window: &WindowId, extractor: &str) -> String {
+    format!("bank {bank}, session {:?}, window {}, by {extractor}", window.session.0, window.start)
+}
+
+/// The one record of a closed window, still without vectors.
+fn closed_record(window: Window, turns_hash: String, extractor: String, drafts: Vec<DraftUnit>) -> (Planned, Drafted) {
+    let key = MemoryKey { bank: window.bank.clone(), window: window.id.clone(), turn: None, part: 0 };
+    let asked_again = background::is_provisional(&extractor);
+    let planned = Planned { key, state: WindowState::Final, extractor, turns_hash, turns: window.turns };
+    (planned, Drafted { bank: window.bank, window: window.id, drafts, asked_again })
+}
+
+/// Plans the records of a changed window, and the nulls of those that it no longer has.
+fn plan(
+    change: WindowChange,
+    extractors: &Extractors,
+    least_content_words: u32,
+    work: &mut Work,
+) -> Result<(), PipelineError> {
+    let WindowChange { window, closed, write_open, remove_open } = change;
+    let key = |turn: Option<String>| MemoryKey { bank: window.bank.clone(), window: window.id.clone(), turn, part: 0 };
+    work.transaction.memory.extend(remove_open.into_iter().map(|turn| (key(Some(turn)).to_bytes(), None)));
+    if closed {
+        let (extractor, drafts) = (extractors.provisional_name(&window), extractors.rules.extract(&window)?);
+        let turns_hash = window.turns_hash();
+        work.plan(closed_record(window, turns_hash, extractor, drafts));
+        return Ok(());
+    }
+    let mut speakers: Vec<String> = window.turns.iter().map(|t| t.turn.speaker.clone()).collect();
+    speakers.sort();
+    speakers.dedup();
+    let revised = |turn: &WindowTurn| {
+        work.revised.iter().any(|(bank, turns)| *bank == window.bank && turns.contains(&turn.turn.turn))
+    };
+    if window.turns.iter().any(revised) {
+        let drafts = window.turns.iter().filter_map(|turn| plain_unit(turn, &speakers, least_content_words)).collect();
+        let (bank, window) = (window.bank.clone(), window.id.clone());
+        work.revised_open.push(Drafted { bank, window, drafts, asked_again: true });
+    }
+    for turn in write_open {
+        let turns: Vec<WindowTurn> = window.turns.iter().filter(|t| t.turn.turn == turn).cloned().collect();
+        let alone = Window { bank: window.bank.clone(), id: window.id.clone(), turns };
+        let drafts = alone.turns.iter().filter_map(|turn| plain_unit(turn, &speakers, least_content_words)).collect();
+        let open_record = Planned {
+            key: key(Some(turn)),
+            state: WindowState::Open,
+            extractor: PLAIN.to_owned(),
+            turns_hash: alone.turns_hash(),
+            turns: alone.turns,
+        };
+        let (bank, window) = (window.bank.clone(), window.id.clone());
+        work.plan((open_record, Drafted { bank, window, drafts, asked_again: true }));
+    }
+    Ok(())
+}

@@ -1,0 +1,348 @@
+//! Drafts to units: the model and its cache, opened when the first text needs them.
+//!
+//! In: drafts of units by bank and window. Out: units with ids and vectors. The vectors of a text
+//! that a window used before come from the cache. Only what a window will ask for again is cached; the
+//! rest, and what it no longer uses, is evicted.
+
+use std::collections::HashMap;
+
+use crate::log::partition_of;
+use heart::extract::DraftUnit;
+use models::embed::{self, Embedder, SpanVectors, VectorCache};
+use nouns::{
+    config::{EmbedSettings, ModelSettings, Pipeline, VectorPrecision},
+    model::{Bank, ModelRef, Part, SpannedText, Unit, UnitId, Vector, WindowId},
+};
+
+use super::{
+    PipelineError,
+    parts::{Layout, UnitVectors},
+};
+
+/// An embedding model with its cache.
+pub(in crate::pipeline) struct Vectors {
+    settings: EmbedSettings,
+    model: ModelSettings,
+    cache_directory: std::path::PathBuf,
+    open: Option<Open>,
+    warnings: Vec<String>,
+}
+
+struct Open {
+    embedder: Box<dyn Embedder>,
+    cache: VectorCache,
+}
+
+/// The drafts of one window, or of one turn of an open one.
+pub(in crate::pipeline) struct Drafted {
+    /// The bank.
+    pub bank: Bank,
+    /// The window.
+    pub window: WindowId,
+    /// The drafts.
+    pub drafts: Vec<DraftUnit>,
+    /// Whether the window will ask for the same texts again, even if nobody edits it: it is open, or a model
+    /// is to read it.
+    pub asked_again: bool,
+}
+
+/// What became of drafts.
+pub(in crate::pipeline) struct Made {
+    /// The model of the vectors.
+    pub model: ModelRef,
+    /// The units of each window's drafts.
+    pub units: Vec<Vec<Unit>>,
+    /// Why a window lacks units, where it does.
+    pub problems: Vec<Option<Declined>>,
+}
+
+/// A text that the endpoint declined.
+pub(in crate::pipeline) struct Declined {
+    /// The endpoint's message.
+    pub problem: String,
+    /// The text.
+    pub text: String,
+}
+
+impl Vectors {
+    /// Opens nothing before the first text.
+    pub(in crate::pipeline) fn new(pipeline: &Pipeline) -> Self {
+        Self {
+            settings: pipeline.embed.clone(),
+            model: pipeline.model(),
+            cache_directory: pipeline.log.directory.join("cache"),
+            open: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// With a separate cache, which no running service has open.
+    pub(in crate::pipeline) fn with_separate_cache(pipeline: &Pipeline) -> Self {
+        let mut separate = Self::new(pipeline);
+        separate.cache_directory = pipeline.log.directory.join("reembed-cache");
+        separate
+    }
+
+    /// Closes the model and removes the cache.
+    pub(in crate::pipeline) fn discard(mut self) {
+        self.open = None;
+        // A directory that cannot be removed only takes up space.
+        drop(std::fs::remove_dir_all(&self.cache_directory));
+    }
+
+    /// The model, opened at the first call.
+    pub(in crate::pipeline) fn embedder(&mut self) -> Result<&mut dyn Embedder, PipelineError> {
+        Ok(&mut *self.open()?.embedder)
+    }
+
+    /// The model, if it was opened.
+    pub(in crate::pipeline) fn model(&self) -> Option<&ModelRef> {
+        self.open.as_ref().map(|o| o.embedder.model())
+    }
+
+    /// Adds a warning for the user.
+    pub(super) fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
+    }
+
+    /// Warnings since the last call.
+    pub(in crate::pipeline) fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// One list of units for each list of drafts, in order. All texts go to the model in one call. A
+    /// draft with a text that the model's endpoint declines makes no unit.
+    pub(in crate::pipeline) fn units(&mut self, drafted: &[Drafted]) -> Result<Made, PipelineError> {
+        let mut declined: HashMap<SpannedText, String> = HashMap::new();
+        loop {
+            let kept: Vec<Vec<DraftUnit>> = drafted.iter().map(|d| self.without(&d.drafts, &declined)).collect();
+            if let Some((model, units)) = self.try_units(drafted, &kept, &mut declined)? {
+                let problems = drafted.iter().map(|d| self.problem_of(d, &declined)).collect();
+                return Ok(Made { model, units, problems });
+            }
+        }
+    }
+
+    /// The units of drafts; None when the endpoint declined some of their texts, which were added to
+    /// `declined`.
+    #[allow(clippy::type_complexity, reason = "both halves are named where they are made")]
+    fn try_units(
+        &mut self,
+        drafted: &[Drafted],
+        kept: &[Vec<DraftUnit>],
+        declined: &mut HashMap<SpannedText, String>,
+    ) -> Result<Option<(ModelRef, Vec<Vec<Unit>>)>, PipelineError> {
+        let layouts: Vec<Layout> = kept.iter().map(|drafts| self.layout(drafts)).collect();
+        let (pairs, stored) = (self.settings.pairs, self.settings.stored);
+        let Open { embedder, cache } = self.open()?;
+        let model = embedder.model().clone();
+        let cached_as = cached_as(&model, stored);
+        let mut vectors: Vec<Vec<Option<SpanVectors>>> =
+            drafted.iter().zip(&layouts).map(|(d, layout)| cache.lookup(&d.bank, &cached_as, &layout.texts)).collect();
+        // A text that two windows share is embedded once.
+        let mut wanted: HashMap<&SpannedText, usize> = HashMap::new();
+        let mut unknown: Vec<SpannedText> = Vec::new();
+        for (layout, vectors) in layouts.iter().zip(&vectors) {
+            for (text, _) in layout.texts.iter().zip(vectors).filter(|(_, v)| v.is_none()) {
+                wanted.entry(text).or_insert_with(|| {
+                    unknown.push(text.clone());
+                    unknown.len() - 1
+                });
+            }
+        }
+        let made = match embedder.embed(&unknown) {
+            // Rounded before they are pooled, as what is cached is: the units are the same either way.
+            Ok(made) if stored == VectorPrecision::Int8 => made.iter().map(SpanVectors::in_steps).collect(),
+            Ok(made) => made,
+            Err(embed::EmbedError::Declined { texts, .. }) if !texts.is_empty() => {
+                let named = texts.into_iter().filter_map(|(at, problem)| Some((unknown.get(at)?.clone(), problem)));
+                declined.extend(named);
+                return Ok(None);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        for (layout, vectors) in layouts.iter().zip(&mut vectors) {
+            for (text, vector) in layout.texts.iter().zip(vectors).filter(|(_, v)| v.is_none()) {
+                *vector = wanted.get(text).and_then(|i| made.get(*i)).cloned();
+            }
+        }
+        let mut units = Vec::with_capacity(drafted.len());
+        for (((d, drafts), layout), vectors) in drafted.iter().zip(kept).zip(&layouts).zip(vectors) {
+            let vectors: Vec<SpanVectors> = vectors.into_iter().flatten().collect();
+            let found = layout.assemble(&vectors, pairs).ok_or_else(|| embed::EmbedError::Model {
+                model: model.name.clone(),
+                problem: format!("{} results for {} texts", vectors.len(), layout.texts.len()),
+            })?;
+            if d.asked_again {
+                let used: Vec<(&SpannedText, &SpanVectors)> = layout.texts.iter().zip(&vectors).collect();
+                cache.store(&d.bank, &cached_as, &d.window, &used)?;
+            }
+            units.push(drafts.iter().zip(found).map(|(draft, v)| unit(&d.bank, &d.window, draft, v, stored)).collect());
+        }
+        Ok(Some((model, units)))
+    }
+
+    /// The drafts whose texts can all be embedded. A turn before a unit that cannot be is left out.
+    fn without(&self, drafts: &[DraftUnit], declined: &HashMap<SpannedText, String>) -> Vec<DraftUnit> {
+        if declined.is_empty() {
+            return drafts.to_vec();
+        }
+        let whole = |draft: &DraftUnit| {
+            self.layout(std::slice::from_ref(draft)).texts.iter().all(|text| !declined.contains_key(text))
+        };
+        let alone = |draft: &DraftUnit| DraftUnit { before: None, ..draft.clone() };
+        let kept = |draft| Some(draft).filter(&whole);
+        drafts.iter().filter_map(|draft| kept(draft.clone()).or_else(|| kept(alone(draft)))).collect()
+    }
+
+    /// Why a window lacks a unit: the first of its texts that was declined, and the endpoint's message.
+    fn problem_of(&self, drafted: &Drafted, declined: &HashMap<SpannedText, String>) -> Option<Declined> {
+        if declined.is_empty() {
+            return None;
+        }
+        let text = self.layout(&drafted.drafts).texts.into_iter().find(|text| declined.contains_key(text))?;
+        let problem = declined.get(&text)?.clone();
+        Some(Declined { problem, text: text.text })
+    }
+
+    /// Evicts the texts for which a window will not ask again.
+    pub(in crate::pipeline) fn evict(&mut self, drafted: &Drafted) -> Result<(), PipelineError> {
+        let keep = if drafted.asked_again { self.layout(&drafted.drafts).texts } else { Vec::new() };
+        Ok(self.open()?.cache.evict_window(&drafted.bank, &drafted.window, &keep)?)
+    }
+
+    /// Evicts what is cached for partitions that this process does not own: their owners alone learn
+    /// what is deleted there.
+    pub(super) fn keep_partitions(&mut self, ours: impl Fn(u32) -> bool, partitions: u32) -> Result<(), PipelineError> {
+        let cache = &mut self.open()?.cache;
+        Ok(cache.retain_banks(|bank| ours(partition_of(bank, partitions)))?)
+    }
+
+    /// Evicts what is cached for a partition that was just taken over at a read position, unless nobody
+    /// has read its turns since this cache followed them.
+    pub(super) fn take_over(&mut self, partition: u32, position: u64, partitions: u32) -> Result<(), PipelineError> {
+        let cache = &mut self.open()?.cache;
+        if cache.position(partition) != Some(position) {
+            cache.retain_banks(|bank| partition_of(bank, partitions) != partition)?;
+        }
+        Ok(cache.set_position(partition, Some(position))?)
+    }
+
+    /// Notes that what was deleted before a read position is evicted.
+    pub(super) fn reached(&mut self, partition: u32, position: u64) -> Result<(), PipelineError> {
+        Ok(self.open()?.cache.set_position(partition, Some(position))?)
+    }
+
+    fn layout(&self, drafts: &[DraftUnit]) -> Layout {
+        Layout::of(&self.settings, &self.model.turn_template, drafts)
+    }
+
+    fn open(&mut self) -> Result<&mut Open, PipelineError> {
+        if self.open.is_none() {
+            let embedder = embed::open(&self.settings, &self.model)?;
+            let (cache, warning) = VectorCache::open(&self.cache_directory)?;
+            self.warnings.extend(warning);
+            self.open = Some(Open { embedder, cache });
+        }
+        // Unreachable: it has just been opened.
+        self.open.as_mut().ok_or_else(|| {
+            PipelineError::Embed(embed::EmbedError::Model { model: String::new(), problem: "not open".to_owned() })
+        })
+    }
+}
+
+impl Drop for Vectors {
+    fn drop(&mut self) {
+        if let Some(open) = self.open.take() {
+            open.cache.close();
+        }
+    }
+}
+
+/// What the cache takes for the model: vectors that are stored in another precision are other vectors.
+fn cached_as(model: &ModelRef, stored: VectorPrecision) -> ModelRef {
+    let precision = match stored {
+        VectorPrecision::Int8 => "int8",
+        VectorPrecision::F32 => "f32",
+    };
+    ModelRef { name: model.name.clone(), hash: format!("{}/{precision}", model.hash) }
+}
+
+fn unit(bank: &Bank, window: &WindowId, draft: &DraftUnit, vectors: UnitVectors, stored: VectorPrecision) -> Unit {
+    let kept = |vector: Vector| match stored {
+        VectorPrecision::Int8 => vector.in_steps(),
+        VectorPrecision::F32 => vector,
+    };
+    let parts = draft.parts.iter().zip(vectors.parts).map(|(part, vectors)| Part {
+        turn: part.turn.clone(),
+        ordinal: part.ordinal,
+        speaker: part.speaker.clone(),
+        said_at: part.said_at,
+        text: part.text.clone(),
+        marks: part.marks,
+        vectors: vectors.own.into_iter().map(kept).collect(),
+        pair: vectors.pair.map(kept),
+    });
+    Unit {
+        id: UnitId::of(bank, window, &draft.sources, &draft.restatement, &draft.cues),
+        restatement: draft.restatement.clone(),
+        vector: kept(vectors.whole),
+        cues: draft.cues.clone(),
+        said_at: draft.said_at,
+        sources: draft.sources.clone(),
+        ordinal: draft.ordinal,
+        parts: parts.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use heart::extract::DraftPart;
+    use nouns::model::{Cues, EventTime, Marks, SessionId};
+
+    /// Two turns of a window, of which the second has two sentences.
+    fn drafted() -> Drafted {
+        let part = |turn: &str, text: &str| DraftPart {
+            turn: turn.to_owned(),
+            ordinal: 0,
+            speaker: "Ana".to_owned(),
+            said_at: EventTime::parse("2024-01-01T00:00:00Z").expect("a time"),
+            text: text.to_owned(),
+            marks: Marks::default(),
+        };
+        let (before, said) =
+            (part("1", "Where do you sing?"), part("2", "I sing in a choir. We meet on Mondays in Oslo."));
+        let draft = DraftUnit {
+            restatement: said.text.clone(),
+            cues: Cues::default(),
+            said_at: said.said_at,
+            sources: vec!["2".to_owned()],
+            ordinal: 0,
+            before: Some(before),
+            parts: vec![said],
+            restated: false,
+        };
+        let window = WindowId { session: SessionId("s".to_owned()), start: 0 };
+        Drafted { bank: Bank::parse("a").expect("a valid name"), window, drafts: vec![draft], asked_again: true }
+    }
+
+    fn units(directory: &std::path::Path, stored: &str) -> Vec<Vec<Unit>> {
+        let text = format!(
+            "version = 1\nembed.model = \"fixed\"\nembed.stored = \"{stored}\"\nlog.directory = {:?}",
+            directory.display().to_string()
+        );
+        let pipeline = Pipeline::parse(&text).expect("a pipeline");
+        Vectors::new(&pipeline).units(&[drafted()]).expect("no model to fail").units
+    }
+
+    #[test]
+    fn a_cache_of_another_precision_does_not_change_the_units() {
+        let fresh = |stored: &str| units(tempfile::tempdir().expect("a directory").path(), stored);
+        let shared = tempfile::tempdir().expect("a directory");
+        assert_ne!(fresh("f32"), fresh("int8"));
+        for stored in ["f32", "int8", "f32", "int8"] {
+            assert_eq!(units(shared.path(), stored), fresh(stored), "{stored}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! A live source as a running task: from its platform to the turns log, until told to stop.
+//!
+//! In: a log, and the settings of a source. Out: turns and the position behind them, transaction by
+//! transaction; then the platform's confirmation. After any failure that a retry may mend, of the
+//! platform or of the log, the source is opened again at the position that is durable. When a bank has
+//! been silent for longer than the gap of its windows, an idle mark closes them.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use crossbeam_channel::Receiver;
+use jiff::Timestamp;
+
+use super::error::PipelineError;
+use crate::log::{LogError, SourceLog, SourceTransaction, SourceWriter};
+use nouns::{
+    config::LiveSettings,
+    model::{Bank, EventTime, Idle, TurnEvent},
+};
+use sources::live::{Delivered, LiveBatch, LiveError, LiveSource};
+
+/// How long a source waits for news before it looks whether it should stop.
+const WAIT: Duration = Duration::from_secs(3);
+/// The first and the longest pause after a refusal, which only a change at the platform or in the
+/// settings ends. Discord blocks a bot that begins a thousand sessions a day.
+const REFUSED_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_REFUSED_PAUSE: Duration = Duration::from_secs(600);
+/// The first and the longest pause after a lost connection.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// How often a pause looks whether it should end.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// What happens while a source is followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LiveEvent {
+    /// The platform answers, and everything since the last run is on its way.
+    Following,
+    /// A transaction is durable.
+    Committed {
+        /// Its turns, edits and deletions.
+        events: u64,
+        /// Its dead letters.
+        rejects: u64,
+        /// What was there and is not a turn, by the reason.
+        skipped: BTreeMap<&'static str, u64>,
+    },
+    /// Something that the user should know.
+    Notice(String),
+    /// The source is opened again after a pause.
+    Interrupted {
+        /// Why.
+        problem: String,
+        /// The pause.
+        after: Duration,
+    },
+}
+
+/// How a source is followed.
+#[derive(Debug, Clone, Copy)]
+pub struct LiveRun<'a> {
+    /// The source.
+    pub settings: &'a LiveSettings,
+    /// A bank that is silent for longer gets an idle mark.
+    pub gap: Duration,
+    /// The pause after another writer has taken the source over.
+    pub fenced_pause: Duration,
+}
+
+/// Follows a source until `stop`. `arriving` are the requests of its webhook.
+///
+/// # Errors
+/// [`PipelineError`] that no retry mends; everything that was confirmed is in the log.
+pub fn follow_source(
+    log: &dyn SourceLog,
+    run: LiveRun<'_>,
+    arriving: &Receiver<Delivered>,
+    stop: &dyn Fn() -> bool,
+    tell: &mut dyn FnMut(LiveEvent),
+) -> Result<(), PipelineError> {
+    let mut silence = Silence::default();
+    let mut pause = FIRST_PAUSE;
+    let mut refused_pause = REFUSED_PAUSE;
+    while !stop() {
+        let mut committed = false;
+        let error = follow_once(log, run, arriving, stop, &mut silence, &mut |event| {
+            committed |= matches!(event, LiveEvent::Committed { .. });
+            tell(event);
+        });
+        let Err(error) = error else { break };
+        if committed {
+            pause = FIRST_PAUSE;
+            refused_pause = REFUSED_PAUSE;
+        }
+        let after = match &error {
+            PipelineError::Live(LiveError::Limited { after, .. }) => *after,
+            PipelineError::Live(LiveError::Refused { .. }) => {
+                let now = refused_pause;
+                refused_pause = (refused_pause * 2).min(LONGEST_REFUSED_PAUSE);
+                now
+            }
+            PipelineError::Log(LogError::Fenced { .. }) => run.fenced_pause,
+            PipelineError::Live(LiveError::Lost(_)) | PipelineError::Log(LogError::Cluster { retriable: true, .. }) => {
+                let now = pause.mul_f64(0.5 + fastrand::f64() / 2.0);
+                pause = (pause * 2).min(LONGEST_PAUSE);
+                now
+            }
+            _ => return Err(error),
+        };
+        tell(LiveEvent::Interrupted { problem: error.to_string(), after });
+        let until = Instant::now() + after;
+        while Instant::now() < until && !stop() {
+            std::thread::sleep(SLICE.min(after));
+        }
+    }
+    Ok(())
+}
+
+/// Follows a source until `stop` or the first error.
+fn follow_once(
+    log: &dyn SourceLog,
+    run: LiveRun<'_>,
+    arriving: &Receiver<Delivered>,
+    stop: &dyn Fn() -> bool,
+    silence: &mut Silence,
+    tell: &mut dyn FnMut(LiveEvent),
+) -> Result<(), PipelineError> {
+    let (mut writer, state) = log.take_source(&run.settings.name)?;
+    let (cursor, names) = (state.cursor.as_deref(), state.names.as_deref());
+    let mut source = LiveSource::open(run.settings, cursor, names, arriving.clone())?;
+    let mut cursor = state.cursor;
+    let mut is_following = false;
+    while !stop() {
+        let batch = source.next(WAIT)?;
+        if !std::mem::replace(&mut is_following, true) {
+            tell(LiveEvent::Following);
+        }
+        if let Some(mut batch) = batch {
+            silence.heard(&batch.events);
+            cursor = Some(batch.cursor.clone());
+            let notices = std::mem::take(&mut batch.notices);
+            let counts = LiveEvent::Committed {
+                events: batch.events.len() as u64,
+                rejects: batch.rejects.len() as u64,
+                skipped: std::mem::take(&mut batch.skipped),
+            };
+            commit(&mut *writer, batch)?;
+            source.committed()?;
+            tell(counts);
+            notices.into_iter().for_each(|notice| tell(LiveEvent::Notice(notice)));
+        } else if let Some(cursor) = &cursor {
+            let events = silence.marks(Timestamp::now().as_millisecond(), run.gap);
+            if !events.is_empty() {
+                commit(&mut *writer, LiveBatch { events, cursor: cursor.clone(), ..LiveBatch::default() })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn commit(writer: &mut dyn SourceWriter, batch: LiveBatch) -> Result<(), LogError> {
+    let LiveBatch { events, rejects, cursor, names, .. } = batch;
+    writer.commit(&SourceTransaction { events, dead_letters: rejects, cursor, names })
+}
+
+/// The banks that have an open window, as far as this run knows.
+#[derive(Default)]
+struct Silence {
+    /// The time of each bank's last turn, in milliseconds since 1970.
+    last_ms: BTreeMap<Bank, i64>,
+}
+
+impl Silence {
+    fn heard(&mut self, events: &[TurnEvent]) {
+        for event in events {
+            if let TurnEvent::Turn(turn) = event {
+                let last = self.last_ms.entry(turn.bank.clone()).or_insert(turn.time.unix_ms);
+                *last = turn.time.unix_ms.max(*last);
+            }
+        }
+    }
+
+    /// An idle mark of each bank that is silent for longer than `gap`, once.
+    fn marks(&mut self, now_ms: i64, gap: Duration) -> Vec<TurnEvent> {
+        let gap_ms = i64::try_from(gap.as_millis()).unwrap_or(i64::MAX);
+        let Ok(time) = EventTime::new(now_ms, 0) else { return Vec::new() };
+        let mut marks = Vec::new();
+        self.last_ms.retain(|bank, last| {
+            let is_open = now_ms.saturating_sub(*last) <= gap_ms;
+            if !is_open {
+                marks.push(TurnEvent::Idle(Idle { bank: bank.clone(), time }));
+            }
+            is_open
+        });
+        marks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_bank_is_marked_once() {
+        let turn = |bank: &str, time: &str| {
+            let json = format!(r#"{{"bank":"{bank}","turn":"t","speaker":"Ann","text":"hi","time":"{time}"}}"#);
+            TurnEvent::from_json(json.as_bytes()).unwrap()
+        };
+        let ms = |time: &str| EventTime::parse(time).unwrap().unix_ms;
+        let mut silence = Silence::default();
+        silence.heard(&[turn("a", "2024-05-01T10:00:00Z"), turn("b", "2024-05-01T10:30:00Z")]);
+        silence.heard(&[turn("a", "2024-05-01T09:00:00Z")]);
+        let gap = Duration::from_secs(3_600);
+        assert_eq!(silence.marks(ms("2024-05-01T11:00:00Z"), gap), []);
+        let now = "2024-05-01T11:00:01Z";
+        let marks = silence.marks(ms(now), gap);
+        let [TurnEvent::Idle(mark)] = &marks[..] else { panic!("{marks:?}") };
+        assert_eq!((mark.bank.as_str(), mark.time), ("a", EventTime::parse(now).unwrap()));
+        assert_eq!(silence.marks(ms("2024-05-01T11:20:00Z"), gap), []);
+    }
+}

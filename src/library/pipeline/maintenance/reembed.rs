@@ -1,0 +1,291 @@
+//! New vectors for a whole memory, after a change of the embedding model.
+//!
+//! In: a log whose vectors are of one model, a pipeline that names another. Out: the next
+//! generation of the memory topic, with the same records and new vectors, and the switch to it.
+//! Extracts nothing. No record holds vectors of two models, and no memory follows two generations.
+//! A record that no build can use is copied as it is, after the parts of its window that can be read, and
+//! named: its bank stays quarantined.
+//!
+//! A record is written when the next generation lacks it, or holds a different one apart from the
+//! vectors. That is the only progress, so a killed run continues where it stopped. The records of a
+//! partition are written with the read position that covers them. A service on Kafka may commit to
+//! the old generation after that; its turns are behind the position, so the extractor of the new
+//! generation extracts them again.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::log::{self, KeyedValue, Log, Topic, memory_name};
+use heart::extract::rules::draft_from_record;
+use models::embed::EmbedError;
+use nouns::{
+    config::Pipeline,
+    model::{MemoryKey, MemoryRecord, ModelRef, Vector, WindowState},
+};
+
+use super::{PipelineError, Progress, unreadable::UnreadableAt};
+use crate::pipeline::{
+    ingest::{self, Declined, Drafted, MAX_VALUE_BYTES, Made, Vectors},
+    replica::{LiveRecords, model_of, record_of},
+};
+
+/// Units embedded and written at once.
+const UNITS_AT_ONCE: usize = 128;
+/// A round that wrote at most this many records is the last.
+const LAST_ROUND_RECORDS: u64 = 64;
+/// Limit of the rounds, for turns that arrive faster than they are embedded.
+const ROUNDS: u32 = 8;
+
+/// What a reembedding did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reembedded {
+    /// The model of the old vectors; None when none were of another model.
+    pub from: Option<ModelRef>,
+    /// The model of the new vectors.
+    pub to: ModelRef,
+    /// The current generation's topic.
+    pub name: String,
+    /// Its records: one a window, or an open turn.
+    pub windows: u64,
+    /// Those of them that this run wrote.
+    pub written: u64,
+    /// Topics of old generations that were removed.
+    pub dropped: Vec<String>,
+    /// Whether an old generation was kept.
+    pub kept: bool,
+    /// The live records that were copied unread, where they lay before.
+    pub unreadable: Vec<UnreadableAt>,
+}
+
+/// Fills the next generation with vectors of the pipeline's model, and switches to it.
+///
+/// # Errors
+/// [`PipelineError`]; before the switch the old memory is unchanged.
+pub fn reembed(
+    pipeline: &Pipeline,
+    drop_old: bool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Reembedded, PipelineError> {
+    let mut log = log::open(&pipeline.log)?;
+    let mut vectors = Vectors::with_separate_cache(pipeline);
+    let to = vectors.embedder()?.model().clone();
+    let from = model_of(&*log)?.filter(|from| *from != to);
+    let (mut windows, mut written, mut unreadable) = (0, 0, Vec::new());
+    if from.is_some() {
+        log.begin_next()?;
+        for _ in 0..ROUNDS {
+            let before = written;
+            windows = 0;
+            unreadable.clear();
+            for partition in 0..log.partitions() {
+                let vectors = &mut vectors;
+                let unreadable = &mut unreadable;
+                let mut copy = Copy { pipeline, log: &*log, partition, to: &to, vectors, written: 0, unreadable };
+                windows += copy.run(progress)?;
+                written += copy.written;
+            }
+            if written - before <= LAST_ROUND_RECORDS {
+                break;
+            }
+        }
+        log.switch(&to)?;
+        drop(log);
+        log = log::open(&pipeline.log)?;
+    }
+    vectors.discard();
+    let dropped = if drop_old { log.drop_old()? } else { Vec::new() };
+    let (name, kept) = (memory_name(log.generation()), from.is_some() && !drop_old);
+    Ok(Reembedded { from, to, name, windows, written, dropped, kept, unreadable })
+}
+
+/// A window's record in the next generation.
+struct Written {
+    /// Hash of the window without its vectors; None when they are of another model.
+    hash: Option<blake3::Hash>,
+    parts: u32,
+}
+
+/// The copy of one partition to the next generation.
+struct Copy<'c> {
+    pipeline: &'c Pipeline,
+    log: &'c dyn Log,
+    partition: u32,
+    to: &'c ModelRef,
+    vectors: &'c mut Vectors,
+    written: u64,
+    unreadable: &'c mut Vec<UnreadableAt>,
+}
+
+impl Copy<'_> {
+    /// Copies what the next generation lacks of the old one, and removes what it has in excess. Gives
+    /// the number of records.
+    fn run(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<u64, PipelineError> {
+        let (log, partition) = (self.log, self.partition);
+        let old = LiveRecords::of(log, Topic::Memory, partition, |_, _| Ok(true))?;
+        // Without a position nothing was ever committed.
+        let Some(position) = old.end.position else { return Ok(0) };
+        let next = LiveRecords::of(log, Topic::NextMemory, partition, |_, _| Ok(true))?;
+        let mut in_next: HashMap<Vec<u8>, Written> = HashMap::new();
+        each_window(log, &next, partition, &mut |window| {
+            let ours = window.record.as_ref().is_none_or(|record| record.model == *self.to);
+            let hash = ours.then(|| without_vectors(&window));
+            in_next.insert(window.key.to_bytes(), Written { hash, parts: window.parts });
+            Ok(())
+        })?;
+        let (mut windows, mut waiting, mut units) = (0, Vec::new(), 0);
+        let total = old.len();
+        each_window(log, &old, partition, &mut |window| {
+            windows += 1;
+            let found = in_next.remove(&window.key.to_bytes());
+            self.unreadable.extend(window.unread.iter().map(|(_, at)| at.clone()));
+            if found.as_ref().is_some_and(|found| found.hash == Some(without_vectors(&window))) {
+                return Ok(());
+            }
+            units += window.record.as_ref().map_or(0, |record| record.units.len());
+            waiting.push((window, found.map_or(1, |found| found.parts)));
+            if units >= UNITS_AT_ONCE {
+                units = 0;
+                self.write(std::mem::take(&mut waiting), position)?;
+            }
+            progress(Progress { doing: "reembedding", done: windows, total: Some(total), unit: "records" });
+            Ok(())
+        })?;
+        self.write(waiting, position)?;
+        let mut removed: Vec<KeyedValue> = Vec::new();
+        for (key, Written { parts, .. }) in in_next {
+            let failed = |e: nouns::model::Invalid| PipelineError::Record {
+                partition,
+                offset: next.end.end,
+                problem: e.to_string(),
+            };
+            let key = MemoryKey::from_bytes(&key).map_err(failed)?;
+            removed.extend((0..parts).map(|part| (MemoryKey { part, ..key.clone() }.to_bytes(), None)));
+        }
+        if !removed.is_empty() || next.end.position != Some(position) {
+            log.fill_next(partition, &removed, position)?;
+            self.written += removed.len() as u64;
+        }
+        Ok(windows)
+    }
+
+    /// Embeds and writes records; each with the number of parts that the next generation has of it.
+    fn write(&mut self, windows: Vec<(LiveWindow, u32)>, position: u64) -> Result<(), PipelineError> {
+        if windows.is_empty() {
+            return Ok(());
+        }
+        let settings = &self.pipeline.extract;
+        let drafts =
+            |record: &MemoryRecord| record.units.iter().map(|unit| draft_from_record(unit, record, settings)).collect();
+        let drafted: Vec<Drafted> = windows
+            .iter()
+            .map(|(window, _)| Drafted {
+                bank: window.key.bank.clone(),
+                window: window.key.window.clone(),
+                drafts: window.record.as_ref().map(drafts).unwrap_or_default(),
+                asked_again: window.record.as_ref().is_some_and(|record| record.state == WindowState::Open),
+            })
+            .collect();
+        let Made { model, units: made, problems } = self.vectors.units(&drafted)?;
+        if let Some((Declined { problem, .. }, window)) =
+            problems.into_iter().zip(&drafted).find_map(|(p, d)| Some((p?, d)))
+        {
+            let problem = format!("bank {}, session {:?}: {problem}", window.bank, window.window.session.0);
+            return Err(EmbedError::Model { model: model.name, problem }.into());
+        }
+        let mut records: Vec<KeyedValue> = Vec::new();
+        self.written += windows.len() as u64;
+        let mut closed = Vec::new();
+        for (((window, before), units), drafted) in windows.into_iter().zip(made).zip(&drafted) {
+            let LiveWindow { key, record, unread, .. } = window;
+            let mut values = Vec::new();
+            if let Some(record) = record {
+                if record.state == WindowState::Final {
+                    closed.push(drafted);
+                }
+                let record = MemoryRecord { model: model.clone(), units, ..record };
+                values = ingest::values(&record, MAX_VALUE_BYTES).map_err(|e| PipelineError::Record {
+                    partition: self.partition,
+                    offset: position,
+                    problem: format!("window {:?} has no JSON form: {e}", record.window),
+                })?;
+            }
+            values.extend(unread.into_iter().map(|(value, _)| value));
+            let removed = std::iter::repeat_n(None, (before as usize).saturating_sub(values.len()));
+            let key = |part| MemoryKey { part, ..key.clone() }.to_bytes();
+            records.extend((0..).map(key).zip(values.into_iter().map(Some).chain(removed)));
+        }
+        self.log.fill_next(self.partition, &records, position)?;
+        closed.into_iter().try_for_each(|drafted| self.vectors.evict(drafted))
+    }
+}
+
+/// The live record of a window or of an open turn, its parts joined.
+struct LiveWindow {
+    /// The key of its first part.
+    key: MemoryKey,
+    /// What can be read of it.
+    record: Option<MemoryRecord>,
+    /// The values that cannot be read.
+    unread: Vec<(Vec<u8>, UnreadableAt)>,
+    parts: u32,
+}
+
+/// A part: its record, or its value and why that gives none.
+type Part = Result<MemoryRecord, (Vec<u8>, UnreadableAt)>;
+
+/// Gives every live record to `show`.
+fn each_window(
+    log: &dyn Log,
+    live: &LiveRecords,
+    partition: u32,
+    show: &mut dyn FnMut(LiveWindow) -> Result<(), PipelineError>,
+) -> Result<(), PipelineError> {
+    let parts = live.parts()?;
+    let mut waiting: HashMap<Vec<u8>, BTreeMap<u32, Part>> = HashMap::new();
+    live.each(log, &mut |key, record| {
+        let unread = |problem| {
+            let at = UnreadableAt::new(log, partition, key, record, problem);
+            (record.value.clone().unwrap_or_default(), at)
+        };
+        let part = record_of(partition, key, record)?.map_err(unread);
+        let whole = MemoryKey { part: 0, ..key.clone() };
+        let bytes = whole.to_bytes();
+        let count = parts.get(&bytes).copied().unwrap_or(1);
+        let joined = waiting.entry(bytes.clone()).or_default();
+        joined.insert(key.part, part);
+        if joined.len() < count as usize {
+            return Ok(());
+        }
+        let mut window = LiveWindow { key: whole, record: None, unread: Vec::new(), parts: count };
+        for part in waiting.remove(&bytes).unwrap_or_default().into_values() {
+            match (part, &mut window.record) {
+                (Ok(part), Some(first)) => {
+                    first.turns.extend(part.turns);
+                    first.units.extend(part.units);
+                }
+                (Ok(part), none) => *none = Some(part),
+                (Err(unread), _) => window.unread.push(unread),
+            }
+        }
+        show(window)
+    })
+}
+
+/// A hash of a window without the vectors of its record and their model.
+fn without_vectors(window: &LiveWindow) -> blake3::Hash {
+    let mut hash = blake3::Hasher::new();
+    if let Some(record) = &window.record {
+        let mut bare = record.clone();
+        bare.model = ModelRef { name: String::new(), hash: String::new() };
+        for unit in &mut bare.units {
+            unit.vector = Vector::from([]);
+            for part in &mut unit.parts {
+                (part.vectors, part.pair) = (Vec::new(), None);
+            }
+        }
+        hash.update(&serde_json::to_vec(&bare).unwrap_or_default());
+    }
+    for (value, _) in &window.unread {
+        hash.update(value);
+    }
+    hash.finalize()
+}

@@ -1,0 +1,73 @@
+//! Snapshots on request, without a running service.
+//!
+//! In: a log, and snapshots of it where there are any. Out: a new snapshot, or what changed in a
+//! bank between two points of its past. Extracts nothing.
+
+use crate::{
+    log::{self, Log, Topic},
+    snapshot::{AsOf, BankDiff},
+};
+use nouns::{
+    config::{Hold, LogKind, Pipeline},
+    model::Bank,
+};
+
+use super::{Answerer, AnswererOptions, PipelineError, Progress, WrittenSnapshots};
+
+/// Reads a log to its end and writes a snapshot of each shard; gives the newest where nothing has
+/// changed since. Extracts nothing.
+///
+/// # Errors
+/// [`PipelineError`].
+pub fn take_snapshot(
+    pipeline: &Pipeline,
+    say: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(Progress),
+) -> Result<WrittenSnapshots, PipelineError> {
+    let (answerer, _log) = up_to_date(pipeline, true, say, progress)?;
+    match answerer.snapshot_on_request()? {
+        Some(written) => Ok(written),
+        None => answerer.newest_snapshots(),
+    }
+}
+
+/// What was added to a bank and removed from it between two points of its past; see [`Answerer::diff`].
+///
+/// # Errors
+/// [`PipelineError`].
+pub fn diff(
+    pipeline: &Pipeline,
+    bank: &Bank,
+    from: AsOf,
+    to: AsOf,
+    say: &mut dyn FnMut(&str),
+) -> Result<BankDiff, PipelineError> {
+    // On Kafka a running service may be writing snapshots: this compares up to its newest one.
+    let (answerer, _log) = up_to_date(pipeline, pipeline.log.kind == LogKind::Embedded, say, &mut |_| {})?;
+    answerer.diff(bank, from, to)
+}
+
+/// A memory that reflects its log to the end; with `record` it writes snapshots.
+fn up_to_date(
+    pipeline: &Pipeline,
+    record: bool,
+    say: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(Answerer, Box<dyn Log>), PipelineError> {
+    let log = log::open(&pipeline.log)?;
+    let mut total = 0;
+    for partition in 0..log.partitions() {
+        total += log.end(Topic::Memory, partition)?;
+    }
+    let restoring = &mut |done, total| {
+        progress(Progress { doing: "restoring", done, total: Some(total), unit: "bytes" });
+    };
+    let options = AnswererOptions { hold: Hold::All, edges: None, record, turns: None, say, progress: restoring };
+    let answerer = Answerer::open(pipeline, &*log, options)?;
+    for partition in 0..log.partitions() {
+        while answerer.follow(&*log, partition, |_, _, at| {
+            progress(Progress { doing: "loading", done: at, total: Some(total), unit: "records" });
+        })? {}
+    }
+    Ok((answerer, log))
+}

@@ -1,0 +1,116 @@
+//! A bank of a log to a file.
+//!
+//! In: a log. Out: the bank's live records as of the end of a transaction, with the digest of the
+//! memory that they give. A record that would quarantine the bank is not in the file, and is named; such
+//! a file takes the name of no other, which may have the record. Writes nothing to a Kafka log. On an
+//! embedded log it first extracts the turns that are not extracted yet, since no service would.
+
+use std::path::Path;
+
+use super::{TransferError, UnreadableAt, bank_memory::BankMemory, file::FileWriter};
+use crate::{
+    log::{self, Topic, partition_of},
+    pipeline::{
+        Progress,
+        ingest::{Extractors, Stage, Vectors},
+        replica::{LiveRecords, edge_settings, record_of},
+    },
+};
+use nouns::{
+    config::{LogKind, Pipeline},
+    model::{Bank, EXPORT_FORM, EXPORT_VERSION, ExportDigest, ExportHeader, ExportRecord, SCHEMA_VERSION},
+};
+
+/// What an export wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exported {
+    /// Records.
+    pub records: u64,
+    /// The digest of the memory that they give.
+    pub digest: ExportDigest,
+    /// Turns of the bank's partition, of any bank, that are not extracted yet.
+    pub lag: u64,
+    /// The live records that are not in the file, because they cannot be read.
+    pub unreadable: Vec<UnreadableAt>,
+}
+
+/// Writes the bank's live records to a file, which appears only once it is complete.
+///
+/// # Errors
+/// [`TransferError`]; an existing file of that name is unchanged.
+pub fn export(
+    pipeline: &Pipeline,
+    bank: &Bank,
+    to: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Exported, TransferError> {
+    let log = log::open(&pipeline.log)?;
+    let partition = partition_of(bank, log.partitions());
+    if pipeline.log.kind == LogKind::Embedded && log.lag(partition, log.read_position(partition)?)? > 0 {
+        let (extractors, mut vectors) = (Extractors::new(pipeline)?, Vectors::new(pipeline));
+        // Windows that wait for the language model are exported so, and read after the import.
+        if let Some(model) = &extractors.model {
+            model.pause();
+        }
+        let mut stage = Stage::take_over(partition, pipeline, &*log)?;
+        while stage.step(&*log, &extractors, &mut vectors, pipeline.embed.read_turns)?.is_some() {}
+    }
+    let lag = log.lag(partition, log.read_position(partition)?)?;
+    // The header comes first and names the model of the vectors.
+    let (mut of_partition, mut has_units) = (None, false);
+    let live = LiveRecords::of(&*log, Topic::Memory, partition, |key, record| {
+        let ours = key.bank == *bank;
+        // The partition's first vectors say which model its others are compared with.
+        if (of_partition.is_none() || (ours && !has_units))
+            && let Ok(value) = record_of(partition, key, record)?
+            && !value.units.is_empty()
+        {
+            has_units |= ours && *of_partition.get_or_insert_with(|| value.model.clone()) == value.model;
+        }
+        Ok(ours)
+    })?;
+    let model = of_partition.filter(|_| has_units);
+    if live.len() == 0 {
+        return Err(TransferError::UnknownBank { bank: bank.clone() });
+    }
+    let header = ExportHeader {
+        form: EXPORT_FORM.to_owned(),
+        version: EXPORT_VERSION,
+        schema: SCHEMA_VERSION,
+        bank: bank.clone(),
+        model: model.clone(),
+        settings: edge_settings(pipeline),
+    };
+    let mut file = FileWriter::create(to, &header)?;
+    let mut memory = BankMemory::start(pipeline)?;
+    let (mut written, mut unreadable, mut refused) = (0, Vec::new(), None);
+    live.each(&*log, &mut |key, record| {
+        let taken = match record_of(partition, key, record)? {
+            Ok(value) if !value.units.is_empty() && Some(&value.model) != model.as_ref() => {
+                Err(format!("vectors of model {} beside another's", value.model.hash))
+            }
+            Ok(value) => memory.take(key, &value)?.map(|()| value),
+            Err(problem) => Err(problem),
+        };
+        match taken {
+            Ok(value) => {
+                if refused.is_none() {
+                    refused = file.record(&ExportRecord { key: key.clone(), value }).err();
+                }
+                written += 1;
+            }
+            Err(problem) => unreadable.push(UnreadableAt::new(&*log, partition, key, record, problem)),
+        }
+        let done = written + unreadable.len() as u64;
+        progress(Progress { doing: "exporting", done, total: Some(live.len()), unit: "records" });
+        Ok(())
+    })?;
+    refused.map_or(Ok(()), Err)?;
+    if let Some(first) = unreadable.first().filter(|_| to.exists()) {
+        let (path, first, records) = (to.to_owned(), first.to_string(), unreadable.len());
+        return Err(TransferError::WouldReplace { path, records, first });
+    }
+    let digest = memory.digest()?;
+    file.finish(digest.clone())?;
+    Ok(Exported { records: written, digest, lag, unreadable })
+}

@@ -1,0 +1,42 @@
+//! The records of a memory topic that a command on a whole log could not read.
+//!
+//! In: a live record and why no build can use it. Out: where it lies, in words. The command goes on,
+//! counts it and names it; none is passed over silently.
+
+use std::fmt;
+
+use crate::{
+    log::{Log, Record, memory_name},
+    snapshot::UnreadableRecord,
+};
+use nouns::model::MemoryKey;
+
+/// A live record that a command could not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadableAt {
+    /// The memory topic, without the prefix.
+    pub topic: String,
+    /// Its partition.
+    pub partition: u32,
+    /// The record.
+    pub record: UnreadableRecord,
+}
+
+impl UnreadableAt {
+    pub(super) fn new(log: &dyn Log, partition: u32, key: &MemoryKey, record: &Record, problem: String) -> Self {
+        let record = UnreadableRecord { key: key.clone(), offset: record.offset, problem, found: None };
+        Self { topic: memory_name(log.generation()), partition, record }
+    }
+}
+
+impl fmt::Display for UnreadableAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { topic, partition, record: UnreadableRecord { key, offset, problem, .. } } = self;
+        let (bank, session, start) = (&key.bank, &key.window.session.0, key.window.start);
+        write!(f, "{topic}, partition {partition}, offset {offset} (bank {bank}, session {session:?}, window {start}")?;
+        if let Some(turn) = &key.turn {
+            write!(f, ", turn {turn:?}")?;
+        }
+        write!(f, "): {problem}")
+    }
+}

@@ -1,0 +1,46 @@
+//! Wires the rooms; reads like the diagram.
+//!
+//! ```text
+//! source ─► turns log ─► window ─► extract ─► embed ─► memory log ─► memory dataflow ◄─► recall
+//! ```
+//! In: a pipeline's settings, a source, questions. Out: evidence. The turns log acknowledges a
+//! turn; a process that was killed makes everything after that again from the logs. Answers come
+//! from the dataflow, which is fed from the memory log and from nothing else.
+//!
+//! - `ingest`: turns log to memory log.
+//! - `live`: a chat platform to the turns log, while people talk.
+//! - `replica`: what follows the memory log and answers questions.
+//! - `front`: where the questions of every transport wait; `cancellation`: until when.
+//! - `maintenance`: work on a whole log: export, import, reembed, replay, estimate, snapshots.
+//! - `service`: all of it in one process, call by call, for single commands, the evaluation and the tests.
+//! - `engine`: all of it in one process that stays: the surface of this library, and what every server uses.
+
+mod cancellation;
+mod engine;
+mod error;
+mod front;
+mod ingest;
+mod live;
+mod maintenance;
+mod progress;
+mod replica;
+mod service;
+
+pub use cancellation::{Cancellation, Ended};
+pub use engine::{HeldTurn, Memory, MemoryOptions, MemoryStatus, TurnVersion};
+pub use error::PipelineError;
+pub use front::{Asked, Front, FrontLoad, parse_after, parse_as_of, refusal};
+pub use ingest::unit_texts;
+#[cfg(feature = "kafka")]
+pub use ingest::{ExtractionEvent, ReextractRequest, extract};
+pub use live::{LiveEvent, LiveRun, follow_source};
+pub use maintenance::{
+    Estimate, Exported, Imported, Reembedded, Replay, ReplayError, ReplayRequest, TransferError, UnreadableAt,
+    check_model, diff, estimate, export, import, reembed, take_snapshot,
+};
+pub use progress::{Finished, Ingested, Progress};
+pub use replica::snapshots;
+pub use replica::{
+    Answerer, AnswererOptions, Changes, News, OnRestoredTurns, ShardPlace, ShardStatus, WatchedBank, WrittenSnapshots,
+};
+pub use service::Service;

@@ -1,0 +1,159 @@
+//! Which banks changed, for those who watch some.
+//!
+//! In: each record's bank before its load is handed to a shard, and the end of the load. Out: the watched
+//! banks that changed, the partitions that were read on, and those whose shard is another one now or none.
+//! Costs a look at a number where nobody watches. Never waits for who watches: what is not taken is
+//! merged, and names each bank once.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use tokio::sync::Notify;
+
+use nouns::{model::Bank, sync};
+
+/// What happened since the last look.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct News {
+    /// Watched banks of which a record changed. A question from now on reflects it.
+    pub banks: BTreeSet<Bank>,
+    /// Partitions of which more was read, whether or not it changed a bank.
+    pub read: BTreeSet<u32>,
+    /// Partitions whose shard was left, or made again: what was known of their banks is void.
+    pub lost: BTreeSet<u32>,
+}
+
+/// The changes of the watched banks. One task takes the news.
+#[derive(Debug, Default)]
+pub struct Changes {
+    watching: AtomicUsize,
+    state: Mutex<State>,
+    signal: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    watched: HashMap<Bank, Watched>,
+    news: News,
+}
+
+#[derive(Debug, Default)]
+struct Watched {
+    by: usize,
+    /// The offset of the memory partition after the last record of the bank that was read.
+    changed_at: u64,
+}
+
+/// A bank is watched until this is dropped.
+#[derive(Debug)]
+pub struct WatchedBank {
+    changes: Arc<Changes>,
+    bank: Bank,
+}
+
+impl Changes {
+    /// Watches a bank. Changes from now on are told.
+    #[must_use]
+    pub fn watch(self: &Arc<Self>, bank: &Bank) -> WatchedBank {
+        sync::lock(&self.state).watched.entry(bank.clone()).or_default().by += 1;
+        self.watching.fetch_add(1, Ordering::Release);
+        WatchedBank { changes: Arc::clone(self), bank: bank.clone() }
+    }
+
+    /// Waits for news, and takes them.
+    pub async fn news(&self) -> News {
+        loop {
+            let news = std::mem::take(&mut sync::lock(&self.state).news);
+            if news != News::default() {
+                return news;
+            }
+            self.signal.notified().await;
+        }
+    }
+
+    /// Notes a record of a bank that is about to be loaded, and the offset after it; whether the bank is
+    /// watched.
+    pub(super) fn note(&self, bank: &Bank, next_offset: u64) -> bool {
+        if self.watching.load(Ordering::Acquire) == 0 {
+            return false;
+        }
+        let mut state = sync::lock(&self.state);
+        let Some(watched) = state.watched.get_mut(bank) else { return false };
+        watched.changed_at = next_offset;
+        true
+    }
+
+    /// Tells that a load was handed over, with the banks that were noted.
+    pub(super) fn loaded(&self, partition: u32, banks: BTreeSet<Bank>) {
+        if self.watching.load(Ordering::Acquire) > 0 {
+            let mut state = sync::lock(&self.state);
+            state.news.banks.extend(banks);
+            state.news.read.insert(partition);
+            drop(state);
+            self.signal.notify_one();
+        }
+    }
+
+    /// Tells that the shard of a partition is another one now, or none.
+    pub fn lost(&self, partition: u32) {
+        if self.watching.load(Ordering::Acquire) > 0 {
+            sync::lock(&self.state).news.lost.insert(partition);
+            self.signal.notify_one();
+        }
+    }
+}
+
+impl WatchedBank {
+    /// The offset of the memory partition after the last record of the bank that was handed to its shard
+    /// while it was watched; noted before the shard has it.
+    #[must_use]
+    pub fn changed_at(&self) -> u64 {
+        sync::lock(&self.changes.state).watched.get(&self.bank).map_or(0, |watched| watched.changed_at)
+    }
+}
+
+impl Drop for WatchedBank {
+    fn drop(&mut self) {
+        self.changes.watching.fetch_sub(1, Ordering::Release);
+        let mut state = sync::lock(&self.changes.state);
+        if let Some(watched) = state.watched.get_mut(&self.bank) {
+            watched.by -= 1;
+            if watched.by == 0 {
+                state.watched.remove(&self.bank);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_watched_banks_are_told_and_each_once() {
+        let bank = |name: &str| Bank::parse(name).unwrap();
+        let changes = Arc::new(Changes::default());
+        assert!(!changes.note(&bank("a"), 1));
+        changes.loaded(0, BTreeSet::new());
+        let (watched, twice) = (changes.watch(&bank("a")), changes.watch(&bank("a")));
+        assert!(changes.note(&bank("a"), 5) && !changes.note(&bank("b"), 6));
+        assert_eq!(watched.changed_at(), 5);
+        for _ in 0..3 {
+            changes.loaded(0, BTreeSet::from([bank("a")]));
+        }
+        changes.lost(7);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let expected =
+            News { banks: BTreeSet::from([bank("a")]), read: BTreeSet::from([0]), lost: BTreeSet::from([7]) };
+        assert_eq!(runtime.block_on(changes.news()), expected);
+        drop(watched);
+        assert!(changes.note(&bank("a"), 9), "another still watches it");
+        drop(twice);
+        assert!(!changes.note(&bank("a"), 10));
+    }
+}

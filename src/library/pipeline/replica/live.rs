@@ -1,0 +1,167 @@
+//! The live records of a partition of the memory topic.
+//!
+//! In: a log. Out: the latest value of each key, up to the end of the last transaction, in log order.
+//! Keeps keys and offsets in memory, never values.
+
+use std::collections::HashMap;
+
+use crate::log::{Log, Record, Topic, TransactionEnd};
+use nouns::model::{Bank, Invalid, MemoryKey, MemoryRecord, ModelRef};
+
+use super::{
+    PipelineError,
+    record_value::{Unread, check_schema, read_record},
+};
+
+/// Records read at once.
+const READ_RECORDS: usize = 64;
+
+/// Which records of a partition are live.
+pub(in crate::pipeline) struct LiveRecords {
+    topic: Topic,
+    partition: u32,
+    /// The end of what was scanned.
+    pub end: TransactionEnd,
+    keys: HashMap<Vec<u8>, u64>,
+}
+
+impl LiveRecords {
+    /// Scans a partition of either generation, up to the end of its last transaction. `wanted`
+    /// decides for each record with a value whether its key counts.
+    pub(in crate::pipeline) fn of(
+        log: &dyn Log,
+        topic: Topic,
+        partition: u32,
+        mut wanted: impl FnMut(&MemoryKey, &Record) -> Result<bool, PipelineError>,
+    ) -> Result<Self, PipelineError> {
+        let mut live = Self { topic, partition, end: log.last_transaction(topic, partition)?, keys: HashMap::new() };
+        let mut keys = HashMap::new();
+        live.scan(log, &mut |record| {
+            let key = key_of(partition, record)?;
+            if record.value.is_some() && wanted(&key, record)? {
+                keys.insert(record.key.clone(), record.offset);
+            } else {
+                keys.remove(&record.key);
+            }
+            Ok(())
+        })?;
+        live.keys = keys;
+        Ok(live)
+    }
+
+    /// How many there are.
+    pub(in crate::pipeline) fn len(&self) -> u64 {
+        self.keys.len() as u64
+    }
+
+    /// Gives every live record to `show`, in log order.
+    pub(in crate::pipeline) fn each(
+        &self,
+        log: &dyn Log,
+        show: &mut dyn FnMut(&MemoryKey, &Record) -> Result<(), PipelineError>,
+    ) -> Result<(), PipelineError> {
+        let mut shown = 0;
+        self.scan(log, &mut |record| {
+            if self.keys.get(&record.key) != Some(&record.offset) {
+                return Ok(());
+            }
+            shown += 1;
+            show(&key_of(self.partition, record)?, record)
+        })?;
+        if shown == self.len() {
+            return Ok(());
+        }
+        let problem =
+            format!("{} of {} records were rewritten during the scan; try again", self.len() - shown, self.len());
+        Err(PipelineError::Record { partition: self.partition, offset: self.end.end, problem })
+    }
+
+    /// Numbers of parts above one, by the key of the record's first part.
+    pub(in crate::pipeline) fn parts(&self) -> Result<HashMap<Vec<u8>, u32>, PipelineError> {
+        let mut parts = HashMap::new();
+        for (bytes, offset) in &self.keys {
+            let failed = |e: Invalid| PipelineError::Record {
+                partition: self.partition,
+                offset: *offset,
+                problem: e.to_string(),
+            };
+            let key = MemoryKey::from_bytes(bytes).map_err(failed)?;
+            if key.part > 0 {
+                *parts.entry(MemoryKey { part: 0, ..key }.to_bytes()).or_insert(1) += 1;
+            }
+        }
+        Ok(parts)
+    }
+
+    fn scan(
+        &self,
+        log: &dyn Log,
+        each: &mut dyn FnMut(&Record) -> Result<(), PipelineError>,
+    ) -> Result<(), PipelineError> {
+        let mut at = 0;
+        while at < self.end.end {
+            let batch = log.read(self.topic, self.partition, at, READ_RECORDS)?;
+            if batch.next == at {
+                break;
+            }
+            at = batch.next;
+            for record in batch.records.iter().filter(|record| record.offset < self.end.end) {
+                each(record)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn key_of(partition: u32, record: &Record) -> Result<MemoryKey, PipelineError> {
+    let failed = |e: Invalid| PipelineError::Record { partition, offset: record.offset, problem: e.to_string() };
+    MemoryKey::from_bytes(&record.key).map_err(failed)
+}
+
+/// A live record's value; the inner error says why no build can use it.
+///
+/// # Errors
+/// [`PipelineError::Waits`] for a record of a newer schema.
+pub(in crate::pipeline) fn record_of(
+    partition: u32,
+    key: &MemoryKey,
+    record: &Record,
+) -> Result<Result<MemoryRecord, String>, PipelineError> {
+    match read_record(key, record.value.as_deref().unwrap_or_default()) {
+        Ok(value) => Ok(Ok(value)),
+        Err(Unread::Unreadable(problem)) => Ok(Err(problem)),
+        Err(newer @ Unread::Newer(_)) => {
+            Err(PipelineError::Waits { partition, offset: record.offset, problem: newer.to_string() })
+        }
+    }
+}
+
+/// The model of a log's vectors; None where it holds no vector. Unreadable records are passed over.
+pub(in crate::pipeline) fn model_of(log: &dyn Log) -> Result<Option<ModelRef>, PipelineError> {
+    #[derive(serde::Deserialize)]
+    struct ModelOnly {
+        bank: Bank,
+        model: ModelRef,
+        units: Vec<serde::de::IgnoredAny>,
+    }
+    let has_vectors = |record: &Record| {
+        let (key, value) = (MemoryKey::from_bytes(&record.key).ok()?, record.value.as_deref()?);
+        check_schema(value).ok()?;
+        let read = serde_json::from_slice::<ModelOnly>(value).ok()?;
+        (read.bank == key.bank && !read.units.is_empty()).then_some(read.model)
+    };
+    for partition in 0..log.partitions() {
+        let mut at = 0;
+        loop {
+            let batch = log.read(Topic::Memory, partition, at, READ_RECORDS)?;
+            if batch.next == at {
+                break;
+            }
+            at = batch.next;
+            if let Some(model) = batch.records.iter().find_map(has_vectors) {
+                return Ok(Some(model));
+            }
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,262 @@
+//! One partition of the memory log to its shard.
+//!
+//! In: the records of the partition, from the end of the last read. Out: loads of the dataflow,
+//! each with the offsets that it reflects. No record is skipped. A record that no build can use, or
+//! with another model's vectors, quarantines its bank: what the record's key held before is removed,
+//! and questions to the bank are refused until the next readable record of the key, or its removal.
+//! At a newer schema or an unreadable key the partition waits, and is answered as of before.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, RwLock},
+};
+
+use crate::{
+    log::{Log, ReadBatch, Record, Topic},
+    snapshot::{LogRead, Manifest, Restored, RestoredRecord, UnreadableRecord},
+};
+use heart::memory::{Extraction, Load, MemoryHandle, RecordKey};
+use nouns::{
+    model::{Bank, MemoryKey, MemoryRecord, ModelRef, Position},
+    sync,
+};
+
+use super::{
+    PipelineError,
+    held::Held,
+    record_value::{Unread, check_bank, read_value},
+};
+
+/// Records read at once.
+const READ_RECORDS: usize = 64;
+/// Limits of one load, in bytes and in records. They are large because most open turns of a long
+/// log are added and removed within one load, which costs the indexes nothing.
+const LOAD_BYTES: usize = 2 << 20;
+const LOAD_RECORDS: usize = 1_024;
+/// Units of a snapshot loaded at once; a bank is never divided.
+const RESTORED_UNITS: usize = 20_000;
+
+/// A snapshot of the partition.
+pub(super) struct RestoredPartition<'s> {
+    /// The snapshot.
+    pub(super) restored: &'s Restored,
+    /// The turns positions that it covers.
+    pub(super) covers: BTreeMap<u32, u64>,
+}
+
+/// Reads one partition.
+pub(super) struct Reader {
+    partition: u32,
+    next: u64,
+    /// The read positions that were loaded last.
+    covers: Vec<(u32, u64)>,
+    model: Option<ModelRef>,
+    dimensions: Option<usize>,
+}
+
+impl Reader {
+    /// A reader before its first read.
+    pub(super) fn new(partition: u32) -> Self {
+        Self { partition, next: 0, covers: Vec::new(), model: None, dimensions: None }
+    }
+
+    /// The first offset that was not read.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Reads the next records; `each` gets every record, with the offset after it. An unreadable record
+    /// is given as far as it can be read. Gives what was read, with its records only if `keep`; None when
+    /// there was nothing. `held` is locked only once everything is read and parsed.
+    ///
+    /// # Errors
+    /// [`PipelineError::Waits`] at a record that this build must not skip; everything before it was
+    /// read by earlier calls.
+    pub(super) fn read(
+        &mut self,
+        log: &dyn Log,
+        memory: &MemoryHandle,
+        held: &RwLock<Held>,
+        keep: bool,
+        mut each: impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
+    ) -> Result<Option<LogRead>, PipelineError> {
+        let partition = self.partition;
+        let Some(mut batch) = self.batch(log)? else { return Ok(None) };
+        let mut changes = Vec::with_capacity(batch.records.len());
+        let (mut records, mut unreadable, mut now) = (Vec::new(), BTreeMap::new(), Vec::new());
+        let mut waits = None;
+        for (index, record) in batch.records.iter().enumerate() {
+            let (key, taken) = match self.take(record) {
+                Ok(taken) => taken,
+                Err(problem) if index == 0 => {
+                    return Err(PipelineError::Waits { partition, offset: record.offset, problem });
+                }
+                Err(_) => {
+                    waits = Some((index, record.offset));
+                    break;
+                }
+            };
+            let id = RecordKey::from(&key);
+            each(&key, taken.read.as_ref(), record.offset + 1);
+            let live = taken.extraction.is_some().then(|| taken.read.as_ref().is_some_and(MemoryRecord::is_filled));
+            changes.push((id, taken.extraction));
+            match &taken.unreadable {
+                Some(found) => drop(unreadable.insert(id, found.clone())),
+                None => drop(unreadable.remove(&id)),
+            }
+            if keep {
+                let whole = !unreadable.contains_key(&id);
+                records.push((key.clone(), taken.read.filter(|_| whole)));
+            }
+            now.push((key, live, taken.unreadable));
+        }
+        if let Some((index, offset)) = waits {
+            // What is before it is loaded now; the next call begins with it, and waits.
+            batch.records.truncate(index);
+            batch.covers.clear();
+            batch.next = offset;
+        }
+        let mut reflects = vec![position("memory", partition, batch.next)];
+        reflects.extend(batch.covers.iter().map(|(turns, next)| position("turns", *turns, *next)));
+        memory.load(Load { changes, reflects, ..Load::default() })?;
+        {
+            let mut held = sync::write(held);
+            held.set_model(self.model.as_ref());
+            for (key, live, unreadable) in now {
+                match (unreadable, live) {
+                    (Some(record), _) => held.quarantine(record),
+                    (None, Some(filled)) => held.insert(&key, filled),
+                    (None, None) => held.remove(&key),
+                }
+            }
+        }
+        self.next = batch.next;
+        if !batch.covers.is_empty() {
+            self.covers.clone_from(&batch.covers);
+        }
+        let (offset, append_ms) = batch.records.last().map(|r| (r.offset, r.append_ms)).unwrap_or_default();
+        let unreadable = unreadable.into_values().collect();
+        let (next_offset, covers) = (batch.next, batch.covers);
+        Ok(Some(LogRead { partition, next_offset, offset, append_ms, covers, records, unreadable }))
+    }
+
+    /// The records of the next load; none where only the input that the log covers has grown.
+    fn batch(&self, log: &dyn Log) -> Result<Option<ReadBatch>, PipelineError> {
+        let mut batch = log.read(Topic::Memory, self.partition, self.next, READ_RECORDS)?;
+        if batch.next == self.next {
+            let known = |partition| self.covers.iter().find(|(turns, _)| *turns == partition).map_or(0, |at| at.1);
+            let covers_more = batch.covers.iter().any(|(turns, next)| *next > known(*turns));
+            return Ok(covers_more.then_some(batch));
+        }
+        let bytes = |records: &[Record]| records.iter().filter_map(|r| Some(r.value.as_ref()?.len())).sum::<usize>();
+        let mut held = bytes(&batch.records);
+        while batch.records.len() < LOAD_RECORDS && held < LOAD_BYTES {
+            let more = log.read(Topic::Memory, self.partition, batch.next, READ_RECORDS)?;
+            if more.next == batch.next {
+                break;
+            }
+            held += bytes(&more.records);
+            batch.next = more.next;
+            batch.covers.retain(|(turns, _)| more.covers.iter().all(|(newer, _)| newer != turns));
+            batch.covers.extend(more.covers);
+            batch.records.extend(more.records);
+        }
+        Ok(Some(batch))
+    }
+
+    /// Loads a snapshot of the partition into an empty memory.
+    pub(super) fn restore(
+        &mut self,
+        snapshot: &RestoredPartition<'_>,
+        memory: &MemoryHandle,
+        held: &RwLock<Held>,
+    ) -> Result<(), PipelineError> {
+        let RestoredPartition { restored, covers } = snapshot;
+        let Manifest { reached, model, dimensions, unreadable, .. } = &restored.manifest;
+        self.model.clone_from(model);
+        self.dimensions = (*dimensions > 0).then_some(*dimensions);
+        let mut by_bank: BTreeMap<&Bank, Vec<&RestoredRecord>> = BTreeMap::new();
+        for record in &restored.records {
+            by_bank.entry(&record.key.bank).or_default().push(record);
+        }
+        let (mut load, mut units) = (Load::default(), 0);
+        for (bank, records) in by_bank {
+            for record in records {
+                units += record.extraction.units.len();
+                load.changes.push((RecordKey::from(&record.key), Some(Arc::clone(&record.extraction))));
+            }
+            if restored.same_settings {
+                let choices = restored.choices.get(bank).cloned().unwrap_or_default();
+                load.known.push((bank.key(), Arc::new(choices)));
+            }
+            if units > RESTORED_UNITS {
+                memory.load(std::mem::take(&mut load))?;
+                units = 0;
+            }
+        }
+        if let Some(at) = reached.iter().find(|at| at.partition == self.partition) {
+            load.reflects.push(position("memory", at.partition, at.next_offset));
+            self.next = at.next_offset;
+        }
+        self.covers = covers.iter().map(|(turns, next)| (*turns, *next)).collect();
+        load.reflects.extend(covers.iter().map(|(turns, next)| position("turns", *turns, *next)));
+        memory.load(load)?;
+        let mut held = sync::write(held);
+        held.set_model(self.model.as_ref());
+        restored.records.iter().for_each(|record| held.insert(&record.key, record.filled));
+        unreadable.iter().for_each(|record| held.quarantine(record.clone()));
+        Ok(())
+    }
+
+    /// Takes a record in log order; an error for one that this build must not skip.
+    fn take(&mut self, record: &Record) -> Result<(MemoryKey, Taken), String> {
+        let key = MemoryKey::from_bytes(&record.key).map_err(|e| format!("{e}; run the build that wrote it"))?;
+        let Some(value) = &record.value else { return Ok((key, Taken::default())) };
+        let (read, made) = match read_value(value) {
+            Ok(read) => {
+                let made = self.extraction(&key, &read);
+                (Some(read), made)
+            }
+            Err(Unread::Newer(schema)) => return Err(Unread::Newer(schema).to_string()),
+            Err(Unread::Unreadable(problem)) => (None, Err(problem)),
+        };
+        let taken = match made {
+            Ok(extraction) => Taken { read, extraction: Some(Arc::new(extraction)), unreadable: None },
+            Err(problem) => {
+                let unreadable = UnreadableRecord { key: key.clone(), offset: record.offset, problem, found: None };
+                Taken { read, extraction: None, unreadable: Some(unreadable) }
+            }
+        };
+        Ok((key, taken))
+    }
+
+    /// A record as the dataflow takes it; an error for vectors that cannot be compared with the others.
+    fn extraction(&mut self, key: &MemoryKey, record: &MemoryRecord) -> Result<Extraction, String> {
+        check_bank(key, record)?;
+        let Some(unit) = record.units.first() else { return Extraction::new(record, 0) };
+        let dimensions = self.dimensions.unwrap_or(unit.vector.len());
+        if let Some(model) = self.model.as_ref().filter(|model| **model != record.model) {
+            let (found, here) = (&model.hash, &record.model.hash);
+            return Err(format!("vectors of model {here} after those of {found}"));
+        }
+        let extraction = Extraction::new(record, dimensions)?;
+        self.dimensions = Some(dimensions);
+        self.model.get_or_insert_with(|| record.model.clone());
+        Ok(extraction)
+    }
+}
+
+/// What a record gave.
+#[derive(Default)]
+struct Taken {
+    /// The record, as far as it could be read.
+    read: Option<MemoryRecord>,
+    /// What the dataflow gets of it.
+    extraction: Option<Arc<Extraction>>,
+    /// Why the dataflow gets nothing, though it has a value.
+    unreadable: Option<UnreadableRecord>,
+}
+
+fn position(topic: &str, partition: u32, next_offset: u64) -> Position {
+    Position { topic: topic.to_owned(), partition, next_offset }
+}

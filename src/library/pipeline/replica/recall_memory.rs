@@ -1,0 +1,34 @@
+//! The memory of a question that may be cancelled.
+//!
+//! In: recall's probes. Out: the answers of the dataflow. A probe of a question whose caller has gone never
+//! reaches the dataflow.
+
+use heart::{
+    memory::{Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe},
+    recall::{self, Failure},
+};
+
+use super::Cancellation;
+
+/// A memory for as long as somebody waits for the answer.
+pub(super) struct AskedMemory<'a> {
+    pub(super) memory: &'a dyn recall::Memory,
+    pub(super) cancellation: &'a Cancellation,
+}
+
+impl recall::Memory for AskedMemory<'_> {
+    fn first_hop(&self, probe: FirstHopProbe) -> Result<Answered<Vec<Hit>>, Failure> {
+        self.cancellation.check()?;
+        self.memory.first_hop(probe)
+    }
+
+    fn familiar(&self, probe: FamiliarityProbe) -> Result<Answered<FamiliarParts>, Failure> {
+        self.cancellation.check()?;
+        self.memory.familiar(probe)
+    }
+
+    fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, Failure> {
+        self.cancellation.check()?;
+        self.memory.neighbourhood(probe)
+    }
+}

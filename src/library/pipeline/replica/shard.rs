@@ -1,0 +1,200 @@
+//! The shard of one partition: its dataflow, its reader, and what it holds.
+//!
+//! In: the partition's part of a snapshot, its records. Out: a memory that answers for the banks of the
+//! partition. Reading and parsing hold up no question: `reader` is locked by who follows, `held` by
+//! who asks. Knows no other shard.
+
+use std::{
+    collections::HashSet,
+    sync::{
+        Mutex, RwLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use crossbeam_channel::Receiver;
+
+use super::{
+    PipelineError,
+    held::Held,
+    reader::{Reader, RestoredPartition},
+    recorder::ShardId,
+};
+use crate::{
+    log::{Log, REMOVALS_KEPT_MS, Topic},
+    snapshot::{LogRead, SnapshotError},
+};
+use heart::memory::{ChoiceChanges, Load, MemoryHandle, RecordKey};
+use nouns::{
+    model::{MemoryKey, MemoryRecord},
+    sync,
+};
+
+const DAY_MS: u64 = 24 * 3_600_000;
+
+/// A partition of the memory that this process holds.
+pub(super) struct Shard {
+    pub(super) id: ShardId,
+    pub(super) partition: u32,
+    pub(super) memory: MemoryHandle,
+    pub(super) held: RwLock<Held>,
+    reader: Mutex<Reader>,
+    /// The changes of the choices, where they are recorded: one message for each load.
+    choices: Option<Receiver<ChoiceChanges>>,
+    /// The first offset that was not read.
+    next: AtomicU64,
+    /// Whether it has not reached the end of its log yet.
+    loading: AtomicBool,
+    /// Whether it waits before a record that only another build reads.
+    waiting: AtomicBool,
+}
+
+/// What a shard that was restored brings along.
+pub(super) struct RestoredShard {
+    /// The choices that changed by restoring, which is none where the settings are the same.
+    pub(super) choices: ChoiceChanges,
+    /// Removals that compaction has erased from the log since, with their choices.
+    pub(super) removed: Option<(LogRead, ChoiceChanges)>,
+}
+
+impl Shard {
+    /// An empty shard.
+    pub(super) fn new(
+        id: ShardId,
+        partition: u32,
+        memory: MemoryHandle,
+        choices: Option<Receiver<ChoiceChanges>>,
+    ) -> Self {
+        Self {
+            id,
+            partition,
+            memory,
+            held: RwLock::default(),
+            reader: Mutex::new(Reader::new(partition)),
+            choices,
+            next: AtomicU64::new(0),
+            loading: AtomicBool::new(true),
+            waiting: AtomicBool::new(false),
+        }
+    }
+
+    /// The first offset that was not read.
+    pub(super) fn next(&self) -> u64 {
+        self.next.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has not reached the end of its log yet.
+    pub(super) fn is_loading(&self) -> bool {
+        self.loading.load(Ordering::Acquire)
+    }
+
+    /// Whether it waits before a record that only another build reads.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// From now on it is as far as its log, or as it can get.
+    pub(super) fn set_loaded(&self) {
+        self.loading.store(false, Ordering::Release);
+    }
+
+    /// Reads the next records and hands the read on, in the order of the loads; None at the end.
+    pub(super) fn follow(
+        &self,
+        log: &dyn Log,
+        each: impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
+        hand_on: impl FnOnce(LogRead, &Receiver<ChoiceChanges>),
+    ) -> Result<Option<Vec<(u32, u64)>>, PipelineError> {
+        let mut reader = sync::lock(&self.reader);
+        let read = reader.read(log, &self.memory, &self.held, self.choices.is_some(), each);
+        self.next.store(reader.next(), Ordering::Relaxed);
+        self.waiting.store(matches!(read, Err(PipelineError::Waits { .. })), Ordering::Relaxed);
+        let Some(read) = read? else { return Ok(None) };
+        let covers = read.covers.clone();
+        if let Some(choices) = &self.choices {
+            hand_on(read, choices);
+        }
+        Ok(Some(covers))
+    }
+
+    /// Loads what a snapshot holds of the partition.
+    pub(super) fn restore(&self, snapshot: &RestoredPartition<'_>) -> Result<(), PipelineError> {
+        let mut reader = sync::lock(&self.reader);
+        reader.restore(snapshot, &self.memory, &self.held)?;
+        self.next.store(reader.next(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Compares what was restored with the log, removes what the log no longer holds, and waits until
+    /// everything is visible.
+    pub(super) fn check_restored(
+        &self,
+        log: &dyn Log,
+        place: &str,
+        snapshot: &RestoredPartition<'_>,
+    ) -> Result<RestoredShard, PipelineError> {
+        let removed = self.removed(log, place, snapshot)?;
+        if let Some(removed) = &removed {
+            let keys: Vec<MemoryKey> = removed.records.iter().map(|(key, _)| key.clone()).collect();
+            let _reader = sync::lock(&self.reader);
+            let changes = keys.iter().map(|key| (RecordKey::from(key), None)).collect();
+            self.memory.load(Load { changes, ..Load::default() })?;
+            let mut held = sync::write(&self.held);
+            keys.iter().for_each(|key| held.remove(key));
+        }
+        self.memory.wait_for_loads()?;
+        let mut choices: Vec<ChoiceChanges> = self.choices.iter().flat_map(Receiver::try_iter).collect();
+        let of_removed = if removed.is_some() { choices.pop().unwrap_or_default() } else { ChoiceChanges::new() };
+        let removed = removed.map(|removed| (removed, of_removed));
+        Ok(RestoredShard { choices: choices.into_iter().flatten().collect(), removed })
+    }
+
+    /// The removals that compaction has erased from the log since the snapshot.
+    fn removed(
+        &self,
+        log: &dyn Log,
+        place: &str,
+        snapshot: &RestoredPartition<'_>,
+    ) -> Result<Option<LogRead>, PipelineError> {
+        let (partition, restored) = (self.partition, snapshot.restored);
+        let Some(at) = restored.manifest.reached.iter().find(|at| at.partition == partition) else { return Ok(None) };
+        let ahead = |problem| SnapshotError::Ahead { place: place.to_owned(), problem };
+        let end = log.end(Topic::Memory, partition)?;
+        if end < at.next_offset {
+            let problem = format!("it reaches offset {} of partition {partition}", at.next_offset);
+            return Err(ahead(format!("{problem}, the log ends at {end}")).into());
+        }
+        let Some((offset, append_ms)) = at.last else { return Ok(None) };
+        let found = log.read(Topic::Memory, partition, offset, 1)?.records.into_iter().next();
+        if found.is_some_and(|found| found.offset == offset && found.append_ms != append_ms) {
+            return Err(ahead(format!("the log has another record at offset {offset} of it")).into());
+        }
+        let Some(keys) = log.live_keys(partition)? else {
+            let age_ms = jiff::Timestamp::now().as_millisecond().saturating_sub(restored.manifest.taken_ms);
+            let age_ms = age_ms.unsigned_abs();
+            if age_ms > REMOVALS_KEPT_MS - DAY_MS {
+                return Err(SnapshotError::Old { place: place.to_owned(), days: age_ms / DAY_MS }.into());
+            }
+            return Ok(None);
+        };
+        let mut live = HashSet::with_capacity(keys.len());
+        {
+            let held = sync::read(&self.held);
+            for (key, offset) in keys {
+                let key = MemoryKey::from_bytes(&key).map_err(|e| ahead(e.to_string()))?;
+                if offset < at.next_offset && !held.holds(&key) {
+                    return Err(ahead(format!("the log has a record at offset {offset} that it lacks")).into());
+                }
+                live.insert(key);
+            }
+        }
+        let unreadable = restored.manifest.unreadable.iter().map(|record| &record.key);
+        let keys = restored.records.iter().map(|record| &record.key).chain(unreadable);
+        let gone: Vec<_> = keys.filter(|key| !live.contains(*key)).map(|key| (key.clone(), None)).collect();
+        if gone.is_empty() {
+            return Ok(None);
+        }
+        let (next_offset, offset) = (at.next_offset, end - 1);
+        Ok(Some(LogRead { partition, next_offset, offset, append_ms, records: gone, ..LogRead::default() }))
+    }
+}

@@ -1,0 +1,225 @@
+//! The shards that this process holds: one for each partition of the memory that it was given.
+//!
+//! In: partitions to take and to leave, banks. Out: the shard of a bank. A bank lies in the shard of
+//! its partition and in no other. Where a shard has fallen it is made again, after a pause that
+//! grows when it falls again and again.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc, Mutex, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use crossbeam_channel::{Sender, unbounded};
+
+use super::{PipelineError, recorder::ShardId, shard::Shard};
+use crate::log::partition_of;
+use heart::memory::{EdgeChanges, Listeners, MemoryHandle, MemoryThreads};
+use nouns::{
+    config::{MemorySettings, Pipeline},
+    model::{Bank, BankKey, ModelRef, Score},
+    sync,
+};
+
+/// Names in the message about an unknown bank.
+const NAMED_BANKS: usize = 8;
+/// The pause before the second attempt to make a shard again; doubled each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// An attempt after a longer time is a first one.
+const SAME_CAUSE: Duration = Duration::from_secs(600);
+
+/// The shards of this process.
+pub(super) struct Shards {
+    partitions: u32,
+    threads: Arc<MemoryThreads>,
+    settings: MemorySettings,
+    semantic_threshold: Score,
+    edges: Option<Sender<EdgeChanges>>,
+    /// Whether changes of choices are recorded.
+    records: bool,
+    held: RwLock<BTreeMap<u32, Arc<Shard>>>,
+    /// Those that a group has assigned to this process; None before its first decision.
+    assigned: RwLock<Option<BTreeSet<u32>>>,
+    falls: Mutex<BTreeMap<u32, Falls>>,
+    made: AtomicU64,
+}
+
+/// A shard that fell: how often it was made again, and when that was last attempted.
+#[derive(Debug, Clone, Copy)]
+struct Falls {
+    rebuilds: u64,
+    last_attempt: Instant,
+    pause: Duration,
+}
+
+impl Shards {
+    /// No shard yet; `partitions` is the number of partitions of the memory.
+    pub(super) fn new(
+        pipeline: &Pipeline,
+        partitions: u32,
+        threads: Arc<MemoryThreads>,
+        edges: Option<Sender<EdgeChanges>>,
+        records: bool,
+    ) -> Self {
+        let semantic_threshold = Score::from_f64(pipeline.model().semantic_threshold);
+        let settings = pipeline.memory.clone();
+        let (held, assigned) = (RwLock::default(), RwLock::default());
+        let (falls, made) = (Mutex::default(), AtomicU64::default());
+        Self { partitions, threads, settings, semantic_threshold, edges, records, held, assigned, falls, made }
+    }
+
+    /// The number of partitions of the memory.
+    pub(super) fn partitions(&self) -> u32 {
+        self.partitions
+    }
+
+    /// The threads that step them.
+    pub(super) fn threads(&self) -> &Arc<MemoryThreads> {
+        &self.threads
+    }
+
+    /// An empty shard, which nobody can ask yet.
+    pub(super) fn make(&self, partition: u32) -> Result<Shard, PipelineError> {
+        let (choices_out, choices_in) = unbounded();
+        let listeners = Listeners { edges: self.edges.clone(), choices: self.records.then_some(choices_out) };
+        let memory = MemoryHandle::start_on(&self.threads, &self.settings, self.semantic_threshold, listeners)?;
+        let id = ShardId(self.made.fetch_add(1, Ordering::Relaxed));
+        Ok(Shard::new(id, partition, memory, self.records.then_some(choices_in)))
+    }
+
+    /// From now on questions reach the shard.
+    pub(super) fn put(&self, shard: Shard) {
+        let before = sync::write(&self.held).insert(shard.partition, Arc::new(shard));
+        // Its worker is dropped here, outside the lock.
+        drop(before);
+    }
+
+    /// From now on no question reaches the partition; None if it was not held.
+    pub(super) fn remove(&self, partition: u32) -> Option<Arc<Shard>> {
+        sync::write(&self.held).remove(&partition)
+    }
+
+    /// Notes what a group has decided.
+    pub(super) fn assign(&self, change: impl FnOnce(&mut BTreeSet<u32>)) {
+        change(sync::write(&self.assigned).get_or_insert_default());
+    }
+
+    /// What a group has decided.
+    pub(super) fn assigned(&self) -> Vec<u32> {
+        sync::read(&self.assigned).iter().flatten().copied().collect()
+    }
+
+    /// Assigned partitions without a shard; None before the group's first decision.
+    pub(super) fn awaited(&self) -> Option<Vec<u32>> {
+        let (assigned, held) = (sync::read(&self.assigned), sync::read(&self.held));
+        let awaited = assigned.as_ref()?.iter().filter(|partition| !held.contains_key(partition));
+        Some(awaited.copied().collect())
+    }
+
+    /// Whether a partition is assigned and has no shard yet.
+    pub(super) fn is_awaited(&self, partition: u32) -> bool {
+        let assigned = sync::read(&self.assigned);
+        assigned.as_ref().is_some_and(|assigned| assigned.contains(&partition)) && self.get(partition).is_none()
+    }
+
+    /// Shards whose partition is assigned no more.
+    pub(super) fn revoked(&self) -> Vec<u32> {
+        let (assigned, held) = (sync::read(&self.assigned), sync::read(&self.held));
+        let stays = |partition: &u32| assigned.as_ref().is_none_or(|assigned| assigned.contains(partition));
+        held.keys().filter(|partition| !stays(partition)).copied().collect()
+    }
+
+    /// The shard of a partition.
+    pub(super) fn get(&self, partition: u32) -> Option<Arc<Shard>> {
+        sync::read(&self.held).get(&partition).cloned()
+    }
+
+    /// All of them, by partition.
+    pub(super) fn all(&self) -> Vec<Arc<Shard>> {
+        sync::read(&self.held).values().cloned().collect()
+    }
+
+    /// The partition of a bank.
+    pub(super) fn partition_of(&self, bank: &Bank) -> u32 {
+        partition_of(bank, self.partitions)
+    }
+
+    /// The shard of a bank.
+    ///
+    /// # Errors
+    /// [`PipelineError::OtherInstance`] where its partition is not held here.
+    pub(super) fn of(&self, bank: &Bank) -> Result<Arc<Shard>, PipelineError> {
+        let partition = self.partition_of(bank);
+        self.get(partition).ok_or_else(|| PipelineError::OtherInstance { bank: bank.clone(), partition })
+    }
+
+    /// Fails for a bank that holds nothing, and for one that is quarantined.
+    pub(super) fn check_bank(&self, shard: &Shard, bank: &Bank) -> Result<(), PipelineError> {
+        if sync::read(&shard.held).has(bank, shard.partition)? {
+            return Ok(());
+        }
+        Err(PipelineError::UnknownBank { bank: bank.clone(), known: self.named() })
+    }
+
+    /// The name of a bank that has or had a live record.
+    pub(super) fn bank(&self, key: BankKey) -> Option<Bank> {
+        self.all().iter().find_map(|shard| sync::read(&shard.held).bank(key))
+    }
+
+    /// The model of the vectors.
+    pub(super) fn model(&self) -> Option<ModelRef> {
+        self.all().iter().find_map(|shard| sync::read(&shard.held).model().cloned())
+    }
+
+    /// The known banks, for an error message.
+    fn named(&self) -> String {
+        let mut names: BTreeSet<String> = BTreeSet::new();
+        let mut all = 0;
+        for shard in self.all() {
+            let held = sync::read(&shard.held);
+            all += held.banks().count();
+            names.extend(held.banks().take(NAMED_BANKS).map(|bank| bank.as_str().to_owned()));
+        }
+        if names.is_empty() {
+            return "the memory is empty: ingest something first".to_owned();
+        }
+        let some: Vec<String> = names.into_iter().take(NAMED_BANKS).collect();
+        let more = if all > some.len() { format!(" and {} more", all - some.len()) } else { String::new() };
+        format!("known: {}{more}", some.join(", "))
+    }
+
+    /// Notes an attempt to make a shard again that fell; false while it must not be attempted yet. The
+    /// pause doubles with each attempt, also where the one before failed.
+    pub(super) fn may_rise(&self, partition: u32) -> bool {
+        let mut falls = sync::lock(&self.falls);
+        let now = Instant::now();
+        let Some(before) = falls.get_mut(&partition) else {
+            falls.insert(partition, Falls { rebuilds: 0, last_attempt: now, pause: FIRST_PAUSE });
+            return true;
+        };
+        let since = now.duration_since(before.last_attempt);
+        if since < before.pause {
+            return false;
+        }
+        before.pause = if since > SAME_CAUSE { FIRST_PAUSE } else { (2 * before.pause).min(LONGEST_PAUSE) };
+        before.last_attempt = now;
+        true
+    }
+
+    /// Notes that a shard was made again.
+    pub(super) fn has_risen(&self, partition: u32) {
+        if let Some(falls) = sync::lock(&self.falls).get_mut(&partition) {
+            falls.rebuilds += 1;
+        }
+    }
+
+    /// How often a shard was made again after it fell.
+    pub(super) fn rebuilds(&self, partition: u32) -> u64 {
+        sync::lock(&self.falls).get(&partition).map_or(0, |falls| falls.rebuilds)
+    }
+}

@@ -1,0 +1,491 @@
+//! Shards at run time: taken and left, fallen and made again, read while others ask.
+
+use std::{
+    path::Path,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use crate::{
+    log::{
+        self, KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, SourceLog, SourceState, SourceWriter, Topic,
+        Transaction, TransactionEnd, Written, partition_of,
+    },
+    pipeline::{PipelineError, Service},
+};
+use nouns::{
+    config::{Hold, Pipeline},
+    model::{Bank, DeadLetter, MemoryKey, MemoryRecord, ModelRef, TurnEvent},
+};
+
+use super::{Answerer, AnswererOptions};
+
+fn bank(name: &str) -> Bank {
+    Bank::parse(name).expect("a good name")
+}
+
+fn pipeline(home: &Path, snapshots: bool, extra: &str) -> Pipeline {
+    let text = format!("version = 1\nembed.model = \"fixed\"\nlog.directory = {:?}\n{extra}", home.join("log"));
+    let mut pipeline = Pipeline::parse(&text).expect("a good pipeline");
+    pipeline.snapshot.directory = String::new();
+    if snapshots {
+        pipeline.snapshot.directory = home.join("snapshots").to_string_lossy().into_owned();
+    }
+    pipeline
+}
+
+fn turns(bank: &str, session: &str, count: usize) -> Vec<TurnEvent> {
+    let turn = |n: usize| {
+        format!(
+            r#"{{"type": "turn", "bank": "{bank}", "session": "{session}", "turn": "{session}-{n}", "speaker": "Ann",
+            "time": "2024-05-0{}T10:{:02}:00Z", "text": "The {n}. kayak of {session} is stored in the boathouse."}}"#,
+            1 + n % 9,
+            n % 60
+        )
+    };
+    let end = format!(r#"{{"type": "session_end", "bank": "{bank}", "session": "{session}"}}"#);
+    let all = (0..count).map(turn).chain([end]);
+    all.map(|line| TurnEvent::from_json(line.replace('\n', " ").as_bytes()).expect("a good turn")).collect()
+}
+
+/// Ingests without a memory of its own that stays open.
+fn ingest(pipeline: &Pipeline, events: &[TurnEvent]) {
+    let mut alone = pipeline.clone();
+    alone.snapshot.directory = String::new();
+    let mut service = Service::open(&alone, &mut |_| {}).expect("a service");
+    service.log().append_turns(events).expect("room");
+    service.catch_up().expect("extracted");
+}
+
+fn open(pipeline: &Pipeline, log: &dyn Log) -> Answerer {
+    let answerer = open_holding(pipeline, log, Hold::All);
+    follow(&answerer, log);
+    answerer
+}
+
+/// A memory that has followed nothing yet.
+fn open_holding(pipeline: &Pipeline, log: &dyn Log, hold: Hold) -> Answerer {
+    let options =
+        AnswererOptions { hold, edges: None, record: true, turns: None, say: &mut |_| {}, progress: &mut |_, _| {} };
+    Answerer::open(pipeline, log, options).expect("a memory")
+}
+
+fn follow(answerer: &Answerer, log: &dyn Log) {
+    for partition in 0..log.partitions() {
+        while answerer.follow(log, partition, |_, _, _| {}).expect("followed") {}
+    }
+}
+
+fn hash(answerer: &Answerer, name: &str) -> Result<u128, PipelineError> {
+    Ok(answerer.digest(Some(&bank(name)))?.value.hash)
+}
+
+/// Two banks in different shards of three.
+fn two_banks() -> [&'static str; 2] {
+    let names = ["a", "b", "c", "d", "e"];
+    let second = names.iter().find(|name| partition_of(&bank(name), 3) != partition_of(&bank(names[0]), 3));
+    [names[0], second.expect("three partitions")]
+}
+
+#[test]
+fn a_shard_that_panics_is_made_again_alone_and_recorded_on() {
+    let home = tempfile::tempdir().expect("a directory");
+    let [falls, stays] = two_banks();
+    for snapshots in [false, true] {
+        let settings = pipeline(&home.path().join(format!("{snapshots}")), snapshots, "log.partitions = 3");
+        ingest(&settings, &[turns(falls, "s", 9), turns(stays, "s", 5)].concat());
+        let log = log::open(&settings.log).expect("the log");
+        let answerer = open(&settings, &*log);
+        let before = (hash(&answerer, falls).expect("known"), hash(&answerer, stays).expect("known"));
+        let partition = partition_of(&bank(falls), 3);
+        answerer.shard(partition).expect("held").memory.panic();
+        assert!(hash(&answerer, falls).is_err());
+        assert_eq!(hash(&answerer, stays).expect("it stays"), before.1);
+        let rebuilds = |answerer: &Answerer| -> u64 { answerer.shards().iter().map(|shard| shard.rebuilds).sum() };
+        assert_eq!(rebuilds(&answerer), 0);
+        follow(&answerer, &*log);
+        assert_eq!((hash(&answerer, falls).expect("known"), hash(&answerer, stays).expect("known")), before);
+        assert_eq!(rebuilds(&answerer), 1);
+        // What is read from then on is recorded on top of what was recorded before.
+        drop((answerer, log));
+        ingest(&settings, &turns(falls, "t", 6));
+        let log = log::open(&settings.log).expect("the log");
+        let answerer = open(&settings, &*log);
+        answerer.shard(partition).expect("held").memory.panic();
+        assert!(hash(&answerer, falls).is_err());
+        follow(&answerer, &*log);
+        let whole = hash(&answerer, falls).expect("known");
+        assert_ne!(whole, before.0);
+        if snapshots {
+            // Making the shard again may have written one already.
+            answerer.snapshot().expect("written");
+            drop(answerer);
+            let restored = open(&settings, &*log);
+            assert_eq!(hash(&restored, falls).expect("known"), whole);
+            let newest = restored.newest_snapshots().expect("manifests").manifests;
+            let census = restored.digest(None).expect("counts").value;
+            assert_eq!(newest.iter().map(|of| of.live.units).sum::<u64>(), census.units);
+        }
+    }
+}
+
+/// A snapshot that cannot be read keeps a fallen shard down; it rises once the snapshot can be read.
+#[test]
+fn a_shard_that_cannot_be_made_again_is_counted_only_once_it_is() {
+    let home = tempfile::tempdir().expect("a directory");
+    let settings = pipeline(home.path(), true, "log.partitions = 1");
+    ingest(&settings, &turns("a", "s", 5));
+    let log = log::open(&settings.log).expect("the log");
+    let answerer = open(&settings, &*log);
+    let before = hash(&answerer, "a").expect("known");
+    answerer.snapshot().expect("written");
+    let (place, away) = (home.path().join("snapshots"), home.path().join("away"));
+    std::fs::rename(&place, &away).expect("moved");
+    std::fs::write(&place, "no directory").expect("written");
+    answerer.shard(0).expect("held").memory.panic();
+    assert!(hash(&answerer, "a").is_err());
+    let rises = || answerer.follow(&*log, 0, |_, _, _| {});
+    assert!(matches!(rises(), Err(PipelineError::Snapshot(_))));
+    assert!(matches!(rises(), Err(PipelineError::Memory(_))), "there is a pause");
+    assert_eq!(answerer.shards()[0].rebuilds, 0);
+    std::fs::remove_file(&place).expect("removed");
+    std::fs::rename(&away, &place).expect("moved back");
+    while rises().is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert_eq!((answerer.shards()[0].rebuilds, hash(&answerer, "a").expect("known")), (1, before));
+}
+
+#[test]
+fn a_shard_is_taken_and_left_a_thousand_times_in_flat_memory() {
+    if !testing::in_own_process("pipeline::replica::tests::a_shard_is_taken_and_left_a_thousand_times_in_flat_memory") {
+        return;
+    }
+    let home = tempfile::tempdir().expect("a directory");
+    let [moves, stays] = two_banks();
+    let settings = pipeline(home.path(), false, "log.partitions = 3");
+    ingest(&settings, &[turns(moves, "s", 9), turns(stays, "s", 5)].concat());
+    let log = log::open(&settings.log).expect("the log");
+    let answerer = open(&settings, &*log);
+    let before = (hash(&answerer, moves).expect("known"), hash(&answerer, stays).expect("known"));
+    let partition = partition_of(&bank(moves), 3);
+    let mut after_first = 0;
+    for round in 0..1_000 {
+        answerer.leave(partition);
+        let error = hash(&answerer, moves).expect_err("left");
+        assert!(matches!(error, PipelineError::OtherInstance { .. }), "{error}");
+        assert_eq!(answerer.position(partition), None);
+        answerer.take(&*log, partition).expect("taken");
+        while answerer.follow(&*log, partition, |_, _, _| {}).expect("followed") {}
+        if round % 100 == 99 {
+            assert_eq!((hash(&answerer, moves).expect("known"), hash(&answerer, stays).expect("known")), before);
+        }
+        if round == 99 {
+            after_first = testing::resident_bytes();
+        }
+    }
+    let grown = testing::resident_bytes().saturating_sub(after_first);
+    assert!(grown < 64 << 20, "{grown} bytes more after 900 rounds");
+}
+
+/// The digest is the same for any number of shards and threads, also from snapshots.
+#[test]
+fn the_digest_depends_on_no_number_of_shards_and_threads() {
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let mut found = Vec::new();
+    for (partitions, workers) in [(1, 1), (2, 2), (4, 1), (5, 1), (16, 3)] {
+        let home = tempfile::tempdir().expect("a directory");
+        let extra = format!("log.partitions = {partitions}\nmemory.workers = {workers}");
+        let settings = pipeline(home.path(), true, &extra);
+        ingest(&settings, &names.map(|name| turns(name, "s", 5)).concat());
+        let log = log::open(&settings.log).expect("the log");
+        let from_log = open(&settings, &*log);
+        found.push(from_log.digest(None).expect("counts").value);
+        assert_eq!(from_log.snapshot().expect("written").expect("new").manifests.len(), partitions);
+        drop(from_log);
+        let restored = open(&settings, &*log);
+        found.push(restored.digest(None).expect("counts").value);
+        assert!(restored.snapshot().expect("looked").is_none(), "nothing has changed");
+    }
+    assert!(found.windows(2).all(|two| two[0] == two[1]), "{found:?}");
+}
+
+/// A shard is taken from its own snapshot: what lies in the others' directories does not matter.
+#[test]
+fn a_shard_that_is_taken_reads_its_own_snapshot() {
+    let home = tempfile::tempdir().expect("a directory");
+    let [moves, stays] = two_banks();
+    let settings = pipeline(home.path(), true, "log.partitions = 3");
+    ingest(&settings, &[turns(moves, "s", 9), turns(stays, "s", 5)].concat());
+    let log = log::open(&settings.log).expect("the log");
+    let answerer = open(&settings, &*log);
+    let before = hash(&answerer, moves).expect("known");
+    answerer.snapshot().expect("written").expect("new");
+    let partition = partition_of(&bank(moves), 3);
+    answerer.leave(partition);
+    let directory = |of: u32| home.path().join(format!("snapshots/shard-{of:05}"));
+    for other in (0..3).filter(|other| *other != partition) {
+        for entry in std::fs::read_dir(directory(other).join("manifests")).expect("listed") {
+            std::fs::write(entry.expect("a manifest").path(), "spoiled").expect("written");
+        }
+    }
+    answerer.take(&*log, partition).expect("taken");
+    // Nothing is left to read of the log: its snapshot had everything.
+    assert!(!answerer.follow(&*log, partition, |_, _, _| {}).expect("followed"));
+    assert_eq!(hash(&answerer, moves).expect("known"), before);
+}
+
+/// Commits the newest record of a partition once more.
+fn rewrite(log: &dyn Log, partition: u32) -> u64 {
+    let records = log.read(Topic::Memory, partition, 0, 10_000).expect("read").records;
+    let last = records.into_iter().rfind(|record| record.value.is_some()).expect("a record");
+    let next_offset = log.read_position(partition).expect("a position");
+    let memory = vec![(last.key, last.value)];
+    log.commit(&Transaction { partition, next_offset, memory, ..Transaction::default() }).expect("committed");
+    log.end(Topic::Memory, partition).expect("an end") - 1
+}
+
+/// Two holders of every shard: one writes the snapshots, both answer, and when the writer ends the
+/// other takes over. A question about the past gets no answer that lacks what is in no snapshot.
+#[test]
+fn of_two_holders_one_writes_and_the_other_takes_over() {
+    let home = tempfile::tempdir().expect("a directory");
+    let [name, other] = two_banks();
+    let mut settings = pipeline(home.path(), true, "log.partitions = 3\nsnapshot.interval_seconds = 600");
+    ingest(&settings, &[turns(name, "s", 9), turns(other, "s", 5)].concat());
+    let log = log::open(&settings.log).expect("the log");
+    let partition = partition_of(&bank(name), 3);
+    // As two instances on Kafka follow one log.
+    settings.log.kind = nouns::config::LogKind::Kafka;
+    let (first, second) = (open(&settings, &*log), open(&settings, &*log));
+    assert_eq!(first.snapshot().expect("written").expect("new").manifests.len(), 3);
+    assert!(second.snapshot().expect("looked").is_none());
+    assert_eq!((first.written_elsewhere(), second.written_elsewhere()), (0, 3));
+    assert_eq!(second.take_over(&*log).expect("looked"), 0, "its writer is alive");
+    let now = |answerer: &Answerer| (hash(answerer, name).expect("known"), hash(answerer, other).expect("known"));
+    assert_eq!(now(&first), now(&second));
+
+    let ask = |answerer: &Answerer, at: u64| answerer.past(&bank(name), crate::snapshot::AsOf::Offset(at)).map(drop);
+    let before = log.end(Topic::Memory, partition).expect("an end") - 1;
+    let after = rewrite(&*log, partition);
+    follow(&first, &*log);
+    follow(&second, &*log);
+    ask(&second, before).expect("the snapshot has it");
+    let error = ask(&second, after).expect_err("no snapshot has it").to_string();
+    assert!(error.contains("another process writes these snapshots") && error.contains("shard-0000"), "{error}");
+    ask(&first, after).expect("the writer writes one");
+    ask(&second, after).expect("now a snapshot has it");
+
+    drop(first);
+    assert_eq!(second.take_over(&*log).expect("taken"), 3);
+    follow(&second, &*log);
+    rewrite(&*log, partition);
+    follow(&second, &*log);
+    let written = second.snapshot().expect("written").expect("new").manifests;
+    assert_eq!((written.len(), second.written_elsewhere()), (3, 0));
+    assert!(written.iter().all(|manifest| manifest.reached.len() == 1), "{written:?}");
+    let whole = now(&second);
+    drop(second);
+    assert_eq!(now(&open(&settings, &*log)), whole);
+}
+
+/// What a group assigns is awaited, loaded, and answered until it is left.
+#[test]
+fn questions_of_an_assigned_partition_wait_until_its_shard_is_loaded() {
+    let home = tempfile::tempdir().expect("a directory");
+    let settings = pipeline(home.path(), false, "log.partitions = 3");
+    let [ours, theirs] = two_banks();
+    ingest(&settings, &[turns(ours, "s", 5), turns(theirs, "s", 5)].concat());
+    let log = log::open(&settings.log).expect("the log");
+    let expected = hash(&open(&settings, &*log), ours).expect("known");
+    let answerer = open_holding(&settings, &*log, Hold::Assigned);
+    assert!(!answerer.is_loaded(Hold::Assigned), "the group has not decided");
+    let partition = partition_of(&bank(ours), 3);
+    // The questions topic may have more partitions than the memory.
+    answerer.assign(&[partition, 7], false);
+    assert_eq!((answerer.awaited(), answerer.loading()), (vec![partition], vec![partition]));
+    assert!(answerer.is_loading(&bank(ours)) && !answerer.is_loading(&bank(theirs)));
+    answerer.take(&*log, partition).expect("taken");
+    assert_eq!((answerer.awaited(), answerer.loading()), (vec![], vec![partition]));
+    assert!(answerer.is_loading(&bank(ours)) && !answerer.is_loaded(Hold::Assigned));
+    follow(&answerer, &*log);
+    assert!(!answerer.is_loading(&bank(ours)) && answerer.is_loaded(Hold::Assigned));
+    assert_eq!(hash(&answerer, ours).expect("known"), expected);
+    let elsewhere = hash(&answerer, theirs).expect_err("another instance has it");
+    assert!(matches!(elsewhere, PipelineError::OtherInstance { .. }), "{elsewhere}");
+    // A new membership begins with what it is assigned, and ours is not of it.
+    answerer.assign(&[partition_of(&bank(theirs), 3)], true);
+    assert_eq!(answerer.revoked(), [partition]);
+    assert_eq!(hash(&answerer, ours).expect("it is held until it is left"), expected);
+    answerer.leave(partition);
+    assert!(answerer.revoked().is_empty() && !answerer.is_loading(&bank(ours)));
+    assert!(matches!(hash(&answerer, ours), Err(PipelineError::OtherInstance { .. })));
+    answerer.revoke(&[partition_of(&bank(theirs), 3)]);
+    assert!(answerer.awaited().is_empty() && answerer.is_loaded(Hold::Assigned), "it stands by");
+}
+
+/// A shard that a group moves is loaded from what its holder before wrote, and its new holder writes on.
+#[test]
+fn a_shard_that_moves_takes_its_snapshots_along() {
+    let home = tempfile::tempdir().expect("a directory");
+    let [name, other] = two_banks();
+    let mut settings = pipeline(home.path(), true, "log.partitions = 3");
+    ingest(&settings, &[turns(name, "s", 9), turns(other, "s", 5)].concat());
+    let log = log::open(&settings.log).expect("the log");
+    let partition = partition_of(&bank(name), 3);
+    (settings.log.kind, settings.serve.hold) = (nouns::config::LogKind::Kafka, Hold::Assigned);
+    let join = || {
+        let options = AnswererOptions {
+            hold: Hold::Assigned,
+            edges: None,
+            record: true,
+            turns: None,
+            say: &mut |_| {},
+            progress: &mut |_, _| {},
+        };
+        Answerer::open(&settings, &*log, options).expect("a memory")
+    };
+    let take = |answerer: &Answerer| {
+        answerer.assign(&[partition], false);
+        answerer.awaited().iter().for_each(|partition| answerer.take(&*log, *partition).expect("taken"));
+    };
+    let [first, second] = [join(), join()];
+    take(&first);
+    follow(&first, &*log);
+    let whole = hash(&first, name).expect("known");
+    assert_eq!(first.snapshot().expect("written").expect("new").manifests.len(), 1, "of the shard that it holds");
+    let (mut from, mut to) = (&first, &second);
+    for moves in 1..5 {
+        from.revoke(&[partition]);
+        let taken = from.shards()[0].next_offset;
+        take(to);
+        assert_eq!(to.shards()[0].next_offset, taken, "move {moves}: the snapshot has everything");
+        assert!(!to.follow(&*log, partition, |_, _, _| {}).expect("followed"), "the snapshot has everything");
+        assert_eq!((hash(to, name).expect("known"), hash(from, name).expect("kept for a while")), (whole, whole));
+        rewrite(&*log, partition);
+        follow(from, &*log);
+        follow(to, &*log);
+        assert!(from.snapshot().expect("looked").is_none(), "it was revoked");
+        assert_eq!(to.snapshot().expect("written").expect("new").manifests[0].epoch, 1 + moves, "a claim a holder");
+        from.leave(partition);
+        (from, to) = (to, from);
+    }
+}
+
+/// A log whose reads wait until they are allowed.
+struct SlowLog {
+    log: Box<dyn Log>,
+    allowed: Mutex<()>,
+    reading: AtomicBool,
+}
+
+impl SourceLog for SlowLog {
+    fn take_source<'a>(&'a self, source: &str) -> Result<(Box<dyn SourceWriter + 'a>, SourceState), LogError> {
+        self.log.take_source(source)
+    }
+}
+
+impl Log for SlowLog {
+    fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<ReadBatch, LogError> {
+        self.reading.store(true, Ordering::SeqCst);
+        let _allowed = nouns::sync::lock(&self.allowed);
+        self.log.read(topic, partition, from, limit)
+    }
+
+    fn partitions(&self) -> u32 {
+        self.log.partitions()
+    }
+
+    fn append_turns(&self, events: &[TurnEvent]) -> Result<Written, LogError> {
+        self.log.append_turns(events)
+    }
+
+    fn append_dead_letters(&self, letters: &[DeadLetter]) -> Result<(), LogError> {
+        self.log.append_dead_letters(letters)
+    }
+
+    fn own(&self, partition: u32) -> Result<(), LogError> {
+        self.log.own(partition)
+    }
+
+    fn commit(&self, transaction: &Transaction) -> Result<(), LogError> {
+        self.log.commit(transaction)
+    }
+
+    fn end(&self, topic: Topic, partition: u32) -> Result<u64, LogError> {
+        self.log.end(topic, partition)
+    }
+
+    fn last_transaction(&self, topic: Topic, partition: u32) -> Result<TransactionEnd, LogError> {
+        self.log.last_transaction(topic, partition)
+    }
+
+    fn lag(&self, partition: u32, position: u64) -> Result<u64, LogError> {
+        self.log.lag(partition, position)
+    }
+
+    fn read_position(&self, partition: u32) -> Result<u64, LogError> {
+        self.log.read_position(partition)
+    }
+
+    fn live_keys(&self, partition: u32) -> Result<Option<Vec<LiveKey>>, LogError> {
+        self.log.live_keys(partition)
+    }
+
+    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {
+        self.log.replay(partition, each)
+    }
+
+    fn generation(&self) -> u32 {
+        self.log.generation()
+    }
+
+    fn begin_next(&self) -> Result<(), LogError> {
+        self.log.begin_next()
+    }
+
+    fn fill_next(&self, partition: u32, records: &[KeyedValue], next_offset: u64) -> Result<(), LogError> {
+        self.log.fill_next(partition, records, next_offset)
+    }
+
+    fn interrupt_next(&self) -> Result<(), LogError> {
+        self.log.interrupt_next()
+    }
+
+    fn switch(&self, model: &ModelRef) -> Result<(), LogError> {
+        self.log.switch(model)
+    }
+
+    fn drop_old(&self) -> Result<Vec<String>, LogError> {
+        self.log.drop_old()
+    }
+}
+
+/// A broker that does not answer holds up no question.
+#[test]
+fn no_lock_that_a_question_takes_is_held_while_the_log_is_read() {
+    let home = tempfile::tempdir().expect("a directory");
+    let settings = pipeline(home.path(), false, "log.partitions = 1");
+    ingest(&settings, &turns("a", "s", 5));
+    let log = log::open(&settings.log).expect("the log");
+    let slow = SlowLog { log, allowed: Mutex::default(), reading: AtomicBool::new(false) };
+    let answerer = open(&settings, &slow);
+    let before = hash(&answerer, "a").expect("known");
+    slow.reading.store(false, Ordering::SeqCst);
+    let each = |_: &MemoryKey, _: Option<&MemoryRecord>, _: u64| {};
+    std::thread::scope(|scope| {
+        let held = nouns::sync::lock(&slow.allowed);
+        let following = scope.spawn(|| answerer.follow(&slow, 0, each).expect("followed"));
+        while !slow.reading.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+        // All that a question looks at, while the read hangs.
+        assert_eq!(hash(&answerer, "a").expect("known"), before);
+        assert!(answerer.bank(bank("a").key()).is_some() && answerer.model().is_some());
+        assert!(!following.is_finished());
+        drop(held);
+        assert!(!following.join().expect("no panic"));
+    });
+}

@@ -1,0 +1,338 @@
+//! A pipeline at work in this process, call by call.
+//!
+//! In: a pipeline's settings, a source, questions. Out: evidence. A turn is acknowledged once the
+//! turns log has it; a process that was killed makes everything after that again from the logs. Starts
+//! no extraction of its own: `engine` does, for whoever keeps a memory open.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use crossbeam_channel::Sender;
+
+use crate::{
+    log::{self, Log, Topic},
+    snapshot::AsOf,
+};
+use heart::memory::{Answered, Census, EdgeChanges, Footprint};
+use models::{embed::EmbedderPool, llm::LlmError};
+use nouns::{
+    config::{Hold, LogKind, Pipeline},
+    model::{Bank, Evidence, Question},
+    sync,
+};
+use sources::Source;
+
+use super::{
+    Asked, Finished, Front, Ingested, PipelineError, Progress,
+    ingest::{Extractors, LiveTurns, Stage, Vectors},
+    replica::{Answerer, AnswererOptions, WrittenSnapshots},
+};
+
+/// Pause between two looks for results of the language model.
+const POLL: Duration = Duration::from_millis(10);
+
+/// A pipeline on its logs, driven call by call.
+pub struct Service {
+    pipeline: Pipeline,
+    log: Arc<dyn Log>,
+    answerer: Arc<Answerer>,
+    stages: Vec<Stage>,
+    extractors: Extractors,
+    vectors: Mutex<Vectors>,
+    /// Started by the first question.
+    front: Mutex<Option<Arc<Front>>>,
+    warnings: Vec<String>,
+}
+
+impl Service {
+    /// Opens the logs and brings the memory up to their end, from the newest snapshot where the
+    /// pipeline names a place for snapshots. On an embedded log it also writes snapshots there.
+    /// Acknowledged turns that are not extracted yet stay so until [`Self::catch_up`].
+    ///
+    /// # Errors
+    /// [`PipelineError`] that names the file, or the partition and offset.
+    pub fn open(pipeline: &Pipeline, progress: &mut dyn FnMut(Progress)) -> Result<Self, PipelineError> {
+        Self::open_with_edges(pipeline, None, progress)
+    }
+
+    /// As [`Self::open`]; `edges` receives every change of the graph's edges.
+    pub(super) fn open_with_edges(
+        pipeline: &Pipeline,
+        edges: Option<Sender<EdgeChanges>>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Self, PipelineError> {
+        let log: Arc<dyn Log> = Arc::from(log::open(&pipeline.log)?);
+        let (mut total, mut stages, mut warnings) = (0, Vec::new(), Vec::new());
+        for partition in 0..log.partitions() {
+            total += log.end(Topic::Memory, partition)?;
+        }
+        let mut restored: Vec<LiveTurns> = (0..log.partitions()).map(|_| LiveTurns::default()).collect();
+        let answerer = Answerer::open(
+            pipeline,
+            &*log,
+            AnswererOptions {
+                hold: Hold::All,
+                edges,
+                // On Kafka the running service writes them.
+                record: pipeline.log.kind == LogKind::Embedded,
+                turns: Some(&mut |key, turns| {
+                    let partition = log::partition_of(&key.bank, log.partitions());
+                    if let Some(live) = restored.get_mut(partition as usize) {
+                        live.take(key, turns);
+                    }
+                }),
+                say: &mut |warning| warnings.push(warning.to_owned()),
+                progress: &mut |done, total| {
+                    progress(Progress { doing: "restoring", done, total: Some(total), unit: "bytes" });
+                },
+            },
+        )?;
+        for (partition, mut live) in (0..).zip(restored) {
+            while answerer.follow(&*log, partition, |key, record, at| {
+                let record = record.filter(|record| record.bank == key.bank);
+                live.take(key, record.map(|r| (r.turns.clone(), r.extractor.as_str())));
+                progress(Progress { doing: "loading", done: at, total: Some(total), unit: "records" });
+            })? {}
+            let position = match answerer.position(partition) {
+                // Input that changed no record is covered by the position alone.
+                Some(position) if pipeline.log.kind == LogKind::Kafka => position,
+                _ => log.read_position(partition)?,
+            };
+            answerer.unreadable(partition).iter().for_each(|record| live.take_unreadable(&record.key));
+            let mut stage = Stage::new(partition, pipeline, &*log, live, position, answerer.model())?;
+            warnings.append(&mut stage.take_warnings());
+            stages.push(stage);
+        }
+        answerer.snapshot()?;
+        Ok(Self {
+            pipeline: pipeline.clone(),
+            vectors: Mutex::new(Vectors::new(pipeline)),
+            front: Mutex::default(),
+            extractors: Extractors::new(pipeline)?,
+            log,
+            answerer: Arc::new(answerer),
+            stages,
+            warnings,
+        })
+    }
+
+    /// Extracts the turns that the memory log does not cover yet, `read_turns` at a time;
+    /// afterwards the memory reflects every acknowledged turn.
+    ///
+    /// # Errors
+    /// [`PipelineError`]; from then on [`PipelineError::Halted`]. Nothing acknowledged is lost: a
+    /// service that is opened again continues.
+    pub fn catch_up(&mut self) -> Result<Ingested, PipelineError> {
+        let mut ingested = Ingested::default();
+        for stage in 0..self.stages.len() {
+            while let Some(done) = self.step(stage)? {
+                ingested += done;
+            }
+        }
+        self.answerer.check_model(sync::lock(&self.vectors).model())?;
+        Ok(ingested)
+    }
+
+    /// How many stages there are: one a partition.
+    pub(super) fn stages(&self) -> usize {
+        self.stages.len()
+    }
+
+    /// One step of a stage: at most `read_turns` turns of its partition. None when there is nothing to do.
+    pub(super) fn step(&mut self, stage: usize) -> Result<Option<Ingested>, PipelineError> {
+        let Some(stage) = self.stages.get_mut(stage) else { return Ok(None) };
+        let mut vectors = sync::lock(&self.vectors);
+        let step = stage.step(&*self.log, &self.extractors, &mut vectors, self.pipeline.embed.read_turns);
+        self.warnings.append(&mut vectors.take_warnings());
+        drop(vectors);
+        let step = step?;
+        while self.answerer.follow(&*self.log, stage.partition(), |_, _, _| {})? {}
+        Ok(step.map(|done| Ingested {
+            events: 0,
+            rejects: done.rejects,
+            windows: done.windows,
+            units: done.units,
+            by_model: done.by_model,
+            refused: done.refused,
+        }))
+    }
+
+    /// Makes a stage again from the log, after a step of it failed: what was not written is read again.
+    pub(super) fn read_again(&mut self, stage: usize) -> Result<(), PipelineError> {
+        if let Some(stage) = self.stages.get_mut(stage) {
+            *stage = Stage::take_over(stage.partition(), &self.pipeline, &*self.log)?;
+            self.warnings.append(&mut stage.take_warnings());
+        }
+        Ok(())
+    }
+
+    /// Windows that the language model has not read yet, and why they wait, where it is known.
+    pub(super) fn waiting_for_model(&mut self) -> (u64, Option<String>) {
+        let Some(model) = &self.extractors.model else { return (0, None) };
+        self.warnings.append(&mut model.take_warnings());
+        let left = self.stages.iter().map(|stage| stage.waiting().0 as u64).sum();
+        (left, model.problem().filter(|_| left > 0))
+    }
+
+    /// Ingests a source to its end.
+    ///
+    /// # Errors
+    /// [`PipelineError`]; turns that were read before it stay acknowledged.
+    pub fn ingest(
+        &mut self,
+        source: &mut dyn Source,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Ingested, PipelineError> {
+        let mut all = self.catch_up()?;
+        while let Some(batch) = source.next(self.pipeline.embed.read_turns)? {
+            self.log.append_dead_letters(&batch.rejects)?;
+            self.log.append_turns(&batch.events)?;
+            all += self.catch_up()?;
+            all.events += batch.events.len() as u64;
+            all.rejects += batch.rejects.len() as u64;
+            let at = source.progress();
+            progress(Progress { doing: "ingesting", done: at.done, total: at.total, unit: at.unit });
+        }
+        Ok(all)
+    }
+
+    /// Sends nothing to the language model before [`Self::finish`]; a later run reads the windows
+    /// that wait for it.
+    pub fn pause_model(&self) {
+        if let Some(model) = &self.extractors.model {
+            model.pause();
+        }
+    }
+
+    /// Waits until the language model has read every closed window, or stops reading; returns at
+    /// once without a model. The next run reads the windows that are left.
+    ///
+    /// # Errors
+    /// [`PipelineError`] as [`Self::catch_up`].
+    pub fn finish(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<Finished, PipelineError> {
+        let mut finished = Finished::default();
+        if let Some(model) = &self.extractors.model {
+            model.resume();
+        }
+        loop {
+            let done = self.catch_up()?;
+            finished.read += done.by_model;
+            finished.refused += done.refused;
+            let waiting: Vec<(usize, usize)> = self.stages.iter().map(Stage::waiting).collect();
+            let left: usize = waiting.iter().map(|(all, _)| all).sum();
+            let in_flight: usize = waiting.iter().map(|(_, in_flight)| in_flight).sum();
+            finished.left = left as u64;
+            let Some(model) = &self.extractors.model else { break };
+            self.warnings.append(&mut model.take_warnings());
+            if model.is_paused() {
+                // After a backoff nothing more is sent; requests in flight still end.
+                model.pause();
+            }
+            if left == 0 || (in_flight == 0 && model.is_paused()) {
+                finished.problem = model.problem().filter(|_| left > 0);
+                break;
+            }
+            let done = finished.read + finished.refused;
+            progress(Progress { doing: "reading", done, total: Some(done + finished.left), unit: "windows" });
+            std::thread::sleep(POLL);
+        }
+        Ok(finished)
+    }
+
+    /// Sends every closed window of a bank to the language model again, past the cache. The new
+    /// units of a window replace the old ones.
+    ///
+    /// # Errors
+    /// [`PipelineError::UnknownBank`], [`LlmError::NotConfigured`] without a model, and as [`Self::finish`].
+    pub fn reextract(&mut self, bank: &Bank, progress: &mut dyn FnMut(Progress)) -> Result<Finished, PipelineError> {
+        self.answerer.check_bank(bank)?;
+        if self.extractors.model.is_none() {
+            return Err(LlmError::NotConfigured.into());
+        }
+        self.catch_up()?;
+        for stage in &mut self.stages {
+            // A stage of another partition has none of its windows.
+            let _ = stage.reextract(bank);
+        }
+        self.finish(progress)
+    }
+
+    /// Recollects evidence for a question.
+    ///
+    /// # Errors
+    /// [`PipelineError`] for an unknown bank or an empty question, or when a room fails.
+    pub fn ask(&self, question: &Question) -> Result<Evidence, PipelineError> {
+        self.front()?.ask_and_wait(Asked::now(question.clone()))
+    }
+
+    /// Where questions wait and are answered; started by the first call.
+    ///
+    /// # Errors
+    /// [`PipelineError`] when the model cannot be opened, or no thread started.
+    pub fn front(&self) -> Result<Arc<Front>, PipelineError> {
+        let mut started = sync::lock(&self.front);
+        if let Some(front) = &*started {
+            return Ok(Arc::clone(front));
+        }
+        let embedders = Arc::new(EmbedderPool::open(&self.pipeline.embed, &self.pipeline.model())?);
+        let front = Front::start(Arc::clone(&self.answerer), embedders, self.pipeline.serve.threads)?;
+        Ok(Arc::clone(started.insert(Arc::new(front))))
+    }
+
+    /// Writes a snapshot of the memory; None when nothing has changed since the last, or this
+    /// service writes none.
+    ///
+    /// # Errors
+    /// [`PipelineError::Snapshot`]; the memory keeps answering.
+    pub fn snapshot(&self) -> Result<Option<WrittenSnapshots>, PipelineError> {
+        self.answerer.snapshot()
+    }
+
+    /// Recollects evidence for a question from a bank as of a point of the past; see [`Answerer::past`].
+    ///
+    /// # Errors
+    /// As [`Self::ask`] and [`Answerer::past`].
+    pub fn ask_as_of(&self, question: &Question, at: AsOf) -> Result<Evidence, PipelineError> {
+        self.front()?.ask_and_wait(Asked { as_of: Some(at), ..Asked::now(question.clone()) })
+    }
+
+    /// Counts of units and edges and a hash that depends only on the set.
+    ///
+    /// # Errors
+    /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
+    pub fn digest(&self, bank: Option<&Bank>) -> Result<Answered<Census>, PipelineError> {
+        self.answerer.digest(bank)
+    }
+
+    /// How much room one bank takes in memory, or all of them.
+    ///
+    /// # Errors
+    /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
+    pub fn footprint(&self, bank: Option<&Bank>) -> Result<Answered<Footprint>, PipelineError> {
+        self.answerer.footprint(bank)
+    }
+
+    /// Warnings since the last call, such as a cache that had to be rebuilt; each is given once.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// The memory and the log, for those who share them.
+    pub(super) fn shared(&self) -> (Arc<Answerer>, Arc<dyn Log>) {
+        (Arc::clone(&self.answerer), Arc::clone(&self.log))
+    }
+
+    /// The memory.
+    #[must_use]
+    pub fn answerer(&self) -> &Answerer {
+        &self.answerer
+    }
+
+    /// The durable log.
+    #[must_use]
+    pub fn log(&self) -> &dyn Log {
+        &*self.log
+    }
+}

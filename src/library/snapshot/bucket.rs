@@ -1,0 +1,63 @@
+//! Opens a bucket of S3, Google Cloud Storage or Azure.
+//!
+//! In: its URL. Out: the store, whose requests end in time. A build without the feature `buckets` refuses.
+
+/// Opens the bucket of a URL.
+#[cfg(not(feature = "buckets"))]
+pub(super) fn bucket(_: &url::Url) -> Result<std::sync::Arc<dyn object_store::ObjectStore>, object_store::Error> {
+    let source = "this build keeps snapshots in directories alone; build it with the feature `buckets`".into();
+    Err(object_store::Error::Generic { store: "URL", source })
+}
+
+#[cfg(feature = "buckets")]
+pub(super) use remote::bucket;
+
+#[cfg(feature = "buckets")]
+mod remote {
+    use std::sync::Arc;
+
+    use object_store::{
+        ClientConfigKey, ObjectStore, ObjectStoreScheme, RetryConfig,
+        aws::{AmazonS3Builder, AmazonS3ConfigKey},
+        azure::{AzureConfigKey, MicrosoftAzureBuilder},
+        gcp::{GoogleCloudStorageBuilder, GoogleConfigKey},
+        prefix::PrefixStore,
+    };
+    use url::Url;
+
+    use crate::snapshot::store::TIMEOUT;
+
+    /// Retries of a request, within [`TIMEOUT`].
+    const RETRIES: usize = 4;
+    /// The library's timeout of a request: longer than any file takes at the slowest transfer rate.
+    const LIBRARY_TIMEOUT: &str = "15 minutes";
+    /// Idle connections are closed after this time: the store may close them unnoticed between two snapshots.
+    const IDLE_TIMEOUT: &str = "5 seconds";
+
+    /// Opens the bucket of a URL. The library takes keys and options that are not in the URL from the environment.
+    pub(in crate::snapshot) fn bucket(url: &Url) -> Result<Arc<dyn ObjectStore>, object_store::Error> {
+        let (scheme, prefix) = ObjectStoreScheme::parse(url)?;
+        // An error means that a provider is installed already.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let retries = RetryConfig { max_retries: RETRIES, retry_timeout: TIMEOUT / 2, ..RetryConfig::default() };
+        let limits = [(ClientConfigKey::Timeout, LIBRARY_TIMEOUT), (ClientConfigKey::PoolIdleTimeout, IDLE_TIMEOUT)];
+        // The three builders have no trait in common.
+        macro_rules! bounded {
+            ($builder:ty, $key:ident) => {{
+                let builder = <$builder>::from_env().with_url(url.as_str()).with_retry(retries);
+                let limited =
+                    limits.into_iter().fold(builder, |b, (key, value)| b.with_config($key::Client(key), value));
+                Arc::new(PrefixStore::new(limited.build()?, prefix))
+            }};
+        }
+        Ok(match scheme {
+            ObjectStoreScheme::AmazonS3 => bounded!(AmazonS3Builder, AmazonS3ConfigKey),
+            ObjectStoreScheme::GoogleCloudStorage => bounded!(GoogleCloudStorageBuilder, GoogleConfigKey),
+            ObjectStoreScheme::MicrosoftAzure => bounded!(MicrosoftAzureBuilder, AzureConfigKey),
+            _ => {
+                let source = "write s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX".into();
+                return Err(object_store::Error::Generic { store: "URL", source });
+            }
+        })
+    }
+}

@@ -1,0 +1,294 @@
+//! The columns of the archive's tables, in one place for their schema, rows and description.
+//!
+//! In: rows. Out: Arrow batches, and the description of each table in `schemas/tables`.
+
+use std::sync::Arc;
+
+use arrow_array::{
+    ArrayRef, BinaryArray, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMillisecondArray, UInt64Array,
+    builder::{BinaryBuilder, ListBuilder, StringBuilder, StructBuilder},
+};
+use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
+
+use super::{
+    Table, TopicRow,
+    row::{RecordHead, RowContent},
+    statement::{StatedColumn, statement},
+};
+use nouns::model::{DeadLetter, MemoryKey, Turn, TurnEvent, WindowState};
+
+/// The column that is left out where each bank has a directory, whose name is the bank.
+pub(super) const BANK: &str = "bank";
+
+/// A column of a table.
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    about: &'static str,
+    /// Whether it is never null.
+    always: bool,
+    cells: Cells,
+}
+
+/// How a column's values are taken from a row.
+enum Cells {
+    Topic,
+    Headers,
+    Text(fn(&TopicRow) -> Option<&str>),
+    Bytes(fn(&TopicRow) -> Option<&[u8]>),
+    Millis(fn(&TopicRow) -> Option<i64>),
+    I32(fn(&TopicRow) -> Option<i32>),
+    I64(fn(&TopicRow) -> Option<i64>),
+    U64(fn(&TopicRow) -> Option<u64>),
+}
+
+const fn always(name: &'static str, about: &'static str, cells: Cells) -> Column {
+    Column { name, about, always: true, cells }
+}
+
+const fn column(name: &'static str, about: &'static str, cells: Cells) -> Column {
+    Column { name, about, always: false, cells }
+}
+
+/// The first columns of every table.
+static RECORD: [Column; 7] = [
+    always("topic", "The topic's name where it was read: on the cluster, or in the log's directory.", Cells::Topic),
+    always("partition", "The partition.", Cells::I32(|r| i32::try_from(r.partition).ok())),
+    always("offset", "The offset.", Cells::I64(|r| i64::try_from(r.offset).ok())),
+    always(
+        "timestamp",
+        "When it was appended, by the broker's clock or its producer's.",
+        Cells::Millis(|r| Some(r.append_ms)),
+    ),
+    column(
+        "key",
+        "The key, unchanged; null where it is empty.",
+        Cells::Bytes(|r| (!r.key.is_empty()).then_some(&r.key)),
+    ),
+    column("value", "The value, unchanged; null deletes the key.", Cells::Bytes(|r| r.value.as_deref())),
+    column("headers", "The headers, in order; an embedded log has none.", Cells::Headers),
+];
+
+/// The last column of every table.
+static PROBLEM: [Column; 1] = [column(
+    "problem",
+    "Why the columns between `headers` and this one are null: the value is not a valid record of the topic.",
+    Cells::Text(|r| match &r.content {
+        RowContent::Unreadable(why) => Some(why),
+        _ => None,
+    }),
+)];
+
+static TURNS: [Column; 11] = [
+    column(
+        "type",
+        "turn, deletion, session_end or idle.",
+        Cells::Text(|r| {
+            Some(match event(r)? {
+                TurnEvent::Turn(_) => "turn",
+                TurnEvent::Deletion(_) => "deletion",
+                TurnEvent::SessionEnd(_) => "session_end",
+                TurnEvent::Idle(_) => "idle",
+            })
+        }),
+    ),
+    column(BANK, "The bank.", Cells::Text(TopicRow::bank)),
+    column(
+        "turn",
+        "The id of the turn, said or deleted.",
+        Cells::Text(|r| match event(r)? {
+            TurnEvent::Turn(turn) => Some(&turn.turn),
+            TurnEvent::Deletion(deletion) => Some(&deletion.turn),
+            TurnEvent::SessionEnd(_) | TurnEvent::Idle(_) => None,
+        }),
+    ),
+    column(
+        "version",
+        "The version; the greatest number for a deletion that no later version undoes.",
+        Cells::U64(|r| match event(r)? {
+            TurnEvent::Turn(turn) => Some(turn.version),
+            TurnEvent::Deletion(deletion) => Some(deletion.version),
+            TurnEvent::SessionEnd(_) | TurnEvent::Idle(_) => None,
+        }),
+    ),
+    column("speaker", "Who said it.", Cells::Text(|r| Some(&turn(r)?.speaker))),
+    column("text", "What was said.", Cells::Text(|r| Some(&turn(r)?.text))),
+    column(
+        "time",
+        "When it was said; for idle, until when the source was silent.",
+        Cells::Millis(|r| match event(r)? {
+            TurnEvent::Turn(turn) => Some(turn.time.unix_ms),
+            TurnEvent::Idle(idle) => Some(idle.time.unix_ms),
+            TurnEvent::Deletion(_) | TurnEvent::SessionEnd(_) => None,
+        }),
+    ),
+    column(
+        "utc_offset_seconds",
+        "How far its clock was east of UTC.",
+        Cells::I32(|r| match event(r)? {
+            TurnEvent::Turn(turn) => Some(turn.time.offset_seconds),
+            TurnEvent::Idle(idle) => Some(idle.time.offset_seconds),
+            TurnEvent::Deletion(_) | TurnEvent::SessionEnd(_) => None,
+        }),
+    ),
+    column(
+        "session",
+        "The conversation.",
+        Cells::Text(|r| match event(r)? {
+            TurnEvent::Turn(turn) => turn.session.as_deref(),
+            TurnEvent::SessionEnd(end) => Some(&end.session),
+            TurnEvent::Deletion(_) | TurnEvent::Idle(_) => None,
+        }),
+    ),
+    column("thread", "The thread.", Cells::Text(|r| turn(r)?.thread.as_deref())),
+    column("reply_to", "The id of the turn that it answers.", Cells::Text(|r| turn(r)?.reply_to.as_deref())),
+];
+
+static MEMORY: [Column; 11] = [
+    column(BANK, "The bank; null for a read position.", Cells::Text(TopicRow::bank)),
+    column("session", "The window's session.", Cells::Text(|r| Some(&key(r)?.window.session.0))),
+    column("start", "Ordinal of the window's first turn.", Cells::I64(|r| Some(i64::from(key(r)?.window.start)))),
+    column("turn", "The turn, for a record of an open window.", Cells::Text(|r| key(r)?.turn.as_deref())),
+    column("part", "The part, of a window past 4 MiB.", Cells::I64(|r| Some(i64::from(key(r)?.part)))),
+    column(
+        "state",
+        "open or final; null where the key is deleted.",
+        Cells::Text(|r| {
+            Some(match head(r)?.state {
+                WindowState::Open => "open",
+                WindowState::Final => "final",
+            })
+        }),
+    ),
+    column("extractor", "The extractor of the units.", Cells::Text(|r| Some(&head(r)?.extractor))),
+    column("model", "The name of the vectors' model.", Cells::Text(|r| Some(&head(r)?.model.name))),
+    column("model_hash", "Its hash.", Cells::Text(|r| Some(&head(r)?.model.hash))),
+    column("turns", "How many turns it holds.", Cells::I64(|r| i64::try_from(head(r)?.turns).ok())),
+    column("units", "How many units it holds.", Cells::I64(|r| i64::try_from(head(r)?.units).ok())),
+];
+
+static DEAD_LETTERS: [Column; 5] = [
+    column(
+        "origin",
+        "The file or topic it came from, and its position there.",
+        Cells::Text(|r| Some(&letter(r)?.origin)),
+    ),
+    column("reason", "What was wrong, and what to do.", Cells::Text(|r| Some(&letter(r)?.reason))),
+    column("payload", "The record itself, truncated.", Cells::Text(|r| Some(&letter(r)?.payload))),
+    column(
+        "turns_partition",
+        "Its partition of the turns topic, if it came from there.",
+        Cells::I32(|r| i32::try_from(letter(r)?.position?.partition).ok()),
+    ),
+    column("turns_offset", "Its offset there.", Cells::I64(|r| i64::try_from(letter(r)?.position?.offset).ok())),
+];
+
+fn event(row: &TopicRow) -> Option<&TurnEvent> {
+    if let RowContent::Turn(event) = &row.content { Some(event) } else { None }
+}
+
+fn turn(row: &TopicRow) -> Option<&Turn> {
+    if let TurnEvent::Turn(turn) = event(row)? { Some(turn) } else { None }
+}
+
+fn key(row: &TopicRow) -> Option<&MemoryKey> {
+    if let RowContent::Memory(key, _) = &row.content { Some(key) } else { None }
+}
+
+fn head(row: &TopicRow) -> Option<&RecordHead> {
+    if let RowContent::Memory(_, head) = &row.content { head.as_ref() } else { None }
+}
+
+fn letter(row: &TopicRow) -> Option<&DeadLetter> {
+    if let RowContent::DeadLetter(letter) = &row.content { Some(letter) } else { None }
+}
+
+impl Table {
+    /// Its columns in order.
+    pub fn columns(self) -> impl Iterator<Item = &'static Column> {
+        let own = match self {
+            Self::Turns => &TURNS[..],
+            Self::Memory => &MEMORY[..],
+            Self::DeadLetters => &DEAD_LETTERS[..],
+        };
+        RECORD.iter().chain(own).chain(&PROBLEM)
+    }
+
+    /// Its description in `schemas/tables`: pretty JSON with a newline at the end.
+    #[must_use]
+    pub fn statement(self) -> String {
+        let columns = self.columns().map(|column| {
+            let field = column.field();
+            StatedColumn::new(column.name, field.data_type(), field.is_nullable(), column.about)
+        });
+        let description =
+            format!("One row for each record of the {} topic, as `ripplemem replay` writes it.", self.name());
+        statement(self.name(), &description, columns.collect())
+    }
+
+    /// Its Arrow schema, with or without the column of the bank.
+    pub(super) fn schema(self, with_bank: bool) -> SchemaRef {
+        let fields: Vec<Field> = self.selected(with_bank).map(Column::field).collect();
+        Arc::new(Schema::new(fields))
+    }
+
+    /// Rows of `topic` as an Arrow batch.
+    pub(super) fn batch(self, topic: &str, rows: &[TopicRow], with_bank: bool) -> Result<RecordBatch, ArrowError> {
+        let arrays = self.selected(with_bank).map(|column| column.array(topic, rows)).collect();
+        RecordBatch::try_new(self.schema(with_bank), arrays)
+    }
+
+    fn selected(self, with_bank: bool) -> impl Iterator<Item = &'static Column> {
+        self.columns().filter(move |column| with_bank || column.name != BANK)
+    }
+}
+
+fn header_fields() -> Fields {
+    Fields::from(vec![Field::new("key", DataType::Utf8, false), Field::new("value", DataType::Binary, true)])
+}
+
+impl Column {
+    fn field(&self) -> Field {
+        let kind = match self.cells {
+            Cells::Topic | Cells::Text(_) => DataType::Utf8,
+            Cells::Bytes(_) => DataType::Binary,
+            Cells::Millis(_) => DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())),
+            Cells::I32(_) => DataType::Int32,
+            Cells::I64(_) => DataType::Int64,
+            Cells::U64(_) => DataType::UInt64,
+            Cells::Headers => DataType::new_list(DataType::Struct(header_fields()), true),
+        };
+        Field::new(self.name, kind, !self.always)
+    }
+
+    fn array(&self, topic: &str, rows: &[TopicRow]) -> ArrayRef {
+        match self.cells {
+            Cells::Topic => Arc::new(StringArray::from_iter_values(rows.iter().map(|_| topic))),
+            Cells::Text(of) => Arc::new(rows.iter().map(of).collect::<StringArray>()),
+            Cells::Bytes(of) => Arc::new(rows.iter().map(of).collect::<BinaryArray>()),
+            Cells::Millis(of) => {
+                Arc::new(rows.iter().map(of).collect::<TimestampMillisecondArray>().with_timezone("UTC"))
+            }
+            Cells::I32(of) => Arc::new(rows.iter().map(of).collect::<Int32Array>()),
+            Cells::I64(of) => Arc::new(rows.iter().map(of).collect::<Int64Array>()),
+            Cells::U64(of) => Arc::new(rows.iter().map(of).collect::<UInt64Array>()),
+            Cells::Headers => {
+                let mut lists = ListBuilder::new(StructBuilder::from_fields(header_fields(), rows.len()));
+                for row in rows {
+                    for (name, value) in &row.headers {
+                        let header = lists.values();
+                        if let Some(names) = header.field_builder::<StringBuilder>(0) {
+                            names.append_value(name);
+                        }
+                        if let Some(values) = header.field_builder::<BinaryBuilder>(1) {
+                            values.append_option(value.as_deref());
+                        }
+                        header.append(true);
+                    }
+                    lists.append(true);
+                }
+                Arc::new(lists.finish())
+            }
+        }
+    }
+}

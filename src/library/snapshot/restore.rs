@@ -1,0 +1,546 @@
+//! Reads snapshots of a shard: the newest, or a bank as of an earlier offset.
+//!
+//! In: the files that a manifest of the shard lists; before its first, one of version 1, which is of
+//! all shards. Out: the live records, ready for the dataflow, and the choices of their units. A damaged
+//! snapshot is reported by name, and the one before it is used. No file of another shard is read.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use super::{
+    AsOf, BankDiff, ClaimRule, LiveCounts, Manifest, ManifestId, Reached, Restored, RestoredRecord, Segment,
+    SnapshotError, SnapshotWriter, TableFile,
+    claim::Claim,
+    manifest::shard_directory,
+    segment_files::SegmentFiles,
+    store::SnapshotStore,
+    update::{ChoiceColumns, HeadColumns, TurnColumns, UnitColumns, UpdateTable, batches},
+};
+use heart::memory::{Extraction, GraphChoice, LiveUnit, RecordKey};
+use nouns::model::{Bank, MemoryKey, UnitId, WindowState, WindowTurn};
+
+/// How often the newest snapshot is looked for again, where its writer has replaced it meanwhile.
+const ATTEMPTS: usize = 3;
+
+/// The snapshots of one log in one place.
+pub struct Snapshots {
+    store: Arc<SnapshotStore>,
+    log: String,
+    partitions: u32,
+    settings: String,
+    partition_of: PartitionOf,
+}
+
+/// The partition of a bank, of so many.
+type PartitionOf = fn(&Bank, u32) -> u32;
+
+/// The rows to read.
+#[derive(Default)]
+struct Scope<'s> {
+    /// The shard's partition: files of version 1 have rows of others too.
+    partition: u32,
+    bank: Option<&'s Bank>,
+    /// The last offset, inclusive.
+    until: Option<u64>,
+    window_turns: bool,
+}
+
+impl Scope<'_> {
+    fn includes(&self, partition: u32, bank: &str, offset: u64) -> bool {
+        self.partition == partition
+            && self.bank.is_none_or(|wanted| wanted.as_str() == bank)
+            && self.until.is_none_or(|until| offset <= until)
+    }
+}
+
+/// Versions of records that were removed: the record, and the offset that added it.
+type RemovedVersions = HashSet<(RecordKey, u64)>;
+
+impl Snapshots {
+    /// Opens a place: a directory, which is created, or the URL of a bucket. `settings` is a hash of the
+    /// settings that the choices depend on; `partition_of` says where a bank lies.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Place`].
+    pub fn open(
+        place: &str,
+        log: &str,
+        partitions: u32,
+        settings: String,
+        partition_of: PartitionOf,
+    ) -> Result<Self, SnapshotError> {
+        let store = Arc::new(SnapshotStore::open(place)?);
+        Ok(Self { store, log: log.to_owned(), partitions, settings, partition_of })
+    }
+
+    #[cfg(test)]
+    pub(super) fn over(objects: Box<dyn super::store::Objects>) -> Self {
+        let (log, settings) = ("a test's log".to_owned(), "settings".to_owned());
+        let partition_of = |bank: &Bank, _: u32| u32::from(bank.as_str() == "b/c");
+        Self { store: Arc::new(SnapshotStore::over(objects)), log, partitions: 2, settings, partition_of }
+    }
+
+    /// The newest undamaged snapshot of a shard, if any. Calls `warn` for each damaged one, and `progress`
+    /// with the bytes that are read, and all bytes.
+    ///
+    /// # Errors
+    /// [`SnapshotError`] when the place cannot be reached, or holds snapshots of another log.
+    pub fn newest(
+        &self,
+        partition: u32,
+        window_turns: bool,
+        warn: &mut dyn FnMut(&str),
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Option<Restored>, SnapshotError> {
+        let scope = Scope { partition, window_turns, ..Scope::default() };
+        let mut damaged = Vec::new();
+        'again: for attempt in 1..=ATTEMPTS {
+            let candidates = self.candidates(partition)?;
+            damaged.clear();
+            for candidate in &candidates {
+                match self.listed(partition, *candidate).and_then(|manifest| self.read(manifest, &scope, progress)) {
+                    Ok(restored) => {
+                        damaged.iter().for_each(|what: &String| warn(what));
+                        return Ok(Some(restored));
+                    }
+                    Err(unfit @ SnapshotError::Unfit { .. }) => {
+                        // Its writer may have replaced it while it was read.
+                        if attempt < ATTEMPTS && self.candidates(partition)? != candidates {
+                            continue 'again;
+                        }
+                        damaged.push(format!("{unfit}; this snapshot is skipped, the one before it is used"));
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            break;
+        }
+        damaged.iter().for_each(|what| warn(what));
+        Ok(None)
+    }
+
+    /// The newest manifest of a shard, if any.
+    ///
+    /// # Errors
+    /// [`SnapshotError`] when it cannot be read.
+    pub fn manifest(&self, partition: u32) -> Result<Option<Manifest>, SnapshotError> {
+        self.candidates(partition)?.first().map(|candidate| self.listed(partition, *candidate)).transpose()
+    }
+
+    /// The newest snapshot that is listed, damaged or not: what a writer that continues from there must
+    /// still find. Ask for it before [`Self::newest`].
+    ///
+    /// # Errors
+    /// [`SnapshotError`] when the place cannot be reached.
+    pub fn newest_id(&self, partition: u32) -> Result<Option<ManifestId>, SnapshotError> {
+        Ok(Manifest::ids(&self.store, partition)?.first().copied())
+    }
+
+    /// The error of a shard whose snapshots another process writes.
+    #[must_use]
+    pub fn elsewhere(&self, partition: u32) -> SnapshotError {
+        SnapshotError::Elsewhere { place: format!("{}/{}", self.store.place(), shard_directory(partition)) }
+    }
+
+    /// Whether a process may write a shard's snapshots now.
+    ///
+    /// # Errors
+    /// [`SnapshotError`] when the place cannot be reached.
+    pub fn may_claim(&self, partition: u32, run: &str, rule: ClaimRule, now_ms: i64) -> Result<bool, SnapshotError> {
+        Claim::allows(&self.store, partition, run, rule, now_ms)
+    }
+
+    /// Where the last read of a partition at or before a point ended: the offset to ask for.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Before`] when no history is kept for that point.
+    pub fn resolve(&self, partition: u32, at: AsOf) -> Result<u64, SnapshotError> {
+        match self.manifest(partition)? {
+            Some(manifest) => self.resolve_in(&manifest, partition, at),
+            None => {
+                Err(SnapshotError::Before { at: at.to_string(), oldest: "nothing: there is no snapshot".to_owned() })
+            }
+        }
+    }
+
+    /// A bank as of an offset from [`Self::resolve`].
+    ///
+    /// # Errors
+    /// [`SnapshotError`] when it cannot be read.
+    pub fn as_of(&self, bank: &Bank, partition: u32, offset: u64) -> Result<Restored, SnapshotError> {
+        let manifest = self.manifest(partition)?.ok_or(SnapshotError::None)?;
+        let scope = Scope { partition, bank: Some(bank), until: Some(offset), window_turns: false };
+        let mut restored = self.read(manifest, &scope, &mut |_, _| {})?;
+        restored.manifest.reached = vec![Reached { next_offset: offset + 1, ..Reached::nothing(partition) }];
+        restored.manifest.covers = Vec::new();
+        restored.manifest.unreadable.retain(|record| record.key.bank == *bank && record.offset <= offset);
+        Ok(restored)
+    }
+
+    /// What was added to and removed from a bank between two offsets from [`Self::resolve`].
+    ///
+    /// # Errors
+    /// [`SnapshotError`] when it cannot be read.
+    pub fn diff(&self, bank: &Bank, partition: u32, from: u64, to: u64) -> Result<BankDiff, SnapshotError> {
+        let (before, after) = (self.as_of(bank, partition, from)?, self.as_of(bank, partition, to)?);
+        let (old, new) = (before.units(), after.units());
+        let (old_edges, new_edges) = (before.edges(), after.edges());
+        let lacking = |units: &BTreeMap<UnitId, Arc<LiveUnit>>, others: &BTreeMap<UnitId, Arc<LiveUnit>>| {
+            units.iter().filter(|(id, _)| !others.contains_key(*id)).map(|(_, unit)| Arc::clone(unit)).collect()
+        };
+        Ok(BankDiff {
+            from,
+            to,
+            units_added: lacking(&new, &old),
+            units_removed: lacking(&old, &new),
+            edges_added: new_edges.difference(&old_edges).copied().collect(),
+            edges_removed: old_edges.difference(&new_edges).copied().collect(),
+        })
+    }
+
+    /// A writer of a shard's snapshots that continues from what was restored, or from an empty shard; `seen`
+    /// is [`Self::newest_id`] from before the restore. It claims them with its first snapshot, or by `rule`
+    /// when what waits for that grows too large. `run` must differ from that of every other writer that wrote
+    /// here; before a dot it names the process. `history_days` of history are kept; 0: all.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Place`].
+    pub fn writer(
+        &self,
+        partition: u32,
+        seen: Option<ManifestId>,
+        restored: Option<&Restored>,
+        run: String,
+        history_days: u64,
+        rule: ClaimRule,
+    ) -> Result<SnapshotWriter, SnapshotError> {
+        let tables = UpdateTable::ALL.map(|table| SegmentFiles::directory(partition, table));
+        let others = [Manifest::directory(partition), Claim::directory(partition)];
+        self.store.sweep(&[&tables[..], &others].concat())?;
+        let mut first = match restored {
+            Some(restored) => Manifest { settings: self.settings.clone(), ..restored.manifest.clone() },
+            None => Manifest::first(&self.log, self.partitions, &self.settings),
+        };
+        // The number of a damaged snapshot is not used again.
+        first.number = first.number.max(seen.map_or(0, |seen| seen.number));
+        let files = SegmentFiles::new(Arc::clone(&self.store), partition, run);
+        Ok(SnapshotWriter::new(files, first, seen, restored, history_days, rule))
+    }
+
+    /// A shard's snapshots, newest first; those of version 1 are older than its own.
+    fn candidates(&self, partition: u32) -> Result<Vec<Candidate>, SnapshotError> {
+        let own: Vec<Candidate> = Manifest::ids(&self.store, partition)?.into_iter().map(Candidate::Own).collect();
+        if !own.is_empty() {
+            return Ok(own);
+        }
+        Ok(Manifest::numbers_of_all(&self.store)?.into_iter().map(Candidate::OfAll).collect())
+    }
+
+    fn listed(&self, partition: u32, candidate: Candidate) -> Result<Manifest, SnapshotError> {
+        let manifest = match candidate {
+            Candidate::Own(id) => Manifest::read(&self.store, partition, id)?,
+            Candidate::OfAll(number) => Manifest::read_of_all(&self.store, number)?,
+        };
+        if (manifest.log.as_str(), manifest.partitions) != (self.log.as_str(), self.partitions) {
+            let (place, found, ours) = (self.store.place().to_owned(), manifest.log, self.log.clone());
+            return Err(SnapshotError::Other { place, found, ours });
+        }
+        if !manifest.is_of_all() {
+            return Ok(manifest);
+        }
+        Ok(manifest.of_shard(partition, &|bank| (self.partition_of)(bank, self.partitions)))
+    }
+
+    /// As [`Self::resolve`], for a manifest.
+    fn resolve_in(&self, manifest: &Manifest, partition: u32, at: AsOf) -> Result<u64, SnapshotError> {
+        let Some(reached) = manifest.reached.iter().find(|reached| reached.partition == partition) else {
+            return Err(SnapshotError::Before { at: at.to_string(), oldest: "nothing: it is empty".to_owned() });
+        };
+        let (oldest, oldest_ms) = reached.oldest.unwrap_or_default();
+        let before = |offset, append_ms| match at {
+            AsOf::Offset(at) => offset <= at,
+            AsOf::Time(at) => append_ms <= at,
+        };
+        // After trimming, the oldest point may have no row of its own.
+        let start = reached.oldest.filter(|(_, append_ms)| manifest.trimmed_ms > 0 && *append_ms > 0);
+        let mut best = start.filter(|(offset, append_ms)| before(*offset, *append_ms)).map(|(offset, _)| offset);
+        for file in manifest.files(UpdateTable::Turns).chain(manifest.files(UpdateTable::Units)) {
+            let bytes = file.read(&self.store)?;
+            let unfit = |problem| file.unfit(&self.store, problem);
+            let columns = [&HeadColumns::COLUMNS[..], &["append_time"]].concat();
+            for batch in batches(bytes, &columns).map_err(unfit)? {
+                let batch = batch.map_err(unfit)?;
+                let heads = HeadColumns::of(&batch).map_err(unfit)?;
+                for row in (0..batch.num_rows()).filter(|row| heads.partition(*row) == partition) {
+                    let offset = heads.offset(row);
+                    let append_ms = HeadColumns::append_ms(&batch, row).map_err(unfit)?;
+                    if before(offset, append_ms) && manifest.answers_for(partition, offset) {
+                        best = best.max(Some(offset));
+                    }
+                }
+            }
+        }
+        // An unreadable record of a new key leaves no row.
+        for (offset, append_ms) in manifest.unreadable.iter().filter_map(|record| record.found) {
+            if before(offset, append_ms) && manifest.answers_for(partition, offset) {
+                best = best.max(Some(offset));
+            }
+        }
+        best.ok_or_else(|| SnapshotError::Before {
+            at: at.to_string(),
+            oldest: format!("{}, of {}", AsOf::Offset(oldest), AsOf::Time(oldest_ms)),
+        })
+    }
+
+    fn read(
+        &self,
+        manifest: Manifest,
+        scope: &Scope<'_>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Restored, SnapshotError> {
+        let mut manifest = manifest;
+        let total = manifest.bytes();
+        let removed = self.removed_versions(&manifest, scope)?;
+        let next = AtomicUsize::new(0);
+        let (done, finished) = crossbeam_channel::unbounded();
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(manifest.segments.len());
+        let (mut choices, mut parts): (BTreeMap<_, Vec<_>>, _) = (BTreeMap::new(), BTreeMap::new());
+        std::thread::scope(|threads_scope| {
+            for _ in 0..threads {
+                let (done, next, removed, manifest) = (done.clone(), &next, &removed, &manifest);
+                threads_scope.spawn(move || {
+                    while let Some((at, segment)) = {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        manifest.segments.get(at).map(|segment| (at, segment))
+                    } {
+                        // The receiver is dropped at the first error.
+                        if done.send((at, self.segment(manifest, segment, scope, removed))).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+            drop(done);
+            let mut bytes = 0;
+            for (at, records) in finished {
+                bytes += manifest.segments[at].files.iter().map(|file| file.bytes).sum::<u64>();
+                progress(bytes, total);
+                parts.insert(at, records?);
+            }
+            Ok(())
+        })?;
+        for file in manifest.files(UpdateTable::Edges) {
+            self.choices(file, scope, &mut choices)?;
+        }
+        let mut live = BTreeMap::new();
+        for (bank, mut changes) in choices {
+            differential_dataflow::consolidation::consolidate(&mut changes);
+            if let Some((choice, count)) = changes.iter().find(|(_, count)| *count != 1) {
+                let problem = format!("bank {bank}: {choice:?} has the count {count}, not 1");
+                let shard = shard_directory(scope.partition);
+                let place = format!("{}/{shard}: snapshot {}", self.store.place(), manifest.number);
+                return Err(SnapshotError::Unfit { place, problem });
+            }
+            live.insert(bank, changes.into_iter().map(|(choice, _)| choice).collect());
+        }
+        let records: Vec<RestoredRecord> = parts.into_values().flatten().collect();
+        if manifest.is_of_all() {
+            let units = records.iter().map(|record| record.extraction.units.len() as u64).sum();
+            let choices = live.values().map(|of_bank: &Vec<_>| of_bank.len() as u64).sum();
+            manifest.live = LiveCounts { records: records.len() as u64, units, choices };
+        }
+        Ok(Restored { choices: live, records, same_settings: manifest.settings == self.settings, manifest })
+    }
+
+    /// The versions of records that were removed within the scope.
+    fn removed_versions(&self, manifest: &Manifest, scope: &Scope<'_>) -> Result<RemovedVersions, SnapshotError> {
+        let mut removed = RemovedVersions::new();
+        // A part of a long record may have units only.
+        for file in manifest.files(UpdateTable::Turns).chain(manifest.files(UpdateTable::Units)) {
+            let unfit = |problem| file.unfit(&self.store, problem);
+            for batch in batches(file.read(&self.store)?, &HeadColumns::COLUMNS).map_err(unfit)? {
+                let batch = batch.map_err(unfit)?;
+                let heads = HeadColumns::of(&batch).map_err(unfit)?;
+                for row in 0..batch.num_rows() {
+                    let is_in = scope.includes(heads.partition(row), heads.bank(row), heads.offset(row));
+                    if is_in && !heads.added(row) && !heads.continues(row) {
+                        let key = heads.key(row).map_err(unfit)?;
+                        removed.insert((RecordKey::from(&key), heads.since(row)));
+                    }
+                }
+            }
+        }
+        Ok(removed)
+    }
+
+    /// The records of a segment that are live.
+    fn segment(
+        &self,
+        manifest: &Manifest,
+        segment: &Segment,
+        scope: &Scope<'_>,
+        removed: &RemovedVersions,
+    ) -> Result<Vec<RestoredRecord>, SnapshotError> {
+        let mut live = SegmentRecords { records: Vec::new(), indexes: HashMap::new(), removed };
+        let of = |table| segment.files.iter().filter(move |file| file.table == table);
+        for file in of(UpdateTable::Turns) {
+            let unfit = |problem| file.unfit(&self.store, problem);
+            let columns = [&HeadColumns::COLUMNS[..], &["turn", "state", "deleted"]].concat();
+            let columns = if scope.window_turns { &[][..] } else { &columns };
+            for batch in batches(file.read(&self.store)?, columns).map_err(unfit)? {
+                let batch = batch.map_err(unfit)?;
+                let (heads, turns) = (HeadColumns::of(&batch).map_err(unfit)?, TurnColumns::of(&batch).map_err(unfit)?);
+                let mut at = None;
+                for row in 0..batch.num_rows() {
+                    if !heads.added(row) || !scope.includes(heads.partition(row), heads.bank(row), heads.offset(row)) {
+                        at = None;
+                        continue;
+                    }
+                    if at.is_none() || !heads.continues(row) {
+                        let key = heads.key(row).map_err(unfit)?;
+                        let state = turns.state(row).map_err(unfit)?;
+                        at = Some(live.index_of(key, heads.since(row), state));
+                    }
+                    if let Some(of) = at.flatten().and_then(|at| live.records.get_mut(at)) {
+                        of.names.push(turns.name(row).to_owned());
+                        of.filled |= !turns.deleted(row).map_err(unfit)?;
+                        if scope.window_turns {
+                            turns.extractor(row).map_err(unfit)?.clone_into(&mut of.extractor);
+                            of.window_turns.push(turns.turn(&of.key.bank, row).map_err(unfit)?);
+                        }
+                    }
+                }
+            }
+        }
+        for file in of(UpdateTable::Units) {
+            let unfit = |problem| file.unfit(&self.store, problem);
+            for batch in batches(file.read(&self.store)?, &[]).map_err(unfit)? {
+                let batch = batch.map_err(unfit)?;
+                let (heads, units) = (HeadColumns::of(&batch).map_err(unfit)?, UnitColumns::of(&batch).map_err(unfit)?);
+                let mut at: Option<Option<usize>> = None;
+                for row in 0..batch.num_rows() {
+                    if !heads.added(row) || !scope.includes(heads.partition(row), heads.bank(row), heads.offset(row)) {
+                        at = None;
+                        continue;
+                    }
+                    if at.is_none() || !heads.continues(row) {
+                        let key = heads.key(row).map_err(unfit)?;
+                        // Only a part without turns is new here.
+                        let state = if key.turn.is_some() { WindowState::Open } else { WindowState::Final };
+                        at = Some(live.index_of(key, heads.since(row), state));
+                    }
+                    if let Some(of) = at.flatten().and_then(|at| live.records.get_mut(at)) {
+                        of.filled = true;
+                        let unit = units.unit(row).map_err(unfit)?;
+                        let unit =
+                            LiveUnit::new(&unit, &of.key.window.session.0, manifest.dimensions).map_err(|problem| {
+                                SnapshotError::Unfit { place: self.store.place().to_owned(), problem }
+                            })?;
+                        of.units.push(Arc::new(unit));
+                    }
+                }
+            }
+        }
+        let restored = live.records.into_iter().map(|record| {
+            let SegmentRecord { key, since, closes, names: turns, filled, window_turns, extractor, units } = record;
+            let extraction = Arc::new(Extraction::of(closes, units));
+            RestoredRecord { key, since, turns, filled, window_turns, extractor, extraction }
+        });
+        Ok(restored.collect())
+    }
+
+    fn choices(
+        &self,
+        file: &TableFile,
+        scope: &Scope<'_>,
+        changes: &mut BTreeMap<Bank, Vec<(GraphChoice, isize)>>,
+    ) -> Result<(), SnapshotError> {
+        let unfit = |problem| file.unfit(&self.store, problem);
+        for batch in batches(file.read(&self.store)?, &[]).map_err(unfit)? {
+            let batch = batch.map_err(unfit)?;
+            let choices = ChoiceColumns::of(&batch).map_err(unfit)?;
+            let mut last: Option<Bank> = None;
+            for row in 0..batch.num_rows() {
+                let name = choices.bank(row);
+                if !scope.includes(choices.partition(row), name, choices.offset(row)) {
+                    continue;
+                }
+                if last.as_ref().is_none_or(|bank| bank.as_str() != name) {
+                    last = Some(Bank::parse(name).map_err(|e| unfit(e.to_string()))?);
+                }
+                let Some(bank) = &last else { continue };
+                let change = (choices.choice(row).map_err(unfit)?, if choices.added(row) { 1 } else { -1 });
+                match changes.get_mut(bank) {
+                    Some(of_bank) => of_bank.push(change),
+                    None => drop(changes.insert(bank.clone(), vec![change])),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A snapshot that may hold a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Candidate {
+    /// One of the shard.
+    Own(ManifestId),
+    /// One of version 1, of all shards.
+    OfAll(u64),
+}
+
+/// A live record of a segment, as far as it was read.
+struct SegmentRecord {
+    key: MemoryKey,
+    /// The offset that added it.
+    since: u64,
+    /// Whether it replaces the records of the window's turns.
+    closes: bool,
+    /// The names of its turns.
+    names: Vec<String>,
+    /// Whether it has a turn that is not deleted, or a unit.
+    filled: bool,
+    /// The turns themselves, if requested.
+    window_turns: Vec<WindowTurn>,
+    /// The extractor of its units, if turns were requested.
+    extractor: String,
+    /// Converted one by one: as they are stored, the vectors of all would take several times the room.
+    units: Vec<Arc<LiveUnit>>,
+}
+
+/// The live records of a segment that were read so far.
+struct SegmentRecords<'r> {
+    records: Vec<SegmentRecord>,
+    indexes: HashMap<(RecordKey, u64), usize>,
+    removed: &'r RemovedVersions,
+}
+
+impl SegmentRecords<'_> {
+    /// The index of a version of a record, which is added if it is new; `None` if it was removed.
+    fn index_of(&mut self, key: MemoryKey, since: u64, state: WindowState) -> Option<usize> {
+        let id = (RecordKey::from(&key), since);
+        if let Some(at) = self.indexes.get(&id) {
+            return Some(*at);
+        }
+        if self.removed.contains(&id) {
+            return None;
+        }
+        self.indexes.insert(id, self.records.len());
+        self.records.push(SegmentRecord {
+            key,
+            since,
+            closes: state == WindowState::Final,
+            names: Vec::new(),
+            filled: false,
+            window_turns: Vec::new(),
+            extractor: String::new(),
+            units: Vec::new(),
+        });
+        Some(self.records.len() - 1)
+    }
+}

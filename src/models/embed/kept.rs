@@ -1,0 +1,83 @@
+//! Vectors of the texts of one question that is asked again and again.
+//!
+//! In: the texts of an asking. Out: their vectors; only those that no earlier asking needed are embedded.
+//! Keeps those of the last askings up to a limit. A text's vector is the same whether it is kept or not.
+
+use std::{collections::HashMap, sync::Mutex};
+
+use nouns::{model::Vector, sync};
+
+/// Texts kept; a question has two wordings, and a plan adds one for each round.
+const MOST: usize = 16;
+
+/// The vectors of one question.
+#[derive(Debug, Default)]
+pub struct KeptVectors(Mutex<HashMap<String, Vector>>);
+
+impl KeptVectors {
+    /// The vectors of texts, in order; `embed` makes those that are not kept.
+    ///
+    /// # Errors
+    /// Those of `embed`.
+    pub fn of<E>(
+        &self,
+        texts: &[&str],
+        embed: impl FnOnce(&[&str]) -> Result<Vec<Vector>, E>,
+    ) -> Result<Vec<Vector>, E> {
+        let mut found: Vec<Option<Vector>> = {
+            let kept = sync::lock(&self.0);
+            texts.iter().map(|text| kept.get(*text).cloned()).collect()
+        };
+        let missing: Vec<&str> =
+            texts.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(text, _)| *text).collect();
+        if !missing.is_empty() {
+            let made = embed(&missing)?;
+            let mut kept = sync::lock(&self.0);
+            if kept.len() + made.len() > MOST {
+                kept.clear();
+            }
+            for (text, vector) in missing.iter().zip(&made) {
+                kept.insert((*text).to_owned(), vector.clone());
+            }
+            let mut made = made.into_iter();
+            for place in found.iter_mut().filter(|place| place.is_none()) {
+                *place = made.next();
+            }
+        }
+        // A vector that was not made is missing at the end, which the caller tells.
+        Ok(found.into_iter().flatten().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    #[test]
+    fn a_text_is_embedded_once_and_stays_in_its_place() {
+        let kept = KeptVectors::default();
+        let mut embedded = Vec::new();
+        let mut ask = |texts: &[&str]| {
+            let vectors = kept.of(texts, |missing| {
+                embedded.extend(missing.iter().map(|text| (*text).to_owned()));
+                Ok::<_, Infallible>(missing.iter().map(|text| Vector::from([text.len() as f32])).collect())
+            });
+            vectors.unwrap().iter().map(|vector| vector.floats()[0]).collect::<Vec<_>>()
+        };
+        assert_eq!(ask(&["a", "bb"]), [1.0, 2.0]);
+        assert_eq!(ask(&["bb", "ccc", "a"]), [2.0, 3.0, 1.0]);
+        assert_eq!(embedded, ["a", "bb", "ccc"]);
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let kept = KeptVectors::default();
+        for n in 0..1_000 {
+            let text = n.to_string();
+            kept.of(&[&text], |_| Ok::<_, Infallible>(vec![Vector::from([0.0])])).unwrap();
+        }
+        assert!(sync::lock(&kept.0).len() <= MOST);
+    }
+}

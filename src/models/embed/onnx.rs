@@ -1,0 +1,194 @@
+//! A sentence encoder on ONNX Runtime: one pass gives a vector for every span.
+//!
+//! In: texts with spans. Out: their vectors, pooled from the last hidden rows by the
+//! tokenizer's offsets (see `passes`). Texts run in batches of similar length; the other texts of
+//! a batch change a component by at most 1e-6, and nothing at all where the model runs one text
+//! at a time (`alone`). The model's files are only read; a damaged one is an error that names it.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use ort::session::Session;
+use ort::session::builder::GraphOptimizationLevel;
+use sha2::{Digest, Sha256};
+use tokenizers::Tokenizer;
+
+use super::assets::{self, TOKENIZER_FILE};
+use super::identity::model_ref;
+use super::passes::{TextPooling, TokenizedText};
+use super::spans::{check_spans, embed_separately};
+use super::worker_pool::{ModelSignature, run_batches, run_in_parallel};
+use super::{EmbedError, Embedder, SpanVectors, runtime};
+use nouns::config::{EmbedSettings, ModelSettings, Pooling};
+use nouns::model::{ModelRef, SpannedText, Vector};
+
+const MODEL_FILE: &str = "model.onnx";
+
+/// A loaded model.
+pub(super) struct OnnxEmbedder {
+    model: ModelRef,
+    settings: ModelSettings,
+    batch: usize,
+    tokenizer: Tokenizer,
+    /// One session that uses every thread, or, where a text runs alone, one for each thread.
+    sessions: Vec<Session>,
+    signature: ModelSignature,
+    dimensions: usize,
+}
+
+impl OnnxEmbedder {
+    /// Loads the runtime, the model and its tokenizer, and checks the model's hash.
+    pub(super) fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Self, EmbedError> {
+        let environment = runtime::environment(&assets::library(settings)?)?;
+        let directory = assets::model_directory(settings, &settings.model)?;
+        let (file, tokenizer_file) = (directory.join(MODEL_FILE), directory.join(TOKENIZER_FILE));
+        for needed in [&file, &tokenizer_file] {
+            if !needed.is_file() {
+                let what = format!("a file of the model {:?}", settings.model);
+                return Err(EmbedError::Missing { what, searched: vec![needed.clone()] });
+            }
+        }
+        let (session_count, threads) = if model.alone { (settings.threads.max(1), 1) } else { (1, settings.threads) };
+        let load = || {
+            Session::builder(environment)
+                .and_then(|b| Ok(b.with_optimization_level(GraphOptimizationLevel::Level3)?))
+                .and_then(|b| Ok(b.with_intra_threads(threads)?))
+                .and_then(|b| Ok(b.with_intra_op_spinning(false)?))
+                // It would keep a plan of a run's memory for each length of text, and the largest piece of each.
+                .and_then(|b| Ok(b.with_memory_pattern(false)?))
+                .and_then(|mut b| b.commit_from_file(&file))
+        };
+        // Hashing and loading the file take about as long, so they run in parallel.
+        let (hash, sessions) = std::thread::scope(|scope| {
+            let hash = scope.spawn(|| sha256(&file));
+            let sessions = (0..session_count).map(|_| load()).collect::<Result<Vec<Session>, _>>();
+            (hash.join(), sessions)
+        });
+        let damaged = |path: &Path, problem: String| EmbedError::Damaged { path: path.to_owned(), problem };
+        let hash = hash.map_err(|_| damaged(&file, "hashing it failed".to_owned()))??;
+        if let Some(expected) = &model.sha256
+            && !expected.eq_ignore_ascii_case(&hash)
+        {
+            return Err(damaged(&file, format!("has SHA-256 {hash}, and the pipeline asks for {expected}")));
+        }
+        let sessions = sessions.map_err(|e| damaged(&file, format!("is not a model that can be run ({e})")))?;
+        let session = sessions.first().ok_or_else(|| damaged(&file, "was not loaded".to_owned()))?;
+        let (tokenizer, padding, tokenizer_hash) = read_tokenizer(&tokenizer_file)?;
+
+        let named = |name: &str| session.inputs().iter().any(|input| input.name() == name);
+        if !named("input_ids") || !named("attention_mask") {
+            return Err(damaged(&file, "is not a sentence encoder: no input_ids or attention_mask".to_owned()));
+        }
+        let token_types = named("token_type_ids");
+        let outputs: Vec<&str> = session.outputs().iter().map(|output| output.name()).collect();
+        let output = ["last_hidden_state", "token_embeddings"].into_iter().find(|name| outputs.contains(name));
+        let output =
+            output.or(outputs.first().copied()).ok_or_else(|| damaged(&file, "has no output".to_owned()))?.to_owned();
+        let mut opened = Self {
+            model: model_ref(&settings.model, "onnx/1", &[&hash, &tokenizer_hash], model),
+            settings: model.clone(),
+            batch: if model.alone { 1 } else { settings.batch.max(1) },
+            tokenizer,
+            signature: ModelSignature { model: settings.model.clone(), padding, token_types, output },
+            sessions,
+            dimensions: 0,
+        };
+        // The first run tells the width of a vector, and that the files fit each other.
+        let probe = opened.embed_query("ready").map_err(|e| damaged(&file, format!("does not run ({e})")))?;
+        opened.dimensions = probe.len();
+        Ok(opened)
+    }
+
+    fn tokenise(&self, texts: &[String], prefix: usize) -> Result<Vec<TokenizedText>, EmbedError> {
+        let inputs: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let encodings = self.tokenizer.encode_batch(inputs, true).map_err(|e| self.failed(&e))?;
+        Ok(encodings
+            .iter()
+            .map(|e| TokenizedText::new(e.get_ids(), e.get_offsets(), e.get_special_tokens_mask(), prefix))
+            .collect())
+    }
+
+    /// Vectors of texts whose first `prefix` bytes are the prefix; spans count from its end.
+    fn pool(&mut self, texts: &[String], spans: &[SpannedText], prefix: usize) -> Result<Vec<SpanVectors>, EmbedError> {
+        let tokens = self.tokenise(texts, prefix)?;
+        let mut passes = Vec::with_capacity(texts.len());
+        let mut pooled: Vec<TextPooling> = Vec::with_capacity(texts.len());
+        for (i, tokens) in tokens.iter().enumerate() {
+            let own = spans.get(i).map(|text| text.spans.as_slice()).unwrap_or_default();
+            let shifted: Vec<_> = own.iter().map(|span| span.start + prefix..span.end + prefix).collect();
+            let (limit, pooling) = (self.settings.max_tokens, self.settings.pooling);
+            pooled.push(TextPooling::plan(i, tokens, &shifted, limit, pooling, &mut passes));
+        }
+        // Longest first: a batch is padded to its longest pass, and memory is allocated once.
+        passes.sort_by_key(|pass| std::cmp::Reverse(pass.ids.len()));
+        match self.sessions.as_mut_slice() {
+            [session] => run_batches(session, &self.signature, &passes, self.batch, pooled),
+            sessions => run_in_parallel(sessions, &self.signature, passes, pooled),
+        }
+    }
+
+    fn failed(&self, error: &dyn std::fmt::Display) -> EmbedError {
+        EmbedError::Model { model: self.model.name.clone(), problem: error.to_string() }
+    }
+}
+
+impl Embedder for OnnxEmbedder {
+    fn model(&self) -> &ModelRef {
+        &self.model
+    }
+
+    fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    fn embed(&mut self, texts: &[SpannedText]) -> Result<Vec<SpanVectors>, EmbedError> {
+        let prefix = self.settings.text_prefix.clone();
+        if self.settings.pooling == Pooling::Cls {
+            return embed_separately(texts, &prefix, |plain| {
+                Ok(self.pool(plain, &[], prefix.len())?.into_iter().map(|v| v.whole).collect())
+            });
+        }
+        check_spans(texts)?;
+        let prefixed: Vec<String> = texts.iter().map(|text| format!("{prefix}{}", text.text)).collect();
+        self.pool(&prefixed, texts, prefix.len())
+    }
+
+    fn embed_query(&mut self, text: &str) -> Result<Vector, EmbedError> {
+        let prefix = self.settings.query_prefix.len();
+        let text = format!("{}{text}", self.settings.query_prefix);
+        let found = self.pool(&[text], &[], prefix)?.pop();
+        found.map(|v| v.whole).ok_or_else(|| self.failed(&"no vector for the question"))
+    }
+}
+
+/// The tokenizer, its padding token, and a hash of the file.
+///
+/// The file's padding and truncation are turned off, because `passes` cuts and `worker_pool` pads.
+fn read_tokenizer(path: &Path) -> Result<(Tokenizer, i64, String), EmbedError> {
+    let bytes = std::fs::read(path).map_err(|source| EmbedError::Read { path: path.to_owned(), source })?;
+    let damaged = |problem: String| EmbedError::Damaged { path: path.to_owned(), problem };
+    let mut tokenizer = Tokenizer::from_bytes(&bytes).map_err(|e| damaged(format!("is not a tokenizer ({e})")))?;
+    let padding = tokenizer.get_padding().map_or(0, |padding| i64::from(padding.pad_id));
+    tokenizer.with_padding(None);
+    tokenizer.with_truncation(None).map_err(|e| damaged(e.to_string()))?;
+    Ok((tokenizer, padding, blake3::hash(&bytes).to_hex().to_string()))
+}
+
+fn sha256(path: &Path) -> Result<String, EmbedError> {
+    let read = |source| EmbedError::Read { path: path.to_owned(), source };
+    let mut file = File::open(path).map_err(read)?;
+    let mut hash = Sha256::new();
+    let mut piece = vec![0u8; 1 << 18];
+    loop {
+        match file.read(&mut piece).map_err(read)? {
+            0 => break,
+            n => hash.update(piece.get(..n).unwrap_or_default()),
+        }
+    }
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+#[path = "onnx_tests.rs"]
+pub(super) mod tests;

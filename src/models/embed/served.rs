@@ -1,0 +1,269 @@
+//! A model that an endpoint serves, by OpenAI's embeddings protocol.
+//!
+//! In: texts with spans. Out: their vectors at length one, from one text for the whole and one
+//! for each span. Every reply is checked: one vector for each text, all of one width. Transient
+//! failures are retried, after the endpoint's `Retry-After`. A text that the endpoint declines is
+//! sent again alone, then shorter and shorter; what is declined even then is named. Other failures are
+//! returned with the endpoint's message. The vectors go to the log like any others, so an endpoint that answers
+//! differently tomorrow changes no memory.
+
+use std::{io::BufRead, time::Duration};
+
+use serde::Deserialize;
+
+use super::{
+    EmbedError, Embedder, SpanVectors, identity::model_ref, spans::embed_separately, unit_vector::unit_vector,
+};
+use endpoint::{Endpoint, RequestFailure, backoff};
+use nouns::{
+    config::{self, EmbedSettings, ModelSettings},
+    model::{ModelRef, SpannedText, Vector},
+};
+
+/// The longest `Retry-After` that a request waits for; a longer one fails it.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// The text that shows whether an endpoint works at all.
+const PROBE: &str = "ready";
+/// A text that is declined is not shortened below this.
+const SHORTEST_BYTES: usize = 64;
+
+/// A model behind an endpoint.
+pub(super) struct ServedEmbedder {
+    model: ModelRef,
+    settings: ModelSettings,
+    client: EmbeddingsClient,
+    dimensions: usize,
+}
+
+/// Sends texts and reads vectors.
+struct EmbeddingsClient {
+    endpoint: Endpoint,
+    served: config::ServedModelSettings,
+    /// Texts in one request.
+    batch: usize,
+    /// Requests at the same time.
+    threads: usize,
+}
+
+impl ServedEmbedder {
+    /// Requests the vector of one word, which tells the width.
+    pub(super) fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Self, EmbedError> {
+        let served = model.served.clone().ok_or_else(|| EmbedError::Model {
+            model: settings.model.clone(),
+            problem: "no endpoint is set; write embed.models.NAME.served into the pipeline file".to_owned(),
+        })?;
+        let endpoint = Endpoint::new(&served.endpoint, "embeddings", &served.key_env);
+        // Such a model's vectors would depend on the other texts of the request.
+        let batch = if model.alone { 1 } else { settings.batch.max(1) };
+        let client = EmbeddingsClient { endpoint, served, batch, threads: settings.threads.max(1) };
+        if let Some(variable) = client.endpoint.missing_key() {
+            return Err(client.failed(format!("the environment variable {variable} is not set; export the key in it")));
+        }
+        let probe = client.request(&[PROBE.to_owned()]).map_err(|refused| match refused {
+            Refused::Declined(problem) | Refused::Misconfigured(problem) => client.failed(problem),
+            Refused::Failed(error) => error,
+        })?;
+        let dimensions = probe.first().map_or(0, |vector| vector.len());
+        let reference =
+            model_ref(&settings.model, "endpoint/1", &[&client.served.model, &dimensions.to_string()], model);
+        Ok(Self { model: reference, settings: model.clone(), client, dimensions })
+    }
+}
+
+impl Embedder for ServedEmbedder {
+    fn model(&self) -> &ModelRef {
+        &self.model
+    }
+
+    fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    fn embed(&mut self, texts: &[SpannedText]) -> Result<Vec<SpanVectors>, EmbedError> {
+        embed_separately(texts, &self.settings.text_prefix, |plain| self.client.all(plain, self.dimensions))
+    }
+
+    fn embed_query(&mut self, text: &str) -> Result<Vector, EmbedError> {
+        let found = self.client.all(&[format!("{}{text}", self.settings.query_prefix)], self.dimensions)?.pop();
+        found.ok_or_else(|| self.client.failed("no vector for the question".to_owned()))
+    }
+}
+
+impl EmbeddingsClient {
+    /// Vectors in the order of `texts`; several requests run at the same time. A text that is declined
+    /// with others is sent alone, and then shortened.
+    fn all(&self, texts: &[String], dimensions: usize) -> Result<Vec<Vector>, EmbedError> {
+        let (mut found, mut declined) = (Vec::with_capacity(texts.len()), Vec::new());
+        let requests: Vec<&[String]> = texts.chunks(self.batch).collect();
+        for concurrent in requests.chunks(self.threads) {
+            let replies: Vec<Result<Vec<Vector>, Refused>> = std::thread::scope(|scope| {
+                let running: Vec<_> = concurrent.iter().map(|texts| scope.spawn(move || self.request(texts))).collect();
+                let broken = || {
+                    Err(self.failed("a request thread panicked; this is a defect, please report it".to_owned()).into())
+                };
+                running.into_iter().map(|one| one.join().unwrap_or_else(|_| broken())).collect()
+            });
+            for (sent, reply) in concurrent.iter().zip(replies) {
+                match reply {
+                    Ok(vectors) => found.extend(vectors),
+                    Err(Refused::Failed(error)) => return Err(error),
+                    Err(Refused::Misconfigured(problem)) => return Err(self.unavailable(problem)),
+                    Err(Refused::Declined(problem)) => {
+                        for text in *sent {
+                            let vector = match self.alone(text, sent.len() == 1, &problem)? {
+                                Ok(vector) => vector,
+                                Err(problem) => {
+                                    declined.push((found.len(), problem));
+                                    // Keeps the order; nothing is returned once a text is declined.
+                                    Vector::from(vec![0.0; dimensions])
+                                }
+                            };
+                            found.push(vector);
+                        }
+                    }
+                }
+            }
+        }
+        if let Some(other) = found.iter().find(|vector| vector.len() != dimensions) {
+            let problem = format!("vectors of {} components after those of {dimensions}", other.len());
+            return Err(self.failed(format!("{problem}; the endpoint now serves another model")));
+        }
+        if declined.is_empty() {
+            return Ok(found);
+        }
+        // An endpoint that declines everything is misconfigured or loads its model: no text is to blame.
+        match self.request(&[PROBE.to_owned()]) {
+            Ok(_) => Err(EmbedError::Declined { model: self.served.model.clone(), texts: declined }),
+            Err(Refused::Declined(problem) | Refused::Misconfigured(problem)) => Err(self.unavailable(problem)),
+            Err(Refused::Failed(error)) => Err(error),
+        }
+    }
+
+    /// The vector of one text that was declined: of the whole text unless that was `tried` alone, else of
+    /// the longest of its halves, quarters and so on that is accepted. The inner error says why none is.
+    fn alone(&self, text: &str, tried: bool, problem: &str) -> Result<Result<Vector, String>, EmbedError> {
+        let mut problem = problem.to_owned();
+        let mut bytes = if tried { text.len() / 2 } else { text.len() };
+        let mut first = true;
+        while first || bytes >= SHORTEST_BYTES {
+            first = false;
+            let beginning = text.get(..text.floor_char_boundary(bytes)).unwrap_or_default();
+            if beginning.trim().is_empty() {
+                break;
+            }
+            match self.request(&[beginning.to_owned()]) {
+                Ok(vectors) => return Ok(vectors.into_iter().next().ok_or(problem)),
+                Err(Refused::Declined(said)) => problem = said,
+                Err(Refused::Misconfigured(problem)) => return Err(self.unavailable(problem)),
+                Err(Refused::Failed(error)) => return Err(error),
+            }
+            bytes /= 2;
+        }
+        Ok(Err(problem))
+    }
+
+    /// One request, with retries.
+    fn request(&self, texts: &[String]) -> Result<Vec<Vector>, Refused> {
+        let body = serde_json::json!({"model": self.served.model, "input": texts, "encoding_format": "float"});
+        let body = serde_json::to_vec(&body).map_err(|e| self.failed(e.to_string()))?;
+        let timeout = Duration::from_secs(self.served.timeout_seconds);
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            match self.endpoint.post(&body, timeout, |reader| read(reader, texts.len())) {
+                Ok(vectors) => return Ok(vectors),
+                Err(RequestFailure::Rejected(problem)) => return Err(Refused::Declined(problem)),
+                Err(RequestFailure::Permanent(problem)) => return Err(Refused::Misconfigured(problem)),
+                Err(RequestFailure::Transient { problem, after, .. }) => {
+                    let wait = after.unwrap_or_default().max(backoff(attempts));
+                    if attempts > self.served.retries || wait > MAX_RETRY_AFTER {
+                        return Err(self.unavailable(format!("{problem} ({attempts} attempts)")).into());
+                    }
+                    std::thread::sleep(wait);
+                }
+            }
+        }
+    }
+
+    fn unavailable(&self, problem: String) -> EmbedError {
+        let problem = format!("{}: {problem}", self.endpoint.url());
+        EmbedError::Unavailable { model: self.served.model.clone(), problem }
+    }
+
+    fn failed(&self, problem: String) -> EmbedError {
+        EmbedError::Model { model: self.served.model.clone(), problem: format!("{}: {problem}", self.endpoint.url()) }
+    }
+}
+
+/// Why a request has no vectors.
+enum Refused {
+    /// The endpoint declines these texts; it may take others.
+    Declined(String),
+    /// It takes nothing until its configuration or the account changes.
+    Misconfigured(String),
+    /// Anything else.
+    Failed(EmbedError),
+}
+
+impl From<EmbedError> for Refused {
+    fn from(error: EmbedError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+#[derive(Deserialize)]
+struct EmbeddingsReply {
+    data: Vec<Embedding>,
+}
+
+#[derive(Deserialize)]
+struct Embedding {
+    index: usize,
+    embedding: Vec<f64>,
+}
+
+/// The vectors of a reply to `texts` texts, in their order and at length one.
+fn read(reader: &mut dyn BufRead, texts: usize) -> Result<Vec<Vector>, String> {
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes).map_err(|e| format!("the connection broke: {e}"))?;
+    let mut reply: EmbeddingsReply =
+        serde_json::from_slice(&bytes).map_err(|e| format!("not a list of embeddings: {e}"))?;
+    reply.data.sort_by_key(|embedding| embedding.index);
+    if !reply.data.iter().map(|embedding| embedding.index).eq(0..texts) {
+        return Err(format!("{} vectors for {texts} texts, or not each text's", reply.data.len()));
+    }
+    let width = reply.data.first().map_or(0, |embedding| embedding.embedding.len());
+    let valid = |v: &[f64]| v.len() == width && v.iter().all(|x| x.is_finite()) && v.iter().any(|x| *x != 0.0);
+    if let Some(bad) = reply.data.iter().find(|embedding| !valid(&embedding.embedding)) {
+        return Err(format!("the vector of text {} is empty, of another width, or not of numbers", bad.index));
+    }
+    Ok(reply.data.iter().map(|embedding| unit_vector(&embedding.embedding)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_is_read_in_the_order_of_its_texts_or_is_an_error() {
+        let check = |text: &str, texts: usize, expected: Result<&[&[f32]], &str>| match (
+            read(&mut text.as_bytes(), texts),
+            expected,
+        ) {
+            (Ok(found), Ok(wanted)) => {
+                assert_eq!(found.iter().map(|v| v.floats()).collect::<Vec<_>>(), wanted, "{text}");
+            }
+            (Err(problem), Err(word)) => assert!(problem.contains(word), "{problem}"),
+            (found, _) => panic!("{text}: {found:?}"),
+        };
+        let two =
+            r#"{"object": "list", "data": [{"index": 1, "embedding": [0, 2]}, {"index": 0, "embedding": [3, 4]}]}"#;
+        check(two, 2, Ok(&[&[0.6, 0.8], &[0.0, 1.0]]));
+        check(two, 3, Err("2 vectors for 3 texts"));
+        check(r#"{"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}"#, 2, Err("not each"));
+        check(r#"{"data": [{"index": 0, "embedding": [0, 0]}]}"#, 1, Err("text 0"));
+        check(r#"{"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [1, 0]}]}"#, 2, Err("text 1"));
+        check("<html>", 1, Err("not a list of embeddings"));
+    }
+}

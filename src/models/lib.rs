@@ -1,0 +1,14 @@
+//! Models: embedders that run here or behind an endpoint, and the language model.
+//!
+//! In: texts and requests. Out: vectors, and replies that match their contract. What a model says is written to
+//! a log before the memory sees it, so nothing behind the log asks a model twice.
+//!
+//! | module | question |
+//! |---|---|
+//! | [`embed`] | Which vector does a text have? |
+//! | [`llm`] | What may a language model be asked, and what did it answer before? |
+//! | [`store`] | How do the embedded stores hold what was written lately? |
+
+pub mod embed;
+pub mod llm;
+pub mod store;

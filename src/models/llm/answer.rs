@@ -1,0 +1,207 @@
+//! Evidence to an answer in words, by a language model (paper, the answer contract).
+//!
+//! In: evidence. Out: a concise answer, its reasoning, and the lines of the context that it
+//! cites, with their units and turns. The model reads the question and the context with its lines
+//! numbered, and nothing else. A cited line must exist. Without evidence the model is not asked.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Instant,
+};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::llm::{Contract, DependsOn, Llm, LlmError, LlmRequest, Meter, Streamed};
+use nouns::model::{EventTime, Evidence, EvidenceUnit, Question, UnitId, Usage};
+
+use heart::recall::{day_name, one_line, quote};
+
+/// The answer where there is no evidence.
+const NOTHING: &str = "Nothing in memory supports an answer.";
+
+/// An answer in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// The answer, concise.
+    pub text: String,
+    /// The reasoning that led to it.
+    pub reasoning: String,
+    /// The lines that it cites, in the order of the context; empty when there is no answer.
+    #[serde(rename = "standing")]
+    pub citations: Vec<Citation>,
+    /// The language model's usage for it; a cached reply counts with what it cost.
+    #[serde(rename = "took")]
+    pub usage: Usage,
+}
+
+/// A line of the context that an answer cites.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Citation {
+    /// The line, as the model read it.
+    pub line: String,
+    /// The units that the line quotes.
+    pub units: Vec<UnitId>,
+    /// The ids of their turns.
+    pub sources: Vec<String>,
+}
+
+/// Answers from evidence, before `deadline` where there is one. `show` receives the answer's words
+/// as they are generated, `meter` counts what they take, an answer that fails included.
+///
+/// # Errors
+/// [`LlmError`]; what was shown before it is void.
+pub fn answer(
+    llm: &Llm,
+    evidence: &Evidence,
+    deadline: Option<Instant>,
+    meter: &Meter,
+    show: &mut dyn FnMut(Streamed<'_>),
+) -> Result<Answer, LlmError> {
+    if evidence.units.is_empty() {
+        show(Streamed::Text(NOTHING));
+        let (citations, usage) = (Vec::new(), Usage::default());
+        return Ok(Answer { text: NOTHING.to_owned(), reasoning: String::new(), citations, usage });
+    }
+    let (input, lines) = numbered(&evidence.question, &evidence.context, &evidence.units);
+    let turns: Vec<String> = evidence.units.iter().flat_map(|u| u.sources.iter().cloned()).collect();
+    let request = LlmRequest {
+        contract: Contract::Answer,
+        bank: &evidence.question.bank,
+        depends_on: DependsOn::Turns(&turns),
+        input: &input,
+        reply_tokens: None,
+        deadline,
+        bypass_cache: false,
+        cacheable: true,
+        meter,
+    };
+    llm.stream(&request, "answer", show, &mut |reply: AnswerReply| {
+        if reply.answer.trim().is_empty() {
+            return Err("answer: empty; say that the memories do not hold it, if they do not".to_owned());
+        }
+        let numbers: BTreeSet<usize> = reply.lines.iter().copied().collect();
+        let mut citations = Vec::with_capacity(numbers.len());
+        for number in &numbers {
+            let line = number.checked_sub(1).and_then(|at| lines.get(at));
+            citations.push(line.ok_or_else(|| format!("lines: there is no line {number}"))?.clone());
+        }
+        let (text, reasoning) = (reply.answer.trim().to_owned(), reply.reasoning.trim().to_owned());
+        Ok(Answer { text, reasoning, citations, usage: meter.total() })
+    })
+}
+
+/// What the model reads, and its numbered lines with their units.
+fn numbered(question: &Question, context: &str, units: &[EvidenceUnit]) -> (String, Vec<Citation>) {
+    let mut input = format!("question: {}\n", serde_json::Value::from(question.text.trim()));
+    if let Some(at) = question.asked_at {
+        input.push_str(&format!("asked at: {at}\n"));
+    }
+    input.push_str("memories\n");
+    let (mut lines, mut heading, mut times_seen) = (Vec::new(), "", BTreeMap::new());
+    for line in context.lines() {
+        heading = line.strip_prefix("## ").unwrap_or(heading);
+        let before = times_seen.entry((heading, line)).or_insert(0);
+        // A heading, an empty line and the note that nothing supports the question quote no unit.
+        match citation(heading, line, *before, units) {
+            None => input.push_str(&format!("{line}\n")),
+            Some(citation) => {
+                *before += 1;
+                lines.push(citation);
+                input.push_str(&format!("{} {line}\n", lines.len()));
+            }
+        }
+    }
+    (input, lines)
+}
+
+/// The units that a line of the context below a heading quotes, where `before` identical lines come
+/// before it there.
+fn citation(heading: &str, line: &str, before: usize, units: &[EvidenceUnit]) -> Option<Citation> {
+    let mut turns: BTreeMap<(EventTime, &str), Vec<UnitId>> = BTreeMap::new();
+    for unit in units {
+        for part in &unit.excerpts {
+            let day = heading.strip_prefix(day_name(part.said_at.local().date()).as_str());
+            if day.is_some_and(|rest| rest.starts_with(", ")) && quote(&part.speaker, &part.text) == line {
+                turns.entry((part.said_at, &part.turn)).or_default().push(unit.id);
+            }
+        }
+    }
+    if let Some(((_, turn), units)) = turns.into_iter().nth(before) {
+        return Some(Citation { line: line.to_owned(), units, sources: vec![turn.to_owned()] });
+    }
+    let restated: Vec<&EvidenceUnit> = units.iter().filter(|unit| restates(heading, line, unit)).collect();
+    (!restated.is_empty()).then(|| Citation {
+        line: line.to_owned(),
+        units: restated.iter().map(|unit| unit.id).collect(),
+        sources: restated.iter().flat_map(|unit| unit.sources.iter().cloned()).collect(),
+    })
+}
+
+/// Whether a line is a unit's restatement, with or without its time.
+fn restates(heading: &str, line: &str, unit: &EvidenceUnit) -> bool {
+    let said = unit.said_at.local();
+    let words = format!("[{}] {}", said.strftime("%H:%M"), one_line(&unit.restatement));
+    let rest = line.strip_prefix(words.as_str());
+    heading == day_name(said.date())
+        && rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with(" (") && rest.ends_with(')')))
+}
+
+#[derive(Debug, Deserialize)]
+struct AnswerReply {
+    reasoning: String,
+    lines: Vec<usize>,
+    answer: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nouns::model::{Bank, Cues, Excerpt};
+
+    fn at(text: &str) -> EventTime {
+        EventTime::parse(text).unwrap()
+    }
+
+    fn unit(id: u64, restatement: &str, said_at: &str, sources: &[&str], excerpts: Vec<Excerpt>) -> EvidenceUnit {
+        EvidenceUnit {
+            id: UnitId(id),
+            restatement: restatement.to_owned(),
+            cues: Cues::default(),
+            said_at: at(said_at),
+            sources: sources.iter().map(|s| (*s).to_owned()).collect(),
+            excerpts,
+            rho: 0.5,
+            anchor: false,
+            provenance: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_line_cites_the_units_that_it_quotes_and_no_others() {
+        let yes = |turn: &str, said_at: &str| Excerpt {
+            turn: turn.to_owned(),
+            speaker: "Ann".to_owned(),
+            said_at: at(said_at),
+            text: "Yes".to_owned(),
+        };
+        let excerpts = vec![yes("a", "2024-05-01T18:00:00Z"), yes("b", "2024-05-01T18:05:00Z")];
+        let morning = "2024-05-02T09:00:00Z";
+        let units = [
+            unit(1, "Yes", "2024-05-01T18:00:00Z", &["a", "b"], excerpts),
+            unit(2, "Ann likes tea.", morning, &["c"], Vec::new()),
+            unit(3, "Bo said Ann likes tea.", morning, &["d", "e"], Vec::new()),
+        ];
+        let context = "## 1 May 2024, 18:00\nAnn: Yes\nAnn: Yes\n\n## 2 May 2024\n[09:00] Ann likes tea. (May 2024)\n\
+                       [09:00] Bo said Ann likes tea.\n";
+        let question = Question { bank: Bank::parse("b").unwrap(), text: " Tea? ".to_owned(), asked_at: None };
+        let (input, lines) = numbered(&question, context, &units);
+        assert_eq!(
+            input,
+            "question: \"Tea?\"\nmemories\n## 1 May 2024, 18:00\n1 Ann: Yes\n2 Ann: Yes\n\n## 2 May 2024\n\
+             3 [09:00] Ann likes tea. (May 2024)\n4 [09:00] Bo said Ann likes tea.\n"
+        );
+        let sources: Vec<String> = lines.iter().map(|line| line.sources.join(" ")).collect();
+        assert_eq!(sources, ["a", "b", "c", "d e"]);
+    }
+}

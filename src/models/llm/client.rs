@@ -1,0 +1,407 @@
+//! The client: a request, through the cache and one repair, to an accepted value.
+//!
+//! In: requests of any thread. Out: what the caller's `accept` made of a reply. Equal requests
+//! run one at a time, so that the later ones find the first one's response in the cache. A
+//! response is cached before it is used, unless what it depends on changed meanwhile. Never
+//! more than one repair a request.
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, LazyLock, Mutex, Weak},
+    time::{Duration, Instant},
+};
+
+use serde::de::DeserializeOwned;
+
+use super::{
+    cache::{self, RequestKey, Response, ResponseCache},
+    contract::Contract,
+    cost::{Expense, UsageByContract, WindowExpense},
+    error::LlmError,
+    in_flight::{InFlight, InFlightGuard},
+    outage::Outage,
+    reply::parse,
+    request::{FieldStream, LlmRequest, Streamed},
+    stream_field::FieldParser,
+    transport::Transport,
+    wire::ChatMessage,
+};
+use nouns::{
+    config::LlmSettings,
+    model::{Bank, Usage, WindowId},
+    sync,
+};
+
+/// Timeout of requests without a deadline, which are background requests.
+const BACKGROUND_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
+
+/// The most bytes that a repair quotes of a reply that never ended.
+const QUOTED_BYTES: usize = 240;
+
+/// A language model behind an endpoint, with its cache of responses.
+pub struct Llm {
+    transport: Transport,
+    outage: Outage,
+    in_flight: InFlight,
+    /// Absent where responses are not cached.
+    cache: Option<ResponseCache>,
+    warnings: Mutex<Vec<String>>,
+    /// Responses that this process paid for.
+    spent: UsageByContract,
+    /// Responses that this process used, cached ones included.
+    used: UsageByContract,
+}
+
+/// A request that is being answered, with its repair.
+struct ActiveRequest<'a> {
+    request: &'a LlmRequest<'a>,
+    /// What it depends on.
+    keys: Vec<WindowId>,
+    deadline: Instant,
+    /// Absent where the response is not cached.
+    guard: Option<InFlightGuard<'a>>,
+}
+
+/// The clients of this process, by the directory of their cache.
+static OPEN: LazyLock<Mutex<HashMap<Option<PathBuf>, Weak<Llm>>>> = LazyLock::new(Mutex::default);
+
+impl Llm {
+    /// The client for a cache directory. All callers of this process share it, and with it the
+    /// limits and the cache. Without a directory nothing is cached, and a cap counts only what
+    /// this process spends. Connects to nothing yet.
+    ///
+    /// # Errors
+    /// [`LlmError::NotConfigured`] without an endpoint; [`LlmError::Cache`] when the directory
+    /// cannot be used.
+    pub fn open(settings: &LlmSettings, directory: Option<PathBuf>) -> Result<Arc<Self>, LlmError> {
+        if cfg!(not(feature = "llm")) {
+            return Err(LlmError::NotBuilt);
+        }
+        if !settings.is_set() {
+            return Err(LlmError::NotConfigured);
+        }
+        let mut open = sync::lock(&OPEN);
+        if let Some(llm) = open.get(&directory).and_then(Weak::upgrade) {
+            if llm.settings() == settings {
+                return Ok(llm);
+            }
+            let problem = "this process has it open with other settings; close that first".to_owned();
+            return Err(LlmError::Cache { path: directory.unwrap_or_default(), problem });
+        }
+        let (cache, warning) = directory.as_deref().map(ResponseCache::open).transpose()?.unzip();
+        let mut total = Usage::default();
+        for (_, _, usage) in cache.as_ref().map_or(Ok(Vec::new()), ResponseCache::expenses)? {
+            total += usage;
+        }
+        let llm = Arc::new(Self {
+            transport: Transport::new(settings, total),
+            outage: Outage::default(),
+            in_flight: InFlight::default(),
+            cache,
+            warnings: Mutex::new(warning.flatten().into_iter().collect()),
+            spent: UsageByContract::default(),
+            used: UsageByContract::default(),
+        });
+        open.retain(|_, client| client.strong_count() > 0);
+        open.insert(directory, Arc::downgrade(&llm));
+        Ok(llm)
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn settings(&self) -> &LlmSettings {
+        self.transport.settings()
+    }
+
+    /// The URL that requests are sent to.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        self.transport.url()
+    }
+
+    /// Fails where the key is missing, as the first request would.
+    ///
+    /// # Errors
+    /// [`LlmError::MissingKey`].
+    pub fn check_key(&self) -> Result<(), LlmError> {
+        self.transport.check_key()
+    }
+
+    /// Warnings for the user since the last call; each is given once.
+    #[must_use]
+    pub fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut sync::lock(&self.warnings))
+    }
+
+    /// Asks the model. `accept` turns a reply that matches the schema into the result, or says
+    /// what is wrong with it.
+    ///
+    /// # Errors
+    /// [`LlmError`]; [`LlmError::InvalidReply`] when the repaired reply is not accepted either.
+    pub fn ask<T: DeserializeOwned, U>(
+        &self,
+        request: &LlmRequest<'_>,
+        accept: &mut dyn FnMut(T) -> Result<U, String>,
+    ) -> Result<U, LlmError> {
+        self.run(request, accept, None)
+    }
+
+    /// Asks the model; `show` receives the reply's text field `field` while it is written.
+    ///
+    /// # Errors
+    /// As [`Self::ask`]; the text that was shown is void then.
+    pub fn stream<T: DeserializeOwned, U>(
+        &self,
+        request: &LlmRequest<'_>,
+        field: &'static str,
+        show: &mut dyn FnMut(Streamed<'_>),
+        accept: &mut dyn FnMut(T) -> Result<U, String>,
+    ) -> Result<U, LlmError> {
+        self.run(request, accept, Some((field, show)))
+    }
+
+    fn run<T: DeserializeOwned, U>(
+        &self,
+        request: &LlmRequest<'_>,
+        accept: &mut dyn FnMut(T) -> Result<U, String>,
+        mut stream: Option<FieldStream<'_>>,
+    ) -> Result<U, LlmError> {
+        let contract = request.contract;
+        let mut messages = vec![ChatMessage::system(contract.prompt()), ChatMessage::user(request.input)];
+        let hash = self.hash(contract, request.input);
+        let deadline = request.deadline.unwrap_or_else(|| Instant::now() + BACKGROUND_TIMEOUT);
+        let keys = request.depends_on.keys();
+        // Equal requests wait for the first one's cached response; without a cache they need not.
+        let first = RequestKey { contract, hash, step: 0 };
+        let guard = request.cacheable.then(|| self.in_flight.enter(request.bank, &first, &keys, deadline));
+        let guard = guard.map(|entered| entered.ok_or(LlmError::Deadline)).transpose()?;
+        let active = ActiveRequest { request, keys, deadline, guard };
+        // The cached repair belongs to the cached reply: after a new reply it is not looked up.
+        let mut cached = request.cacheable && !request.bypass_cache;
+        // The replies, and what is wrong with the last of them.
+        let (mut replies, mut wrong) = (Vec::<(RequestKey, Response)>::new(), String::new());
+        let mut step = 0;
+        loop {
+            let key = RequestKey { contract, hash, step };
+            let shown = stream.as_mut().map(|(field, show)| (*field, &mut **show as &mut dyn FnMut(Streamed<'_>)));
+            let asked = self.response(&active, &key, &messages, shown, cached);
+            let (response, fresh) = match (asked, replies.pop()) {
+                // Why there is a repair says more than that it does not fit.
+                (Err(error), Some((_, reply))) if error.is_too_long() => {
+                    let problem = format!("{wrong}; {error}");
+                    return Err(LlmError::InvalidReply { contract: contract.name(), problem, reply: reply.text });
+                }
+                (asked, before) => {
+                    replies.extend(before);
+                    asked?
+                }
+            };
+            cached &= !fresh;
+            let problem = match parse(contract, &response).and_then(&mut *accept) {
+                Ok(accepted) => {
+                    replies.push((key, response));
+                    if request.bypass_cache {
+                        // The cached responses are overwritten only now that there is a better one.
+                        replies.iter().for_each(|(key, response)| self.warn(self.store(&active, key, response)));
+                    }
+                    return Ok(accepted);
+                }
+                Err(problem) => problem,
+            };
+            if step > 0 {
+                return Err(LlmError::InvalidReply { contract: contract.name(), problem, reply: response.text });
+            }
+            step += 1;
+            messages.push(ChatMessage::assistant(quoted(&response)));
+            messages.push(ChatMessage::user(&format!(
+                "That cannot be used: {problem}\nWrite the whole JSON object again, with this put right."
+            )));
+            wrong = problem;
+            replies.push((key, response));
+            if let Some((_, show)) = &mut stream {
+                show(Streamed::Restart);
+            }
+        }
+    }
+
+    /// The response to messages, and whether it is new. `cached`: it may come from the cache.
+    fn response(
+        &self,
+        active: &ActiveRequest<'_>,
+        key: &RequestKey,
+        messages: &[ChatMessage],
+        mut stream: Option<FieldStream<'_>>,
+        cached: bool,
+    ) -> Result<(Response, bool), LlmError> {
+        let ActiveRequest { request, keys, deadline, .. } = active;
+        if cached && let Some(response) = self.lookup(request, key, keys)? {
+            if let Some((field, show)) = &mut stream {
+                show(Streamed::Text(&FieldParser::new(field).push(&response.text)));
+            }
+            self.count_used(request, response.usage);
+            return Ok((response, false));
+        }
+        let budget = deadline.saturating_duration_since(Instant::now());
+        if request.deadline.is_some() {
+            self.outage.check(budget)?;
+        }
+        let mut usage = Usage::default();
+        let limit = self.completion_tokens(request);
+        let sent = self.transport.send(request.contract, messages, limit, *deadline, stream, &mut usage);
+        self.spent.add(key.contract, usage);
+        self.count_used(request, usage);
+        self.outage.record(budget, &sent);
+        let paid = self.cache.as_ref().filter(|_| usage != Usage::default());
+        let mut stored = paid.map_or(Ok(()), |cache| cache.spend(request.bank, key.contract, usage));
+        let response = sent.map(|reply| {
+            let cut_at = reply.cut.then_some(limit);
+            Response { text: reply.text, cut_at, repeats: reply.repeats, usage }
+        });
+        if let (Ok(response), false) = (&response, request.bypass_cache) {
+            stored = stored.and(self.store(active, key, response));
+        }
+        self.warn(stored);
+        Ok((response?, true))
+    }
+
+    /// The most tokens of a request's reply.
+    fn completion_tokens(&self, request: &LlmRequest<'_>) -> u32 {
+        let limit = request.contract.completion_tokens(self.settings());
+        request.reply_tokens.map_or(limit, |tokens| tokens.min(limit))
+    }
+
+    fn count_used(&self, request: &LlmRequest<'_>, usage: Usage) {
+        self.used.add(request.contract, usage);
+        request.meter.add(usage);
+    }
+
+    /// The cached response. One that was cut off at a lower limit than today's is not used.
+    fn lookup(
+        &self,
+        request: &LlmRequest<'_>,
+        key: &RequestKey,
+        keys: &[WindowId],
+    ) -> Result<Option<Response>, LlmError> {
+        let found = self.cache.as_ref().map_or(Ok(None), |cache| cache.lookup(request.bank, key, keys))?;
+        let limit = self.completion_tokens(request);
+        Ok(found.filter(|response| response.cut_at.is_none_or(|at| at >= limit)))
+    }
+
+    /// Caches a response, unless what it depends on changed while the model wrote it.
+    fn store(&self, active: &ActiveRequest<'_>, key: &RequestKey, response: &Response) -> Result<(), LlmError> {
+        let (Some(cache), Some(guard)) = (&self.cache, &active.guard) else { return Ok(()) };
+        guard.run_if_valid(|| cache.store(active.request.bank, key, &active.keys, response))
+    }
+
+    /// A paid response is used even where it cannot be cached.
+    fn warn(&self, stored: Result<(), LlmError>) {
+        if let Err(error) = stored {
+            let warning = format!("{error}; the paid response is used once and not cached");
+            let mut warnings = sync::lock(&self.warnings);
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+    }
+
+    /// The identity of a request: the model, the prompt with its schema, and the text.
+    fn hash(&self, contract: Contract, input: &str) -> [u8; 32] {
+        let mut hash = blake3::Hasher::new();
+        for field in [self.settings().model.as_str(), contract.hash(), input] {
+            hash.update(&(field.len() as u64).to_le_bytes()).update(field.as_bytes());
+        }
+        *hash.finalize().as_bytes()
+    }
+
+    /// What this process spent, by contract.
+    #[must_use]
+    pub fn spent(&self) -> Vec<(Contract, Usage)> {
+        self.spent.by_contract()
+    }
+
+    /// What the responses cost that this process used, by contract, cached ones included.
+    #[must_use]
+    pub fn used(&self) -> Vec<(Contract, Usage)> {
+        self.used.by_contract()
+    }
+
+    /// What all processes spent on this directory, by bank and contract.
+    ///
+    /// # Errors
+    /// [`LlmError::Cache`] when it cannot be read.
+    pub fn expenses(&self) -> Result<Vec<Expense>, LlmError> {
+        let found = self.cache.as_ref().map_or(Ok(Vec::new()), ResponseCache::expenses)?;
+        Ok(found.into_iter().map(|(bank, contract, usage)| Expense { bank, contract, usage }).collect())
+    }
+
+    /// What the cached responses about each window cost.
+    ///
+    /// # Errors
+    /// [`LlmError::Cache`] when it cannot be read.
+    pub fn window_expenses(&self) -> Result<Vec<WindowExpense>, LlmError> {
+        let found = self.cache.as_ref().map_or(Ok(Vec::new()), ResponseCache::windows)?;
+        Ok(found.into_iter().map(|(bank, window, usage)| WindowExpense { bank, window, usage }).collect())
+    }
+
+    /// Evicts the responses about a window that was written again, except for the extraction
+    /// from the texts `keep`.
+    ///
+    /// # Errors
+    /// [`LlmError::Cache`] when the disk refuses; nothing is evicted then.
+    pub fn evict_window(&self, bank: &Bank, window: &WindowId, keep: &[String]) -> Result<(), LlmError> {
+        let keep: Vec<_> = keep.iter().map(|input| self.hash(Contract::Extract, input)).collect();
+        self.evict(bank, std::slice::from_ref(window), |key, _| keep.contains(&key.hash))
+    }
+
+    /// Evicts every response that depends on one of these turns, which were edited or deleted.
+    ///
+    /// # Errors
+    /// [`LlmError::Cache`] when the disk refuses; nothing is evicted then.
+    pub fn evict_turns<'t>(&self, bank: &Bank, turns: impl Iterator<Item = &'t str>) -> Result<(), LlmError> {
+        self.evict(bank, &turns.map(cache::turn_key).collect::<Vec<_>>(), |_, _| false)
+    }
+
+    /// Evicts the responses of every bank that is not `ours`.
+    ///
+    /// # Errors
+    /// [`LlmError::Cache`] when the disk refuses.
+    pub fn retain_banks(&self, ours: impl Fn(&Bank) -> bool) -> Result<(), LlmError> {
+        self.cache.as_ref().map_or(Ok(()), |cache| cache.retain_banks(ours))
+    }
+
+    fn evict(
+        &self,
+        bank: &Bank,
+        keys: &[WindowId],
+        keep: impl Fn(&RequestKey, &WindowId) -> bool,
+    ) -> Result<(), LlmError> {
+        let Some(cache) = self.cache.as_ref().filter(|_| !keys.is_empty()) else { return Ok(()) };
+        self.in_flight.invalidate(bank, keys, &keep, || cache.evict(bank, keys, &keep))
+    }
+}
+
+/// What a repair quotes of the reply. A small model repeats the circle that it is shown, so the
+/// rest of a reply that never ended is left out.
+fn quoted(response: &Response) -> &str {
+    if !response.repeats && response.cut_at.is_none() {
+        return &response.text;
+    }
+    &response.text[..response.text.floor_char_boundary(QUOTED_BYTES)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nouns::model::Usage;
+
+    #[test]
+    fn a_repair_quotes_a_whole_reply_and_only_the_start_of_one_that_never_ended() {
+        let text = "ä".repeat(1_000);
+        let response = |cut_at, repeats| Response { text: text.clone(), cut_at, repeats, usage: Usage::default() };
+        assert_eq!(quoted(&response(None, false)), text);
+        for endless in [response(Some(16), false), response(None, true)] {
+            assert_eq!(quoted(&endless), "ä".repeat(QUOTED_BYTES / 2));
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! RequestLimits on requests: how many run at once, how many tokens a minute, how much in all.
+//!
+//! In: a request's tokens, estimated from above, and what was spent so far. Out: a permit to
+//! send it, waited for until a deadline; or the cap that it would pass. Requests in flight
+//! count at their estimate, so that concurrent requests never pass a cap together: one that
+//! might waits until the others' real cost is known.
+
+use std::{
+    num::NonZeroU32,
+    sync::{Condvar, Mutex},
+    time::{Duration, Instant},
+};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use governor::{
+    DefaultDirectRateLimiter, Quota, RateLimiter,
+    clock::{Clock, DefaultClock},
+};
+
+use super::error::LlmError;
+use nouns::{config::LlmSettings, model::Usage, sync};
+
+/// The limits of one client.
+pub(super) struct RequestLimits {
+    /// Holds one message for each request that may still start.
+    slots: Receiver<()>,
+    free_slot: Sender<()>,
+    per_minute: Option<(DefaultDirectRateLimiter, NonZeroU32)>,
+    /// Tokens of prompts and of completions in flight, from above.
+    reserved: Mutex<(u64, u64)>,
+    less_reserved: Condvar,
+    /// When the endpoint's `Retry-After` ends.
+    retry_at: Mutex<Option<Instant>>,
+}
+
+/// Permission to send one request, returned when it is dropped.
+pub(super) struct Permit<'l> {
+    limits: &'l RequestLimits,
+    prompt_tokens: u64,
+    completion_tokens: u64,
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        let mut reserved = sync::lock(&self.limits.reserved);
+        reserved.0 = reserved.0.saturating_sub(self.prompt_tokens);
+        reserved.1 = reserved.1.saturating_sub(self.completion_tokens);
+        self.limits.less_reserved.notify_all();
+        // The channel has room: this permit took one message out of it.
+        let _ = self.limits.free_slot.try_send(());
+    }
+}
+
+impl RequestLimits {
+    pub(super) fn new(settings: &LlmSettings) -> Self {
+        let (free_slot, slots) = bounded(settings.in_flight);
+        for _ in 0..settings.in_flight {
+            let _ = free_slot.try_send(());
+        }
+        let per_minute =
+            NonZeroU32::new(settings.tokens_per_minute).map(|n| (RateLimiter::direct(Quota::per_minute(n)), n));
+        Self {
+            slots,
+            free_slot,
+            per_minute,
+            reserved: Mutex::default(),
+            less_reserved: Condvar::default(),
+            retry_at: Mutex::default(),
+        }
+    }
+
+    /// Records the endpoint's `Retry-After`; the latest one counts.
+    pub(super) fn set_retry_after(&self, after: Duration) {
+        let at = Instant::now() + after;
+        let mut retry_at = sync::lock(&self.retry_at);
+        *retry_at = (*retry_at).max(Some(at));
+    }
+
+    /// How long the endpoint's `Retry-After` still lasts.
+    pub(super) fn retry_after(&self) -> Duration {
+        let retry_at = sync::lock(&self.retry_at);
+        retry_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()))
+    }
+
+    /// Waits for a permit to send a prompt of so many tokens, and to receive so many. `spent` reads what was
+    /// spent so far.
+    ///
+    /// # Errors
+    /// [`LlmError::CapReached`] when the request alone could pass a cap; [`LlmError::Deadline`].
+    pub(super) fn acquire(
+        &self,
+        settings: &LlmSettings,
+        spent: impl Fn() -> Usage,
+        (prompt_tokens, completion_tokens): (u64, u64),
+        deadline: Instant,
+    ) -> Result<Permit<'_>, LlmError> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match self.slots.recv_timeout(left) {
+            Ok(()) => {}
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Err(LlmError::Deadline),
+        }
+        // Made before the cap is checked, so that an error returns the slot.
+        let mut permit = Permit { limits: self, prompt_tokens: 0, completion_tokens: 0 };
+        let mut reserved = sync::lock(&self.reserved);
+        loop {
+            let spent = spent();
+            let within = |(prompts, completions)| {
+                check_caps(settings, &spent, prompts + prompt_tokens, completions + completion_tokens)
+            };
+            let alone = within((0, 0));
+            if alone.is_ok() && within(*reserved).is_ok() {
+                break;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            let refused = alone.err().or_else(|| left.is_zero().then_some(LlmError::Deadline));
+            if let Some(refused) = refused {
+                // Dropping the permit takes this lock.
+                drop(reserved);
+                return Err(refused);
+            }
+            reserved = sync::wait_timeout(&self.less_reserved, reserved, left);
+        }
+        reserved.0 += prompt_tokens;
+        reserved.1 += completion_tokens;
+        drop(reserved);
+        (permit.prompt_tokens, permit.completion_tokens) = (prompt_tokens, completion_tokens);
+        if let Some((limiter, capacity)) = &self.per_minute {
+            let wanted = u32::try_from(prompt_tokens + completion_tokens).unwrap_or(u32::MAX);
+            // The limiter never grants more than its capacity: a larger request takes all of it.
+            let wanted = NonZeroU32::new(wanted).unwrap_or(NonZeroU32::MIN).min(*capacity);
+            while let Ok(Err(not_yet)) = limiter.check_n(wanted) {
+                let wait = not_yet.wait_time_from(DefaultClock::default().now()).max(Duration::from_millis(1));
+                if Instant::now() + wait > deadline {
+                    return Err(LlmError::Deadline);
+                }
+                std::thread::sleep(wait);
+            }
+        }
+        Ok(permit)
+    }
+}
+
+fn check_caps(settings: &LlmSettings, spent: &Usage, prompts: u64, completions: u64) -> Result<(), LlmError> {
+    let tokens = spent.tokens() + prompts + completions;
+    if settings.cap_tokens > 0 && tokens > settings.cap_tokens {
+        return Err(LlmError::CapReached {
+            key: "llm.cap_tokens",
+            spent: format!("{} tokens", spent.tokens()),
+            next: format!("{} tokens", prompts + completions),
+            cap: format!("{} tokens", settings.cap_tokens),
+        });
+    }
+    let cost = settings.cost(spent.prompt_tokens + prompts, spent.completion_tokens + completions);
+    if settings.cap_cost > 0.0 && cost > settings.cap_cost {
+        return Err(LlmError::CapReached {
+            key: "llm.cap_cost",
+            spent: format!("{:.4}", settings.cost(spent.prompt_tokens, spent.completion_tokens)),
+            next: format!("{:.4}", settings.cost(prompts, completions)),
+            cap: format!("{:.4}", settings.cap_cost),
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nouns::config::Pipeline;
+
+    fn settings(more: &str) -> LlmSettings {
+        let text = format!("version = 1\n[llm]\nendpoint = \"http://x/v1\"\nmodel = \"m\"\n{more}");
+        Pipeline::parse(&text).expect("valid").llm
+    }
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_millis(50)
+    }
+
+    #[test]
+    fn requests_beyond_in_flight_wait() {
+        let settings = settings("in_flight = 2");
+        let limits = RequestLimits::new(&settings);
+        let acquire = || limits.acquire(&settings, Usage::default, (10, 16), soon());
+        let (first, _second) = (acquire().expect("room"), acquire().expect("room"));
+        assert!(matches!(acquire(), Err(LlmError::Deadline)));
+        drop(first);
+        assert!(acquire().is_ok());
+    }
+
+    #[test]
+    fn tokens_per_minute_are_limited() {
+        let settings = settings("tokens_per_minute = 100");
+        let limits = RequestLimits::new(&settings);
+        assert!(limits.acquire(&settings, Usage::default, (60, 16), soon()).is_ok());
+        assert!(matches!(limits.acquire(&settings, Usage::default, (60, 16), soon()), Err(LlmError::Deadline)));
+        // A request larger than a minute's tokens takes the whole minute.
+        let large = RequestLimits::new(&settings);
+        assert!(large.acquire(&settings, Usage::default, (10_000, 16), soon()).is_ok());
+    }
+
+    #[test]
+    fn the_cap_counts_requests_in_flight() {
+        let settings = settings("cap_tokens = 100\nin_flight = 8");
+        let limits = RequestLimits::new(&settings);
+        let spent = || Usage { prompt_tokens: 30, completion_tokens: 10, ..Usage::default() };
+        let first = limits.acquire(&settings, spent, (20, 16), soon()).expect("76 of 100");
+        let waited = limits.acquire(&settings, spent, (20, 16), soon()).err();
+        assert_eq!(waited, Some(LlmError::Deadline), "112 of 100 while the first is in flight");
+        let error = limits.acquire(&settings, spent, (50, 16), soon()).err().expect("106 of 100").to_string();
+        assert!(error.contains("llm.cap_tokens") && error.contains("40 tokens"), "{error}");
+        let long = Instant::now() + Duration::from_secs(60);
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| limits.acquire(&settings, spent, (20, 16), long).is_ok());
+            drop(first);
+            assert!(second.join().expect("no panic"), "a refused request reserves nothing");
+        });
+        let priced = self::settings("cap_cost = 0.001\nprompt_price = 10.0\ncompletion_price = 20.0");
+        assert!(RequestLimits::new(&priced).acquire(&priced, Usage::default, (10, 16), soon()).is_ok(), "0.00042");
+        let error = RequestLimits::new(&priced)
+            .acquire(&priced, Usage::default, (100, 16), soon())
+            .err()
+            .expect("0.00132")
+            .to_string();
+        assert!(error.contains("llm.cap_cost"), "{error}");
+    }
+}

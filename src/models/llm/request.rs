@@ -1,0 +1,68 @@
+//! What a caller asks a language model for.
+//!
+//! In: a contract, a text, and what the text was taken from. Out: one value that the client
+//! takes; and the pieces of a reply, for a caller that shows it while it is written.
+
+use std::time::Instant;
+
+use super::{cache, contract::Contract, cost::Meter};
+use nouns::model::{Bank, WindowId};
+
+/// One request to a language model.
+#[derive(Debug, Clone, Copy)]
+pub struct LlmRequest<'r> {
+    /// Which instructions and schema.
+    pub contract: Contract,
+    /// The bank that the text belongs to; nothing is cached across banks.
+    pub bank: &'r Bank,
+    /// What the text was taken from: when that changes, the cached response is evicted.
+    pub depends_on: DependsOn<'r>,
+    /// The text to read.
+    pub input: &'r str,
+    /// The most tokens that a good reply to this text needs, where the caller knows; the setting of
+    /// the contract bounds the reply as well.
+    pub reply_tokens: Option<u32>,
+    /// When to give up; absent for background work, which retries until it succeeds or fails.
+    pub deadline: Option<Instant>,
+    /// Ask the endpoint although a response is cached, and pay again.
+    pub bypass_cache: bool,
+    /// Whether the response may be read from the cache and stored there. Only a process that
+    /// learns when the sources are edited or deleted may set this.
+    pub cacheable: bool,
+    /// The usage is added here, too.
+    pub meter: &'r Meter,
+}
+
+/// What a request's text was taken from.
+#[derive(Debug, Clone, Copy)]
+pub enum DependsOn<'r> {
+    /// The question alone.
+    Nothing,
+    /// A window's turns.
+    Window(&'r WindowId),
+    /// Turns, by id, that a question found.
+    Turns(&'r [String]),
+}
+
+impl DependsOn<'_> {
+    /// The keys under which the cache lists the response.
+    pub(super) fn keys(self) -> Vec<WindowId> {
+        match self {
+            Self::Nothing => Vec::new(),
+            Self::Window(window) => vec![window.clone()],
+            Self::Turns(turns) => turns.iter().map(|turn| cache::turn_key(turn)).collect(),
+        }
+    }
+}
+
+/// A piece of a streamed reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Streamed<'s> {
+    /// The next piece of the text.
+    Text(&'s str),
+    /// Everything shown so far is void; the text restarts from its beginning.
+    Restart,
+}
+
+/// A text field of a reply, and the callback that receives it while the model writes it.
+pub(super) type FieldStream<'s> = (&'static str, &'s mut (dyn FnMut(Streamed<'_>) + 's));

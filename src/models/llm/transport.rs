@@ -1,0 +1,195 @@
+//! Messages to the endpoint, with retries, until there is a reply or no time for one.
+//!
+//! In: messages, a contract and a deadline. Out: the reply and what it cost, also when the
+//! request failed after the endpoint had worked on it. Never retries what the endpoint rejects
+//! or refuses, and never sends while it waits out the endpoint's `Retry-After`.
+
+use std::{
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use super::{
+    contract::Contract,
+    error::LlmError,
+    limits::RequestLimits,
+    request::{FieldStream, Streamed},
+    stream_field::FieldParser,
+    tokens::{context_tokens, sent_tokens, tokens},
+    wire::{self, ChatBody, ChatMessage, ChatReply, ResponseFormat, StreamOptions},
+};
+use endpoint::{Endpoint, RequestFailure, backoff};
+use nouns::{config::LlmSettings, model::Usage, sync};
+
+/// Messages of a first request: the instructions and the text. A repair has more.
+const FIRST_MESSAGES: usize = 2;
+/// The longest `Retry-After` that a request waits for; a longer one fails it.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+/// A repair is sent when this share of the limit on its reply still fits into the model's context.
+const REPAIR_SHARE: u32 = 4;
+/// Retries of a request for which the endpoint may have charged: each may cost its tokens again.
+const CHARGED_RETRIES: u32 = 1;
+
+/// The way to the endpoint.
+pub(super) struct Transport {
+    settings: LlmSettings,
+    endpoint: Endpoint,
+    limits: RequestLimits,
+    /// What every process spent on this directory, this one included. The caps count it.
+    total: Mutex<Usage>,
+}
+
+impl Transport {
+    /// Connects to nothing yet. `spent` is what earlier processes spent.
+    pub(super) fn new(settings: &LlmSettings, spent: Usage) -> Self {
+        Self {
+            settings: settings.clone(),
+            endpoint: Endpoint::new(&settings.endpoint, "chat/completions", &settings.key_env),
+            limits: RequestLimits::new(settings),
+            total: Mutex::new(spent),
+        }
+    }
+
+    pub(super) fn settings(&self) -> &LlmSettings {
+        &self.settings
+    }
+
+    pub(super) fn url(&self) -> &str {
+        self.endpoint.url()
+    }
+
+    pub(super) fn check_key(&self) -> Result<(), LlmError> {
+        let missing = self.endpoint.missing_key();
+        missing.map_or(Ok(()), |variable| Err(LlmError::MissingKey { variable: variable.to_owned() }))
+    }
+
+    /// The most tokens of the reply: `limit`, or what the model's context leaves to it.
+    ///
+    /// # Errors
+    /// [`LlmError::TooLong`] where it leaves less than `limit`, or, to a repair, too little.
+    fn room(&self, contract: Contract, messages: &[ChatMessage], limit: u32) -> Result<u32, LlmError> {
+        let context = self.settings.context_tokens;
+        if context == 0 {
+            return Ok(limit);
+        }
+        let prompt = context_tokens(messages);
+        let room = u32::try_from(u64::from(context).saturating_sub(prompt)).unwrap_or(u32::MAX);
+        let least = if messages.len() > FIRST_MESSAGES { limit / REPAIR_SHARE } else { limit };
+        if room < least {
+            let needed = prompt + u64::from(least);
+            return Err(LlmError::TooLong { contract: contract.name(), needed, context });
+        }
+        Ok(limit.min(room))
+    }
+
+    /// Sends messages until there is a reply of at most `limit` tokens. `usage` takes what every
+    /// attempt cost.
+    pub(super) fn send(
+        &self,
+        contract: Contract,
+        messages: &[ChatMessage],
+        limit: u32,
+        deadline: Instant,
+        mut stream: Option<FieldStream<'_>>,
+        usage: &mut Usage,
+    ) -> Result<ChatReply, LlmError> {
+        self.check_key()?;
+        let limit = self.room(contract, messages, limit)?;
+        let body = self.body(contract, messages, limit)?;
+        let prompt_tokens = sent_tokens(contract, messages);
+        let estimate = (prompt_tokens, u64::from(limit));
+        let unavailable =
+            |problem: String, attempts| LlmError::Unavailable { url: self.url().to_owned(), problem, attempts };
+        let mut attempts = 0;
+        loop {
+            let wait = self.limits.retry_after();
+            if !wait.is_zero() && (wait > MAX_RETRY_AFTER || Instant::now() + wait >= deadline) {
+                return Err(unavailable("it asked not to be called for a while (Retry-After)".to_owned(), attempts));
+            }
+            std::thread::sleep(wait);
+            let permit = self.limits.acquire(&self.settings, || *sync::lock(&self.total), estimate, deadline)?;
+            let from = Instant::now();
+            let timeout =
+                Duration::from_secs(self.settings.timeout_seconds).min(deadline.saturating_duration_since(from));
+            if timeout.is_zero() {
+                return Err(LlmError::Deadline);
+            }
+            let mut parser = stream.as_ref().map(|(field, _)| FieldParser::new(field));
+            let mut each = |piece: &str| {
+                if let (Some(parser), Some((_, show))) = (&mut parser, &mut stream) {
+                    let text = parser.push(piece);
+                    if !text.is_empty() {
+                        show(Streamed::Text(&text));
+                    }
+                }
+            };
+            let outcome = self.endpoint.post(&body, timeout, |reader| wire::read_stream(reader, &mut each));
+            attempts += 1;
+            let milliseconds = u64::try_from(from.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let mut charge = |calls, (prompt_tokens, completion_tokens)| {
+                // Added before the permit is dropped: in between, the cap would count neither.
+                let cost = Usage { calls, prompt_tokens, completion_tokens, milliseconds };
+                *sync::lock(&self.total) += cost;
+                *usage += cost;
+            };
+            let (problem, after, retries) = match outcome {
+                Ok(reply) => {
+                    charge(
+                        1,
+                        reply.tokens.unwrap_or_else(|| (prompt_tokens, tokens(&reply.text) + tokens(&reply.unread))),
+                    );
+                    return Ok(reply);
+                }
+                Err(RequestFailure::Rejected(problem)) => {
+                    return Err(LlmError::Rejected { url: self.url().to_owned(), problem });
+                }
+                Err(RequestFailure::Permanent(problem)) => {
+                    let (url, model) = (self.url().to_owned(), self.settings.model.clone());
+                    return Err(LlmError::Permanent { url, model, problem });
+                }
+                Err(RequestFailure::Transient { problem, after, charged }) => {
+                    if charged {
+                        // How much it wrote is unknown; it read the prompt at least.
+                        charge(0, (prompt_tokens, 0));
+                    }
+                    let retries = self.settings.retries;
+                    (problem, after, if charged { retries.min(CHARGED_RETRIES) } else { retries })
+                }
+            };
+            drop(permit);
+            if Instant::now() >= deadline {
+                return Err(LlmError::Deadline);
+            }
+            if let Some(after) = after {
+                self.limits.set_retry_after(after);
+            }
+            let pause = backoff(attempts);
+            if attempts > retries || Instant::now() + pause >= deadline {
+                return Err(unavailable(problem, attempts));
+            }
+            if let Some((_, show)) = &mut stream {
+                show(Streamed::Restart);
+            }
+            std::thread::sleep(pause);
+        }
+    }
+
+    fn body(&self, contract: Contract, messages: &[ChatMessage], limit: u32) -> Result<Vec<u8>, LlmError> {
+        let defect = |problem: &dyn std::fmt::Display| LlmError::InvalidReply {
+            contract: contract.name(),
+            problem: format!("the request has no JSON form: {problem}; this is a defect, please report it"),
+            reply: String::new(),
+        };
+        let schema = contract.sent_schema(&self.settings).ok_or_else(|| defect(&"its schema is malformed"))?;
+        let body = ChatBody {
+            model: &self.settings.model,
+            messages,
+            temperature: 0,
+            max_tokens: limit,
+            response_format: ResponseFormat::schema(contract.name(), schema),
+            stream: true,
+            stream_options: StreamOptions { include_usage: true },
+        };
+        serde_json::to_vec(&body).map_err(|e| defect(&e))
+    }
+}

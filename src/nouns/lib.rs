@@ -1,0 +1,20 @@
+//! The nouns that every room shares, and what a pipeline file may say.
+//!
+//! In: plain values, and the text of a pipeline file. Out: types with one JSON form each, and settings whose
+//! every number is checked. Imports no other room, opens no file and reads no clock.
+//!
+//! | module | question |
+//! |---|---|
+//! | [`model`] | What are a turn, a window, a unit, an edge, a question, its evidence? |
+//! | [`config`] | What may a pipeline file say? |
+//! | [`schema`] | Which JSON Schema does each record have? |
+//! | [`sync`] | What happens to a lock whose holder panicked? |
+//! | [`chunked_map`] | How do many entries lie in order in little room? |
+//! | [`sparse`] | How does a collection have little more room than it needs? |
+
+pub mod chunked_map;
+pub mod config;
+pub mod model;
+pub mod schema;
+pub mod sparse;
+pub mod sync;

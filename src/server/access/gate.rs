@@ -1,0 +1,582 @@
+//! Checks the token of each request.
+//!
+//! In: the token that a request shows. Out: the caller, who is asked for a right and a bank; or why not. A
+//! thread of its own looks at the file once a second, so a token that is revoked is refused within a second
+//! or so, and a disk that hangs holds up no request. While the file cannot be read the tokens of before
+//! stay; a file that is gone gives nobody access.
+
+use std::{
+    collections::HashMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, RwLock},
+    time::{Duration, SystemTime},
+};
+
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
+use governor::{
+    DefaultDirectRateLimiter, Quota, RateLimiter,
+    clock::{Clock as _, DefaultClock},
+};
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use super::{
+    AccessError, Secret, TokenFile,
+    grant::{BankPrefix, Grant, Right},
+    secret::{TokenHash, from_hex, hash},
+};
+use nouns::{model::Bank, sync};
+
+/// Time between two looks at the file.
+const LOOK: Duration = Duration::from_secs(1);
+/// The longest token that is looked at, in bytes.
+const MAX_TOKEN_BYTES: usize = 256;
+
+/// Checks the token of each request.
+pub struct Gate {
+    file: Arc<WatchedFile>,
+    /// The token of the commands on this machine.
+    local: TokenHash,
+    /// Ends the thread that looks at the file; that thread is not waited for, since a disk may hang.
+    _stop: Sender<()>,
+}
+
+/// The file of tokens, and the tokens that are known from it.
+struct WatchedFile {
+    path: PathBuf,
+    known: RwLock<HashMap<TokenHash, Arc<Known>>>,
+    look: Mutex<Look>,
+    /// Signals that the known tokens are others now.
+    changed: watch::Sender<()>,
+}
+
+/// A token of the file.
+struct Known {
+    grant: Grant,
+    limiter: Option<DefaultDirectRateLimiter>,
+}
+
+/// The last look at the file.
+struct Look {
+    stamp: Option<(SystemTime, u64)>,
+    problem: Option<String>,
+}
+
+/// Who sends a request, and what was asked of its rights.
+pub struct Caller {
+    /// A token that is valid now; None where no token is asked for.
+    token: Option<Shown>,
+    /// What was asked for last.
+    asked: Mutex<AskedRight>,
+}
+
+/// What a caller's token was asked for last, for the audit log.
+#[derive(Debug, Clone, Default)]
+pub struct AskedRight {
+    /// The right.
+    pub right: Option<Right>,
+    /// The bank.
+    pub bank: Option<Bank>,
+    /// Whether the token does not give it.
+    pub is_denied: bool,
+}
+
+/// A token that was shown, as it was then.
+struct Shown {
+    hash: TokenHash,
+    known: Arc<Known>,
+    /// Where it stands now.
+    file: Arc<WatchedFile>,
+}
+
+/// Why a request is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// It shows no token.
+    #[error("no token; send the header Authorization: Bearer TOKEN. `ripplemem token add` makes a token")]
+    Missing,
+    /// Nobody has this token.
+    #[error("the token is not known here; `ripplemem token list` names those that are")]
+    Unknown,
+    /// It was revoked, or has expired.
+    #[error("token {name}: {why}; ask for a new one")]
+    Ended {
+        /// The token's name.
+        name: String,
+        /// `revoked`, or `expired`.
+        why: &'static str,
+    },
+    /// It has not this right.
+    #[error("token {name} has not the right {right}", right = right.name())]
+    Right {
+        /// The token's name.
+        name: String,
+        /// The right.
+        right: Right,
+    },
+    /// It does not reach this bank.
+    #[error("token {name} does not reach the bank {bank}")]
+    Bank {
+        /// The token's name.
+        name: String,
+        /// The bank.
+        bank: Bank,
+    },
+    /// It does not reach every bank.
+    #[error("token {name} does not reach every bank; name one")]
+    Everywhere {
+        /// The token's name.
+        name: String,
+    },
+    /// It sent too many requests.
+    #[error("token {name} has used its requests of this minute; wait {} s", retry_after.as_secs() + 1)]
+    TooMany {
+        /// The token's name.
+        name: String,
+        /// How long to wait.
+        retry_after: Duration,
+    },
+}
+
+impl Denied {
+    /// The name of the token that was shown, where it is known.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Missing | Self::Unknown => None,
+            Self::Ended { name, .. }
+            | Self::Right { name, .. }
+            | Self::Bank { name, .. }
+            | Self::Everywhere { name }
+            | Self::TooMany { name, .. } => Some(name),
+        }
+    }
+}
+
+impl Gate {
+    /// Reads the file. `local` is a token beside those of the file, which may do everything.
+    ///
+    /// # Errors
+    /// [`AccessError::File`], also where no thread can be started that looks at it.
+    pub fn open(path: &Path, local: &Secret) -> Result<Self, AccessError> {
+        let stamp = stamp(path);
+        let known = RwLock::new(known(&TokenFile::read(path)?, &HashMap::new()));
+        let look = Mutex::new(Look { stamp, problem: None });
+        let file = Arc::new(WatchedFile { path: path.to_owned(), known, look, changed: watch::Sender::new(()) });
+        let (stop, stopped) = bounded::<()>(0);
+        let watched = Arc::clone(&file);
+        let look = move || {
+            while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                watched.look_again();
+            }
+        };
+        std::thread::Builder::new().name("access-look".to_owned()).spawn(look).map_err(|e| AccessError::File {
+            path: path.to_owned(),
+            problem: format!("nothing can look at it: {e}; raise the system's limit on threads"),
+        })?;
+        Ok(Self { file, local: hash(local.reveal()), _stop: stop })
+    }
+
+    /// Whether any token could be shown now.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        sync::read(&self.file.known).values().all(|known| known.grant.ended(Timestamp::now()).is_some())
+    }
+
+    /// The problem of the file since the last call, once.
+    pub fn take_problem(&self) -> Option<String> {
+        sync::lock(&self.file.look).problem.take()
+    }
+
+    /// Who shows this token; counts as one request of its limit.
+    ///
+    /// # Errors
+    /// [`Denied`].
+    pub fn caller(&self, token: Option<&str>) -> Result<Caller, Denied> {
+        let token = token.map(str::trim).filter(|token| !token.is_empty()).ok_or(Denied::Missing)?;
+        if token.len() > MAX_TOKEN_BYTES {
+            return Err(Denied::Unknown);
+        }
+        let hash = hash(token);
+        if hash == self.local {
+            return Ok(Caller::anybody());
+        }
+        let found = sync::read(&self.file.known).get(&hash).cloned();
+        let known = found.ok_or(Denied::Unknown)?;
+        let name = || known.grant.name.clone();
+        if let Some(why) = known.grant.ended(Timestamp::now()) {
+            return Err(Denied::Ended { name: name(), why });
+        }
+        if let Some(Err(until)) = known.limiter.as_ref().map(RateLimiter::check) {
+            let retry_after = until.wait_time_from(DefaultClock::default().now());
+            return Err(Denied::TooMany { name: name(), retry_after });
+        }
+        let file = Arc::clone(&self.file);
+        Ok(Caller { token: Some(Shown { hash, known, file }), asked: Mutex::default() })
+    }
+}
+
+impl WatchedFile {
+    /// Reads the file again when it has changed.
+    fn look_again(&self) {
+        let stamp = stamp(&self.path);
+        if stamp == sync::lock(&self.look).stamp {
+            return;
+        }
+        let read = TokenFile::read(&self.path);
+        let mut look = sync::lock(&self.look);
+        match read {
+            Ok(file) => {
+                look.stamp = stamp;
+                let mut now = sync::write(&self.known);
+                *now = known(&file, &now);
+                drop(now);
+                self.changed.send_replace(());
+            }
+            // It is read again at the next look.
+            Err(error) => look.problem = Some(format!("{error}; the tokens of before stay valid")),
+        }
+    }
+}
+
+impl Caller {
+    /// Whoever reaches a service that asks for no token: every right in every bank.
+    #[must_use]
+    pub fn anybody() -> Self {
+        Self { token: None, asked: Mutex::default() }
+    }
+
+    /// The token's name, for the audit log; None where no token is asked for.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.token.as_ref().map(|shown| shown.known.grant.name.as_str())
+    }
+
+    /// What was asked for last.
+    #[must_use]
+    pub fn asked(&self) -> AskedRight {
+        sync::lock(&self.asked).clone()
+    }
+
+    /// Whether the token gives a right.
+    ///
+    /// # Errors
+    /// [`Denied::Right`].
+    pub fn may(&self, right: Right) -> Result<(), Denied> {
+        self.noted(right, None, self.has(right))
+    }
+
+    /// Whether the token gives a right in a bank.
+    ///
+    /// # Errors
+    /// [`Denied::Right`], [`Denied::Bank`].
+    pub fn may_in(&self, right: Right, bank: &Bank) -> Result<(), Denied> {
+        let reaches = || match &self.token {
+            Some(Shown { known, .. }) if !known.grant.covers(bank) => {
+                Err(Denied::Bank { name: known.grant.name.clone(), bank: bank.clone() })
+            }
+            _ => Ok(()),
+        };
+        self.noted(right, Some(bank), self.has(right).and_then(|()| reaches()))
+    }
+
+    /// Whether the token gives a right in every bank.
+    ///
+    /// # Errors
+    /// [`Denied::Right`], [`Denied::Everywhere`].
+    pub fn may_everywhere(&self, right: Right) -> Result<(), Denied> {
+        self.noted(right, None, self.everywhere(right))
+    }
+
+    /// Whether the token gives a right in every bank, where nothing is refused if it does not.
+    #[must_use]
+    pub fn sees_all(&self, right: Right) -> bool {
+        self.everywhere(right).is_ok()
+    }
+
+    fn has(&self, right: Right) -> Result<(), Denied> {
+        match &self.token {
+            Some(Shown { known, .. }) if !known.grant.rights.contains(&right) => {
+                Err(Denied::Right { name: known.grant.name.clone(), right })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn everywhere(&self, right: Right) -> Result<(), Denied> {
+        self.has(right)?;
+        match &self.token {
+            Some(Shown { known, .. }) if !known.grant.banks.contains(&BankPrefix::Every) => {
+                Err(Denied::Everywhere { name: known.grant.name.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes what was asked for, and whether it was given.
+    fn noted(&self, right: Right, bank: Option<&Bank>, given: Result<(), Denied>) -> Result<(), Denied> {
+        let is_denied = given.is_err();
+        *sync::lock(&self.asked) = AskedRight { right: Some(right), bank: bank.cloned(), is_denied };
+        given
+    }
+
+    /// Whether the token reaches a bank: a list shows no other.
+    #[must_use]
+    pub fn reaches(&self, bank: &Bank) -> bool {
+        self.token.as_ref().is_none_or(|shown| shown.known.grant.covers(bank))
+    }
+
+    /// Whether the token gives a right in a bank now, however long ago it was shown.
+    ///
+    /// # Errors
+    /// [`Denied`].
+    pub fn still_may_in(&self, right: Right, bank: &Bank) -> Result<(), Denied> {
+        let Some(shown) = &self.token else { return Ok(()) };
+        let known = shown.now()?;
+        let name = known.grant.name.clone();
+        if !known.grant.rights.contains(&right) {
+            return Err(Denied::Right { name, right });
+        }
+        if known.grant.covers(bank) { Ok(()) } else { Err(Denied::Bank { name, bank: bank.clone() }) }
+    }
+
+    /// Whether the token is valid now, however long ago it was shown.
+    #[must_use]
+    pub fn is_still_valid(&self) -> bool {
+        self.token.as_ref().is_none_or(|shown| shown.now().is_ok())
+    }
+
+    /// Signals when [`Self::still_may_in`] may give something else than before; None where it never does.
+    #[must_use]
+    pub fn changes(&self) -> Option<watch::Receiver<()>> {
+        self.token.as_ref().map(|shown| shown.file.changed.subscribe())
+    }
+
+    /// How long the token is valid, where it expires, as the file says now.
+    #[must_use]
+    pub fn expires_in(&self) -> Option<Duration> {
+        let Ok(known) = self.token.as_ref()?.now() else { return Some(Duration::ZERO) };
+        let expires = known.grant.expires?;
+        Some(Duration::try_from(expires.duration_since(Timestamp::now())).unwrap_or_default())
+    }
+}
+
+impl Shown {
+    /// The token as it is now.
+    fn now(&self) -> Result<Arc<Known>, Denied> {
+        let known = sync::read(&self.file.known).get(&self.hash).cloned().ok_or(Denied::Unknown)?;
+        match known.grant.ended(Timestamp::now()) {
+            Some(why) => Err(Denied::Ended { name: known.grant.name.clone(), why }),
+            None => Ok(known),
+        }
+    }
+}
+
+impl Grant {
+    /// Whether one of its prefixes covers a bank.
+    fn covers(&self, bank: &Bank) -> bool {
+        self.banks.iter().any(|prefix| prefix.covers(bank))
+    }
+
+    /// Why the token is refused at a time, where it is.
+    fn ended(&self, now: Timestamp) -> Option<&'static str> {
+        if self.revoked.is_some() {
+            Some("it was revoked")
+        } else if self.expires.is_some_and(|expires| expires <= now) {
+            Some("it has expired")
+        } else {
+            None
+        }
+    }
+}
+
+/// The tokens of a file; one whose limit is as before goes on counting.
+fn known(file: &TokenFile, before: &HashMap<TokenHash, Arc<Known>>) -> HashMap<TokenHash, Arc<Known>> {
+    let mut known = HashMap::with_capacity(file.grants().len());
+    for grant in file.grants() {
+        let Some(hash) = from_hex(&grant.sha256) else { continue };
+        let same = before.get(&hash).filter(|known| known.grant == *grant).cloned();
+        let fresh = || {
+            let limiter = grant.requests_per_minute.map(|most| RateLimiter::direct(Quota::per_minute(most)));
+            Arc::new(Known { grant: grant.clone(), limiter })
+        };
+        known.insert(hash, same.unwrap_or_else(fresh));
+    }
+    known
+}
+
+/// What tells whether a file was replaced.
+fn stamp(path: &Path) -> Option<(SystemTime, u64)> {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::token_file::{NewGrant, grant},
+        *,
+    };
+
+    fn bank(name: &str) -> Bank {
+        Bank::parse(name).unwrap()
+    }
+
+    fn open(path: &Path) -> Gate {
+        Gate::open(path, &Secret::generate().unwrap()).unwrap()
+    }
+
+    /// Looks at the file, as a second later.
+    fn later(gate: &Gate) {
+        gate.file.look_again();
+    }
+
+    #[test]
+    fn a_token_gives_what_its_line_names_and_nothing_else() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("tokens.json");
+        let mut file = TokenFile::read(&path).unwrap();
+        let reader = file.add(grant("reader", "acme", &[Right::Read])).unwrap();
+        let writer = file.add(grant("writer", "*", &[Right::Write, Right::Forget])).unwrap();
+        let nothing = NewGrant { banks: Vec::new(), ..grant("nothing", "*", &[]) };
+        let nothing = file.add(nothing).unwrap();
+        let gate = open(&path);
+        let caller = |secret: &Secret| gate.caller(Some(secret.reveal())).unwrap();
+        assert_eq!(caller(&reader).may_in(Right::Read, &bank("acme/support")), Ok(()));
+        let other = caller(&reader).may_in(Right::Read, &bank("acme2"));
+        assert_eq!(other, Err(Denied::Bank { name: "reader".to_owned(), bank: bank("acme2") }));
+        for right in [Right::Write, Right::Forget, Right::Admin] {
+            let denied = caller(&reader).may_in(right, &bank("acme"));
+            assert_eq!(denied, Err(Denied::Right { name: "reader".to_owned(), right }));
+        }
+        assert_eq!(caller(&writer).may_in(Right::Write, &bank("any")), Ok(()));
+        assert!(caller(&writer).may_in(Right::Read, &bank("any")).is_err(), "writing does not include reading");
+        for right in Right::ALL {
+            assert!(caller(&nothing).may(right).is_err());
+        }
+        let caller = caller(&reader);
+        drop(caller.may_in(Right::Forget, &bank("acme2")));
+        let AskedRight { right, bank: of, is_denied } = caller.asked();
+        let asked = (right, of, is_denied);
+        assert_eq!(asked, (Some(Right::Forget), Some(bank("acme2")), true), "the audit log names what was refused");
+        assert_eq!((caller.name(), Caller::anybody().name()), (Some("reader"), None));
+        assert_eq!(Caller::anybody().may_in(Right::Admin, &bank("any")), Ok(()));
+        assert_eq!(gate.caller(None).err(), Some(Denied::Missing));
+        for wrong in ["x", &format!("{}x", reader.reveal()), &"x".repeat(100_000)] {
+            assert_eq!(gate.caller(Some(wrong)).err(), Some(Denied::Unknown));
+        }
+    }
+
+    #[test]
+    fn the_token_of_this_machines_commands_may_do_everything() {
+        let home = tempfile::tempdir().unwrap();
+        let local = Secret::generate().unwrap();
+        let gate = Gate::open(&home.path().join("tokens.json"), &local).unwrap();
+        assert_eq!(gate.caller(Some(local.reveal())).unwrap().may_everywhere(Right::Admin), Ok(()));
+        assert_eq!(gate.caller(Some(Secret::generate().unwrap().reveal())).err(), Some(Denied::Unknown));
+    }
+
+    #[test]
+    fn a_caller_who_stays_loses_what_is_taken_from_the_token() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("tokens.json");
+        let mut file = TokenFile::read(&path).unwrap();
+        let secret = file.add(grant("agent", "acme", &[Right::Read])).unwrap();
+        let gate = open(&path);
+        let caller = gate.caller(Some(secret.reveal())).unwrap();
+        let changed = caller.changes().unwrap();
+        assert_eq!(caller.still_may_in(Right::Read, &bank("acme/a")), Ok(()));
+        assert!(caller.still_may_in(Right::Read, &bank("other")).is_err());
+        assert!(caller.still_may_in(Right::Write, &bank("acme/a")).is_err());
+        file.revoke("agent").unwrap();
+        later(&gate);
+        assert!(changed.has_changed().unwrap(), "whoever waits for a change hears of it");
+        assert!(matches!(caller.still_may_in(Right::Read, &bank("acme/a")), Err(Denied::Ended { .. })));
+        fs::remove_file(&path).unwrap();
+        later(&gate);
+        assert_eq!(caller.still_may_in(Right::Read, &bank("acme/a")), Err(Denied::Unknown));
+        assert_eq!(Caller::anybody().still_may_in(Right::Admin, &bank("any")), Ok(()));
+    }
+
+    #[test]
+    fn a_token_that_is_revoked_or_has_expired_is_refused_and_a_new_one_is_taken() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("tokens.json");
+        let mut file = TokenFile::read(&path).unwrap();
+        let gate = open(&path);
+        assert!(gate.is_empty());
+        let secret = file.add(grant("agent", "*", &[Right::Read])).unwrap();
+        later(&gate);
+        assert!(gate.caller(Some(secret.reveal())).is_ok() && !gate.is_empty());
+        file.revoke("agent").unwrap();
+        later(&gate);
+        let denied = gate.caller(Some(secret.reveal())).err().unwrap();
+        assert!(denied.to_string().contains("revoked"), "{denied}");
+        let expires = Some(Timestamp::UNIX_EPOCH);
+        let old = file.add(NewGrant { expires, ..grant("old", "*", &[Right::Read]) }).unwrap();
+        later(&gate);
+        let denied = gate.caller(Some(old.reveal())).err().unwrap();
+        assert!(denied.to_string().contains("expired"), "{denied}");
+        assert!(gate.is_empty());
+    }
+
+    #[test]
+    fn a_token_lasts_as_long_as_the_file_says_now_and_not_as_when_it_was_shown() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("tokens.json");
+        let in_seconds = |seconds| Timestamp::now() + Duration::from_secs(seconds);
+        let new = NewGrant { expires: Some(in_seconds(600)), ..grant("agent", "*", &[Right::Read]) };
+        let mut file = TokenFile::read(&path).unwrap();
+        let secret = file.add(new).unwrap();
+        let gate = open(&path);
+        let caller = gate.caller(Some(secret.reveal())).ok().unwrap();
+        assert!(caller.expires_in().is_some_and(|left| left <= Duration::from_secs(600)));
+        let before = fs::read_to_string(&path).unwrap();
+        let shown = file.grants()[0].expires.unwrap().to_string();
+        fs::write(&path, before.replace(&shown, &in_seconds(100_000).to_string())).unwrap();
+        later(&gate);
+        assert!(caller.expires_in().is_some_and(|left| left > Duration::from_secs(90_000)));
+        file.revoke("agent").unwrap();
+        later(&gate);
+        assert_eq!(caller.expires_in(), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_changes_nothing_and_one_that_is_gone_ends_access() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("tokens.json");
+        let secret = TokenFile::read(&path).unwrap().add(grant("agent", "*", &[Right::Read])).unwrap();
+        let gate = open(&path);
+        fs::write(&path, "{ not json").unwrap();
+        later(&gate);
+        assert!(gate.caller(Some(secret.reveal())).is_ok());
+        let problem = gate.take_problem().expect("it is told");
+        assert!(problem.contains("tokens.json") && problem.contains("stay valid"), "{problem}");
+        assert_eq!(gate.take_problem(), None);
+        fs::remove_file(&path).unwrap();
+        later(&gate);
+        assert_eq!(gate.caller(Some(secret.reveal())).err(), Some(Denied::Unknown));
+    }
+
+    #[test]
+    fn a_limit_counts_the_requests_of_its_token_alone_and_survives_another_line() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("tokens.json");
+        let mut file = TokenFile::read(&path).unwrap();
+        let limit = |name| NewGrant { requests_per_minute: 2.try_into().ok(), ..grant(name, "*", &[Right::Read]) };
+        let (one, other) = (file.add(limit("one")).unwrap(), file.add(limit("other")).unwrap());
+        let gate = open(&path);
+        for _ in 0..2 {
+            assert!(gate.caller(Some(one.reveal())).is_ok());
+        }
+        file.add(grant("third", "*", &[])).unwrap();
+        later(&gate);
+        let denied = gate.caller(Some(one.reveal())).err();
+        assert!(
+            matches!(&denied, Some(Denied::TooMany { retry_after, .. }) if *retry_after <= Duration::from_secs(30)),
+            "{denied:?}"
+        );
+        assert!(gate.caller(Some(other.reveal())).is_ok());
+    }
+}

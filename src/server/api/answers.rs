@@ -1,0 +1,154 @@
+//! Answers in words, from evidence.
+//!
+//! In: evidence, a language model. Out: its answer as a whole, or piece by piece while it is generated; then
+//! what it cites. A problem that names the setting where no model is set. As many answers are generated at once
+//! as the model takes requests; a bounded number waits for that and holds no thread; more are refused. What has
+//! begun goes on until the model's timeout, also where nobody waits any more, as its reply is paid and cached.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::{
+    sync::{
+        Semaphore,
+        mpsc::{UnboundedReceiver, unbounded_channel},
+    },
+    time::timeout_at,
+};
+
+use super::problem::{Code, Problem};
+use crate::quota::{Limits, Quota, Refusals};
+use models::llm::{self, Answer, Llm, LlmError, Meter, Streamed};
+use nouns::model::Evidence;
+
+/// Answers that may be awaited at once, for each that may be generated at once.
+const AWAITED: usize = 8;
+
+/// Evidence with an answer in words.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct AnsweredEvidence {
+    /// The evidence.
+    #[serde(flatten)]
+    pub evidence: Arc<Evidence>,
+    /// The answer.
+    pub answer: Answer,
+}
+
+/// A piece of an answer that is being generated.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Spoken {
+    /// Further words.
+    Text(String),
+    /// The words so far are void; the answer starts over.
+    Restart,
+    /// The answer is complete.
+    Answer(Box<Answer>),
+    /// There is none; the words so far are void.
+    Problem(Problem),
+}
+
+/// The words of a [`Spoken::Text`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Words {
+    /// Further words of the answer.
+    pub text: String,
+}
+
+/// The language model that answers, where one is set.
+pub struct Answers {
+    llm: Option<Arc<Llm>>,
+    /// How long it may take.
+    time: Duration,
+    /// One place for each answer that is generated.
+    generated: Arc<Semaphore>,
+    /// One for each that is generated or waits for that; a token has half of them at most.
+    awaited: Arc<Quota>,
+}
+
+/// What is said where too many are awaited.
+const REFUSALS: Refusals = Refusals {
+    all: "answers in words are awaited already; ask again in a moment",
+    of_one: "answers in words of this token are awaited already; ask again in a moment",
+};
+
+impl Answers {
+    /// Answers by a model within a time.
+    #[must_use]
+    pub fn new(llm: Option<Arc<Llm>>, time: Duration) -> Self {
+        let at_once = llm.as_ref().map_or(1, |llm| llm.settings().in_flight);
+        let all = AWAITED * at_once;
+        let awaited = Quota::new(Limits { all, of_one: all / 2 }, REFUSALS);
+        Self { llm, time, generated: Arc::new(Semaphore::new(at_once)), awaited }
+    }
+
+    /// The model.
+    ///
+    /// # Errors
+    /// [`Code::NoModel`] where none is set.
+    pub(super) fn model(&self) -> Result<Arc<Llm>, Problem> {
+        let none = || Problem::new(Code::NoModel, format!("{}; or leave out `answer`", LlmError::NotConfigured));
+        self.llm.clone().ok_or_else(none)
+    }
+
+    /// The pieces of an answer, as they are generated; `token` is the name of the asker's token, where there
+    /// is one.
+    ///
+    /// # Errors
+    /// [`Code::NoModel`]; [`Code::Busy`] where too many are awaited, or where its turn does not come in time.
+    pub(super) async fn speak(
+        &self,
+        token: Option<&str>,
+        evidence: Arc<Evidence>,
+    ) -> Result<UnboundedReceiver<Spoken>, Problem> {
+        let (llm, share) = (self.model()?, self.awaited.take(token)?);
+        let until = Instant::now() + self.time;
+        let turn = timeout_at(until.into(), Arc::clone(&self.generated).acquire_owned()).await;
+        let late = || Problem::new(Code::Busy, "the language model had no time for this answer; ask again later");
+        let turn = turn.ok().and_then(Result::ok).ok_or_else(late)?;
+        let (out, pieces) = unbounded_channel();
+        tokio::task::spawn_blocking(move || {
+            let _held = (share, turn);
+            // Whoever waited may be gone.
+            let say = |piece| drop(out.send(piece));
+            let answer = llm::answer(&llm, &evidence, Some(until), &Meter::default(), &mut |piece| {
+                say(match piece {
+                    Streamed::Text(text) => Spoken::Text(text.to_owned()),
+                    Streamed::Restart => Spoken::Restart,
+                });
+            });
+            say(match answer {
+                Ok(answer) => Spoken::Answer(Box::new(answer)),
+                Err(error) => Spoken::Problem(failed(&error)),
+            });
+        });
+        Ok(pieces)
+    }
+
+    /// The whole answer.
+    ///
+    /// # Errors
+    /// As [`Self::speak`]; [`Code::Failed`].
+    pub(super) async fn answer(
+        &self,
+        token: Option<&str>,
+        evidence: Arc<Evidence>,
+    ) -> Result<AnsweredEvidence, Problem> {
+        let mut pieces = self.speak(token, Arc::clone(&evidence)).await?;
+        while let Some(piece) = pieces.recv().await {
+            match piece {
+                Spoken::Answer(answer) => return Ok(AnsweredEvidence { evidence, answer: *answer }),
+                Spoken::Problem(problem) => return Err(problem),
+                Spoken::Text(_) | Spoken::Restart => {}
+            }
+        }
+        Err(Problem::new(Code::Failed, "the answer panicked; this is a defect, please report it"))
+    }
+}
+
+fn failed(error: &LlmError) -> Problem {
+    Problem::new(Code::Failed, format!("no answer in words: {error}"))
+}

@@ -1,0 +1,439 @@
+//! The calls of a memory: from a request to an answer or a problem.
+//!
+//! In: requests, already read, and who sends each. Out: answers, where the caller has the right in the bank; no
+//! call can be made without a caller. A call holds no thread of the caller's runtime while it
+//! waits. Whoever drops the future of a question cancels it; a put that has begun ends. When the service
+//! is stopped nothing waits on: a call ends with what is durable, or with [`Code::Stopping`].
+
+use std::{
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::future::{Either, select};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::{
+    answers::{AnsweredEvidence, Answers, Spoken},
+    forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Stats, Status, WrittenTurns},
+    holders::Holders,
+    problem::{Code, Problem},
+    units::UnitView,
+};
+use crate::{
+    access::{Caller, Right},
+    quota::{Limits, Share},
+    subscriptions::{Hub, Polled, Subscribe, Subscriber},
+};
+use heart::memory::Answered;
+use nouns::model::{Bank, DeadLetter, Evidence, Question, TurnEvent, UnitId};
+use ripplemem::pipeline::WatchedBank;
+use ripplemem::{
+    log::Written,
+    pipeline::{Asked, Cancellation, Memory, MemoryStatus, PipelineError, ShardPlace, parse_as_of},
+};
+
+/// Most turns of one call.
+const MOST_TURNS: usize = 10_000;
+/// Longest wait that a request may ask for.
+const LONGEST: Duration = Duration::from_secs(600);
+/// How long a deletion or a digest waits until turns are reflected, where the request does not say.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// How long a question that is being answered may take when the service is stopped: less than its listener
+/// waits, so that it gets an answer.
+const LAST_ANSWERS: Duration = Duration::from_secs(8);
+/// Time between two looks whether turns are reflected.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// The calls of one memory.
+pub struct Api {
+    pub(super) memory: Arc<Memory>,
+    /// The deadline of a question that names none.
+    deadline: Duration,
+    /// Who holds the other banks, where instances divide the memory.
+    holders: Option<Arc<Holders>>,
+    /// The questions that are followed.
+    hub: Hub,
+    answers: Answers,
+}
+
+impl Api {
+    /// The calls of a memory; `deadline` is that of a question that names none. `holders` says who holds
+    /// the other banks, where instances divide the memory. One such value a memory.
+    #[must_use]
+    pub fn new(
+        memory: Arc<Memory>,
+        deadline: Duration,
+        holders: Option<Arc<Holders>>,
+        subscriptions: Limits,
+        answers: Answers,
+    ) -> Self {
+        let hub = Hub::new(Arc::clone(&memory), deadline, subscriptions);
+        Self { memory, deadline, holders, hub, answers }
+    }
+
+    /// Fails unless the bank answers here: [`Code::Misdirected`] with the URL of who holds it, or
+    /// [`Code::Loading`] while its shard moves.
+    pub(super) fn check_here(&self, bank: &Bank) -> Result<(), Problem> {
+        let Some(holders) = &self.holders else { return Ok(()) };
+        holders.check(bank, self.memory.place_of(bank))
+    }
+
+    /// Writes turns; answered when they are durable, or, within a time, reflected. Of turns that are not all
+    /// valid, or whose banks the caller does not all reach, none is written. `held` is dropped once the turns
+    /// take no room here any more, also where nobody waits for the answer.
+    ///
+    /// # Errors
+    /// [`Problem`] that names the first turn that is not valid, or [`Code::Failed`] where the log failed.
+    pub async fn put(&self, who: &Arc<Caller>, put: Put, held: impl Send + 'static) -> Result<WrittenTurns, Problem> {
+        let Put { turns, dead_letters, wait_ms } = put;
+        let wait = wait(Some(wait_ms.unwrap_or_default()))?;
+        if turns.len().max(dead_letters.len()) > MOST_TURNS {
+            return Err(Problem::invalid(format!("turns: more than {MOST_TURNS}; divide them among several requests")));
+        }
+        let (memory, who) = (Arc::clone(&self.memory), Arc::clone(who));
+        let write = blocking(move || {
+            let events = turns.iter().enumerate().map(|(index, turn)| {
+                TurnEvent::from_json(turn.get().as_bytes())
+                    .map_err(|problem| Problem::invalid(format!("turns[{index}]: {problem}; nothing was written")))
+            });
+            let events = events.collect::<Result<Vec<_>, _>>()?;
+            for event in &events {
+                let right = if matches!(event, TurnEvent::Deletion(_)) { Right::Forget } else { Right::Write };
+                who.may_in(right, event.bank())?;
+            }
+            if !dead_letters.is_empty() {
+                // They are of no bank, so a token of some banks is not enough.
+                who.may_everywhere(Right::Admin)?;
+            } else if events.is_empty() {
+                who.may(Right::Write)?;
+            }
+            let turns = events.len() as u64;
+            let written = memory.put(events)?;
+            let cut = |letter: DeadLetter| DeadLetter::new(letter.origin, letter.reason, letter.payload.as_bytes());
+            memory.put_dead_letters(&dead_letters.into_iter().map(cut).collect::<Vec<_>>())?;
+            drop(held);
+            Ok((written, turns))
+        });
+        let (written, turns) = write.await?;
+        let reflected = self.reflects(&written, wait).await;
+        Ok(WrittenTurns { after: written.to_string(), turns, reflected })
+    }
+
+    /// Answers a question with evidence.
+    ///
+    /// # Errors
+    /// [`Problem`]: an unknown bank, a wrong field, a deadline, or too many questions.
+    pub async fn ask(&self, who: &Caller, ask: Ask) -> Result<Evidence, Problem> {
+        let Ask { bank, text, asked_at, after, as_of, timeout_ms, answer: _ } = ask;
+        who.may_in(Right::Read, &bank)?;
+        self.check_here(&bank)?;
+        let timeout = timeout_ms.map_or(self.deadline, Duration::from_millis);
+        if timeout.is_zero() || timeout > LONGEST {
+            return Err(Problem::invalid("timeout_ms: not between 1 and 600000"));
+        }
+        let after = after.map(|after| self.after(&after, &bank)).transpose()?;
+        let as_of = as_of.map(|text| {
+            parse_as_of(&text).ok_or_else(|| Problem::invalid("as_of: neither an offset nor a time in RFC 3339"))
+        });
+        let cancellation = Cancellation::at(Instant::now() + timeout);
+        let question = Question { bank, text, asked_at };
+        let bank = question.bank.clone();
+        let place = after.map(|(partition, next)| {
+            let mut place = Written::nothing(self.memory.partitions());
+            place.extend(partition, next);
+            place
+        });
+        // It would wait for turns, or for its shard.
+        let waits = || {
+            place.as_ref().is_some_and(|place| !self.memory.wait_for(place, Instant::now()))
+                || matches!(self.memory.place_of(&bank), ShardPlace::Loading { .. })
+        };
+        let asked = self.memory.ask(Asked { question, after, as_of: as_of.transpose()?, cancellation, kept: None });
+        let asked = self.before_the_end(asked, waits).await?;
+        // The shard may have moved meanwhile.
+        asked.map_err(|error| match error {
+            PipelineError::OtherInstance { .. } => self.check_here(&bank).err().unwrap_or_else(|| error.into()),
+            error => error.into(),
+        })
+    }
+
+    /// Answers a question in words, with the evidence.
+    ///
+    /// # Errors
+    /// As [`Self::ask`]; [`Code::NoModel`] before anything is asked.
+    pub async fn answer(&self, who: &Caller, ask: Ask) -> Result<AnsweredEvidence, Problem> {
+        who.may_in(Right::Read, &ask.bank)?;
+        self.answers.model()?;
+        let evidence = Arc::new(self.ask(who, ask).await?);
+        self.before_the_end(self.answers.answer(who.name(), evidence), || false).await?
+    }
+
+    /// As [`Self::answer`], with the words while they are generated.
+    ///
+    /// # Errors
+    /// As [`Self::answer`]; what goes wrong later is the last piece.
+    pub async fn speak(&self, who: &Caller, ask: Ask) -> Result<(Arc<Evidence>, UnboundedReceiver<Spoken>), Problem> {
+        who.may_in(Right::Read, &ask.bank)?;
+        self.answers.model()?;
+        let evidence = Arc::new(self.ask(who, ask).await?);
+        let pieces = self.answers.speak(who.name(), Arc::clone(&evidence)).await?;
+        Ok((evidence, pieces))
+    }
+
+    /// Follows a question: its evidence now, and every change of it.
+    ///
+    /// # Errors
+    /// [`Problem`]: a wrong field, too many subscriptions, or no first answer.
+    pub async fn subscribe(&self, who: &Arc<Caller>, subscribe: Subscribe) -> Result<Subscriber, Problem> {
+        let Subscribe { bank, text, asked_at, last_event_id, .. } = subscribe;
+        who.may_in(Right::Read, &bank)?;
+        self.check_here(&bank)?;
+        let question = Question { bank: bank.clone(), text, asked_at };
+        let subscribed = self.hub.subscribe(who, question, last_event_id.as_deref());
+        let subscribed = self.before_the_end(subscribed, || true).await?;
+        // The shard may have moved meanwhile.
+        subscribed.map_err(|problem| self.check_here(&bank).err().unwrap_or(problem))
+    }
+
+    /// What changed in the evidence of a question since a progress, once something did, or after a time.
+    ///
+    /// # Errors
+    /// As [`Self::subscribe`].
+    pub async fn poll(&self, who: &Arc<Caller>, subscribe: Subscribe) -> Result<Polled, Problem> {
+        let wait = wait(Some(subscribe.wait_ms.unwrap_or_default()))?;
+        self.subscribe(who, subscribe).await?.poll(wait).await
+    }
+
+    /// A share of the subscriptions for a client that waits for news of what it follows.
+    ///
+    /// # Errors
+    /// [`Problem`]: too many follow already.
+    pub(crate) fn share(&self, who: &Caller) -> Result<Share, Problem> {
+        self.hub.share(who)
+    }
+
+    /// Waits until the subscriptions end.
+    pub(crate) async fn subscriptions_ended(&self) {
+        self.hub.closed().await;
+    }
+
+    /// A bank that is watched from now on, and the offset before which its answers reflect everything now.
+    pub(crate) fn watch(&self, bank: &Bank) -> (WatchedBank, u64) {
+        let watched = self.memory.changes().watch(bank);
+        let read_to = self.memory.read_to(bank);
+        (watched, read_to.iter().find(|at| at.topic == "memory").map_or(0, |at| at.next_offset))
+    }
+
+    /// Ends every subscription and every wait, now and later, so that a listener can end.
+    pub fn end_waits(&self) {
+        self.hub.close();
+    }
+
+    /// Deletes a turn, and waits until no answer reflects it.
+    ///
+    /// # Errors
+    /// [`Problem`] for a wrong field, or where the log failed.
+    pub async fn forget(&self, who: &Caller, forget: Forget) -> Result<Forgotten, Problem> {
+        let Forget { bank, turn, wait_ms } = forget;
+        who.may_in(Right::Forget, &bank)?;
+        // While the shard moves, the deletion is written at least.
+        self.check_here(&bank).or_else(|problem| if problem.holder.is_some() { Err(problem) } else { Ok(()) })?;
+        let (wait, memory) = (wait(wait_ms)?, Arc::clone(&self.memory));
+        let (from, id) = (bank.clone(), turn.clone());
+        let written = blocking(move || {
+            memory.forget(&from, &id).map_err(|error| match error {
+                PipelineError::Turn { problem, .. } => Problem::invalid(problem.to_string()),
+                other => other.into(),
+            })
+        });
+        let written = written.await?;
+        let gone = self.reflects(&written, wait).await;
+        Ok(Forgotten { bank, turn, after: written.to_string(), gone })
+    }
+
+    /// A unit of a bank, with the units that its edges lead to.
+    ///
+    /// # Errors
+    /// [`Problem`]: an unknown bank, or a unit that the bank has not.
+    pub async fn unit(&self, who: &Caller, bank: Bank, id: &str) -> Result<UnitView, Problem> {
+        who.may_in(Right::Read, &bank)?;
+        self.check_here(&bank)?;
+        let wrong = || Problem::invalid("id: not the 16 hexadecimal digits of a unit; send it as an answer names it");
+        let number = u64::from_str_radix(id, 16).ok().filter(|_| id.len() == 16).ok_or_else(wrong)?;
+        let memory = Arc::clone(&self.memory);
+        let id = id.to_owned();
+        blocking(move || {
+            let Answered { value, epoch, reflects } = memory.unit(&bank, UnitId(number))?;
+            let unknown = || {
+                let detail = format!("bank {bank}: it has no unit {id}; an edit or a deletion may have replaced it");
+                Problem::new(Code::UnknownUnit, detail)
+            };
+            let value = value.ok_or_else(unknown)?;
+            Ok(UnitView::of(bank, Answered { value, epoch, reflects }))
+        })
+        .await
+    }
+
+    /// The banks that hold something, as far as the caller reaches.
+    ///
+    /// # Errors
+    /// [`Problem`] without the right to read.
+    pub fn banks(&self, who: &Caller) -> Result<Banks, Problem> {
+        who.may(Right::Read)?;
+        let mut banks = self.memory.banks();
+        banks.retain(|bank| who.reaches(bank));
+        Ok(Banks { banks })
+    }
+
+    /// Counts of one bank, or of all; with `after`, once they reflect those turns.
+    ///
+    /// # Errors
+    /// [`Problem`] for an unknown bank, or where the wait was too short.
+    pub async fn digest(
+        &self,
+        who: &Caller,
+        bank: Option<Bank>,
+        after: Option<&str>,
+        wait_ms: Option<u64>,
+    ) -> Result<Digest, Problem> {
+        self.may_count(who, bank.as_ref())?;
+        let wait = wait(wait_ms)?;
+        if let Some(after) = after
+            && !self.reflects(&self.written(after)?, wait).await
+        {
+            return Err(
+                self.late(format!("the deadline passed before {after} was reflected; ask again, or allow more time"))
+            );
+        }
+        let memory = Arc::clone(&self.memory);
+        blocking(move || {
+            let counted = memory.digest(bank.as_ref())?;
+            Ok(Digest::of(bank, counted))
+        })
+        .await
+    }
+
+    /// How much room one bank takes in memory, or all of them.
+    ///
+    /// # Errors
+    /// [`Problem`] for an unknown bank.
+    pub async fn stats(&self, who: &Caller, bank: Option<Bank>) -> Result<Stats, Problem> {
+        self.may_count(who, bank.as_ref())?;
+        let memory = Arc::clone(&self.memory);
+        blocking(move || {
+            let measured = memory.footprint(bank.as_ref())?;
+            Ok(Stats::of(bank, measured))
+        })
+        .await
+    }
+
+    /// Whether somebody may count what a bank holds, or all of them.
+    fn may_count(&self, who: &Caller, bank: Option<&Bank>) -> Result<(), Problem> {
+        match bank {
+            Some(bank) => {
+                who.may_in(Right::Read, bank)?;
+                self.check_here(bank)
+            }
+            None => Ok(who.may_everywhere(Right::Read)?),
+        }
+    }
+
+    /// How the memory is.
+    ///
+    /// # Errors
+    /// [`Problem`] without the right to read or to write, or where the log failed.
+    pub async fn status(&self, who: &Caller) -> Result<Status, Problem> {
+        who.may(Right::Write).or_else(|_| who.may(Right::Read))?;
+        let sees_all = who.sees_all(Right::Read);
+        let memory = Arc::clone(&self.memory);
+        blocking(move || {
+            let after = memory.end()?.to_string();
+            let MemoryStatus { behind, written, waiting_for_model, problem } = memory.status();
+            Ok(Status {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                partitions: memory.partitions(),
+                after,
+                behind,
+                waiting_for_model,
+                windows: written.windows,
+                units: written.units,
+                rejected: written.rejects,
+                read_by_model: written.by_model,
+                refused_by_model: written.refused,
+                // It may name a bank.
+                problem: problem.filter(|_| sees_all),
+            })
+        })
+        .await
+    }
+
+    /// What a question gives. Once the service is stopped, one that `waits` ends at once, another one soon.
+    async fn before_the_end<T>(
+        &self,
+        question: impl Future<Output = T>,
+        waits: impl Fn() -> bool,
+    ) -> Result<T, Problem> {
+        let end = pin!(async {
+            self.hub.closed().await;
+            if !waits() {
+                tokio::time::sleep(LAST_ANSWERS).await;
+            }
+        });
+        match select(pin!(question), end).await {
+            Either::Left((answered, _)) => Ok(answered),
+            Either::Right(_) => Err(Problem::stopping()),
+        }
+    }
+
+    /// Why turns are not reflected.
+    pub(super) fn late(&self, detail: impl Into<String>) -> Problem {
+        if self.hub.is_closed() { Problem::stopping() } else { Problem::new(Code::Deadline, detail) }
+    }
+
+    /// Whether the memory reflects turns, within a time that ends when the service is stopped.
+    pub(super) async fn reflects(&self, written: &Written, wait: Duration) -> bool {
+        let until = Instant::now() + wait;
+        loop {
+            let now = Instant::now();
+            if self.memory.wait_for(written, now) {
+                return true;
+            }
+            // What another instance follows is never reflected here.
+            if now >= until || self.hub.is_closed() || !self.memory.follows(written) {
+                return false;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    fn written(&self, after: &str) -> Result<Written, Problem> {
+        Written::parse(after, self.memory.partitions())
+            .ok_or_else(|| Problem::invalid("after: not PARTITION:OFFSET; send the `after` of turns as it came"))
+    }
+
+    /// The place in the bank's partition that an `after` names.
+    fn after(&self, text: &str, bank: &Bank) -> Result<(u32, u64), Problem> {
+        self.written(text)?.of(bank).ok_or_else(|| {
+            Problem::invalid(format!(
+                "after: {text} names no turn of the partition of bank {bank}; send that of its turns"
+            ))
+        })
+    }
+}
+
+/// The wait that a request allows.
+fn wait(wait_ms: Option<u64>) -> Result<Duration, Problem> {
+    let wait = wait_ms.map_or(WAIT, Duration::from_millis);
+    if wait > LONGEST { Err(Problem::invalid("wait_ms: more than 600000")) } else { Ok(wait) }
+}
+
+/// Does blocking work beside the runtime's thread.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let failed = |_| Problem::new(Code::Failed, "the request panicked; this is a defect, please report it");
+    tokio::task::spawn_blocking(work).await.map_err(failed)?
+}

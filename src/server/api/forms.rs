@@ -1,0 +1,186 @@
+//! What goes into a call and what comes out, each with one JSON form.
+//!
+//! Values without behaviour. `schemas/openapi.v1.json` is made of these types.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use heart::memory::{Answered, Census, Footprint};
+use nouns::model::{Bank, DeadLetter, EventTime, Position, TurnEvent};
+
+/// Turns, edits, deletions and ends of sessions to write.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Put {
+    /// The records, as in the turns topic; one without `type` is a turn. At most 10,000.
+    #[schemars(with = "Vec<TurnEvent>", length(max = 10_000))]
+    pub turns: Vec<Box<RawValue>>,
+    /// What a reader of exports could not read; it is kept with its reason, after the turns, and changes no
+    /// answer. Needs the right `admin` in every bank, since it is of none. Its texts are cut to 4,096 bytes each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10_000))]
+    pub dead_letters: Vec<DeadLetter>,
+    /// Most milliseconds to wait, once they are durable, until answers reflect the turns; 0 without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 600_000))]
+    pub wait_ms: Option<u64>,
+}
+
+/// Turns are durable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WrittenTurns {
+    /// Where they lie, `PARTITION:OFFSET` of the last in each partition, joined by commas: the `after` of a
+    /// question whose answer is to reflect them. Empty where there was none.
+    pub after: String,
+    /// How many they are.
+    pub turns: u64,
+    /// Whether answers reflect them already.
+    pub reflected: bool,
+}
+
+/// A question, and what its answer must reflect.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ask {
+    /// The bank that is asked.
+    pub bank: Bank,
+    /// The question, at most 8,192 bytes.
+    pub text: String,
+    /// When it is asked, in RFC 3339; relative times such as "yesterday" need it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<EventTime>,
+    /// The `after` of turns of this bank: the answer waits until it reflects them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// Asks the memory as it was: an offset of the bank's partition of the memory log, or a time of
+    /// appending in RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_of: Option<String>,
+    /// Most milliseconds until the answer; `serve.deadline_ms` without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 600_000))]
+    pub timeout_ms: Option<u64>,
+    /// Whether the language model of `[llm]` answers in words, too; that takes its own time after the evidence.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub answer: bool,
+}
+
+/// A turn to delete.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Forget {
+    /// Its bank.
+    pub bank: Bank,
+    /// Its id.
+    pub turn: String,
+    /// Most milliseconds to wait until no answer reflects it any more; 10,000 without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 600_000))]
+    pub wait_ms: Option<u64>,
+}
+
+/// A deletion is durable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Forgotten {
+    /// The bank.
+    pub bank: Bank,
+    /// The turn.
+    pub turn: String,
+    /// Where the deletion lies, as in [`WrittenTurns`].
+    pub after: String,
+    /// Whether no answer reflects the turn any more. False: the time was too short; a question with this
+    /// `after` does not reflect it.
+    pub gone: bool,
+}
+
+/// The banks that hold something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Banks {
+    /// Their names, in order.
+    pub banks: Vec<Bank>,
+}
+
+/// What is held, counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Digest {
+    /// The bank; absent for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bank: Option<Bank>,
+    /// Units.
+    pub units: u64,
+    /// Semantic edges.
+    pub semantic_edges: u64,
+    /// Structural edges.
+    pub structural_edges: u64,
+    /// A hash that depends only on the set of units and edges.
+    pub hash: String,
+    /// The offsets that it reflects.
+    pub reflects: Vec<Position>,
+}
+
+impl Digest {
+    /// The form of what the memory counted.
+    #[must_use]
+    pub fn of(bank: Option<Bank>, counted: Answered<Census>) -> Self {
+        let Answered { value: Census { units, semantic_edges, structural_edges, hash, .. }, reflects, .. } = counted;
+        Self { bank, units, semantic_edges, structural_edges, hash: format!("{hash:032x}"), reflects }
+    }
+}
+
+/// How much room units take in memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stats {
+    /// The bank; absent for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bank: Option<Bank>,
+    /// All of the parts.
+    pub bytes: u64,
+    /// Part by part.
+    pub parts: Footprint,
+    /// The offsets that it reflects.
+    pub reflects: Vec<Position>,
+}
+
+impl Stats {
+    /// The form of what the memory says.
+    #[must_use]
+    pub fn of(bank: Option<Bank>, measured: Answered<Footprint>) -> Self {
+        let Answered { value: parts, reflects, .. } = measured;
+        Self { bank, bytes: parts.bytes(), parts, reflects }
+    }
+}
+
+/// How the memory is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Status {
+    /// The version of the program.
+    pub version: String,
+    /// Partitions of the log.
+    pub partitions: u32,
+    /// The `after` of everything that is durable now; empty where nothing is.
+    pub after: String,
+    /// Turns that are durable and that no answer reflects yet.
+    pub behind: u64,
+    /// Closed windows that wait for the language model.
+    pub waiting_for_model: u64,
+    /// Windows that were closed since the start; 0 where another process may extract, as on Kafka.
+    pub windows: u64,
+    /// Units that were written since the start.
+    pub units: u64,
+    /// Turns that were rejected since the start.
+    pub rejected: u64,
+    /// Windows that the language model has read since the start.
+    pub read_by_model: u64,
+    /// Windows whose reading by the language model could not be used, since the start.
+    pub refused_by_model: u64,
+    /// What goes wrong in the background; it is tried again until it succeeds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}

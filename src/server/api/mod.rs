@@ -1,0 +1,29 @@
+//! What every interface of a memory offers, whatever carries it: put, ask, forget, units, banks, digest, status.
+//!
+//! In: requests as typed values. Out: answers as typed values, each with the offsets that it reflects, or
+//! a [`Problem`]. Nothing here knows HTTP's framing, or who asks. No problem names another bank.
+//!
+//! - `calls`: the calls; `answers`: answers in words.
+//! - `forms`: what goes in and what comes out, each with one JSON form; an answer is [`nouns::model::Evidence`].
+//! - `holders`: which instance holds a bank, where instances divide the memory.
+//! - `administration`: how far a bank reaches, and snapshots.
+//! - `units`: a unit and its neighbours.
+//! - `problem`: why there is no answer (RFC 9457).
+//! - `turns`: the turns of a bank, for interfaces that list them.
+
+mod administration;
+mod answers;
+mod calls;
+mod forms;
+mod holders;
+mod problem;
+mod turns;
+mod units;
+
+pub use administration::{BankStatus, SnapshotList, SnapshotView};
+pub use answers::{AnsweredEvidence, Answers, Spoken, Words};
+pub use calls::Api;
+pub use forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Stats, Status, WrittenTurns};
+pub use holders::Holders;
+pub use problem::{Code, Problem};
+pub use units::{EdgeReasons, EdgeView, UnitView, WholeUnit};

@@ -1,0 +1,155 @@
+//! Why there is no answer: a problem as RFC 9457 writes it.
+//!
+//! In: an error of the pipeline, or what is wrong with a request. Out: a code for programs, a status of
+//! HTTP, and words for people. Never: the name of another bank.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::access::Denied;
+use nouns::model::{Bank, Refusal, RefusalCode};
+use ripplemem::pipeline::{PipelineError, refusal};
+
+/// A problem (RFC 9457).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Problem {
+    /// `urn:ripplemem:` and the code.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The code in words.
+    pub title: String,
+    /// The status of HTTP.
+    pub status: u16,
+    /// What is wrong, where, and what to do.
+    pub detail: String,
+    /// For programs.
+    pub code: Code,
+    /// With `misdirected`: the URL of the instance that holds the bank. Send the request there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
+}
+
+/// What kind of problem it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    /// The request is wrong.
+    Invalid,
+    /// The request shows no token, or one that is not valid.
+    Unauthorised,
+    /// The token lacks the right or the bank, or the request comes from a page of another site.
+    Forbidden,
+    /// There is no such path.
+    NotFound,
+    /// The path does not take this method.
+    Method,
+    /// The request did not arrive in time.
+    Slow,
+    /// The request is too large.
+    TooLarge,
+    /// The bank holds nothing.
+    UnknownBank,
+    /// The bank has no such unit, or not any more.
+    UnknownUnit,
+    /// A record of the bank cannot be read; the bank answers nothing until that is mended.
+    Quarantined,
+    /// No language model is set, so there are no answers in words.
+    NoModel,
+    /// The deadline passed before the answer was ready.
+    Deadline,
+    /// Too much waits already; a retry in a moment may succeed.
+    Busy,
+    /// Another instance holds the bank.
+    Misdirected,
+    /// The bank's shard is being loaded; a retry in a moment may succeed.
+    Loading,
+    /// The service is stopping; a retry in a moment may reach the next one.
+    Stopping,
+    /// The service failed; a retry may succeed.
+    Failed,
+}
+
+impl Code {
+    /// Its JSON form, its status and its title.
+    fn parts(self) -> (&'static str, u16, &'static str) {
+        match self {
+            Self::Invalid => ("invalid", 400, "The request is wrong"),
+            Self::Unauthorised => ("unauthorised", 401, "No valid token"),
+            Self::Forbidden => ("forbidden", 403, "The request is not allowed"),
+            Self::NotFound => ("not_found", 404, "There is no such path"),
+            Self::Method => ("method", 405, "The path does not take this method"),
+            Self::Slow => ("slow", 408, "The request did not arrive in time"),
+            Self::TooLarge => ("too_large", 413, "The request is too large"),
+            Self::UnknownBank => ("unknown_bank", 404, "The bank holds nothing"),
+            Self::UnknownUnit => ("unknown_unit", 404, "The bank has no such unit"),
+            Self::Quarantined => ("quarantined", 409, "The bank is quarantined"),
+            Self::NoModel => ("no_model", 422, "No language model is set"),
+            Self::Deadline => ("deadline", 504, "The deadline passed"),
+            Self::Busy => ("busy", 429, "Too much waits already"),
+            Self::Misdirected => ("misdirected", 421, "Another instance holds the bank"),
+            Self::Loading => ("loading", 503, "The bank's shard is being loaded"),
+            Self::Stopping => ("stopping", 503, "The service is stopping"),
+            Self::Failed => ("failed", 500, "The service failed"),
+        }
+    }
+}
+
+impl Problem {
+    /// A problem.
+    #[must_use]
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+        let (name, status, title) = code.parts();
+        let kind = format!("urn:ripplemem:{name}");
+        Self { kind, title: title.to_owned(), status, detail: detail.into(), code, holder: None }
+    }
+
+    /// Another instance holds the bank.
+    pub(super) fn misdirected(bank: &Bank, partition: u32, holder: String) -> Self {
+        let detail = format!("bank {bank}: the instance at {holder} holds its shard, {partition}; ask there");
+        Self { holder: Some(holder), ..Self::new(Code::Misdirected, detail) }
+    }
+
+    /// The service ends before there is an answer.
+    #[must_use]
+    pub(crate) fn stopping() -> Self {
+        Self::new(Code::Stopping, "the service is being stopped; ask again in a moment")
+    }
+
+    /// What is wrong with a request.
+    #[must_use]
+    pub fn invalid(detail: impl Into<String>) -> Self {
+        Self::new(Code::Invalid, detail)
+    }
+}
+
+impl From<Denied> for Problem {
+    fn from(denied: Denied) -> Self {
+        let code = match denied {
+            Denied::Missing | Denied::Unknown | Denied::Ended { .. } => Code::Unauthorised,
+            Denied::Right { .. } | Denied::Bank { .. } | Denied::Everywhere { .. } => Code::Forbidden,
+            Denied::TooMany { .. } => Code::Busy,
+        };
+        Self::new(code, denied.to_string())
+    }
+}
+
+impl From<PipelineError> for Problem {
+    fn from(error: PipelineError) -> Self {
+        if matches!(error, PipelineError::Turn { .. }) {
+            return Self::invalid(error.to_string());
+        }
+        if matches!(error, PipelineError::Loading { .. } | PipelineError::OtherInstance { .. }) {
+            return Self::new(Code::Loading, error.to_string());
+        }
+        let Refusal { code, message, .. } = refusal(&error);
+        let code = match code {
+            RefusalCode::Invalid | RefusalCode::ReplyTopic => Code::Invalid,
+            RefusalCode::UnknownBank => Code::UnknownBank,
+            RefusalCode::Quarantined => Code::Quarantined,
+            RefusalCode::Deadline => Code::Deadline,
+            RefusalCode::Busy => Code::Busy,
+            RefusalCode::Failed => Code::Failed,
+        };
+        Self::new(code, message)
+    }
+}

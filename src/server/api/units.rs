@@ -1,0 +1,109 @@
+//! A unit and its neighbours as a call gives them.
+//!
+//! In: a unit of the dataflow with the units that its edges lead to. Out: one JSON form, with the reasons of
+//! each edge: a structural edge comes from names and times that both ends share, a semantic one from what they
+//! mean.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use heart::memory::{Answered, Neighbour, UnitBody, UnitWithNeighbours};
+use nouns::model::{Bank, Channel, Cues, EventTime, Excerpt, Position, UnitId};
+
+/// A unit of a bank, with the edges that leave it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UnitView {
+    /// The bank.
+    pub bank: Bank,
+    /// The unit.
+    pub unit: WholeUnit,
+    /// Its edges: by channel, the strongest first; at most `memory.fan_out` of each channel.
+    pub edges: Vec<EdgeView>,
+    /// The offsets that this reflects.
+    pub reflects: Vec<Position>,
+}
+
+/// A unit with all of its parts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WholeUnit {
+    /// The unit.
+    pub id: UnitId,
+    /// What it says.
+    pub restatement: String,
+    /// Its participants, locations and time.
+    pub cues: Cues,
+    /// When it was said.
+    pub said_at: EventTime,
+    /// The session that its turns lie in.
+    pub session: String,
+    /// The turns that it was made from.
+    pub sources: Vec<String>,
+    /// Its pieces: turn, speaker, time, words.
+    pub parts: Vec<Excerpt>,
+}
+
+/// An edge, seen from one end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EdgeView {
+    /// The kind.
+    pub channel: Channel,
+    /// How strongly the units are associated: the cosine of their vectors, or the score of the cues that they
+    /// share.
+    pub weight: f64,
+    /// Why there is the edge.
+    pub reasons: EdgeReasons,
+    /// The unit at the other end.
+    pub unit: WholeUnit,
+}
+
+/// What both ends of an edge share.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EdgeReasons {
+    /// People of both.
+    pub participants: Vec<String>,
+    /// Places of both.
+    pub locations: Vec<String>,
+    /// Milliseconds between the times of both events, 0 where they overlap; absent where one has no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart_ms: Option<u64>,
+}
+
+impl UnitView {
+    /// The form of what the memory holds of a unit.
+    pub(super) fn of(bank: Bank, found: Answered<UnitWithNeighbours>) -> Self {
+        let Answered { value: UnitWithNeighbours { unit, mut neighbours }, reflects, .. } = found;
+        neighbours.sort_by_key(|found| (found.channel, std::cmp::Reverse(found.path_weight), found.unit.id));
+        let edges = neighbours.iter().map(|found| edge(&unit, found)).collect();
+        Self { bank, unit: whole(&unit), edges, reflects }
+    }
+}
+
+fn edge(from: &UnitBody, found: &Neighbour) -> EdgeView {
+    let (a, b) = (from.cues(), found.unit.cues());
+    let shared = |a: &[String], b: &[String]| a.iter().filter(|name| b.contains(name)).cloned().collect();
+    let apart = a.time.zip(b.time).map(|(a, b)| a.gap_ms(&b).unsigned_abs());
+    let reasons = EdgeReasons {
+        participants: shared(&a.participants, &b.participants),
+        locations: shared(&a.locations, &b.locations),
+        apart_ms: apart,
+    };
+    EdgeView { channel: found.channel, weight: found.path_weight.as_f64(), reasons, unit: whole(&found.unit) }
+}
+
+fn whole(unit: &Arc<UnitBody>) -> WholeUnit {
+    WholeUnit {
+        id: unit.id,
+        restatement: unit.restatement().to_owned(),
+        cues: unit.cues(),
+        said_at: unit.said_at,
+        session: unit.session().to_owned(),
+        sources: unit.sources().map(str::to_owned).collect(),
+        parts: unit.parts().map(Excerpt::from).collect(),
+    }
+}

@@ -1,0 +1,80 @@
+//! Where each bank is asked over HTTP, where the instances divide the memory.
+//!
+//! In: the partitions that the group has assigned to this instance, and what the other instances say.
+//! Out: this instance's URL for its partitions, in the topic of instances; for each other partition who
+//! holds it. Whoever finds another's URL for a partition of its own says its own again, so that the last
+//! word is that of an instance which has the partition. Nothing is deleted: the next holder replaces it.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use super::{api::Holders, backoff::Backoff, error::ServeError, state::State};
+use ripplemem::{
+    log::{KafkaLog, LogError, kafka::instances::InstancesTopic},
+    pipeline::Answerer,
+};
+
+/// Time between two looks at what is assigned and what others say.
+const LOOK: Duration = Duration::from_millis(50);
+/// Least time between two times that a partition's holder says so.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Says and hears who holds what until `stopping`; `instance` is what is known of the others, and the URL
+/// of this one.
+pub(super) fn announce(
+    log: &KafkaLog,
+    answerer: &Answerer,
+    instance: (&Holders, &str),
+    state: &State,
+    stopping: &AtomicBool,
+    say: &(dyn Fn(&str) + Sync),
+) -> Result<(), ServeError> {
+    let mut backoff = Backoff::new(state, say);
+    let (mut topic, mut said) = (None, Said::default());
+    while !stopping.load(Ordering::Relaxed) {
+        match look(log, answerer, instance, &mut topic, &mut said) {
+            Ok(()) => backoff.reset(),
+            Err(error @ LogError::Cluster { retriable: true, .. }) => backoff.wait(&error),
+            Err(error) => return Err(error.into()),
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+/// What was said last of each partition, and when this instance last said it.
+#[derive(Default)]
+struct Said {
+    urls: BTreeMap<u32, String>,
+    at: BTreeMap<u32, Instant>,
+}
+
+fn look<'l>(
+    log: &'l KafkaLog,
+    answerer: &Answerer,
+    (holders, own): (&Holders, &str),
+    topic: &mut Option<InstancesTopic<'l>>,
+    said: &mut Said,
+) -> Result<(), LogError> {
+    let topic = match topic {
+        Some(topic) => topic,
+        None => topic.insert(InstancesTopic::open(log)?),
+    };
+    for (partition, url) in topic.read()? {
+        holders.note(partition, Some(url.clone()).filter(|url| url != own));
+        said.urls.insert(partition, url);
+    }
+    let is_due = |partition: &u32| {
+        let is_own = said.urls.get(partition).is_some_and(|url| url == own);
+        !is_own && said.at.get(partition).is_none_or(|at| at.elapsed() > AGAIN)
+    };
+    let due: Vec<u32> = answerer.assigned().into_iter().filter(is_due).collect();
+    if !due.is_empty() {
+        topic.announce(&due, own)?;
+        said.at.extend(due.into_iter().map(|partition| (partition, Instant::now())));
+    }
+    Ok(())
+}

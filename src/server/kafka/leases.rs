@@ -1,0 +1,122 @@
+//! Live sources of a service on Kafka: each runs where its lease lies.
+//!
+//! In: the sources of a pipeline. Out: their turns. The consumer group gives each partition of the topic
+//! `sources` to one instance, which runs the sources of that partition, each on a thread. An instance that
+//! lost a partition and does not know it yet is fenced by the one that has it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{Scope, ScopedJoinHandle},
+    time::Duration,
+};
+
+use super::{error::ServeError, platforms::Followed, state::State};
+use nouns::{
+    config::{LiveSettings, Pipeline},
+    sync,
+};
+use ripplemem::{
+    log::{
+        KafkaLog,
+        kafka::{
+            members::{Group, Member, Membership},
+            partition_of_source,
+        },
+    },
+    pipeline::{PipelineError, follow_source},
+};
+
+/// How long the loop waits for changes of membership.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// Runs the sources that the group gives to this instance, until `stopping`.
+pub(super) fn run(
+    pipeline: &Pipeline,
+    log: &KafkaLog,
+    state: &State,
+    stopping: &AtomicBool,
+    say: &(dyn Fn(&str) + Sync),
+) -> Result<(), ServeError> {
+    let member = Member::join(log, Group::Sources)?;
+    let failure: Mutex<Option<PipelineError>> = Mutex::new(None);
+    // Sources whose lease this instance has lost stop one by one.
+    let stops: BTreeMap<&str, AtomicBool> =
+        pipeline.live.iter().map(|source| (source.name.as_str(), AtomicBool::new(true))).collect();
+    let in_partition = |partition: u32| pipeline.live.iter().filter(move |s| partition_of_source(&s.name) == partition);
+    std::thread::scope(|scope| {
+        let mut running: BTreeMap<&str, ScopedJoinHandle<'_, ()>> = BTreeMap::new();
+        let ended = loop {
+            if stopping.load(Ordering::Relaxed) || sync::lock(&failure).is_some() {
+                break Ok(());
+            }
+            let changes = match member.changes(WAIT) {
+                Ok(changes) => changes,
+                Err(error) => break Err(error.into()),
+            };
+            for change in changes {
+                match change {
+                    Membership::Assigned(partitions) => {
+                        for settings in partitions.into_iter().flat_map(in_partition) {
+                            let Some(stop) = stops.get(settings.name.as_str()) else { continue };
+                            if running.contains_key(settings.name.as_str()) {
+                                continue;
+                            }
+                            stop.store(false, Ordering::Relaxed);
+                            let task = Task { pipeline, log, state, settings, stop, stopping, failure: &failure, say };
+                            running.insert(&settings.name, task.start(scope));
+                        }
+                    }
+                    Membership::Revoked(partitions) => {
+                        for settings in partitions.into_iter().flat_map(in_partition) {
+                            let name = settings.name.as_str();
+                            if let (Some(stop), Some(thread)) = (stops.get(name), running.remove(name)) {
+                                stop.store(true, Ordering::Relaxed);
+                                drop(thread.join());
+                                say(&format!("source {name}: another instance has it"));
+                            }
+                        }
+                    }
+                }
+            }
+        };
+        stops.values().for_each(|stop| stop.store(true, Ordering::Relaxed));
+        ended
+    })
+    .and_then(|()| sync::into_inner(failure).map_or(Ok(()), |error| Err(error.into())))
+}
+
+/// One source on its thread.
+struct Task<'a> {
+    pipeline: &'a Pipeline,
+    log: &'a KafkaLog,
+    state: &'a State,
+    settings: &'a LiveSettings,
+    stop: &'a AtomicBool,
+    stopping: &'a AtomicBool,
+    failure: &'a Mutex<Option<PipelineError>>,
+    say: &'a (dyn Fn(&str) + Sync),
+}
+
+impl<'a> Task<'a> {
+    fn start<'scope>(self, scope: &'scope Scope<'scope, '_>) -> ScopedJoinHandle<'scope, ()>
+    where
+        'a: 'scope,
+    {
+        scope.spawn(move || {
+            if let Err(error) = self.follow() {
+                sync::lock(self.failure).get_or_insert(error);
+            }
+        })
+    }
+
+    fn follow(&self) -> Result<(), PipelineError> {
+        let Self { pipeline, log, state, settings, stop, stopping, say, .. } = *self;
+        let stop = || stop.load(Ordering::Relaxed) || stopping.load(Ordering::Relaxed);
+        let followed = Followed { pipeline, settings, webhooks: &state.webhooks, metrics: Some(&state.metrics), say };
+        followed.by(|run, arriving, tell| follow_source(log, run, arriving, &stop, tell))
+    }
+}

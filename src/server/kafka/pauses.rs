@@ -1,0 +1,102 @@
+//! Which partitions of questions are paused, because too much waits.
+//!
+//! In: what the group assigns and revokes, how full the front is, which shards are loading. Out: the
+//! partitions to pause and to resume now. A shard that is loading answers nothing, so its questions stay
+//! in the topic from the moment on that half of all places are taken: the other half is for shards that
+//! answer. Pure.
+
+use std::collections::BTreeSet;
+
+use ripplemem::log::kafka::members::Membership;
+
+/// How full the front is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fill {
+    /// Less than half of all places are taken.
+    Low,
+    /// At least half are.
+    Half,
+    /// All are.
+    Full,
+}
+
+/// The assigned partitions, and which of them are paused.
+#[derive(Debug, Default)]
+pub(super) struct Pauses {
+    assigned: BTreeSet<u32>,
+    paused: BTreeSet<u32>,
+}
+
+impl Pauses {
+    /// Notes a decision of the group: what it assigns is not paused.
+    pub(super) fn note(&mut self, decision: &Membership) {
+        match decision {
+            Membership::Assigned(partitions) => {
+                self.resumed(partitions);
+                self.assigned.extend(partitions);
+            }
+            Membership::Revoked(partitions) => {
+                for set in [&mut self.assigned, &mut self.paused] {
+                    set.retain(|partition| !partitions.contains(partition));
+                }
+            }
+        }
+    }
+
+    /// The partitions to pause and those to resume; `loading` gives those whose shard is loading.
+    pub(super) fn due(&self, fill: Fill, loading: impl FnOnce() -> Vec<u32>) -> (Vec<u32>, Vec<u32>) {
+        let wanted: BTreeSet<u32> = match fill {
+            Fill::Low => BTreeSet::new(),
+            Fill::Half => loading().into_iter().filter(|partition| self.assigned.contains(partition)).collect(),
+            Fill::Full => self.assigned.clone(),
+        };
+        let pause = wanted.difference(&self.paused).copied().collect();
+        let resume = self.paused.difference(&wanted).copied().collect();
+        (pause, resume)
+    }
+
+    /// Notes that partitions were paused.
+    pub(super) fn paused(&mut self, partitions: &[u32]) {
+        self.paused.extend(partitions);
+    }
+
+    /// Notes that partitions were resumed.
+    pub(super) fn resumed(&mut self, partitions: &[u32]) {
+        self.paused.retain(|partition| !partitions.contains(partition));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Applies what is due.
+    fn apply(pauses: &mut Pauses, fill: Fill, loading: &[u32]) -> (Vec<u32>, Vec<u32>) {
+        let (pause, resume) = pauses.due(fill, || loading.to_vec());
+        pauses.paused(&pause);
+        pauses.resumed(&resume);
+        (pause, resume)
+    }
+
+    #[test]
+    fn a_full_front_pauses_all_and_a_half_full_one_what_is_loading() {
+        let mut pauses = Pauses::default();
+        pauses.note(&Membership::Assigned(vec![0, 1, 2]));
+        assert_eq!(apply(&mut pauses, Fill::Low, &[1]), (vec![], vec![]));
+        assert_eq!(apply(&mut pauses, Fill::Half, &[1, 7]), (vec![1], vec![]));
+        assert_eq!(apply(&mut pauses, Fill::Full, &[1]), (vec![0, 2], vec![]));
+        assert_eq!(apply(&mut pauses, Fill::Half, &[1]), (vec![], vec![0, 2]));
+        assert_eq!(apply(&mut pauses, Fill::Half, &[]), (vec![], vec![1]), "it is loaded");
+    }
+
+    #[test]
+    fn what_was_paused_is_resumed_although_the_group_assigned_more_meanwhile() {
+        let mut pauses = Pauses::default();
+        pauses.note(&Membership::Assigned(vec![0, 1]));
+        assert_eq!(apply(&mut pauses, Fill::Full, &[]), (vec![0, 1], vec![]));
+        pauses.note(&Membership::Assigned(vec![2]));
+        pauses.note(&Membership::Revoked(vec![1]));
+        assert_eq!(apply(&mut pauses, Fill::Full, &[]), (vec![2], vec![]), "it begins without a pause");
+        assert_eq!(apply(&mut pauses, Fill::Low, &[]), (vec![], vec![0, 2]));
+    }
+}

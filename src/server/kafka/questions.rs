@@ -1,0 +1,450 @@
+//! Questions from a topic, answers to a topic.
+//!
+//! In: records of the questions topic, which a consumer group divides among the instances. Out: one
+//! answer or refusal for each, on its reply topic. The front answers them; this file hands them over
+//! and goes on reading, whatever becomes of them. A question's offset is committed after its answer
+//! was delivered: if the process is killed before, another answers again, with the same id. Where
+//! too much waits in all, questions stay in the topic, and the consumer polls on.
+//!
+//! Where the instances divide the memory, the group's decisions are noted here for `hold`, a question
+//! in another partition than its bank's is forwarded there, and one whose partition is revoked is
+//! cancelled: the instance that has the partition then reads it again.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use rdkafka::{
+    Message, TopicPartitionList,
+    consumer::{BaseConsumer, Consumer},
+    error::KafkaError,
+};
+
+use super::{
+    api::Holders,
+    error::ServeError,
+    instances,
+    pauses::{Fill, Pauses},
+    replies::Replies,
+    reply_topics::{Listed, ReplyTopics},
+    request::{IncomingQuestion, Request, Rules, forwarded_headers},
+    state::State,
+    v1::{self, Serving},
+};
+use crate::telemetry::QuestionsWaiting;
+use models::embed::{EmbedError, EmbedderPool};
+use nouns::{
+    config::{Hold, Pipeline},
+    model::RefusalCode,
+};
+use ripplemem::{
+    log::{
+        KafkaLog, LogError, RawRecord,
+        kafka::{
+            client::{Cluster, Watch, drop_in_background},
+            members::{MemberContext, Membership},
+        },
+        partition_of,
+    },
+    pipeline::{Answerer, Asked, Cancellation, Ended, Front, Memory, PipelineError, refusal},
+};
+
+/// Most questions whose reply topic is being looked up; more are refused.
+const UNVERIFIED: usize = 1_024;
+/// Timeout of one poll for a question.
+const POLL: Duration = Duration::from_millis(5);
+/// Time between two attempts to reach an endpoint of embeddings at the start.
+const ENDPOINT_BACKOFF: Duration = Duration::from_millis(500);
+/// Time between two measurements of the front.
+const MEASURE: Duration = Duration::from_millis(250);
+
+/// Answers until `stopping`.
+pub(super) fn answer(
+    pipeline: &Pipeline,
+    log: &Arc<KafkaLog>,
+    answerer: &Arc<Answerer>,
+    state: &Arc<State>,
+    stopping: &AtomicBool,
+    say: &(dyn Fn(&str) + Sync),
+) -> Result<(), ServeError> {
+    let cluster = log.cluster();
+    let rules = rules(pipeline, cluster);
+    let Some(embedders) = open_embedders(pipeline, stopping)? else { return Ok(()) };
+    let embedders = Arc::new(embedders);
+    let front = Arc::new(Front::start(Arc::clone(answerer), Arc::clone(&embedders), pipeline.serve.threads)?);
+    let (mut http, mut instance) = (None, None);
+    if !pipeline.http.listen.is_empty() {
+        let memory = Memory::over(Arc::<KafkaLog>::clone(log), Arc::clone(answerer), Arc::clone(&front));
+        let holders = (pipeline.serve.hold == Hold::Assigned).then(Arc::<Holders>::default);
+        let (listen, known) = (&pipeline.http.listen, holders.clone());
+        let (_, serving) = v1::start(pipeline, listen, Arc::new(memory), axum::Router::new(), known)?;
+        instance = holders.map(|holders| (holders, serving.advertised.clone()));
+        say(&http.insert(serving).url);
+    }
+    let (done_out, done) = unbounded();
+    let replies = Arc::new(Replies::open(cluster, rules.clone(), Arc::clone(state), done_out)?);
+    let topics = ReplyTopics::new(rules.reply_prefix.clone());
+    let ended = AtomicBool::new(false);
+    let (events_out, events) = unbounded();
+    std::thread::scope(|scope| {
+        let delivering = scope.spawn(|| replies.deliver(&ended));
+        let looking = scope.spawn(|| topics.read(cluster, &ended));
+        let announcing = instance.as_ref().map(|(holders, url)| {
+            scope.spawn(|| instances::announce(log, answerer, (holders, url), state, &ended, say))
+        });
+        let reader = Questions {
+            cluster,
+            rules: &rules,
+            hold: pipeline.serve.hold,
+            answerer,
+            state,
+            say,
+            embedders: &embedders,
+            replies: &replies,
+            topics: &topics,
+            in_flight: InFlight::default(),
+            unverified: Vec::new(),
+            events: (events_out, events),
+        };
+        let read = reader.read((http, front), &done, stopping, || {
+            ended.store(true, Ordering::Relaxed);
+            drop(delivering.join());
+        });
+        ended.store(true, Ordering::Relaxed);
+        looking.join().map_err(|_| ServeError::Ended("the search for reply topics"))??;
+        if let Some(announcing) = announcing {
+            announcing.join().map_err(|_| ServeError::Ended("what says where each bank is asked"))??;
+        }
+        read
+    })
+}
+
+/// The sessions of the model, once its endpoint answers; none when the service stops before.
+fn open_embedders(pipeline: &Pipeline, stopping: &AtomicBool) -> Result<Option<EmbedderPool>, EmbedError> {
+    while !stopping.load(Ordering::Relaxed) {
+        match EmbedderPool::open(&pipeline.embed, &pipeline.model()) {
+            Err(EmbedError::Unavailable { .. }) => std::thread::sleep(ENDPOINT_BACKOFF),
+            opened => return opened.map(Some),
+        }
+    }
+    Ok(None)
+}
+
+fn rules(pipeline: &Pipeline, cluster: &Cluster) -> Rules {
+    let reply_topic = cluster.topic("answers");
+    let named = &pipeline.serve.reply_prefix;
+    Rules {
+        reply_prefix: if named.is_empty() { reply_topic.clone() } else { named.clone() },
+        reply_topic,
+        default_timeout: Duration::from_millis(pipeline.serve.deadline_ms),
+        source: format!("/ripplemem/{}", cluster.settings.prefix),
+        partitions: pipeline.log.partitions,
+    }
+}
+
+/// The reader of the questions topic.
+struct Questions<'a> {
+    cluster: &'a Cluster,
+    rules: &'a Rules,
+    hold: Hold,
+    answerer: &'a Answerer,
+    state: &'a State,
+    say: &'a (dyn Fn(&str) + Sync),
+    embedders: &'a EmbedderPool,
+    replies: &'a Arc<Replies>,
+    topics: &'a ReplyTopics,
+    in_flight: InFlight,
+    /// Questions whose reply topic is being looked up.
+    unverified: Vec<(Request, Cancellation)>,
+    /// What the group decides.
+    events: (Sender<Membership>, Receiver<Membership>),
+}
+
+/// A consumer of questions.
+type Member = BaseConsumer<MemberContext>;
+
+impl Questions<'_> {
+    /// Reads questions, hands them to the front, and commits what is done. At the end the front
+    /// stops, and `deliver` waits for the last deliveries.
+    fn read(
+        mut self,
+        (http, front): (Option<Serving>, Arc<Front>),
+        done: &Receiver<(u32, u64)>,
+        stopping: &AtomicBool,
+        deliver: impl FnOnce(),
+    ) -> Result<(), ServeError> {
+        let topic = self.cluster.topic("questions");
+        let (mut watch, mut consumer) = self.consumer()?;
+        let (mut subscribed, mut rejoins, mut pauses) = (false, false, Pauses::default());
+        let mut measured = Instant::now();
+        let (mut panics, mut embedded) = (0, 0);
+        let mut result = Ok(());
+        while !stopping.load(Ordering::Relaxed) {
+            // Before the memory is loaded, every bank would be unknown; where the group assigns the
+            // memory, nothing is loaded before the instance is a member.
+            if !subscribed && (self.hold == Hold::Assigned || self.state.loaded.load(Ordering::Relaxed)) {
+                consumer.subscribe(&[&topic]).map_err(|e| self.failed(&watch, &e))?;
+                subscribed = true;
+            }
+            if watch.stranded() {
+                let (fresh, another) = self.consumer()?;
+                watch = fresh;
+                drop_in_background(std::mem::replace(&mut consumer, another));
+                // What the old one had is read again; its shards stay until the group has decided.
+                self.in_flight.revoke_all();
+                (subscribed, rejoins, pauses) = (false, true, Pauses::default());
+                continue;
+            }
+            self.store(&consumer, &topic, done);
+            for (request, cancellation) in std::mem::take(&mut self.unverified) {
+                self.hand_over(request, cancellation, &front);
+            }
+            if measured.elapsed() > MEASURE {
+                self.measure(&front, &mut panics, &mut embedded);
+                http.iter().for_each(|serving: &Serving| serving.tell(self.say));
+                measured = Instant::now();
+            }
+            if !subscribed {
+                std::thread::sleep(POLL);
+                continue;
+            }
+            self.pause(&consumer, &topic, &front, &mut pauses);
+            let polled = consumer.poll(POLL);
+            for decision in self.events.1.try_iter() {
+                pauses.note(&decision);
+                if let Membership::Revoked(partitions) = &decision {
+                    self.in_flight.revoke(partitions);
+                }
+                if self.hold == Hold::Assigned {
+                    match decision {
+                        Membership::Assigned(partitions) => {
+                            self.answerer.assign(&partitions, std::mem::take(&mut rejoins))
+                        }
+                        Membership::Revoked(partitions) => self.answerer.revoke(&partitions),
+                    }
+                }
+            }
+            match polled {
+                None => {}
+                Some(Ok(message)) => {
+                    let raw = RawRecord::of(&message);
+                    let partition = message.partition().unsigned_abs();
+                    let asked = IncomingQuestion {
+                        partition,
+                        offset: raw.record.offset,
+                        key: &raw.record.key,
+                        value: raw.record.value.as_deref().unwrap_or_default(),
+                        headers: &raw.headers,
+                    };
+                    let request = Request::read(&asked, self.rules, Instant::now(), now_ms());
+                    let cancellation = Cancellation::at(request.deadline);
+                    self.in_flight.take(partition, raw.record.offset, cancellation.clone());
+                    match self.elsewhere(&request) {
+                        Some(_) if request.is_forwarded => {
+                            let message = "the question was forwarded to another partition than its bank's: instances \
+                                           differ in log.partitions; give all the same";
+                            self.replies.refuse(request.address, RefusalCode::Failed, message.to_owned());
+                        }
+                        Some(home) => {
+                            let headers = forwarded_headers(&raw.headers, &request, now_ms());
+                            self.replies.forward(request.address, home, asked.value, headers);
+                        }
+                        None => self.hand_over(request, cancellation, &front),
+                    }
+                }
+                Some(Err(error)) => {
+                    let failure = self.failed(&watch, &error);
+                    if matches!(failure, LogError::Cluster { retriable: false, .. }) {
+                        result = Err(failure.into());
+                        break;
+                    }
+                }
+            }
+        }
+        // What came over HTTP ends first: it keeps the front.
+        drop(http);
+        drop(front);
+        deliver();
+        self.store(&consumer, &topic, done);
+        result
+    }
+
+    /// Pauses partitions while too much waits: a member that does not poll would leave its group.
+    fn pause(&self, consumer: &Member, topic: &str, front: &Front, pauses: &mut Pauses) {
+        let fill = if !front.has_room() || !self.replies.has_room() {
+            Fill::Full
+        } else if self.hold == Hold::Assigned && front.is_half_full() {
+            Fill::Half
+        } else {
+            Fill::Low
+        };
+        let list = |partitions: &[u32]| {
+            let mut list = TopicPartitionList::new();
+            for partition in partitions {
+                list.add_partition(topic, *partition as i32);
+            }
+            list
+        };
+        // What fails is due again.
+        let (pause, resume) = pauses.due(fill, || self.answerer.loading());
+        if !pause.is_empty() && consumer.pause(&list(&pause)).is_ok() {
+            pauses.paused(&pause);
+        }
+        if !resume.is_empty() && consumer.resume(&list(&resume)).is_ok() {
+            pauses.resumed(&resume);
+        }
+    }
+
+    /// The partition of a question's bank, where the question lies in another and instances divide the
+    /// memory.
+    fn elsewhere(&self, request: &Request) -> Option<u32> {
+        let question = request.question.as_ref().ok().filter(|_| self.hold == Hold::Assigned)?;
+        let home = partition_of(&question.bank, self.rules.partitions);
+        (home != request.address.partition).then_some(home)
+    }
+
+    fn consumer(&self) -> Result<(Watch, Member), LogError> {
+        let watch = Watch::default();
+        let context = MemberContext { watch: watch.clone(), events: self.events.0.clone(), reads: true };
+        let mut member = self.cluster.member("questions");
+        member.set("enable.auto.commit", "true").set("auto.commit.interval.ms", "200");
+        let consumer = member.create_with_context(context).map_err(|e| self.failed(&watch, &e))?;
+        Ok((watch, consumer))
+    }
+
+    fn failed(&self, watch: &Watch, error: &KafkaError) -> LogError {
+        self.cluster.failed(watch, "reading questions", error)
+    }
+
+    /// Notes what is done, for the next commit.
+    fn store(&mut self, consumer: &Member, topic: &str, done: &Receiver<(u32, u64)>) {
+        for (partition, offset) in done.try_iter() {
+            if let Some(next) = self.in_flight.done(partition, offset) {
+                // This fails if another instance owns the partition by now; then it answers again.
+                drop(consumer.store_offset(topic, partition as i32, next as i64 - 1));
+            }
+        }
+    }
+
+    /// Hands a question to the front, once its reply topic is known to exist.
+    fn hand_over(&mut self, request: Request, cancellation: Cancellation, front: &Front) {
+        if cancellation.check() == Err(Ended::Cancelled) {
+            return;
+        }
+        let address = &request.address;
+        if address.reply_topic != self.rules.reply_topic || address.reply_partition.is_some() {
+            match self.topics.look_up(&address.reply_topic, address.reply_partition, address.arrived) {
+                Listed::Yes => {}
+                Listed::No(problem) => {
+                    let message = format!("kafka_replyTopic: {problem}; create it, or name another topic or partition");
+                    return self.replies.refuse(request.address, RefusalCode::ReplyTopic, message);
+                }
+                Listed::Unknown if Instant::now() >= request.deadline => {
+                    let message = "the deadline passed before the reply topic was found; ask again".to_owned();
+                    return self.replies.refuse(request.address, RefusalCode::Deadline, message);
+                }
+                Listed::Unknown if self.unverified.len() >= UNVERIFIED => {
+                    let message = "too many questions with new reply topics wait; ask again in a moment".to_owned();
+                    return self.replies.refuse(request.address, RefusalCode::Busy, message);
+                }
+                Listed::Unknown => return self.unverified.push((request, cancellation)),
+            }
+        }
+        let Request { question, after, as_of, address, .. } = request;
+        match question {
+            Err(refusal) => self.replies.send(address, &Err(refusal)),
+            Ok(question) => {
+                let replies = Arc::clone(self.replies);
+                front.submit(Asked { question, after, as_of, cancellation, kept: None }, move |result| match result {
+                    // The partition was revoked; whoever has it now reads the question again.
+                    Err(PipelineError::Cancelled | PipelineError::OtherInstance { .. }) => {}
+                    result => replies.send(address, &result.map_err(|error| refusal(&error))),
+                });
+            }
+        }
+    }
+
+    /// Measures the front.
+    fn measure(&self, front: &Front, panics: &mut u64, embedded: &mut u64) {
+        let (load, metrics) = (front.load(), &self.state.metrics);
+        for (what, waiting) in [("thread", load.ready), ("turn", load.parked), ("apart", load.apart)] {
+            metrics.questions_waiting.get_or_create(&QuestionsWaiting { what }).set(waiting as i64);
+        }
+        metrics.questions_in_progress.set(load.in_progress as i64);
+        metrics.question_panics.inc_by(front.panics() - *panics);
+        metrics.question_embeddings.inc_by(self.embedders.embedded() - *embedded);
+        (*panics, *embedded) = (front.panics(), self.embedders.embedded());
+    }
+}
+
+fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64)
+}
+
+/// The questions of each partition that are in flight, by offset, and the offset after the last.
+#[derive(Debug, Default)]
+struct InFlight(BTreeMap<u32, (BTreeMap<u64, Cancellation>, u64)>);
+
+impl InFlight {
+    fn take(&mut self, partition: u32, offset: u64, cancellation: Cancellation) {
+        let (offsets, next) = self.0.entry(partition).or_default();
+        offsets.insert(offset, cancellation);
+        *next = (*next).max(offset + 1);
+    }
+
+    /// Cancels all questions.
+    fn revoke_all(&mut self) {
+        let all: Vec<u32> = self.0.keys().copied().collect();
+        self.revoke(&all);
+    }
+
+    /// Cancels the questions of partitions that this instance no longer has.
+    fn revoke(&mut self, partitions: &[u32]) {
+        for (offsets, _) in partitions.iter().filter_map(|partition| self.0.remove(partition)) {
+            offsets.values().for_each(Cancellation::cancel);
+        }
+    }
+
+    /// The offset before which everything is done, when there is one.
+    fn done(&mut self, partition: u32, offset: u64) -> Option<u64> {
+        let (offsets, next) = self.0.get_mut(&partition)?;
+        offsets.remove(&offset);
+        let safe = offsets.first_key_value().map_or(*next, |(first, _)| *first);
+        (safe > 0).then_some(safe)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_offset_is_committed_when_all_before_it_are_answered() {
+        let mut in_flight = InFlight::default();
+        (3..6).for_each(|offset| in_flight.take(0, offset, Cancellation::default()));
+        assert_eq!(in_flight.done(0, 4), Some(3), "3 is not done");
+        assert_eq!(in_flight.done(0, 3), Some(5));
+        assert_eq!(in_flight.done(0, 5), Some(6));
+    }
+
+    #[test]
+    fn questions_of_a_revoked_partition_are_cancelled_and_commit_nothing() {
+        let mut in_flight = InFlight::default();
+        let (gone, kept) = (Cancellation::default(), Cancellation::default());
+        in_flight.take(0, 3, gone.clone());
+        in_flight.take(1, 3, kept.clone());
+        in_flight.revoke(&[0, 2]);
+        assert_eq!((gone.check(), kept.check()), (Err(Ended::Cancelled), Ok(())));
+        assert_eq!(in_flight.done(0, 3), None, "another instance commits it");
+        assert_eq!(in_flight.done(1, 3), Some(4));
+        // The partition comes back, from what was committed last.
+        in_flight.take(0, 2, Cancellation::default());
+        assert_eq!(in_flight.done(0, 3), Some(2), "answered before it was revoked; 2 is not done");
+    }
+}

@@ -1,0 +1,346 @@
+//! The records of a question and of its answer on Kafka.
+//!
+//! In: a record of the questions topic with its headers. Out: the question, the reply topic, the
+//! deadline, and the turn that the answer must reflect; or the refusal that is sent instead. Header
+//! names are those of Spring and CloudEvents, where they have one:
+//!
+//! | header | meaning |
+//! |---|---|
+//! | `kafka_correlationId` | echoed byte for byte |
+//! | `kafka_replyTopic` | where the answer goes; must begin with `serve.reply_prefix` |
+//! | `kafka_replyPartition` | its partition, 4 bytes, big-endian |
+//! | `ripplemem_deadline` | milliseconds since 1970, in digits; after it the answer is a refusal |
+//! | `ripplemem_after` | `PARTITION:OFFSET`: the answer must reflect this turn |
+//! | `ripplemem_as_of` | as-of: an offset of the bank's partition of the memory topic, or an append time in RFC 3339 |
+//! | `traceparent` | passed on |
+//! | `ripplemem_forwarded` | another instance forwarded it here, once; `ce_id` is then the question's |
+//!
+//! A question that lies in another partition than its bank is forwarded with all its headers.
+
+use std::time::{Duration, Instant};
+
+use rdkafka::message::{Header, OwnedHeaders};
+
+use nouns::model::{Evidence, Question, Refusal, RefusalCode};
+use ripplemem::{
+    log::partition_of,
+    pipeline::{parse_after, parse_as_of},
+    snapshot::AsOf,
+};
+
+/// What a request is checked against.
+#[derive(Debug, Clone)]
+pub(super) struct Rules {
+    /// Prefix that a reply topic must have.
+    pub reply_prefix: String,
+    /// The reply topic of a question that names none.
+    pub reply_topic: String,
+    /// Timeout of a question that names no deadline.
+    pub default_timeout: Duration,
+    /// `ce_source` of an answer.
+    pub source: String,
+    /// Partitions of the memory topic.
+    pub partitions: u32,
+}
+
+/// A question with its deadline, and where its answer goes.
+#[derive(Debug, Clone)]
+pub(super) struct Request {
+    /// The question, or why it is refused.
+    pub question: Result<Question, Refusal>,
+    /// The turns partition and the first offset that need not be reflected.
+    pub after: Option<(u32, u64)>,
+    /// The time or offset of an as-of question.
+    pub as_of: Option<AsOf>,
+    /// When it is refused if it has no answer yet.
+    pub deadline: Instant,
+    /// Where its answer goes.
+    pub address: ReplyAddress,
+    /// Whether another instance forwarded it.
+    pub is_forwarded: bool,
+}
+
+/// Where the answer to a question goes, and what it repeats of the question.
+#[derive(Debug, Clone)]
+pub(super) struct ReplyAddress {
+    /// The id of the question, which its answer repeats: the partition and the offset where it was asked.
+    pub id: String,
+    /// The record's partition of the questions topic.
+    pub partition: u32,
+    /// Its offset.
+    pub offset: u64,
+    /// When it arrived.
+    pub arrived: Instant,
+    /// The topic of the answer.
+    pub reply_topic: String,
+    /// The partition of the answer, if the question names one.
+    pub reply_partition: Option<u32>,
+    /// The question's key, which the answer gets too.
+    pub key: Vec<u8>,
+    /// Headers that the answer repeats.
+    echoed: Vec<(String, Option<Vec<u8>>)>,
+}
+
+/// A record of the questions topic: its position, key, value and headers.
+pub(super) struct IncomingQuestion<'a> {
+    /// The partition.
+    pub partition: u32,
+    /// The offset.
+    pub offset: u64,
+    /// The key.
+    pub key: &'a [u8],
+    /// The value.
+    pub value: &'a [u8],
+    /// The headers.
+    pub headers: &'a [(String, Option<Vec<u8>>)],
+}
+
+impl Request {
+    /// Reads a record that arrived at `arrived`, which is `unix_ms` in milliseconds since 1970.
+    pub(super) fn read(asked: &IncomingQuestion<'_>, rules: &Rules, arrived: Instant, unix_ms: i64) -> Self {
+        let header = |name: &str| asked.headers.iter().rev().find(|(key, _)| key == name).and_then(|(_, v)| v.as_ref());
+        let is_forwarded = header(FORWARDED).is_some();
+        let asked_as = header(ID).filter(|_| is_forwarded).and_then(|id| String::from_utf8(id.clone()).ok());
+        let address = ReplyAddress {
+            id: asked_as.unwrap_or_else(|| format!("{}/{}", asked.partition, asked.offset)),
+            partition: asked.partition,
+            offset: asked.offset,
+            arrived,
+            reply_topic: rules.reply_topic.clone(),
+            reply_partition: None,
+            key: asked.key.to_vec(),
+            echoed: Vec::new(),
+        };
+        let mut request = Self {
+            question: read_question(asked.value),
+            after: None,
+            as_of: None,
+            deadline: arrived + rules.default_timeout,
+            address,
+            is_forwarded,
+        };
+        for name in ["kafka_correlationId", "traceparent", "tracestate"] {
+            if let Some(value) = header(name) {
+                request.address.echoed.push((name.to_owned(), Some(value.clone())));
+            }
+        }
+        let mut problems: Vec<Refusal> = Vec::new();
+        if let Some(topic) = header("kafka_replyTopic") {
+            match std::str::from_utf8(topic) {
+                Ok(topic) if topic.starts_with(&rules.reply_prefix) => {
+                    topic.clone_into(&mut request.address.reply_topic)
+                }
+                _ => problems.push(Refusal::new(
+                    RefusalCode::ReplyTopic,
+                    format!(
+                        "kafka_replyTopic: {:?} does not begin with {:?}; name a topic that does",
+                        String::from_utf8_lossy(topic),
+                        rules.reply_prefix
+                    ),
+                )),
+            }
+        }
+        if let Some(partition) = header("kafka_replyPartition") {
+            match <[u8; 4]>::try_from(partition.as_slice()).map(i32::from_be_bytes) {
+                Ok(partition) if partition >= 0 => request.address.reply_partition = Some(partition.unsigned_abs()),
+                _ => problems.push(invalid("kafka_replyPartition: not a partition in 4 bytes, big-endian")),
+            }
+        }
+        if let Some(deadline) = header(DEADLINE) {
+            match std::str::from_utf8(deadline).ok().and_then(|d| d.trim().parse::<i64>().ok()) {
+                Some(deadline_ms) => {
+                    let left_ms = deadline_ms.saturating_sub(unix_ms).clamp(0, 3_600_000).unsigned_abs();
+                    request.deadline = arrived + Duration::from_millis(left_ms);
+                }
+                None => problems.push(invalid("ripplemem_deadline: not milliseconds since 1970 in digits")),
+            }
+        }
+        if let Some(after) = header("ripplemem_after") {
+            match std::str::from_utf8(after).ok().and_then(parse_after) {
+                Some((partition, offset)) => {
+                    let home = request.question.as_ref().ok().map(|q| partition_of(&q.bank, rules.partitions));
+                    if home.is_some_and(|home| home != partition) {
+                        let home = home.unwrap_or_default();
+                        problems.push(invalid(&format!(
+                            "ripplemem_after: turns of this bank are remembered through partition {home}, not \
+                             {partition}; name the offset that its turn got there"
+                        )));
+                    }
+                    request.after = Some((partition, offset.saturating_add(1)));
+                }
+                None => problems.push(invalid("ripplemem_after: not PARTITION:OFFSET")),
+            }
+        }
+        if let Some(as_of) = header("ripplemem_as_of") {
+            request.as_of = std::str::from_utf8(as_of).ok().and_then(parse_as_of);
+            if request.as_of.is_none() {
+                problems.push(invalid("ripplemem_as_of: neither an offset nor a time in RFC 3339"));
+            }
+        }
+        if let Some(problem) = problems.into_iter().next() {
+            request.question = request.question.and(Err(problem));
+        }
+        request
+    }
+}
+
+impl ReplyAddress {
+    /// The same, at the default reply topic.
+    pub(super) fn at_default(self, rules: &Rules) -> Self {
+        Self { reply_topic: rules.reply_topic.clone(), reply_partition: None, ..self }
+    }
+
+    /// The headers of the answer.
+    pub(super) fn answer_headers(&self, kind: &str, rules: &Rules) -> OwnedHeaders {
+        let mut headers = OwnedHeaders::new();
+        for (key, value) in &self.echoed {
+            headers = headers.insert(Header { key, value: value.as_deref() });
+        }
+        let ours = [
+            ("ce_specversion", "1.0"),
+            (ID, self.id.as_str()),
+            ("ce_source", rules.source.as_str()),
+            ("ce_type", kind),
+            ("content-type", "application/json"),
+        ];
+        ours.iter().fold(headers, |headers, (key, value)| headers.insert(Header { key, value: Some(*value) }))
+    }
+}
+
+/// The headers of a question that is forwarded: those that it has, its id, its deadline, and that it
+/// was forwarded. `unix_ms` is now, in milliseconds since 1970.
+pub(super) fn forwarded_headers(
+    headers: &[(String, Option<Vec<u8>>)],
+    request: &Request,
+    unix_ms: i64,
+) -> OwnedHeaders {
+    let left = request.deadline.saturating_duration_since(Instant::now());
+    let deadline = unix_ms.saturating_add(i64::try_from(left.as_millis()).unwrap_or(i64::MAX)).to_string();
+    let kept = headers.iter().filter(|(key, _)| ![ID, DEADLINE, FORWARDED].contains(&key.as_str()));
+    let all = kept.fold(OwnedHeaders::new(), |all, (key, value)| all.insert(Header { key, value: value.as_deref() }));
+    let ours = [(ID, request.address.id.as_str()), (DEADLINE, &deadline), (FORWARDED, "1")];
+    ours.iter().fold(all, |all, (key, value)| all.insert(Header { key, value: Some(*value) }))
+}
+
+/// The id of a question and of its answer.
+const ID: &str = "ce_id";
+/// When a question is refused.
+const DEADLINE: &str = "ripplemem_deadline";
+/// Marks a question that another instance forwarded.
+const FORWARDED: &str = "ripplemem_forwarded";
+/// The type of an answer (`schemas/topics/answers.v1.json`).
+pub(super) const ANSWER: &str = "ripplemem.answer.v1";
+/// The type of a refusal (`schemas/topics/refusals.v1.json`).
+pub(super) const REFUSAL: &str = "ripplemem.refusal.v1";
+
+/// The type and the value of an answer or refusal.
+pub(super) fn reply(result: &Result<Evidence, Refusal>) -> (&'static str, Vec<u8>) {
+    // Serialising cannot fail: both types have a JSON form.
+    match result {
+        Ok(evidence) => (ANSWER, serde_json::to_vec(evidence).unwrap_or_default()),
+        Err(refusal) => (REFUSAL, serde_json::to_vec(refusal).unwrap_or_default()),
+    }
+}
+
+fn read_question(value: &[u8]) -> Result<Question, Refusal> {
+    serde_json::from_slice(value)
+        .map_err(|e| invalid(&format!("not a question: {e}; see schemas/topics/questions.v1.json")))
+}
+
+fn invalid(problem: &str) -> Refusal {
+    Refusal::new(RefusalCode::Invalid, problem.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules() -> Rules {
+        Rules {
+            reply_prefix: "app.answers".to_owned(),
+            reply_topic: "app.answers".to_owned(),
+            default_timeout: Duration::from_secs(10),
+            source: "/ripplemem/app".to_owned(),
+            partitions: 1,
+        }
+    }
+
+    fn read(value: &str, headers: &[(&str, &[u8])]) -> Request {
+        let headers: Vec<_> = headers.iter().map(|(k, v)| ((*k).to_owned(), Some(v.to_vec()))).collect();
+        let asked = IncomingQuestion { partition: 2, offset: 9, key: b"k", value: value.as_bytes(), headers: &headers };
+        Request::read(&asked, &rules(), Instant::now(), 1_000_000)
+    }
+
+    const QUESTION: &str = r#"{"bank": "acme", "text": "Where?"}"#;
+
+    #[test]
+    fn headers_are_understood() {
+        let correlation = [0xff, 0x00, 0xfe];
+        let request = read(
+            QUESTION,
+            &[
+                ("kafka_correlationId", &correlation),
+                ("kafka_replyTopic", b"app.answers.me"),
+                ("kafka_replyPartition", &[0, 0, 0, 3]),
+                ("ripplemem_deadline", b"1000500"),
+                ("ripplemem_after", b"0:41"),
+                ("ripplemem_as_of", b"2024-05-06T09:00:00Z"),
+                ("traceparent", b"00-x-y-01"),
+            ],
+        );
+        assert!(request.question.is_ok());
+        let address = &request.address;
+        assert_eq!((address.reply_topic.as_str(), address.reply_partition), ("app.answers.me", Some(3)));
+        assert_eq!(request.after, Some((0, 42)));
+        assert_eq!(request.as_of, Some(AsOf::Time(1_714_986_000_000)));
+        assert_eq!(request.deadline - address.arrived, Duration::from_millis(500));
+        use rdkafka::message::Headers;
+        let headers = address.answer_headers(ANSWER, &rules());
+        let value = |name: &str| headers.iter().find(|h| h.key == name).and_then(|h| h.value.map(<[u8]>::to_vec));
+        assert_eq!(value("kafka_correlationId").unwrap(), correlation);
+        assert_eq!(value("traceparent").unwrap(), b"00-x-y-01");
+        assert_eq!(value("ce_id").unwrap(), b"2/9");
+    }
+
+    #[test]
+    fn a_forwarded_question_keeps_its_headers_its_id_and_its_deadline() {
+        use rdkafka::message::Headers;
+        let headers: Vec<(String, Option<Vec<u8>>)> = [("kafka_correlationId", &[0xff][..]), ("ce_id", b"theirs")]
+            .map(|(key, value)| (key.to_owned(), Some(value.to_vec())))
+            .into();
+        let asked =
+            IncomingQuestion { partition: 2, offset: 9, key: b"k", value: QUESTION.as_bytes(), headers: &headers };
+        let first = Request::read(&asked, &rules(), Instant::now(), 1_000_000);
+        assert!(!first.is_forwarded && first.address.id == "2/9", "an id counts only where it was forwarded");
+        let sent = forwarded_headers(&headers, &first, 1_000_000);
+        let sent: Vec<_> = sent.iter().map(|h| (h.key.to_owned(), h.value.map(<[u8]>::to_vec))).collect();
+        let asked = IncomingQuestion { partition: 0, offset: 4, headers: &sent, ..asked };
+        // Three of the ten seconds have passed there.
+        let second = Request::read(&asked, &rules(), Instant::now(), 1_003_000);
+        assert!(second.is_forwarded);
+        assert_eq!((second.address.id.as_str(), second.address.partition, second.address.offset), ("2/9", 0, 4));
+        assert_eq!(second.address.echoed, first.address.echoed);
+        let left = second.deadline - second.address.arrived;
+        assert!(left <= Duration::from_secs(7) && left > Duration::from_millis(6_500), "{left:?}");
+    }
+
+    #[test]
+    fn a_wrong_question_or_header_is_refused_by_name() {
+        for (value, headers, code, word) in [
+            ("{", &[][..], RefusalCode::Invalid, "not a question"),
+            (r#"{"bank": "a//b", "text": "x"}"#, &[], RefusalCode::Invalid, "bank"),
+            (QUESTION, &[("kafka_replyTopic", &b"other"[..])], RefusalCode::ReplyTopic, "app.answers"),
+            (QUESTION, &[("kafka_replyPartition", b"1")], RefusalCode::Invalid, "big-endian"),
+            (QUESTION, &[("ripplemem_deadline", b"soon")], RefusalCode::Invalid, "milliseconds"),
+            (QUESTION, &[("ripplemem_after", b"7:1")], RefusalCode::Invalid, "partition 0"),
+            (QUESTION, &[("ripplemem_as_of", b"yesterday")], RefusalCode::Invalid, "RFC 3339"),
+            (QUESTION, &[("ripplemem_after", b"x")], RefusalCode::Invalid, "PARTITION:OFFSET"),
+        ] {
+            let request = read(value, headers);
+            let refusal = request.question.unwrap_err();
+            assert_eq!(refusal.code, code, "{value}");
+            assert!(refusal.message.contains(word), "{word} is not in {}", refusal.message);
+            assert_eq!(request.address.reply_topic, "app.answers", "a refusal goes to an allowed topic");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The calls of a memory, wherever it is.
+//!
+//! In: requests of the shared calls ([`crate::api`]). Out: their answers, from this process or from
+//! the one that has the directory open. Who asks is checked by the calls themselves; a process that is
+//! reached trusts the token beside the lock instead. A call of this process holds no thread while it waits: a
+//! thread that waits for a thread of the same pool could wait for ever. Whoever drops the future of a question
+//! cancels it. An error is a sentence for the agent: where, what, and what to do. It names no other bank.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::call_error::CallError;
+use crate::{
+    ReachError, Reached,
+    access::Caller,
+    api::{AnsweredEvidence, Api, Ask, Banks, Digest, Forget, Forgotten, Put, Status, WrittenTurns},
+};
+use models::llm::{self, Llm, LlmError, Meter};
+use nouns::model::{Bank, Evidence};
+
+/// A memory, in this process or in another.
+pub(super) enum Access {
+    Here(Arc<Api>),
+    There {
+        reached: Arc<Reached>,
+        /// The language model that answers from its evidence.
+        llm: Option<Arc<Llm>>,
+    },
+}
+
+impl Access {
+    /// Writes turns.
+    pub(super) async fn put(&self, who: &Arc<Caller>, put: Put) -> Result<WrittenTurns, CallError> {
+        match self {
+            Self::Here(api) => Ok(api.put(who, put, ()).await?),
+            Self::There { reached, .. } => reach(reached, move |reached| reached.post("/v1/turns", &put)).await,
+        }
+    }
+
+    /// Answers a question.
+    pub(super) async fn ask(&self, who: &Caller, ask: Ask) -> Result<Evidence, CallError> {
+        match self {
+            Self::Here(api) => Ok(api.ask(who, ask).await?),
+            Self::There { reached, .. } => reach(reached, move |reached| reached.post("/v1/ask", &ask)).await,
+        }
+    }
+
+    /// Answers a question in words, for which the model has `time`.
+    pub(super) async fn answer(&self, who: &Caller, ask: Ask, time: Duration) -> Result<AnsweredEvidence, CallError> {
+        match self {
+            Self::Here(api) => Ok(api.answer(who, ask).await?),
+            Self::There { llm, .. } => {
+                let refused = |error: LlmError| CallError::Refused(error.to_string());
+                let llm = llm.clone().ok_or_else(|| refused(LlmError::NotConfigured))?;
+                let evidence = Arc::new(self.ask(who, ask).await?);
+                beside(move || {
+                    let until = Some(Instant::now() + time);
+                    let answer =
+                        llm::answer(&llm, &evidence, until, &Meter::default(), &mut |_| {}).map_err(refused)?;
+                    Ok(AnsweredEvidence { evidence, answer })
+                })
+                .await
+            }
+        }
+    }
+
+    /// Deletes a turn.
+    pub(super) async fn forget(&self, who: &Caller, forget: Forget) -> Result<Forgotten, CallError> {
+        match self {
+            Self::Here(api) => Ok(api.forget(who, forget).await?),
+            Self::There { reached, .. } => {
+                let call = move |reached: &Reached| {
+                    let Forget { bank, turn, wait_ms } = &forget;
+                    let wait = wait_ms.map(|ms| ms.to_string());
+                    let turn = [("bank", Some(bank.as_str())), ("turn", Some(turn)), ("wait_ms", wait.as_deref())];
+                    reached.delete("/v1/turns", &turn)
+                };
+                reach(reached, call).await
+            }
+        }
+    }
+
+    /// The banks that hold something.
+    pub(super) async fn banks(&self, who: &Caller) -> Result<Vec<Bank>, CallError> {
+        Ok(match self {
+            Self::Here(api) => api.banks(who)?.banks,
+            Self::There { reached, .. } => {
+                reach(reached, |reached| reached.get::<Banks>("/v1/banks", &[])).await?.banks
+            }
+        })
+    }
+
+    /// What a bank holds, counted.
+    pub(super) async fn digest(&self, who: &Caller, bank: Bank) -> Result<Digest, CallError> {
+        match self {
+            Self::Here(api) => Ok(api.digest(who, Some(bank), None, None).await?),
+            Self::There { reached, .. } => {
+                let call = move |reached: &Reached| reached.get("/v1/digest", &[("bank", Some(bank.as_str()))]);
+                reach(reached, call).await
+            }
+        }
+    }
+
+    /// How the memory is.
+    pub(super) async fn status(&self, who: &Caller) -> Result<Status, CallError> {
+        match self {
+            Self::Here(api) => Ok(api.status(who).await?),
+            Self::There { reached, .. } => reach(reached, |reached| reached.get("/v1/status", &[])).await,
+        }
+    }
+}
+
+/// Calls the other process beside the runtime's thread.
+pub(super) async fn reach<T: Send + 'static>(
+    reached: &Arc<Reached>,
+    call: impl FnOnce(&Reached) -> Result<T, ReachError> + Send + 'static,
+) -> Result<T, CallError> {
+    let reached = Arc::clone(reached);
+    beside(move || Ok(call(&reached)?)).await
+}
+
+/// Does blocking work beside the runtime's thread.
+pub(super) async fn beside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, CallError> + Send + 'static,
+) -> Result<T, CallError> {
+    let panicked = |_| CallError::Refused("the request panicked; this is a defect, please report it".to_owned());
+    tokio::task::spawn_blocking(work).await.map_err(panicked)?
+}

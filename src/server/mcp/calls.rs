@@ -1,0 +1,277 @@
+//! What each tool does.
+//!
+//! In: a tool's name and its arguments. Out: its result as JSON and as text, or the reason why there is
+//! none. A turn without a time is of now, and one without an id gets one. Whoever drops the future of a question
+//! cancels it.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use rmcp::model::JsonObject;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, value::to_raw_value};
+
+use super::{
+    call_error::CallError,
+    opened_memory::{Opened, OpenedMemory},
+    tools::{
+        Answered, Ask, Counts, Forget, Forgotten, MAX_TURNS, Recalled, Remember, Remembered, Said, Status, StatusOf,
+        ToolName,
+    },
+};
+use crate::{access::Caller, api};
+use models::llm::LlmError;
+use nouns::model::{Bank, EventTime, Evidence, Turn};
+
+/// How long `remember` and `forget` wait until answers reflect them, where the call does not say.
+const WAIT_SECONDS: u64 = 5;
+/// The longest that they wait.
+const MAX_WAIT_SECONDS: u64 = 60;
+/// Most banks that `status` names.
+const MAX_BANKS: usize = 100;
+
+/// What is offered to a client.
+#[derive(Clone)]
+pub(super) struct Offer {
+    /// Who calls.
+    pub(super) who: Arc<Caller>,
+    /// The bank of calls that name none.
+    pub(super) default_bank: Option<Bank>,
+    /// Leaves out the tools that change the memory.
+    pub(super) read_only: bool,
+}
+
+impl Offer {
+    /// Everything, to whoever reaches this process.
+    pub(super) fn everything() -> Self {
+        Self { who: Arc::new(Caller::anybody()), default_bank: None, read_only: false }
+    }
+
+    /// Whether a tool is offered.
+    pub(super) fn has(&self, tool: ToolName) -> bool {
+        !(self.read_only && tool.writes())
+    }
+
+    fn bank(&self, named: Option<Bank>) -> Result<Bank, CallError> {
+        named.or_else(|| self.default_bank.clone()).ok_or_else(|| {
+            refused(
+                "bank: missing; name one, such as the user or the project, or start the server with --bank NAME (over \
+                 HTTP, end its address with ?bank=NAME)",
+            )
+        })
+    }
+}
+
+/// The tools on a memory.
+pub(super) struct Calls {
+    pub(super) memory: OpenedMemory,
+    /// How long the language model may take for an answer.
+    pub(super) answer_time: Duration,
+    /// Its name, where one is set.
+    pub(super) language_model: Option<String>,
+}
+
+/// The result of a tool.
+pub(super) struct CallResult {
+    pub(super) structured: Value,
+    /// The same for people and models.
+    pub(super) text: String,
+}
+
+impl Calls {
+    /// Calls a tool.
+    pub(super) async fn call(
+        &self,
+        tool: ToolName,
+        arguments: JsonObject,
+        offer: &Offer,
+    ) -> Result<CallResult, CallError> {
+        match tool {
+            ToolName::Remember => self.remember(read(tool, arguments)?, offer).await,
+            ToolName::Recall => self.recall(read(tool, arguments)?, offer).await,
+            ToolName::Answer => self.answer(read(tool, arguments)?, offer).await,
+            ToolName::Evidence => json(&self.evidence(read(tool, arguments)?, offer).await?),
+            ToolName::Forget => self.forget(read(tool, arguments)?, offer).await,
+            ToolName::Status => self.status(read(tool, arguments)?, offer).await,
+        }
+    }
+
+    async fn remember(
+        &self,
+        Remember { turns, bank, wait_seconds }: Remember,
+        offer: &Offer,
+    ) -> Result<CallResult, CallError> {
+        if turns.is_empty() || turns.len() > MAX_TURNS {
+            return Err(refused(format!("turns: {}; give 1 to {MAX_TURNS} at a time", turns.len())));
+        }
+        let bank = offer.bank(bank)?;
+        let turns = identified(&bank, turns)?;
+        let ids = turns.iter().map(|turn| turn.turn.clone()).collect();
+        let raw = turns.iter().map(to_raw_value).collect::<Result<Vec<_>, _>>();
+        let raw = raw.map_err(|e| refused(e.to_string()))?;
+        let put = |opened: Arc<Opened>| {
+            let put = api::Put { turns: raw.clone(), dead_letters: Vec::new(), wait_ms: Some(wait_ms(wait_seconds)) };
+            async move { opened.access.put(&offer.who, put).await }
+        };
+        let written = self.memory.with(put).await?;
+        json(&Remembered { bank, turns: ids, included: written.reflected, after: written.after })
+    }
+
+    /// Searches for a question.
+    pub(super) async fn recall(&self, ask: Ask, offer: &Offer) -> Result<CallResult, CallError> {
+        let evidence = self.evidence(ask, offer).await?;
+        let text = match evidence.context.trim() {
+            "" => "Nothing in memory supports this question.".to_owned(),
+            _ => evidence.context.clone(),
+        };
+        let recalled = Recalled {
+            bank: evidence.question.bank,
+            context: evidence.context,
+            supported: evidence.supported,
+            sufficiency: evidence.sufficiency,
+            units: evidence.units.len(),
+            reflects: evidence.reflects,
+        };
+        Ok(CallResult { text, ..json(&recalled)? })
+    }
+
+    async fn answer(&self, ask: Ask, offer: &Offer) -> Result<CallResult, CallError> {
+        if self.language_model.is_none() {
+            return Err(refused(format!("{}; or use recall and answer from its text", LlmError::NotConfigured)));
+        }
+        let ask = question(ask, offer)?;
+        let answer = |opened: Arc<Opened>| {
+            let ask = ask.clone();
+            async move { opened.access.answer(&offer.who, ask, self.answer_time).await }
+        };
+        let api::AnsweredEvidence { evidence, answer } = self.memory.with(answer).await?;
+        json(&Answered {
+            bank: evidence.question.bank.clone(),
+            answer,
+            supported: evidence.supported,
+            sufficiency: evidence.sufficiency,
+            reflects: evidence.reflects.clone(),
+        })
+    }
+
+    async fn forget(
+        &self,
+        Forget { turn, bank, wait_seconds }: Forget,
+        offer: &Offer,
+    ) -> Result<CallResult, CallError> {
+        let bank = offer.bank(bank)?;
+        let forget = api::Forget { bank, turn, wait_ms: Some(wait_ms(wait_seconds)) };
+        let forget = |opened: Arc<Opened>| {
+            let forget = forget.clone();
+            async move { opened.access.forget(&offer.who, forget).await }
+        };
+        let api::Forgotten { bank, turn, after, gone } = self.memory.with(forget).await?;
+        json(&Forgotten { bank, turn, included: gone, after })
+    }
+
+    async fn status(&self, StatusOf { bank }: StatusOf, offer: &Offer) -> Result<CallResult, CallError> {
+        let status = |opened: Arc<Opened>| async move {
+            Ok((opened.access.status(&offer.who).await?, opened.access.banks(&offer.who).await?))
+        };
+        let (status, mut banks) = self.memory.with(status).await?;
+        let counts = match bank {
+            Some(bank) => Some(self.counts(&offer.who, bank).await?),
+            None => None,
+        };
+        let bank_count = banks.len();
+        banks.truncate(MAX_BANKS);
+        json(&Status {
+            version: status.version,
+            default_bank: offer.default_bank.clone(),
+            read_only: offer.read_only,
+            language_model: self.language_model.clone(),
+            bank_count,
+            banks,
+            counts,
+            behind: status.behind,
+            waiting_for_model: status.waiting_for_model,
+            problem: status.problem,
+        })
+    }
+
+    /// How much a bank holds.
+    pub(super) async fn counts(&self, who: &Caller, bank: Bank) -> Result<Counts, CallError> {
+        let digest = |opened: Arc<Opened>| {
+            let bank = bank.clone();
+            async move { opened.access.digest(who, bank).await }
+        };
+        let digest = self.memory.with(digest).await?;
+        Ok(Counts { bank, units: digest.units, edges: digest.semantic_edges + digest.structural_edges })
+    }
+
+    /// The banks that hold something.
+    pub(super) async fn banks(&self, who: &Caller) -> Result<Vec<Bank>, CallError> {
+        self.memory.with(|opened: Arc<Opened>| async move { opened.access.banks(who).await }).await
+    }
+
+    async fn evidence(&self, ask: Ask, offer: &Offer) -> Result<Evidence, CallError> {
+        let ask = question(ask, offer)?;
+        let evidence = |opened: Arc<Opened>| {
+            let ask = ask.clone();
+            async move { opened.access.ask(&offer.who, ask).await }
+        };
+        self.memory.with(evidence).await
+    }
+}
+
+/// The question of a call.
+fn question(ask: Ask, offer: &Offer) -> Result<api::Ask, CallError> {
+    let Ask { question, bank, asked_at, after, as_of } = ask;
+    let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let (bank, after, as_of) = (offer.bank(bank)?, given(after), given(as_of));
+    Ok(api::Ask { bank, text: question, asked_at, after, as_of, timeout_ms: None, answer: false })
+}
+
+fn refused(why: impl Into<String>) -> CallError {
+    CallError::Refused(why.into())
+}
+
+fn read<T: DeserializeOwned>(tool: ToolName, arguments: JsonObject) -> Result<T, CallError> {
+    let wrong = |e| refused(format!("arguments of {}: {e}; its input schema says what it takes", tool.as_str()));
+    serde_json::from_value(Value::Object(arguments)).map_err(wrong)
+}
+
+fn json(value: &impl Serialize) -> Result<CallResult, CallError> {
+    let structured = serde_json::to_value(value).map_err(|e| refused(format!("the result is not JSON: {e}")))?;
+    Ok(CallResult { text: structured.to_string(), structured })
+}
+
+fn wait_ms(seconds: Option<u64>) -> u64 {
+    1_000 * seconds.unwrap_or(WAIT_SECONDS).min(MAX_WAIT_SECONDS)
+}
+
+/// Turns with a time and an id each. An id that is made depends on nothing but what was said, so that
+/// a call that is repeated with its times stores nothing twice; the same words twice in one call are two turns.
+fn identified(bank: &Bank, said: Vec<Said>) -> Result<Vec<Turn>, CallError> {
+    let now = now()?;
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let turn = |Said { speaker, text, time, turn, session }: Said| {
+        let time = time.unwrap_or(now);
+        let id = turn.unwrap_or_else(|| {
+            let id = made_id(&speaker, &text, time, session.as_deref());
+            let times = seen.entry(id.clone()).or_default();
+            *times += 1;
+            if *times == 1 { id } else { format!("{id}-{times}") }
+        });
+        Turn { session, ..Turn::new(bank.clone(), &id, &speaker, &text, time) }
+    };
+    Ok(said.into_iter().map(turn).collect())
+}
+
+fn now() -> Result<EventTime, CallError> {
+    let now = jiff::Zoned::now();
+    let time = EventTime::new(now.timestamp().as_millisecond(), now.offset().seconds());
+    time.map_err(|e| refused(format!("the clock of this machine: {e}; give each turn its time")))
+}
+
+fn made_id(speaker: &str, text: &str, time: EventTime, session: Option<&str>) -> String {
+    let mut hash = blake3::Hasher::new();
+    for field in [speaker, &time.to_string(), session.unwrap_or_default(), text] {
+        hash.update(&(field.len() as u64).to_le_bytes()).update(field.as_bytes());
+    }
+    format!("mcp-{}", &hash.finalize().to_hex()[..20])
+}

@@ -1,0 +1,123 @@
+//! One question that a client of tools follows, in this process or in the one that has the directory open.
+//!
+//! In: a question. Out: a signal each time its evidence is another one. Offsets that move on are no change.
+//! What is followed in another process is polled there; where that process ends, whoever has the memory next
+//! is asked, and the evidence counts as changed.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    access::{Access, beside},
+    call_error::CallError,
+    calls::Calls,
+    opened_memory::{Opened, OpenedMemory},
+};
+use crate::{
+    ReachError,
+    access::Caller,
+    api::Code,
+    subscriptions::{Event, Polled, Subscribe, Subscriber},
+};
+
+/// How long the other process waits for a change before it says that there is none.
+const WAIT_MS: u64 = 10_000;
+/// How long a subscriber waits before it says that nothing happened.
+const QUIET: Duration = Duration::from_secs(3_600);
+/// The pause before something that may pass is tried again.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// One question that is followed.
+pub(super) struct Follower {
+    calls: Arc<Calls>,
+    who: Arc<Caller>,
+    /// The question, and what was received of it last.
+    subscribe: Subscribe,
+    /// In this process.
+    here: Option<Subscriber>,
+}
+
+impl Follower {
+    /// Follows a question, once its first evidence is there.
+    ///
+    /// # Errors
+    /// [`CallError`]: the caller may not read the bank, too many follow already, or the memory does not open.
+    pub(super) async fn begin(calls: Arc<Calls>, who: Arc<Caller>, subscribe: Subscribe) -> Result<Self, CallError> {
+        let mut follower = Self { calls, who, subscribe, here: None };
+        // The first evidence is a change.
+        follower.changed().await?;
+        Ok(follower)
+    }
+
+    /// Waits until the evidence is another one than at the last call.
+    ///
+    /// # Errors
+    /// [`CallError`], why the question is followed no more.
+    pub(super) async fn changed(&mut self) -> Result<(), CallError> {
+        loop {
+            let changed = match &mut self.here {
+                Some(subscriber) => {
+                    changed(subscriber).await?;
+                    true
+                }
+                None => self.look().await?,
+            };
+            if changed {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Finds out where the memory is; one poll where that is another process. Whether the evidence changed.
+    async fn look(&mut self) -> Result<bool, CallError> {
+        let opened = self.calls.memory.get().await?;
+        let reached = match &opened.access {
+            Access::Here(api) => {
+                self.here = Some(api.subscribe(&self.who, self.subscribe.clone()).await?);
+                return Ok(false);
+            }
+            Access::There { reached, .. } => Arc::clone(reached),
+        };
+        let subscribe = Subscribe { wait_ms: Some(WAIT_MS), ..self.subscribe.clone() };
+        let polled = beside(move || Ok(reached.post::<Polled>("/v1/subscribe", &subscribe))).await?;
+        match polled {
+            Ok(Polled { id, snapshot, delta, .. }) => {
+                self.subscribe.last_event_id = Some(id);
+                Ok(snapshot.is_some() || delta.is_some())
+            }
+            Err(error) if passes(&error, &self.calls.memory, &opened).await => {
+                tokio::time::sleep(RETRY).await;
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Waits until a subscriber has been sent other evidence.
+async fn changed(subscriber: &mut Subscriber) -> Result<(), CallError> {
+    let mut changed = false;
+    loop {
+        match subscriber.next(QUIET).await {
+            Some(Event::Snapshot(_) | Event::Delta(_) | Event::Reset(_)) => changed = true,
+            Some(Event::Progress(..)) if changed => return Ok(()),
+            Some(Event::Progress(..) | Event::Quiet) => {}
+            Some(Event::Problem(problem)) => return Err(problem.into()),
+            Some(Event::Lagged(told)) => return Err(CallError::Refused(told.reason)),
+            None => return Err(CallError::Refused("the question is followed here no more; ask again".to_owned())),
+        }
+    }
+}
+
+/// Whether the other process, or the next one, may give an answer in a moment.
+async fn passes(error: &ReachError, memory: &OpenedMemory, opened: &Arc<Opened>) -> bool {
+    match error {
+        ReachError::Gone { .. } => {
+            memory.lost(opened).await;
+            true
+        }
+        ReachError::Problem(problem) => {
+            matches!(problem.code, Code::Deadline | Code::Busy | Code::Loading | Code::Stopping)
+        }
+        ReachError::Form { .. } => false,
+    }
+}

@@ -1,0 +1,140 @@
+//! One client that is told which of the resources it follows are other ones now.
+//!
+//! In: the addresses of followed questions. Out: the address of each whose evidence changed, one at each call.
+//! Changes that nobody fetched are kept as a set, so a slow client holds up nothing and is told once. An
+//! address whose question is followed no more is told a last time: whoever reads it then is told why.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use tokio::{sync::Notify, task::AbortHandle};
+
+use super::{call_error::CallError, calls::Calls, follower::Follower};
+use crate::{access::Caller, subscriptions::Subscribe};
+use nouns::sync;
+
+/// Most questions of one client.
+const MOST: usize = 256;
+
+/// One client.
+pub(super) struct Listener {
+    calls: Arc<Calls>,
+    who: Arc<Caller>,
+    state: Mutex<State>,
+    noted: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    followed: HashMap<String, AbortHandle>,
+    /// Those that changed, of which the client has not been told.
+    changed: BTreeSet<String>,
+}
+
+impl Listener {
+    /// A client that follows nothing yet.
+    pub(super) fn new(calls: Arc<Calls>, who: Arc<Caller>) -> Arc<Self> {
+        Arc::new(Self { calls, who, state: Mutex::default(), noted: Notify::new() })
+    }
+
+    /// Follows the question at an address, once its first evidence is there. An address that is followed
+    /// already stays so.
+    ///
+    /// # Errors
+    /// [`CallError`], as of [`Follower::begin`], or too many questions.
+    pub(super) async fn follow(self: &Arc<Self>, address: &str, question: Subscribe) -> Result<(), CallError> {
+        {
+            let state = self.state();
+            if state.followed.contains_key(address) {
+                return Ok(());
+            }
+            if state.followed.len() >= MOST {
+                let why = format!("{MOST} questions are followed already; unsubscribe from one");
+                return Err(CallError::Refused(why));
+            }
+        }
+        let mut follower = Follower::begin(Arc::clone(&self.calls), Arc::clone(&self.who), question).await?;
+        let (listener, at) = (Arc::downgrade(self), address.to_owned());
+        let work = async move {
+            loop {
+                let ended = follower.changed().await.is_err();
+                let Some(listener) = listener.upgrade() else { return };
+                listener.note(&at, ended);
+                if ended {
+                    return;
+                }
+            }
+        };
+        // Within the lock: the work finds its address there.
+        let mut state = self.state();
+        if let Some(other) = state.followed.insert(address.to_owned(), tokio::spawn(work).abort_handle()) {
+            other.abort();
+        }
+        Ok(())
+    }
+
+    /// Follows an address no more.
+    pub(super) fn unfollow(&self, address: &str) {
+        let mut state = self.state();
+        state.changed.remove(address);
+        if let Some(work) = state.followed.remove(address) {
+            work.abort();
+        }
+    }
+
+    /// Follows nothing more.
+    pub(super) fn unfollow_all(&self) {
+        let mut state = self.state();
+        state.changed.clear();
+        state.followed.drain().for_each(|(_, work)| work.abort());
+    }
+
+    /// The next address whose evidence changed.
+    pub(super) async fn next(&self) -> String {
+        loop {
+            let noted = self.noted.notified();
+            if let Some(address) = self.state().changed.pop_first() {
+                return address;
+            }
+            noted.await;
+        }
+    }
+
+    /// Whether nothing is followed, and nothing is left to tell.
+    pub(super) fn is_idle(&self) -> bool {
+        let state = self.state();
+        state.followed.is_empty() && state.changed.is_empty()
+    }
+
+    /// Counts every address as changed: what was on its way to the client may be lost.
+    pub(super) fn note_all(&self) {
+        let mut state = self.state();
+        let all: Vec<String> = state.followed.keys().cloned().collect();
+        state.changed.extend(all);
+    }
+
+    /// Counts an address as changed, where it is followed.
+    pub(super) fn note(&self, address: &str, ended: bool) {
+        let mut state = self.state();
+        let is_followed =
+            if ended { state.followed.remove(address).is_some() } else { state.followed.contains_key(address) };
+        // The client may have ended it meanwhile.
+        if !is_followed {
+            return;
+        }
+        state.changed.insert(address.to_owned());
+        self.noted.notify_one();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        sync::lock(&self.state)
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.unfollow_all();
+    }
+}

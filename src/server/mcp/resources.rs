@@ -1,0 +1,176 @@
+//! Banks and questions as resources.
+//!
+//! In: the names of the banks, an address. Out: one resource a bank, in pages, and what it holds, counted; what
+//! recall finds for a question. Only a question can be followed. A bank that holds nothing is no resource.
+
+use rmcp::{
+    ErrorData,
+    model::{
+        ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource, ResourceContents,
+        ResourceTemplate,
+    },
+};
+
+use serde_json::json;
+
+use super::{
+    calls::{Calls, Offer},
+    tools::Ask,
+};
+use crate::subscriptions::Subscribe;
+use nouns::model::{Bank, EventTime};
+
+/// What stands before the bank in its address. A bank needs no escapes there.
+const PREFIX: &str = "ripplemem://banks/";
+/// What stands between the bank and the parameters of a question, of which no bank holds a character.
+const QUESTION: char = '?';
+/// The longest address: the longest question with each byte escaped, and the rest.
+const MAX_BYTES: usize = 32 << 10;
+/// Most banks of a page.
+const PAGE: usize = 100;
+const JSON: &str = "application/json";
+
+/// The banks after the one that `cursor` names.
+pub(super) fn list(banks: &[Bank], cursor: Option<&str>) -> ListResourcesResult {
+    let start = cursor.map_or(0, |last| banks.partition_point(|bank| bank.as_str() <= last));
+    let page: Vec<&Bank> = banks.iter().skip(start).take(PAGE).collect();
+    let more = banks.len() > start + page.len();
+    let next_cursor = page.last().filter(|_| more).map(|bank| bank.to_string());
+    let resource = |bank: &Bank| {
+        Resource::new(format!("{PREFIX}{bank}"), bank.as_str())
+            .with_mime_type(JSON)
+            .with_description("How much it holds.")
+    };
+    let mut result = ListResourcesResult::with_all_items(page.into_iter().map(resource).collect());
+    result.next_cursor = next_cursor;
+    result
+}
+
+/// What an address names.
+#[derive(Debug, PartialEq)]
+pub(super) enum Address {
+    /// How much a bank holds.
+    Bank(Bank),
+    /// What is evidence for a question.
+    Question(Subscribe),
+}
+
+impl Address {
+    /// Reads an address.
+    ///
+    /// # Errors
+    /// Why it is none, for the client.
+    pub(super) fn parse(address: &str) -> Result<Self, String> {
+        if address.len() > MAX_BYTES {
+            return Err(format!("an address of {} bytes; the longest has {MAX_BYTES}", address.len()));
+        }
+        let forms = || format!("{address}: neither {PREFIX}BANK nor {PREFIX}BANK?question=TEXT");
+        let rest = address.strip_prefix(PREFIX).ok_or_else(forms)?;
+        let (bank, parameters) = rest.split_once(QUESTION).map_or((rest, None), |(bank, rest)| (bank, Some(rest)));
+        let bank = Bank::parse(bank).map_err(|e| e.to_string())?;
+        let Some(parameters) = parameters else { return Ok(Self::Bank(bank)) };
+        let (mut text, mut asked_at) = (None, None);
+        for (name, value) in url::form_urlencoded::parse(parameters.as_bytes()) {
+            match &*name {
+                "question" => text = Some(value.into_owned()),
+                "asked_at" => {
+                    asked_at = Some(EventTime::parse(&value).map_err(|e| format!("{address}: asked_at: {e}"))?);
+                }
+                _ => return Err(format!("{address}: {name} means nothing; it takes question and asked_at")),
+            }
+        }
+        let text = text.ok_or_else(forms)?;
+        Ok(Self::Question(Subscribe { bank, text, asked_at, last_event_id: None, wait_ms: None }))
+    }
+
+    /// Reads the address of a question, which can be followed.
+    ///
+    /// # Errors
+    /// Why it is none, for the client.
+    pub(super) fn question(address: &str) -> Result<Subscribe, String> {
+        match Self::parse(address)? {
+            Self::Question(question) => Ok(question),
+            Self::Bank(bank) => Err(format!("{address}: follow a question, {PREFIX}{bank}?question=TEXT")),
+        }
+    }
+}
+
+/// The forms of addresses.
+pub(super) fn templates() -> ListResourceTemplatesResult {
+    let template = ResourceTemplate::new(format!("{PREFIX}{{+bank}}"), "bank")
+        .with_mime_type(JSON)
+        .with_description("How much a bank holds.");
+    let question = ResourceTemplate::new(format!("{PREFIX}{{+bank}}{{?question,asked_at}}"), "question")
+        .with_mime_type(JSON)
+        .with_description("What recall finds for a question. Subscribe to hear when it finds something else.");
+    ListResourceTemplatesResult::with_all_items(vec![template, question])
+}
+
+/// What is at an address: what a bank holds, or what recall finds for a question.
+pub(super) async fn read(calls: &Calls, offer: &Offer, address: &str) -> Result<ReadResourceResult, ErrorData> {
+    let missing = |why: String| ErrorData::resource_not_found(why, Some(json!({ "uri": address })));
+    let text = match Address::parse(address).map_err(missing)? {
+        Address::Bank(bank) => {
+            let counts = calls.counts(&offer.who, bank).await.map_err(|e| missing(e.to_string()))?;
+            serde_json::to_string(&counts).map_err(|e| ErrorData::internal_error(e.to_string(), None))?
+        }
+        Address::Question(Subscribe { bank, text, asked_at, .. }) => {
+            let ask = Ask { question: text, bank: Some(bank), asked_at, after: None, as_of: None };
+            let recalled = calls.recall(ask, offer).await.map_err(|e| missing(e.to_string()))?;
+            recalled.structured.to_string()
+        }
+    };
+    Ok(ReadResourceResult::new(vec![ResourceContents::text(text, address).with_mime_type(JSON)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bank_is_on_one_page_and_the_last_page_says_that_it_is() {
+        let banks: Vec<Bank> = (0..250).map(|n| Bank::parse(&format!("team/{n:03}")).unwrap()).collect();
+        let (mut seen, mut cursor, mut pages) = (Vec::new(), None, 0);
+        loop {
+            let page = list(&banks, cursor.as_deref());
+            seen.extend(page.resources.into_iter().map(|resource| resource.uri));
+            pages += 1;
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        let expected: Vec<String> = banks.iter().map(|bank| format!("ripplemem://banks/{bank}")).collect();
+        assert_eq!((seen, pages), (expected, 3));
+        assert!(list(&banks, Some("zzz")).resources.is_empty());
+        assert!(list(&[], None).next_cursor.is_none());
+    }
+
+    #[test]
+    fn an_address_names_a_bank_or_a_question_that_can_be_followed() {
+        let bank = || Bank::parse("team/questions").unwrap();
+        assert_eq!(Address::parse("ripplemem://banks/team/questions"), Ok(Address::Bank(bank())));
+        let address = "ripplemem://banks/team/questions?question=Where%20is%20it%3F%26&asked_at=2024-05-01T10:00:00Z";
+        let expected = Subscribe {
+            bank: bank(),
+            text: "Where is it?&".to_owned(),
+            asked_at: EventTime::parse("2024-05-01T10:00:00Z").ok(),
+            last_event_id: None,
+            wait_ms: None,
+        };
+        assert_eq!(Address::question(address), Ok(expected));
+        let long = format!("ripplemem://banks/a?question={}", "x".repeat(MAX_BYTES));
+        for (wrong, word) in [
+            ("ripplemem://banks/a", "follow a question"),
+            ("ripplemem://banks/../a?question=x", "segment"),
+            ("ripplemem://banks/a?asked_at=2024-05-01T10:00:00Z", "?question=TEXT"),
+            ("ripplemem://banks/a?question=x&asked_at=noon", "asked_at"),
+            ("ripplemem://banks/a?question=x&as_of=1", "as_of means nothing"),
+            ("file:///etc/passwd?question=x", "ripplemem://banks/BANK"),
+            (&long, "bytes"),
+        ] {
+            let why = Address::question(wrong).unwrap_err();
+            assert!(why.contains(word), "{word} is not in: {why}");
+        }
+    }
+}

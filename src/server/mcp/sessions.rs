@@ -1,0 +1,299 @@
+//! What clients of revision 2025-11-25 follow over HTTP, by session.
+//!
+//! In: requests with a session's id. Out: the session's listener, and its notifications as server-sent
+//! events. A session is no more than what it follows: every other request stands for itself, so that a client
+//! goes on after the service was started again, and only what it followed is lost, which it is told. A
+//! session belongs to the token that began it. One that nobody listens to is forgotten after a while.
+
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    pin::pin,
+    sync::{
+        Arc, Mutex, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use axum::{
+    Extension,
+    body::{Body, Bytes},
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use futures_util::{
+    future::{Either, select},
+    stream::unfold,
+};
+use rmcp::model::ResourceUpdatedNotificationParam;
+use serde_json::json;
+
+use super::{call_error::CallError, calls::Calls, listener::Listener};
+use crate::{
+    access::Caller,
+    api::{Api, Problem},
+    quota::Share,
+    subscriptions::Subscribe,
+};
+use nouns::sync;
+
+/// The header with the id of a session.
+const SESSION: &str = "mcp-session-id";
+/// How long a session stays to which nobody listens.
+const LINGER: Duration = Duration::from_secs(60);
+/// A comment is sent when nothing else was for this time.
+const QUIET: Duration = Duration::from_secs(15);
+const COMMENT: &[u8] = b": quiet\n\n";
+
+/// The sessions of a service.
+pub(super) struct Sessions {
+    api: Arc<Api>,
+    calls: Arc<Calls>,
+    /// Tells the sessions of this run from those before.
+    run: String,
+    known: Mutex<HashMap<Key, Arc<Session>>>,
+}
+
+/// The id of a session, and the name of the token that it belongs to.
+type Key = (String, Option<String>);
+
+/// One session.
+struct Session {
+    listener: Arc<Listener>,
+    presence: Mutex<Presence>,
+}
+
+/// Who listens.
+struct Presence {
+    streams: usize,
+    absent_since: Instant,
+}
+
+/// Whether a request began a session.
+#[derive(Clone, Default)]
+pub(super) struct Begun(Arc<AtomicBool>);
+
+impl Begun {
+    /// Notes that the request is an `initialize`.
+    pub(super) fn note(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Why a request has no session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NoSession {
+    /// It names none.
+    #[error("no session: over HTTP a client of this revision subscribes in the session that initialize gave it")]
+    Missing,
+    /// Its session ended.
+    #[error("the session ended; initialize again, and subscribe again")]
+    Ended,
+}
+
+impl From<NoSession> for CallError {
+    fn from(why: NoSession) -> Self {
+        Self::Refused(why.to_string())
+    }
+}
+
+impl Sessions {
+    pub(super) fn new(api: Arc<Api>, calls: Arc<Calls>) -> Arc<Self> {
+        let run = format!("{:016x}", fastrand::u64(..));
+        Arc::new(Self { api, calls, run, known: Mutex::default() })
+    }
+
+    /// Follows the question at an address, in the session of a request.
+    ///
+    /// # Errors
+    /// [`CallError`], as of [`Listener::follow`], or without a session.
+    pub(super) async fn follow(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        who: &Arc<Caller>,
+        address: &str,
+        question: Subscribe,
+    ) -> Result<(), CallError> {
+        let key = self.key(headers, who)?;
+        let session = self.session(key.clone(), who);
+        let followed = session.listener.follow(address, question).await;
+        if followed.is_err() {
+            self.end_unused(&key, &session);
+        }
+        followed
+    }
+
+    /// Follows an address no more, in the session of a request.
+    ///
+    /// # Errors
+    /// [`CallError`] without a session.
+    pub(super) fn unfollow(&self, headers: &HeaderMap, who: &Caller, address: &str) -> Result<(), CallError> {
+        let session = sync::lock(&self.known).get(&self.key(headers, who)?).cloned();
+        if let Some(session) = session {
+            session.listener.unfollow(address);
+        }
+        Ok(())
+    }
+
+    fn key(&self, headers: &HeaderMap, who: &Caller) -> Result<Key, NoSession> {
+        let id = headers.get(SESSION).ok_or(NoSession::Missing)?.to_str().map_err(|_| NoSession::Ended)?;
+        let is_ours = id.len() == 2 * self.run.len() && id.starts_with(&self.run);
+        if is_ours { Ok((id.to_owned(), who.name().map(str::to_owned))) } else { Err(NoSession::Ended) }
+    }
+
+    /// A session, which stays for a while.
+    fn session(self: &Arc<Self>, key: Key, who: &Arc<Caller>) -> Arc<Session> {
+        let mut known = sync::lock(&self.known);
+        if let Some(session) = known.get(&key) {
+            return Arc::clone(session);
+        }
+        let session = Arc::new(Session {
+            listener: Listener::new(Arc::clone(&self.calls), Arc::clone(who)),
+            presence: Mutex::new(Presence { streams: 0, absent_since: Instant::now() }),
+        });
+        known.insert(key.clone(), Arc::clone(&session));
+        tokio::spawn(forget_absent(Arc::downgrade(self), key));
+        session
+    }
+
+    /// Ends a session that follows nothing, where only the caller has it.
+    fn end_unused(&self, key: &Key, session: &Arc<Session>) {
+        let mut known = sync::lock(&self.known);
+        // The table's and the caller's; another one is taken under the lock.
+        if Arc::strong_count(session) == 2 && session.listener.is_idle() {
+            known.remove(key);
+        }
+    }
+
+    /// Ends a session.
+    fn end(&self, key: &Key) {
+        let ended = sync::lock(&self.known).remove(key);
+        if let Some(session) = ended {
+            session.listener.unfollow_all();
+        }
+    }
+}
+
+/// Ends a session once nobody has listened to it for a while.
+async fn forget_absent(sessions: Weak<Sessions>, key: Key) {
+    loop {
+        tokio::time::sleep(LINGER).await;
+        let Some(sessions) = sessions.upgrade() else { return };
+        let session = sync::lock(&sessions.known).get(&key).cloned();
+        let Some(session) = session else { return };
+        let is_absent = {
+            let presence = sync::lock(&session.presence);
+            presence.streams == 0 && presence.absent_since.elapsed() >= LINGER
+        };
+        if is_absent {
+            sessions.end(&key);
+            return;
+        }
+    }
+}
+
+/// Gives an `initialize` its session.
+pub(super) async fn named(State(sessions): State<Arc<Sessions>>, mut request: Request, next: Next) -> Response {
+    let begun = Begun::default();
+    request.extensions_mut().insert(begun.clone());
+    let mut response = next.run(request).await;
+    let id = format!("{}{:016x}", sessions.run, fastrand::u64(..));
+    if begun.0.load(Ordering::Relaxed)
+        && let Ok(id) = HeaderValue::from_str(&id)
+    {
+        response.headers_mut().insert(SESSION, id);
+    }
+    response
+}
+
+/// The notifications of a session, until the service or the token ends.
+pub(super) async fn stream(
+    State(sessions): State<Arc<Sessions>>,
+    Extension(who): Extension<Arc<Caller>>,
+    headers: HeaderMap,
+) -> Response {
+    let key = match sessions.key(&headers, &who) {
+        Ok(key) => key,
+        Err(why) => return refused(why),
+    };
+    let share = match sessions.api.share(&who) {
+        Ok(share) => share,
+        Err(Problem { detail, .. }) => return (StatusCode::TOO_MANY_REQUESTS, detail).into_response(),
+    };
+    let session = sessions.session(key.clone(), &who);
+    sync::lock(&session.presence).streams += 1;
+    let stream = Stream { sessions, key, session, who, _share: share };
+    let events = unfold(stream, |stream| async move { Some((Ok::<_, Infallible>(stream.next().await?), stream)) });
+    let head = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
+    (head, Body::from_stream(events)).into_response()
+}
+
+/// Ends a session as its client asks.
+pub(super) async fn end(
+    State(sessions): State<Arc<Sessions>>,
+    Extension(who): Extension<Arc<Caller>>,
+    headers: HeaderMap,
+) -> Response {
+    match sessions.key(&headers, &who) {
+        Ok(key) => {
+            sessions.end(&key);
+            StatusCode::NO_CONTENT.into_response()
+        }
+        Err(why) => refused(why),
+    }
+}
+
+fn refused(why: NoSession) -> Response {
+    match why {
+        NoSession::Missing => {
+            (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "POST")], why.to_string()).into_response()
+        }
+        NoSession::Ended => (StatusCode::NOT_FOUND, why.to_string()).into_response(),
+    }
+}
+
+/// One who listens to a session.
+struct Stream {
+    sessions: Arc<Sessions>,
+    key: Key,
+    session: Arc<Session>,
+    who: Arc<Caller>,
+    /// Frees its place among the subscriptions when it is dropped.
+    _share: Share,
+}
+
+impl Stream {
+    /// What to send next; None at the end.
+    async fn next(&self) -> Option<Bytes> {
+        let told = pin!(tokio::time::timeout(QUIET, self.session.listener.next()));
+        let event = match select(told, pin!(self.sessions.api.subscriptions_ended())).await {
+            Either::Left((Ok(address), _)) => updated(&address),
+            Either::Left((Err(_), _)) => Bytes::from_static(COMMENT),
+            Either::Right(_) => return None,
+        };
+        self.who.is_still_valid().then_some(event)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        {
+            let mut presence = sync::lock(&self.session.presence);
+            presence.streams -= 1;
+            presence.absent_since = Instant::now();
+        }
+        // Nobody knows whether the last notifications arrived.
+        self.session.listener.note_all();
+        self.sessions.end_unused(&self.key, &self.session);
+    }
+}
+
+/// The notification that a resource is another one now.
+fn updated(address: &str) -> Bytes {
+    let params = ResourceUpdatedNotificationParam::new(address);
+    let message = json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params});
+    format!("event: message\ndata: {message}\n\n").into()
+}

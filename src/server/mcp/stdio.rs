@@ -1,0 +1,153 @@
+//! A server on standard input and output.
+//!
+//! In: a pipeline, and the messages of one client. Out: the answers, one a line, and nothing else on
+//! standard output; messages for people go to `say`. The client is answered at once; the memory opens
+//! meanwhile. It ends when the client closes standard input, or when it is told to stop, and releases
+//! the memory.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use futures_util::future::{Either, select};
+use rmcp::{ServiceExt, service::ServerInitializeError, transport::io::stdio_pipes};
+use tokio::sync::Notify;
+
+use super::{
+    access::Access,
+    call_error::CallError,
+    calls::{Calls, Offer},
+    opened_memory::{Opened, OpenedMemory, Release},
+    server::{Clients, Server},
+};
+use crate::{Reached, ServeError, address_of, served::Served};
+use models::llm::Llm;
+use nouns::{
+    config::{LogKind, Pipeline},
+    model::Bank,
+};
+use ripplemem::{
+    log::LogError,
+    pipeline::{MemoryOptions, PipelineError},
+};
+
+/// How long calls that are in progress may take after the end.
+const LAST_CALLS: Duration = Duration::from_secs(2);
+/// Where a memory is served that names no address: others that open the same directory find it.
+const LISTEN: &str = "127.0.0.1:0";
+/// How often, and with which pause, a process that has the directory is looked for.
+const LOOKS: usize = 50;
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Takes messages for people.
+type Say = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// How a server of tools is started.
+pub struct McpOptions {
+    /// The pipeline whose memory the tools use.
+    pub pipeline: Pipeline,
+    /// The bank of calls that name none.
+    pub bank: Option<Bank>,
+    /// Leaves out the tools that change the memory.
+    pub read_only: bool,
+    /// Takes messages for people.
+    pub say: Say,
+}
+
+/// Why the server could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum McpError {
+    /// The log is on Kafka.
+    #[error("log.kind is \"kafka\": the tools use a memory in a directory; name a pipeline file with an embedded log")]
+    Kafka,
+    /// The system refused a thread or the standard streams.
+    #[error("no server of tools: {0}; raise the system's limits, or stop other processes")]
+    System(#[from] std::io::Error),
+    /// The first message was not of the protocol.
+    #[error(
+        "the client did not begin as the Model Context Protocol says: {0}; let a client start this command (docs/mcp.md)"
+    )]
+    Protocol(String),
+}
+
+/// Serves the client on standard input until it closes it, or until `stop`.
+///
+/// # Errors
+/// [`McpError`]. A memory that does not open is no error here: the tools say why.
+pub fn serve_stdio(options: McpOptions, stop: &Notify) -> Result<(), McpError> {
+    let McpOptions { pipeline, bank, read_only, say } = options;
+    if pipeline.log.kind == LogKind::Kafka {
+        return Err(McpError::Kafka);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let calls = Arc::new(Calls {
+        answer_time: Duration::from_secs(pipeline.llm.timeout_seconds),
+        language_model: pipeline.llm.is_set().then(|| pipeline.llm.model.clone()),
+        memory: {
+            let say = Arc::clone(&say);
+            OpenedMemory::new(move || open(&pipeline, &say).inspect_err(|error| say(&error.to_string())))
+        },
+    });
+    let opening = Arc::clone(&calls);
+    runtime.spawn(async move { drop(opening.memory.get().await) });
+    let offer = Offer { default_bank: bank, read_only, ..Offer::everything() };
+    let clients = Clients::one(&calls, &offer);
+    let server = Server::new(Arc::clone(&calls), Some(offer), clients);
+    let served = runtime.block_on(async {
+        let serving = async {
+            match server.serve(stdio_pipes()).await {
+                Ok(running) => {
+                    // It ends with the input; a panic of a handler has been answered.
+                    drop(running.waiting().await);
+                    Ok(())
+                }
+                Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+                Err(error) => Err(McpError::Protocol(error.to_string())),
+            }
+        };
+        match select(pin!(serving), pin!(stop.notified())).await {
+            Either::Left((served, _)) => served,
+            Either::Right(_) => Ok(()),
+        }
+    });
+    // A read of standard input that is not a pipe cannot be interrupted.
+    runtime.shutdown_timeout(LAST_CALLS);
+    calls.memory.close();
+    served
+}
+
+/// What comes within a short time; a process that has just taken the lock has no address yet.
+fn soon<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    for _ in 0..LOOKS {
+        if let Some(found) = look() {
+            return Some(found);
+        }
+        std::thread::sleep(LOOK);
+    }
+    look()
+}
+
+/// Opens the memory, or reaches the process that has it open.
+fn open(pipeline: &Pipeline, say: &Say) -> Result<Opened, CallError> {
+    let failed = |error: &dyn std::fmt::Display| CallError::Refused(error.to_string());
+    let listen = if pipeline.http.listen.is_empty() { LISTEN } else { &pipeline.http.listen };
+    let heard = Arc::clone(say);
+    let options = MemoryOptions { edges: None, say: Box::new(move |text| heard(text)), progress: &mut |_| {} };
+    let (access, served) = match Served::open(pipeline, listen, options, axum::Router::new()) {
+        Ok(served) => (Access::Here(Arc::clone(served.api())), Some(served)),
+        Err(ServeError::Pipeline(PipelineError::Log(LogError::InUse { directory, holder }))) => {
+            let Some(address) = soon(|| address_of(&directory, &holder)) else {
+                return Err(failed(&LogError::InUse { directory, holder }));
+            };
+            say(&format!("{holder} has {} open; asking it at http://{}", directory.display(), address.address));
+            // This process does not see deletions, so it must not cache responses.
+            let llm = pipeline.llm.is_set().then(|| Llm::open(&pipeline.llm, None)).transpose();
+            let llm = llm.map_err(|e| failed(&e))?;
+            (Access::There { reached: Arc::new(Reached::new(address)), llm }, None)
+        }
+        Err(error) => return Err(failed(&error)),
+    };
+    let say = Arc::clone(say);
+    let release = served.map(|served| -> Release {
+        Box::new(move || served.close(&*say).unwrap_or_else(|error| say(&error.to_string())))
+    });
+    Ok(Opened { access, release })
+}

@@ -1,0 +1,265 @@
+//! The six tools: their names, what they take and give, and what a client may assume of them.
+//!
+//! In: nothing. Out: the list that a client gets, with schemas made of the types below. Agents read
+//! the comments of the inputs, so they say what a model needs to know, and no more: every word costs
+//! context in every conversation.
+
+use rmcp::model::{Tool, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::tool_schema::{input_schema, output_schema};
+use models::llm::Answer;
+use nouns::model::{Bank, EventTime, Evidence, Position};
+
+/// Most turns of one call of `remember`.
+pub(super) const MAX_TURNS: usize = 1_000;
+
+/// The tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ToolName {
+    Remember,
+    Recall,
+    Answer,
+    Evidence,
+    Forget,
+    Status,
+}
+
+impl ToolName {
+    pub(super) const ALL: [Self; 6] =
+        [Self::Remember, Self::Recall, Self::Answer, Self::Evidence, Self::Forget, Self::Status];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Remember => "remember",
+            Self::Recall => "recall",
+            Self::Answer => "answer",
+            Self::Evidence => "evidence",
+            Self::Forget => "forget",
+            Self::Status => "status",
+        }
+    }
+
+    /// Whether it changes the memory.
+    pub(super) fn writes(self) -> bool {
+        matches!(self, Self::Remember | Self::Forget)
+    }
+
+    /// The tool as a client sees it.
+    pub(super) fn tool(self) -> Tool {
+        let reads = |title: &str| hints(title).read_only(true);
+        let (about, input, output, hints) = match self {
+            Self::Remember => (
+                "Store what was said in long-term memory: messages of a conversation, or facts, decisions and \
+                 preferences worth keeping. Stored durably before this returns.",
+                input_schema::<Remember>(),
+                output_schema::<Remembered>(),
+                hints("Remember").read_only(false).destructive(false).idempotent(false),
+            ),
+            Self::Recall => (
+                "Search long-term memory and get the matching passages as text, with dates and speakers. Use it before \
+                 answering anything that may depend on earlier conversations. Where `supported` is false, the memory \
+                 does not know.",
+                input_schema::<Ask>(),
+                output_schema::<Recalled>(),
+                reads("Recall"),
+            ),
+            Self::Answer => (
+                "Have the memory's language model answer a question from memory, with the lines that support the \
+                 answer. Slower than recall, which needs no model.",
+                input_schema::<Ask>(),
+                output_schema::<Answered>(),
+                reads("Answer from memory"),
+            ),
+            Self::Evidence => (
+                "Search long-term memory and get everything about the result as JSON: each passage with its source \
+                 turns, scores and how it was found. Long; for analysis. Use recall for conversation.",
+                input_schema::<Ask>(),
+                output_schema::<Evidence>(),
+                reads("Evidence with its trace"),
+            ),
+            Self::Forget => (
+                "Delete one turn from long-term memory for good, by its id. No later version of it comes back. The ids \
+                 stand in the results of remember and evidence.",
+                input_schema::<Forget>(),
+                output_schema::<Forgotten>(),
+                hints("Forget a turn").read_only(false).destructive(true).idempotent(true),
+            ),
+            Self::Status => (
+                "How the memory is: its banks, what is still being read in, problems, and with `bank` how much that \
+                 bank holds.",
+                input_schema::<StatusOf>(),
+                output_schema::<Status>(),
+                reads("Status of the memory"),
+            ),
+        };
+        Tool::new(self.as_str(), about, input).with_raw_output_schema(output).with_annotations(hints)
+    }
+}
+
+/// The memory is a closed world.
+fn hints(title: &str) -> ToolAnnotations {
+    ToolAnnotations::with_title(title).open_world(false)
+}
+
+/// What `remember` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Remember {
+    /// What was said, in order.
+    #[schemars(length(min = 1, max = 1_000))]
+    pub(super) turns: Vec<Said>,
+    /// The bank to store it in, such as a user or a project; the server's default without it.
+    pub(super) bank: Option<Bank>,
+    /// Seconds to wait, once it is durable, until recall finds it; 5 without it.
+    #[schemars(range(max = 60))]
+    pub(super) wait_seconds: Option<u64>,
+}
+
+/// One thing that was said.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Said {
+    /// Who said it.
+    pub(super) speaker: String,
+    /// What was said, in the words that were used.
+    pub(super) text: String,
+    /// When it was said; now without it.
+    pub(super) time: Option<EventTime>,
+    /// Its id, unique in the bank; made of the other fields without it. The same id again stores nothing new.
+    pub(super) turn: Option<String>,
+    /// The conversation that it belongs to.
+    pub(super) session: Option<String>,
+}
+
+/// What `remember` gives.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Remembered {
+    /// The bank that holds them.
+    pub(super) bank: Bank,
+    /// The ids of the turns, in their order. They are durable.
+    pub(super) turns: Vec<String>,
+    /// Whether recall finds them already.
+    pub(super) included: bool,
+    /// Hand it to recall as `after` to wait until it reflects these turns.
+    pub(super) after: String,
+}
+
+/// What `recall`, `answer` and `evidence` take.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Ask {
+    /// The question, in natural language.
+    pub(super) question: String,
+    /// The bank to search; the server's default without it.
+    pub(super) bank: Option<Bank>,
+    /// The time of the question. Words such as "yesterday" need it.
+    pub(super) asked_at: Option<EventTime>,
+    /// Wait for what was stored: `after` of remember or forget.
+    pub(super) after: Option<String>,
+    /// Ask the memory as it was at a time (RFC 3339), or an offset.
+    pub(super) as_of: Option<String>,
+}
+
+/// What `recall` gives.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Recalled {
+    /// The bank that was searched.
+    pub(super) bank: Bank,
+    /// The passages as text, by time, with dates and names.
+    pub(super) context: String,
+    /// False when nothing supports the question: say that the memory does not know.
+    pub(super) supported: bool,
+    /// How sure recollection is that the memory supports an answer, 0 to 1.
+    pub(super) sufficiency: f64,
+    /// How many units the text quotes.
+    pub(super) units: usize,
+    /// The offsets that it reflects.
+    pub(super) reflects: Vec<Position>,
+}
+
+/// What `answer` gives.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Answered {
+    /// The bank that was searched.
+    pub(super) bank: Bank,
+    /// The answer, and the lines that it cites.
+    pub(super) answer: Answer,
+    /// False when nothing in memory supports the question.
+    pub(super) supported: bool,
+    /// How sure recollection is that the memory supports an answer, 0 to 1.
+    pub(super) sufficiency: f64,
+    /// The offsets that it reflects.
+    pub(super) reflects: Vec<Position>,
+}
+
+/// What `forget` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Forget {
+    /// The id of the turn.
+    pub(super) turn: String,
+    /// The bank that holds it; the server's default without it.
+    pub(super) bank: Option<Bank>,
+    /// Seconds to wait, once the deletion is durable, until no answer holds the turn; 5 without it.
+    #[schemars(range(max = 60))]
+    pub(super) wait_seconds: Option<u64>,
+}
+
+/// What `forget` gives.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Forgotten {
+    /// The bank.
+    pub(super) bank: Bank,
+    /// The id of the turn. Its deletion is durable.
+    pub(super) turn: String,
+    /// Whether it is gone from every answer already.
+    pub(super) included: bool,
+    /// Hand it to recall as `after` to wait until it reflects the deletion.
+    pub(super) after: String,
+}
+
+/// What `status` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StatusOf {
+    /// Count what this bank holds.
+    pub(super) bank: Option<Bank>,
+}
+
+/// What `status` gives.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Status {
+    /// The version of this server.
+    pub(super) version: String,
+    /// The bank of calls that name none.
+    pub(super) default_bank: Option<Bank>,
+    /// Whether remember and forget are left out.
+    pub(super) read_only: bool,
+    /// The language model that answers, if any.
+    pub(super) language_model: Option<String>,
+    /// How many banks hold something.
+    pub(super) bank_count: usize,
+    /// Their names, at most 100.
+    pub(super) banks: Vec<Bank>,
+    /// How much the bank holds that the call named.
+    pub(super) counts: Option<Counts>,
+    /// Turns that are durable, and that recall does not find yet.
+    pub(super) behind: u64,
+    /// Closed windows that wait for the language model.
+    pub(super) waiting_for_model: u64,
+    /// What goes wrong in the background; it is tried again.
+    pub(super) problem: Option<String>,
+}
+
+/// How much a bank holds.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Counts {
+    /// The bank.
+    pub(super) bank: Bank,
+    /// Its memory units.
+    pub(super) units: u64,
+    /// Its edges of meaning, and of shared people, places and times.
+    pub(super) edges: u64,
+}

@@ -1,0 +1,409 @@
+//! The calls of Mem0's client, on the calls of our memory.
+//!
+//! In: fields of requests, and who sends each. Out: JSON in the client's forms. A write is answered once lists
+//! and answers reflect it. Everything goes through [`Api`], which checks the rights.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json, value::to_raw_value};
+
+use super::{
+    failure::Failure,
+    fields::{Fields, Message, now},
+    ids::{FIELDS, Ids, ROOT, bank_and_turn, memory_id},
+    metadata,
+};
+use crate::{
+    access::{Caller, Right},
+    api::{Api, Ask, Code, Put},
+};
+use nouns::model::{Bank, Deletion, Evidence, Turn, TurnEvent};
+use ripplemem::pipeline::HeldTurn;
+
+/// Most banks that one search asks.
+const MOST_BANKS: usize = 32;
+/// Most memories of a search, and most of a page.
+const MOST_FOUND: usize = 1_000;
+const MOST_LISTED: usize = 200;
+/// As the platform does, where a request does not say.
+const FOUND: usize = 10;
+const LISTED: usize = 100;
+/// Turns that one write holds.
+const WRITTEN_AT_ONCE: usize = 5_000;
+/// How long a write waits until reads reflect it. The client waits 300 s.
+const WAIT: Duration = Duration::from_secs(60);
+
+/// The calls of Mem0's client.
+pub(super) struct Calls {
+    pub(super) api: Arc<Api>,
+}
+
+type Answer = Result<Value, Failure>;
+
+impl Calls {
+    /// Remembers messages, each as a turn.
+    pub(super) async fn add(&self, who: &Arc<Caller>, mut fields: Fields) -> Answer {
+        let ids = fields.ids()?;
+        let bank = ids.bank()?;
+        let attachments: Vec<_> =
+            fields.take("metadata").map(|data| metadata::attached(&data)).transpose()?.into_iter().collect();
+        let time = fields.time("timestamp")?.unwrap_or_else(now);
+        let messages = fields.messages()?;
+        fields.end(&["infer", "async_mode", "version", "output_format"])?;
+        let mut turns = Vec::with_capacity(messages.len());
+        for message in messages {
+            let speaker = speaker(&message, &ids);
+            let turn = Turn::new(bank.clone(), &new_id()?, &speaker, &message.text, time);
+            turns.push(Turn { attachments: attachments.clone(), ..turn });
+        }
+        let result = |turn: &Turn| json!({"id": memory_id(&bank, &turn.turn), "memory": turn.text, "event": "ADD"});
+        let results: Vec<Value> = turns.iter().map(result).collect();
+        let reflected = self.write(who, turns.into_iter().map(TurnEvent::Turn).collect()).await?;
+        Ok(json!({"results": results, "status": if reflected { "SUCCEEDED" } else { "PENDING" }}))
+    }
+
+    /// Searches the memories of entities.
+    pub(super) async fn search(&self, who: &Caller, mut fields: Fields) -> Answer {
+        let ids = fields.ids()?;
+        let text = fields.text("query")?.ok_or_else(|| Failure::invalid("query: missing"))?;
+        let top_k = fields.number("top_k", MOST_FOUND)?.unwrap_or(FOUND);
+        let asked_at = fields.time("reference_date")?;
+        if fields.take("threshold").is_some_and(|least| least.as_f64() != Some(0.0)) {
+            return Err(Failure::unsupported("threshold"));
+        }
+        fields.end(&["rerank", "keyword_search", "latest_only", "show_expired", "version", "output_format"])?;
+        let banks = self.banks(who, Right::Read, &ids)?;
+        if banks.len() > MOST_BANKS {
+            let problem =
+                format!("filters: memories in {} scopes carry these ids, a search asks {MOST_BANKS}", banks.len());
+            return Err(Failure::invalid(format!("{problem}; name a further id")));
+        }
+        let asked = banks.iter().map(|bank| {
+            let (bank, text) = (bank.clone(), text.clone());
+            self.api.ask(who, Ask { bank, text, asked_at, after: None, as_of: None, timeout_ms: None, answer: false })
+        });
+        let mut found = Vec::new();
+        for evidence in join_all(asked).await {
+            match evidence {
+                Ok(evidence) => found.extend(quoted(&evidence)),
+                // Its last turn was deleted meanwhile.
+                Err(problem) if problem.code == Code::UnknownBank => {}
+                Err(problem) => return Err(problem.into()),
+            }
+        }
+        // Stable: what one bank gave keeps its order.
+        found.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
+        let wanted: HashSet<&Bank> = found.iter().take(top_k).map(|(_, bank, _)| bank).collect();
+        let mut held = HashMap::new();
+        for bank in wanted {
+            for turn in self.api.turns(who, Right::Read, bank, None).await? {
+                held.insert((bank.clone(), turn.turn.turn.clone()), turn);
+            }
+        }
+        let found = found.into_iter().filter_map(|(score, bank, turn)| Some((score, held.remove(&(bank, turn))?)));
+        let (scores, turns): (Vec<f64>, Vec<HeldTurn>) = found.take(top_k).unzip();
+        let mut results = self.memories(who, Right::Read, &turns).await?;
+        for (memory, score) in results.iter_mut().zip(scores) {
+            memory["score"] = json!(score);
+        }
+        Ok(json!({"results": results}))
+    }
+
+    /// A page of the memories of entities, newest first.
+    pub(super) async fn list(&self, who: &Caller, mut query: Fields, mut fields: Fields) -> Answer {
+        let page = query.number("page", usize::MAX)?.unwrap_or(1);
+        let size = query.number("page_size", MOST_LISTED)?.unwrap_or(LISTED);
+        query.end(&[])?;
+        let ids = fields.ids()?;
+        fields.end(&["latest_only", "show_expired", "version", "output_format"])?;
+        let mut turns = Vec::new();
+        for bank in self.banks(who, Right::Read, &ids)? {
+            turns.extend(self.api.turns(who, Right::Read, &bank, None).await?);
+        }
+        // Stable: what was said at once keeps its order, reversed.
+        turns.sort_by_key(|turn| turn.turn.time);
+        turns.reverse();
+        let (count, before) = (turns.len(), (page - 1).saturating_mul(size));
+        let turns: Vec<HeldTurn> = turns.into_iter().skip(before).take(size).collect();
+        let other = |page| format!("/v3/memories/?page={page}&page_size={size}");
+        Ok(json!({
+            "count": count,
+            "next": (before.saturating_add(size) < count).then(|| other(page + 1)),
+            "previous": (page > 1).then(|| other(page - 1)),
+            "results": self.memories(who, Right::Read, &turns).await?,
+        }))
+    }
+
+    /// One memory.
+    pub(super) async fn get(&self, who: &Caller, id: &str) -> Answer {
+        let held = self.held(who, Right::Read, id).await?;
+        Ok(self.memories(who, Right::Read, &[held]).await?.remove(0))
+    }
+
+    /// Changes a memory's text, metadata or time.
+    pub(super) async fn update(&self, who: &Arc<Caller>, id: &str, fields: Fields) -> Answer {
+        let turn = self.edited(who, id, fields).await?;
+        let (bank, memory) = (turn.bank.clone(), turn.text.clone());
+        self.write_and_wait(who, vec![TurnEvent::Turn(turn)]).await?;
+        let mut answer = json!({"id": id, "updated_at": Timestamp::now().to_string()});
+        // Whoever may only write learns nothing of what was said.
+        if who.may_in(Right::Read, &bank).is_ok() {
+            answer["memory"] = json!(memory);
+        }
+        set_ids(&mut answer, &bank);
+        Ok(answer)
+    }
+
+    /// Changes several memories; of ids that are not all there, none.
+    pub(super) async fn batch_update(&self, who: &Arc<Caller>, mut fields: Fields) -> Answer {
+        let memories = fields.memories()?;
+        fields.end(&[])?;
+        let mut turns = Vec::with_capacity(memories.len());
+        for mut memory in memories {
+            let id = memory.text("memory_id")?.ok_or_else(|| Failure::invalid("memories: no memory_id"))?;
+            turns.push(TurnEvent::Turn(self.edited(who, &id, memory).await?));
+        }
+        let message = format!("Successfully updated {} memories", turns.len());
+        self.write_and_wait(who, turns).await?;
+        Ok(json!({"message": message}))
+    }
+
+    /// Deletes a memory, whether it is there or comes later.
+    pub(super) async fn delete(&self, who: &Arc<Caller>, id: &str, mut query: Fields) -> Answer {
+        if query.text("delete_linked")?.is_some_and(|linked| linked != "false") {
+            return Err(Failure::unsupported("delete_linked"));
+        }
+        query.end(&[])?;
+        self.write_and_wait(who, vec![deletion(id)?]).await?;
+        Ok(json!({"message": "Memory deleted successfully!"}))
+    }
+
+    /// Deletes several memories.
+    pub(super) async fn batch_delete(&self, who: &Arc<Caller>, mut fields: Fields) -> Answer {
+        let memories = fields.memories()?;
+        fields.end(&[])?;
+        let mut deletions = Vec::with_capacity(memories.len());
+        for mut memory in memories {
+            let id = memory.text("memory_id")?.ok_or_else(|| Failure::invalid("memories: no memory_id"))?;
+            memory.end(&[])?;
+            deletions.push(deletion(&id)?);
+        }
+        let message = format!("Successfully deleted {} memories", deletions.len());
+        self.write_and_wait(who, deletions).await?;
+        Ok(json!({"message": message}))
+    }
+
+    /// Deletes all memories of entities.
+    pub(super) async fn delete_all(&self, who: &Arc<Caller>, mut query: Fields) -> Answer {
+        let ids = query.ids()?;
+        query.end(&[])?;
+        if let Some((kind, _)) = ids.each().find(|(_, id)| *id == "*") {
+            return Err(Failure::invalid(format!("{kind}_id: * would delete every memory; name one entity")));
+        }
+        self.delete_of(who, &ids).await?;
+        Ok(json!({"message": "Memories deleted successfully!"}))
+    }
+
+    /// Deletes an entity with all its memories.
+    pub(super) async fn delete_entity(&self, who: &Arc<Caller>, kind: &str, id: &str) -> Answer {
+        self.delete_of(who, &Ids::one(kind, id)?).await?;
+        Ok(json!({"message": "Entity deleted successfully!"}))
+    }
+
+    /// The versions of a memory, oldest first.
+    pub(super) async fn history(&self, who: &Caller, id: &str) -> Answer {
+        let (bank, turn) = bank_and_turn(id)?;
+        let versions = self.api.versions(who, &bank, &turn).await?;
+        let Some(first) = versions.first() else { return Err(gone()) };
+        let created_at = first.turn.time.to_string();
+        let mut before = Value::Null;
+        let mut history = Vec::with_capacity(versions.len());
+        for version in &versions {
+            let mut entry = json!({
+                "id": format!("{id}@{}", version.turn.version),
+                "memory_id": id,
+                "input": [],
+                "old_memory": before,
+                "new_memory": version.turn.text,
+                "event": if before.is_null() { "ADD" } else { "UPDATE" },
+                "metadata": metadata::of(&version.turn),
+                "created_at": created_at,
+                "updated_at": rfc3339(version.append_ms),
+            });
+            set_ids(&mut entry, &bank);
+            before = json!(version.turn.text);
+            history.push(entry);
+        }
+        Ok(Value::Array(history))
+    }
+
+    /// The entities that have memories.
+    pub(super) async fn entities(&self, who: &Caller, query: Fields) -> Answer {
+        query.end(&[])?;
+        who.may(Right::Read).map_err(|denied| Failure::from(crate::api::Problem::from(denied)))?;
+        let banks = self.api.banks(who)?.banks;
+        let mut entities = BTreeMap::new();
+        for (bank, ids) in banks.into_iter().filter_map(|bank| Ids::of(&bank).map(|ids| (bank, ids))) {
+            let turns = self.api.turns(who, Right::Read, &bank, None).await?;
+            let times = || turns.iter().map(|turn| turn.turn.time);
+            let (Some(first), Some(last)) = (times().min(), times().max()) else { continue };
+            for (kind, id) in ids.each() {
+                let all = entities.entry((kind, id.to_owned())).or_insert((0, first, last));
+                *all = (all.0 + turns.len(), all.1.min(first), all.2.max(last));
+            }
+        }
+        let entity = |((kind, id), (memories, first, last)): ((&str, String), (usize, _, _))| {
+            let (created_at, updated_at): (nouns::model::EventTime, nouns::model::EventTime) = (first, last);
+            json!({"id": format!("{kind}-{id}"), "name": id, "type": kind, "total_memories": memories,
+                   "created_at": created_at.to_string(), "updated_at": updated_at.to_string()})
+        };
+        let results: Vec<Value> = entities.into_iter().map(entity).collect();
+        Ok(json!({"count": results.len(), "next": null, "previous": null, "results": results}))
+    }
+
+    /// The banks whose memories belong to all of these entities.
+    fn banks(&self, who: &Caller, right: Right, ids: &Ids) -> Result<Vec<Bank>, Failure> {
+        let exact = ids.bank()?;
+        let carries = |bank: &Bank| bank.is_within(ROOT) && Ids::of(bank).is_some_and(|of| ids.are_among(&of));
+        Ok(self.api.banks_where(who, right, &exact, &carries)?)
+    }
+
+    async fn delete_of(&self, who: &Arc<Caller>, ids: &Ids) -> Result<(), Failure> {
+        let mut banks = self.banks(who, Right::Forget, ids)?;
+        banks.push(ids.bank()?);
+        self.api.caught_up(&banks, WAIT).await?;
+        // What was not extracted yet may have made further banks.
+        for bank in self.banks(who, Right::Forget, ids)? {
+            let turns = self.api.turns(who, Right::Forget, &bank, None).await?;
+            for some in turns.chunks(WRITTEN_AT_ONCE) {
+                let deletions = some.iter().map(|turn| forgotten(bank.clone(), turn.turn.turn.clone())).collect();
+                self.write_and_wait(who, deletions).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The memory of an id.
+    async fn held(&self, who: &Caller, right: Right, id: &str) -> Result<HeldTurn, Failure> {
+        let (bank, turn) = bank_and_turn(id)?;
+        self.api.turns(who, right, &bank, Some(turn)).await?.into_iter().next().ok_or_else(gone)
+    }
+
+    /// The next version of a memory.
+    async fn edited(&self, who: &Caller, id: &str, mut fields: Fields) -> Result<Turn, Failure> {
+        let HeldTurn { turn, .. } = self.held(who, Right::Write, id).await?;
+        let mut turn = Arc::unwrap_or_clone(turn);
+        let (text, time) = (fields.text("text")?, fields.time("timestamp")?);
+        let data = fields.take("metadata").map(|data| metadata::attached(&data)).transpose()?;
+        fields.end(&[])?;
+        if text.is_none() && time.is_none() && data.is_none() {
+            return Err(Failure::invalid("text, metadata, timestamp: none of them; nothing was changed"));
+        }
+        turn.text = text.unwrap_or(turn.text);
+        turn.time = time.unwrap_or(turn.time);
+        if let Some(data) = data {
+            turn.attachments.retain(|attachment| !metadata::is_metadata(attachment));
+            turn.attachments.push(data);
+        }
+        // By the clock, so that of two edits at once the later one wins.
+        let now = u64::try_from(Timestamp::now().as_millisecond()).unwrap_or_default();
+        turn.version = now.max(turn.version.saturating_add(1));
+        Ok(turn)
+    }
+
+    /// Writes, and waits until reads reflect it; whether they do.
+    async fn write(&self, who: &Arc<Caller>, events: Vec<TurnEvent>) -> Result<bool, Failure> {
+        let raw = |event: &TurnEvent| to_raw_value(event).map_err(|e| Failure::invalid(e.to_string()));
+        let turns = events.iter().map(raw).collect::<Result<Vec<_>, _>>()?;
+        let wait_ms = u64::try_from(WAIT.as_millis()).ok();
+        Ok(self.api.put(who, Put { turns, wait_ms, ..Put::default() }, ()).await?.reflected)
+    }
+
+    /// Writes; fails where reads do not reflect it in time.
+    async fn write_and_wait(&self, who: &Arc<Caller>, events: Vec<TurnEvent>) -> Result<(), Failure> {
+        if self.write(who, events).await? {
+            return Ok(());
+        }
+        let detail = "it is durable and will be done, but reads do not reflect it yet; look again in a moment";
+        Err(Failure { status: 504, detail: detail.to_owned() })
+    }
+
+    /// Turns as the client reads memories.
+    async fn memories(&self, who: &Caller, right: Right, turns: &[HeldTurn]) -> Result<Vec<Value>, Failure> {
+        let versions = turns.iter().map(|held| (held.turn.bank.clone(), held.offset)).collect();
+        let updated = self.api.append_ms(who, right, versions).await?;
+        let memory = |(held, updated): (&HeldTurn, Option<i64>)| {
+            let turn = &held.turn;
+            let created_at = turn.time.to_string();
+            let mut memory = json!({
+                "id": memory_id(&turn.bank, &turn.turn),
+                "memory": turn.text,
+                "metadata": metadata::of(turn),
+                "categories": [],
+                "speaker": turn.speaker,
+                "created_at": created_at,
+                "updated_at": updated.map_or_else(|| created_at.clone(), rfc3339),
+            });
+            set_ids(&mut memory, &turn.bank);
+            memory
+        };
+        Ok(turns.iter().zip(updated).map(memory).collect())
+    }
+}
+
+/// The turns that an answer quotes, each once, with the score of its unit.
+fn quoted(evidence: &Evidence) -> Vec<(f64, Bank, String)> {
+    let mut seen = HashSet::new();
+    let excerpts = evidence.units.iter().flat_map(|unit| unit.excerpts.iter().map(|excerpt| (unit.rho, &excerpt.turn)));
+    let once = excerpts.filter(|(_, turn)| seen.insert(*turn));
+    once.map(|(rho, turn)| (rho, evidence.question.bank.clone(), turn.clone())).collect()
+}
+
+/// Who says a message: its name, else the entity that speaks in this role, else the role.
+fn speaker(message: &Message, ids: &Ids) -> String {
+    let kind = match message.role.as_str() {
+        "user" => "user",
+        "assistant" => "agent",
+        _ => "",
+    };
+    let entity = ids.each().find(|(of, _)| *of == kind).map(|(_, id)| id.to_owned());
+    message.name.clone().or(entity).unwrap_or_else(|| message.role.clone())
+}
+
+/// An id that no other memory has.
+fn new_id() -> Result<String, Failure> {
+    let mut bits = [0_u8; 16];
+    let failed = |e| Failure { status: 500, detail: format!("the system gives no random numbers: {e}") };
+    getrandom::fill(&mut bits).map_err(failed)?;
+    Ok(bits.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn deletion(id: &str) -> Result<TurnEvent, Failure> {
+    bank_and_turn(id).map(|(bank, turn)| forgotten(bank, turn))
+}
+
+fn forgotten(bank: Bank, turn: String) -> TurnEvent {
+    TurnEvent::Deletion(Deletion { bank, turn, version: u64::MAX })
+}
+
+fn gone() -> Failure {
+    Failure::not_found("memory: not there; it was deleted, or never added")
+}
+
+fn rfc3339(ms: i64) -> String {
+    Timestamp::from_millisecond(ms).unwrap_or(Timestamp::UNIX_EPOCH).to_string()
+}
+
+/// Sets the ids of a bank's entities.
+fn set_ids(memory: &mut Value, bank: &Bank) {
+    let (Some(memory), ids) = (memory.as_object_mut(), Ids::of(bank).unwrap_or_default()) else { return };
+    let fields: Map<String, Value> = ids.fields().map(|(field, id)| (field.to_owned(), json!(id))).collect();
+    debug_assert_eq!(fields.len(), FIELDS.len());
+    memory.extend(fields);
+}

@@ -1,0 +1,182 @@
+//! The ids of Mem0's entities as a bank, and a memory's id as its bank and turn: reversible, no table.
+//!
+//! In: ids as a client writes them, or a bank, or a memory's id. Out: the other form. Ids of any characters
+//! differ in their banks, and no id reaches outside of [`ROOT`].
+
+use std::fmt::Write as _;
+
+use super::failure::Failure;
+use nouns::model::Bank;
+
+/// What every bank of these routes begins with.
+pub(super) const ROOT: &str = "mem0";
+/// The kinds of entities, in the order of a bank's segments.
+pub(super) const KINDS: [&str; 4] = ["user", "agent", "app", "run"];
+/// The fields that name them.
+pub(super) const FIELDS: [&str; 4] = ["user_id", "agent_id", "app_id", "run_id"];
+
+/// Which entities memories belong to: at most one of each kind.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Ids([Option<String>; 4]);
+
+impl Ids {
+    /// Adds the id of a field of [`FIELDS`]. Returns false for another field.
+    pub(super) fn set(&mut self, field: &str, id: &str) -> Result<bool, Failure> {
+        let Some(place) = FIELDS.iter().position(|known| *known == field).and_then(|at| self.0.get_mut(at)) else {
+            return Ok(false);
+        };
+        if id.is_empty() {
+            return Err(Failure::invalid(format!("{field}: empty; name whose memories they are")));
+        }
+        if place.as_deref().is_some_and(|before| before != id) {
+            return Err(Failure::unsupported(format!("{field}: two of them at once")));
+        }
+        *place = Some(id.to_owned());
+        Ok(true)
+    }
+
+    /// The id of one entity.
+    pub(super) fn one(kind: &str, id: &str) -> Result<Self, Failure> {
+        let mut ids = Self::default();
+        if ids.set(&format!("{kind}_id"), id)? {
+            Ok(ids)
+        } else {
+            Err(Failure::not_found(format!("{kind}: no entity")))
+        }
+    }
+
+    /// The ids with their kinds.
+    pub(super) fn each(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        KINDS.into_iter().zip(&self.0).filter_map(|(kind, id)| Some((kind, id.as_deref()?)))
+    }
+
+    /// The id of each field of [`FIELDS`], or none.
+    pub(super) fn fields(&self) -> impl Iterator<Item = (&'static str, Option<&str>)> {
+        FIELDS.into_iter().zip(self.0.iter().map(Option::as_deref))
+    }
+
+    /// Whether memories of `other` belong to all of these entities.
+    pub(super) fn are_among(&self, other: &Self) -> bool {
+        self.0.iter().zip(&other.0).all(|(mine, theirs)| mine.is_none() || mine == theirs)
+    }
+
+    /// The bank of the memories that belong to exactly these entities.
+    pub(super) fn bank(&self) -> Result<Bank, Failure> {
+        if self.each().next().is_none() {
+            let fields = FIELDS.join(", ");
+            return Err(Failure::invalid(format!("none of {fields}: name whose memories you mean; nothing was done")));
+        }
+        let segments = self.each().map(|(kind, id)| format!("/{kind}-{}", escaped(id)));
+        let name = format!("{ROOT}{}", segments.collect::<String>());
+        Bank::parse(&name).map_err(|_| {
+            let problem = format!("the ids are too long: as a bank's name they have {} characters", name.len());
+            Failure::invalid(format!("{problem}, at most 128 fit; other than letters, digits, '_' and '-' count three"))
+        })
+    }
+
+    /// The entities of a bank; none for one that these routes did not name.
+    pub(super) fn of(bank: &Bank) -> Option<Self> {
+        let mut ids = Self::default();
+        for segment in bank.as_str().strip_prefix(ROOT)?.strip_prefix('/')?.split('/') {
+            let (kind, id) = segment.split_once('-')?;
+            ids.set(&format!("{kind}_id"), &unescaped(id)?).ok().filter(|known| *known)?;
+        }
+        // In another order it would be another bank with the same ids.
+        (ids.bank().ok().as_ref() == Some(bank)).then_some(ids)
+    }
+}
+
+/// The id of a memory.
+pub(super) fn memory_id(bank: &Bank, turn: &str) -> String {
+    let segments = bank.as_str().strip_prefix(ROOT).unwrap_or_default().trim_start_matches('/').replace('/', "~");
+    format!("{segments}~{}", escaped(turn))
+}
+
+/// The bank and the turn of a memory's id.
+pub(super) fn bank_and_turn(id: &str) -> Result<(Bank, String), Failure> {
+    let parse = || {
+        let (segments, turn) = id.rsplit_once('~').filter(|_| !id.contains('/'))?;
+        let bank = Bank::parse(&format!("{ROOT}/{}", segments.replace('~', "/"))).ok()?;
+        Ids::of(&bank)?;
+        Some((bank, unescaped(turn).filter(|turn| !turn.is_empty())?))
+    };
+    parse().ok_or_else(|| Failure::not_found("memory: no such id; `add`, `search` and `get_all` give the ids"))
+}
+
+/// Letters, digits, `_` and `-` as they are, each other byte as `.` and two digits.
+fn escaped(text: &str) -> String {
+    text.bytes().fold(String::with_capacity(text.len()), |mut escaped, byte| {
+        if is_plain(byte) {
+            escaped.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(escaped, ".{byte:02x}");
+        }
+        escaped
+    })
+}
+
+/// The inverse of [`escaped`]; none for a text that it does not make.
+fn unescaped(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'.' {
+            let digits = [rest.next()?, rest.next()?];
+            let value = u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?;
+            bytes.push(value);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).ok().filter(|plain| escaped(plain) == text)
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(fields: &[(&str, &str)]) -> Ids {
+        let mut ids = Ids::default();
+        fields.iter().for_each(|(field, id)| assert_eq!(ids.set(field, id).ok(), Some(true)));
+        ids
+    }
+
+    #[test]
+    fn ids_and_memories_are_read_back_whatever_their_characters() {
+        for id in ["ann", "ann@example.org", "a/b", "..", ".", "~", "a~b", "Ä ü", "a-b_c", "%2F", ".2e", "*"] {
+            for fields in [&["user_id"][..], &["agent_id"], &["user_id", "run_id"], &FIELDS] {
+                let ids = ids(&fields.iter().map(|field| (*field, id)).collect::<Vec<_>>());
+                let bank = ids.bank().expect("it fits");
+                assert_eq!(Ids::of(&bank).as_ref(), Some(&ids), "{bank}");
+                let memory = memory_id(&bank, id);
+                assert!(memory.bytes().all(|b| is_plain(b) || matches!(b, b'.' | b'~')), "{memory}");
+                assert_eq!(bank_and_turn(&memory).ok(), Some((bank, id.to_owned())));
+            }
+        }
+        let (one, other) = (ids(&[("user_id", "a/run-b")]), ids(&[("user_id", "a"), ("run_id", "b")]));
+        assert_ne!(one.bank().ok(), other.bank().ok());
+        assert_eq!(other.bank().ok().map(String::from).as_deref(), Some("mem0/user-a/run-b"));
+        assert!(ids(&[("run_id", "b")]).are_among(&other) && !other.are_among(&one));
+    }
+
+    #[test]
+    fn what_no_id_makes_is_refused() {
+        for bank in
+            ["mem0", "mem0/a", "mem0/user-", "mem0/run-b/user-a", "mem0/user-.61", "mem1/user-a", "mem0/user-a.A"]
+        {
+            assert_eq!(Ids::of(&Bank::parse(bank).expect("a bank")), None, "{bank}");
+        }
+        for memory in ["", "x", "~", "user-a~", "user-a", "../a~1", "user-a~.", "user-a~.zz", "user-a/run-b~1"] {
+            assert!(bank_and_turn(memory).is_err(), "{memory:?}");
+        }
+        assert!(Ids::default().bank().is_err() && Ids::default().set("user_id", "").is_err());
+        assert!(ids(&[("user_id", &"@".repeat(60))]).bank().is_err(), "too long");
+        let mut twice = ids(&[("user_id", "a")]);
+        assert!(twice.set("user_id", "b").is_err() && !twice.set("name", "b").unwrap_or(true));
+    }
+}

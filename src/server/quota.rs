@@ -1,0 +1,164 @@
+//! How much may be in use at once, in all and by one sender: connections that are kept, answers that are awaited,
+//! bytes of bodies.
+//!
+//! In: who wants a share, and how much. Out: the share, which is free again when it is dropped, or a problem that
+//! says what to do.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+
+use crate::api::{Code, Problem};
+use nouns::sync;
+
+/// The most in use at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// In all.
+    pub all: usize,
+    /// Of one sender, such as a token.
+    pub of_one: usize,
+}
+
+impl Limits {
+    /// At most half of so many connections in all, and an eighth of one token: a stream keeps its connection,
+    /// so others must be left for every other request.
+    #[must_use]
+    pub fn within(self, connections: usize) -> Self {
+        Self { all: self.all.min(connections / 2), of_one: self.of_one.min(connections / 8) }
+    }
+}
+
+/// What is said, behind the limit, where nothing is free.
+pub struct Refusals {
+    /// In all.
+    pub all: &'static str,
+    /// For one sender.
+    pub of_one: &'static str,
+}
+
+/// What is in use, within limits.
+pub struct Quota {
+    limits: Limits,
+    refusals: Refusals,
+    used: Mutex<Used>,
+}
+
+#[derive(Default)]
+struct Used {
+    all: usize,
+    by_sender: HashMap<String, usize>,
+}
+
+/// What one request has in use; free again when this is dropped.
+pub struct Share {
+    quota: Arc<Quota>,
+    /// None for those whom the service trusts: only what is used in all limits them.
+    sender: Option<String>,
+    used: usize,
+}
+
+impl Quota {
+    /// Nothing in use. `refusals` is what is said where nothing is free.
+    #[must_use]
+    pub fn new(limits: Limits, refusals: Refusals) -> Arc<Self> {
+        Arc::new(Self { limits, refusals, used: Mutex::default() })
+    }
+
+    /// The limits.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// A share of nothing yet, which grows. `sender` names whose it is, such as a token.
+    #[must_use]
+    pub fn share(self: &Arc<Self>, sender: Option<&str>) -> Share {
+        Share { quota: Arc::clone(self), sender: sender.map(str::to_owned), used: 0 }
+    }
+
+    /// A share of one.
+    ///
+    /// # Errors
+    /// [`Code::Busy`] where none is free.
+    pub fn take(self: &Arc<Self>, sender: Option<&str>) -> Result<Share, Problem> {
+        let mut share = self.share(sender);
+        share.grow(1)?;
+        Ok(share)
+    }
+}
+
+impl Share {
+    /// Takes more.
+    ///
+    /// # Errors
+    /// [`Code::Busy`] where there is not as much.
+    pub fn grow(&mut self, more: usize) -> Result<(), Problem> {
+        let Quota { limits, refusals, used } = &*self.quota;
+        let mut used = sync::lock(used);
+        let full = |most: usize, why: &str| Err(Problem::new(Code::Busy, format!("{most} {why}")));
+        if used.all + more > limits.all {
+            return full(limits.all, refusals.all);
+        }
+        if let Some(sender) = &self.sender {
+            let mine = used.by_sender.get(sender).copied().unwrap_or_default() + more;
+            if mine > limits.of_one {
+                return full(limits.of_one, refusals.of_one);
+            }
+            used.by_sender.insert(sender.clone(), mine);
+        }
+        used.all += more;
+        self.used += more;
+        Ok(())
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut used = sync::lock(&self.quota.used);
+        used.all -= self.used;
+        if let Some(sender) = &self.sender
+            && let Some(mine) = used.by_sender.get_mut(sender)
+        {
+            *mine -= self.used;
+            if *mine == 0 {
+                used.by_sender.remove(sender);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REFUSALS: Refusals = Refusals { all: "are in use", of_one: "of this token are in use" };
+
+    #[test]
+    fn limits_leave_connections_to_other_requests() {
+        let wanted = Limits { all: 4_096, of_one: 1_024 };
+        assert_eq!(wanted.within(8_192), wanted);
+        assert_eq!(wanted.within(512), Limits { all: 256, of_one: 64 });
+    }
+
+    #[test]
+    fn shares_are_counted_in_all_and_by_sender_and_become_free() {
+        let quota = Quota::new(Limits { all: 30, of_one: 20 }, REFUSALS);
+        let detail = |refused: Result<(), Problem>| refused.expect_err("refused").detail;
+        let (mut one, mut two) = (quota.share(Some("a")), quota.share(Some("a")));
+        one.grow(10).unwrap();
+        two.grow(10).unwrap();
+        assert_eq!(detail(quota.take(Some("a")).map(drop)), "20 of this token are in use");
+        let mut trusted = quota.share(None);
+        trusted.grow(9).unwrap();
+        let other = quota.take(Some("b")).unwrap();
+        assert_eq!(detail(quota.take(Some("b")).map(drop)), "30 are in use");
+        drop(one);
+        two.grow(10).unwrap();
+        assert_eq!(detail(two.grow(1)), "30 are in use");
+        drop((two, trusted, other));
+        let used = sync::lock(&quota.used);
+        assert_eq!((used.all, used.by_sender.len()), (0, 0));
+    }
+}

@@ -1,0 +1,282 @@
+//! All questions that are followed.
+//!
+//! In: questions with who follows them, the news of the memory. Out: followers. One thread, started by the
+//! first follower, takes the news and asks again what a change may concern. A question that nobody follows
+//! stays for a while, for those who come back, and is not asked meanwhile.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    pin::pin,
+    sync::{Arc, Mutex, atomic::AtomicU64},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use futures_util::future::select;
+use tokio::{
+    runtime::Handle,
+    sync::{Semaphore, watch},
+    time::Instant,
+};
+
+use super::{
+    live_question::{Asking, LiveQuestion, SlotLimits},
+    subscriber::Subscriber,
+};
+use crate::{
+    access::Caller,
+    api::{Code, Problem},
+    quota::{Limits, Quota, Refusals, Share},
+};
+use heart::recall::RecallError;
+use nouns::{
+    model::{Bank, MAX_QUESTION_BYTES, Question},
+    sync,
+};
+use ripplemem::{
+    log::partition_of,
+    pipeline::{Memory, News, PipelineError},
+};
+
+/// What is said where too many follow.
+const REFUSALS: Refusals = Refusals {
+    all: "subscriptions are open already; end one, or raise http.subscriptions and the system's limit on open files",
+    of_one: "subscriptions of this token are open already; end one, or raise http.subscriptions_of_token and the \
+             system's limit on open files",
+};
+
+/// Askings at once: they leave places in the front to others.
+const ASKINGS: usize = 8;
+/// How long a question stays that nobody follows.
+const LINGER: Duration = Duration::from_secs(120);
+/// How soon an unchanged question says how far its partition was read.
+const ADVANCE: Duration = Duration::from_secs(1);
+/// What a follower may hold up.
+const SLOT: SlotLimits = SlotLimits { bytes: 256 << 10, behind: Duration::from_secs(60) };
+
+/// All questions that are followed.
+pub struct Hub {
+    shared: Arc<Shared>,
+    followers: Arc<Quota>,
+    closing: watch::Sender<bool>,
+    running: Mutex<Option<Running>>,
+}
+
+struct Running {
+    handle: Handle,
+    thread: JoinHandle<()>,
+}
+
+/// By bank, then by the question.
+type Questions = BTreeMap<Bank, BTreeMap<String, Arc<LiveQuestion>>>;
+
+struct Shared {
+    asking: Asking,
+    questions: Mutex<Questions>,
+}
+
+impl Hub {
+    /// The questions of a memory; `deadline` is that of one asking. One hub a memory.
+    #[must_use]
+    pub fn new(memory: Arc<Memory>, deadline: Duration, limits: Limits) -> Self {
+        let asking = Asking { memory, places: Semaphore::new(ASKINGS), deadline, begun: AtomicU64::new(0) };
+        let shared = Arc::new(Shared { asking, questions: Mutex::default() });
+        let (followers, closing) = (Quota::new(limits, REFUSALS), watch::Sender::new(false));
+        Self { shared, followers, closing, running: Mutex::default() }
+    }
+
+    /// Follows a question, once its first answer is there.
+    ///
+    /// # Errors
+    /// [`Problem`]: too many follow already, or the question cannot be asked.
+    pub async fn subscribe(
+        &self,
+        who: &Arc<Caller>,
+        question: Question,
+        last_event_id: Option<&str>,
+    ) -> Result<Subscriber, Problem> {
+        // A bank that holds nothing yet can be followed: what is wrong with the question must show before.
+        check(&question)?;
+        let share = self.followers.take(who.name())?;
+        let handle = self.run()?;
+        let (live, mut subscriber) = {
+            let mut questions = sync::lock(&self.shared.questions);
+            let key = serde_json::to_string(&question).unwrap_or_default();
+            let known = questions.get(&question.bank).and_then(|of_bank| of_bank.get(&key)).cloned();
+            let live = known.unwrap_or_else(|| {
+                let others: usize = questions.values().map(BTreeMap::len).sum();
+                forget_idle(&mut questions, if others < self.followers.limits().all { LINGER } else { Duration::ZERO });
+                let live = Arc::new(self.shared.live(question));
+                questions.entry(live.question.bank.clone()).or_default().insert(key, Arc::clone(&live));
+                live
+            });
+            // Within the lock: whoever forgets idle questions sees that this one is followed.
+            let follower =
+                Subscriber::new(Arc::clone(&live), Arc::clone(who), self.closing.subscribe(), last_event_id, share);
+            (live, follower)
+        };
+        if live.begin() {
+            self.shared.ask(&handle, live);
+        }
+        let late = |_| Problem::new(Code::Deadline, "the deadline passed before the first answer; subscribe again");
+        tokio::time::timeout(self.shared.asking.deadline, subscriber.begun()).await.map_err(late)??;
+        Ok(subscriber)
+    }
+
+    /// How many questions are followed, or were a moment ago.
+    #[cfg(test)]
+    pub(super) fn questions(&self) -> usize {
+        sync::lock(&self.shared.questions).values().map(BTreeMap::len).sum()
+    }
+
+    /// How many askings began.
+    #[cfg(test)]
+    pub(super) fn asked(&self) -> u64 {
+        self.shared.asking.begun.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// A place for a client that waits for news of what it follows.
+    ///
+    /// # Errors
+    /// [`Problem`]: too many follow already.
+    pub fn share(&self, who: &Caller) -> Result<Share, Problem> {
+        self.followers.take(who.name())
+    }
+
+    /// Waits until every subscription ends.
+    pub async fn closed(&self) {
+        // The sender lives as long as this.
+        drop(self.closing.subscribe().wait_for(|closing| *closing).await);
+    }
+
+    /// Whether it ends.
+    pub fn is_closed(&self) -> bool {
+        *self.closing.borrow()
+    }
+
+    /// Ends every subscription, now and later.
+    pub fn close(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// The runtime of the thread, which is started where it does not run yet.
+    fn run(&self) -> Result<Handle, Problem> {
+        let mut running = sync::lock(&self.running);
+        if *self.closing.borrow() {
+            return Err(Problem::stopping());
+        }
+        if let Some(running) = &*running {
+            return Ok(running.handle.clone());
+        }
+        let failed = |e: std::io::Error| Problem::new(Code::Failed, format!("no thread for subscriptions: {e}"));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(failed)?;
+        let handle = runtime.handle().clone();
+        let (shared, mut closing) = (Arc::clone(&self.shared), self.closing.subscribe());
+        let work = move || {
+            runtime.block_on(async {
+                let closed = pin!(async { drop(closing.wait_for(|closing| *closing).await) });
+                select(pin!(follow_news(&shared)), closed).await;
+            });
+        };
+        let thread = std::thread::Builder::new().name("subscriptions".to_owned()).spawn(work).map_err(failed)?;
+        *running = Some(Running { handle: handle.clone(), thread });
+        Ok(handle)
+    }
+}
+
+impl Drop for Hub {
+    /// Waits until the thread has ended, which keeps the memory.
+    fn drop(&mut self) {
+        self.close();
+        if let Some(running) = sync::lock(&self.running).take() {
+            drop(running.thread.join());
+        }
+    }
+}
+
+fn check(question: &Question) -> Result<(), Problem> {
+    let bytes = question.text.len();
+    if bytes > MAX_QUESTION_BYTES {
+        return Err(PipelineError::from(RecallError::LongQuestion { bytes }).into());
+    }
+    if question.text.trim().is_empty() { Err(PipelineError::from(RecallError::EmptyQuestion).into()) } else { Ok(()) }
+}
+
+/// Asks again what the news concern, for ever.
+async fn follow_news(shared: &Arc<Shared>) {
+    let handle = Handle::current();
+    let changes = Arc::clone(shared.asking.memory.changes());
+    // Partitions of which unchanged questions were not told yet, and when they are.
+    let (mut untold, mut due) = (BTreeSet::new(), None::<Instant>);
+    loop {
+        let news = match due {
+            Some(due) => tokio::time::timeout_at(due, changes.news()).await.unwrap_or_default(),
+            None => changes.news().await,
+        };
+        let News { banks, read, lost } = news;
+        for live in shared.of_banks(&banks) {
+            if live.note_change() {
+                shared.ask(&handle, live);
+            }
+        }
+        for live in shared.of_partitions(&lost) {
+            if live.reset() {
+                shared.ask(&handle, live);
+            }
+        }
+        untold.extend(read);
+        if untold.is_empty() {
+            continue;
+        }
+        if *due.get_or_insert_with(|| Instant::now() + ADVANCE) <= Instant::now() {
+            shared.of_partitions(&untold).iter().for_each(|live| live.advance(&shared.asking.memory));
+            forget_idle(&mut sync::lock(&shared.questions), LINGER);
+            (untold, due) = (BTreeSet::new(), None);
+        }
+    }
+}
+
+impl Shared {
+    fn live(&self, question: Question) -> LiveQuestion {
+        let memory = &self.asking.memory;
+        let partition = partition_of(&question.bank, memory.partitions());
+        let watched = memory.changes().watch(&question.bank);
+        LiveQuestion::new(question, partition, watched, SLOT)
+    }
+
+    /// Asks until the newest version is what the bank holds.
+    fn ask(self: &Arc<Self>, handle: &Handle, live: Arc<LiveQuestion>) {
+        let shared = Arc::clone(self);
+        handle.spawn(async move {
+            if !live.ask(&shared.asking).await {
+                // Who asks it next is told why, or finds it mended.
+                let mut questions = sync::lock(&shared.questions);
+                if let Some(of_bank) = questions.get_mut(&live.question.bank) {
+                    of_bank.retain(|_, other| !Arc::ptr_eq(other, &live));
+                }
+            }
+        });
+    }
+
+    fn of_banks(&self, banks: &BTreeSet<Bank>) -> Vec<Arc<LiveQuestion>> {
+        let questions = sync::lock(&self.questions);
+        banks.iter().filter_map(|bank| questions.get(bank)).flat_map(BTreeMap::values).cloned().collect()
+    }
+
+    fn of_partitions(&self, partitions: &BTreeSet<u32>) -> Vec<Arc<LiveQuestion>> {
+        if partitions.is_empty() {
+            return Vec::new();
+        }
+        let questions = sync::lock(&self.questions);
+        let all = questions.values().flat_map(BTreeMap::values);
+        all.filter(|live| partitions.contains(&live.partition)).cloned().collect()
+    }
+}
+
+/// Drops questions that nobody has followed for a time.
+fn forget_idle(questions: &mut Questions, linger: Duration) {
+    for of_bank in questions.values_mut() {
+        of_bank.retain(|_, live| live.idle().is_none_or(|idle| idle < linger));
+    }
+    questions.retain(|_, of_bank| !of_bank.is_empty());
+}

@@ -1,0 +1,300 @@
+//! One question that is followed: asked again when its bank changed, for all who follow it.
+//!
+//! In: the news of its bank, answers. Out: its versions; the newest is what followers look at. Asks once at a
+//! time, and not while nobody follows. Keeps the last versions, so that whoever comes back gets a delta. An
+//! answer whose parts reflect different states of the bank is no version: the question is asked again.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, MutexGuard, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::sync::{Semaphore, watch};
+
+use super::version::{Version, memory_offset};
+use crate::api::Problem;
+use models::embed::KeptVectors;
+use nouns::{
+    model::{Evidence, Question, RefusalCode},
+    sync,
+};
+use ripplemem::pipeline::{Asked, Cancellation, Memory, PipelineError, WatchedBank, refusal};
+
+/// Versions that are kept for those who come back.
+const RETAINED: usize = 32;
+/// Time between two askings of one question.
+const PAUSE: Duration = Duration::from_millis(50);
+/// The first pause after a failure that may pass, doubled each time, and the longest.
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+const LONGEST_RETRY: Duration = Duration::from_secs(5);
+/// Failures in a row, other than too much load, after which whoever follows is told.
+const FAILURES: u32 = 6;
+
+/// A question that is followed.
+pub(super) struct LiveQuestion {
+    pub(super) question: Question,
+    pub(super) partition: u32,
+    /// Tells the ids of this question's versions from those of a question with the same words before.
+    run: String,
+    watched: WatchedBank,
+    kept: Arc<KeptVectors>,
+    newest: watch::Sender<Newest>,
+    state: Mutex<State>,
+    limits: SlotLimits,
+}
+
+/// What followers look at.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Newest {
+    /// How often everything before became void.
+    pub(super) resets: u64,
+    pub(super) value: Value,
+}
+
+/// The newest version, where there is one.
+#[derive(Debug, Clone, Default)]
+pub(super) enum Value {
+    /// It is being asked.
+    #[default]
+    Pending,
+    Version(Arc<Version>),
+    /// It is asked no more.
+    Ended(Problem),
+    /// Another instance has the bank now.
+    Moved,
+}
+
+#[derive(Default)]
+struct State {
+    /// Whether the bank changed since the last asking began.
+    changed: bool,
+    asking: bool,
+    retained: VecDeque<Arc<Version>>,
+    slots: Vec<Weak<Mutex<Slot>>>,
+    followers: usize,
+    /// Since when nobody follows.
+    idle_since: Option<Instant>,
+    /// The number of the last version.
+    last: u64,
+}
+
+/// What one follower has, or is being sent.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    pub(super) held: Option<Arc<Version>>,
+    /// Since when a newer version waits.
+    pub(super) behind_since: Option<Instant>,
+    /// It held up too much for too long, and was given up.
+    pub(super) lagged: bool,
+}
+
+/// What a follower may hold up.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SlotLimits {
+    /// Most bytes of an old version that only this follower keeps.
+    pub(super) bytes: usize,
+    /// How long it may be behind.
+    pub(super) behind: Duration,
+}
+
+/// What askings share.
+pub(super) struct Asking {
+    pub(super) memory: Arc<Memory>,
+    /// Places for askings at once.
+    pub(super) places: Semaphore,
+    pub(super) deadline: Duration,
+    /// How many began.
+    pub(super) begun: AtomicU64,
+}
+
+impl LiveQuestion {
+    pub(super) fn new(question: Question, partition: u32, watched: WatchedBank, limits: SlotLimits) -> Self {
+        let state = Mutex::new(State { changed: true, ..State::default() });
+        let run = format!("{:016x}", fastrand::u64(..));
+        let (kept, newest) = (Arc::default(), watch::Sender::new(Newest::default()));
+        Self { question, partition, run, watched, kept, newest, state, limits }
+    }
+
+    /// The id of a version, which a follower who comes back shows.
+    pub(super) fn id(&self, version: &Version) -> String {
+        format!("{}-{}", self.run, version.number)
+    }
+
+    /// The version of an id, where it is still kept.
+    pub(super) fn retained(&self, id: &str) -> Option<Arc<Version>> {
+        let number = id.strip_prefix(self.run.as_str())?.strip_prefix('-')?.parse::<u64>().ok()?;
+        self.state().retained.iter().find(|version| version.number == number).cloned()
+    }
+
+    pub(super) fn follow(&self) -> (watch::Receiver<Newest>, Arc<Mutex<Slot>>) {
+        let slot = Arc::<Mutex<Slot>>::default();
+        let mut state = self.state();
+        state.slots.retain(|slot| slot.strong_count() > 0);
+        state.slots.push(Arc::downgrade(&slot));
+        if state.followers == 0 && state.changed {
+            // The bank changed while nobody followed: the first to come back waits for what it holds now.
+            self.newest.send_modify(|newest| newest.value = Value::Pending);
+        }
+        state.followers += 1;
+        state.idle_since = None;
+        (self.newest.subscribe(), slot)
+    }
+
+    /// One follower less.
+    pub(super) fn unfollow(&self) {
+        let mut state = self.state();
+        state.followers -= 1;
+        state.idle_since = (state.followers == 0).then(Instant::now);
+    }
+
+    /// How long nobody has followed it; None while somebody does.
+    pub(super) fn idle(&self) -> Option<Duration> {
+        self.state().idle_since.map(|since| since.elapsed())
+    }
+
+    /// Notes that the bank changed; whether an asking must be started with [`Self::ask`].
+    pub(super) fn note_change(&self) -> bool {
+        self.state().changed = true;
+        self.begin()
+    }
+
+    /// Whether an asking must be started now.
+    pub(super) fn begin(&self) -> bool {
+        let mut state = self.state();
+        let begins = state.changed && !state.asking && state.followers > 0;
+        state.asking |= begins;
+        begins
+    }
+
+    /// Everything before is void: the shard is another one now, or none.
+    pub(super) fn reset(&self) -> bool {
+        self.state().retained.clear();
+        self.newest.send_modify(|newest| {
+            *newest = Newest { resets: newest.resets + 1, value: Value::Pending };
+        });
+        self.note_change()
+    }
+
+    /// Moves the newest version on to what was read since, where the bank did not change.
+    pub(super) fn advance(&self, memory: &Memory) {
+        // In this order: a change up to there is noted by then.
+        let read_to = memory.read_to(&self.question.bank);
+        let mut state = self.state();
+        let Value::Version(newest) = self.newest.borrow().value.clone() else { return };
+        let unchanged = !state.changed && !state.asking && self.watched.changed_at() <= newest.memory_offset();
+        if unchanged && memory_offset(&read_to) >= newest.memory_offset() && read_to != newest.reflects {
+            self.publish(&mut state, Version { reflects: read_to, ..(*newest).clone() });
+        }
+    }
+
+    /// Asks until what was asked is what the bank holds. One call at a time, as [`Self::begin`] says. False:
+    /// it is asked no more.
+    pub(super) async fn ask(&self, asking: &Asking) -> bool {
+        let (mut failures, mut retry) = (0, FIRST_RETRY);
+        loop {
+            {
+                let mut state = self.state();
+                if !state.changed || state.followers == 0 {
+                    state.asking = false;
+                    return true;
+                }
+                state.changed = false;
+            }
+            let began = Instant::now();
+            let resets = self.newest.borrow().resets;
+            let read_to = asking.memory.read_to(&self.question.bank);
+            let answer = {
+                let Ok(_place) = asking.places.acquire().await else { return false };
+                asking.begun.fetch_add(1, Ordering::Relaxed);
+                asking.memory.ask(self.asked(asking.deadline)).await
+            };
+            let found = match answer {
+                Ok(evidence) if self.is_mixed(&evidence) => None,
+                Ok(evidence) => Some(Version::of(evidence)),
+                Err(PipelineError::UnknownBank { .. }) => {
+                    Some(Version::empty(read_to)).filter(|empty| self.watched.changed_at() <= empty.memory_offset())
+                }
+                Err(error) => {
+                    let loaded = matches!(&error, PipelineError::Loading { .. });
+                    let code = refusal(&error).code;
+                    let passes = loaded || matches!(code, RefusalCode::Busy | RefusalCode::Deadline);
+                    failures += u32::from(!passes);
+                    let stays = !passes && (code != RefusalCode::Failed || failures >= FAILURES);
+                    if matches!(error, PipelineError::OtherInstance { .. }) {
+                        self.newest.send_modify(|newest| newest.value = Value::Moved);
+                        return false;
+                    }
+                    if stays {
+                        self.newest.send_modify(|newest| newest.value = Value::Ended(error.into()));
+                        return false;
+                    }
+                    tokio::time::sleep(retry).await;
+                    retry = (2 * retry).min(LONGEST_RETRY);
+                    self.state().changed = true;
+                    continue;
+                }
+            };
+            (failures, retry) = (0, FIRST_RETRY);
+            {
+                let mut state = self.state();
+                match found {
+                    // What was asked before a reset says nothing about what is held now.
+                    Some(version) if self.newest.borrow().resets == resets => self.publish(&mut state, version),
+                    _ => state.changed = true,
+                }
+            }
+            tokio::time::sleep(PAUSE.saturating_sub(began.elapsed())).await;
+        }
+    }
+
+    fn asked(&self, deadline: Duration) -> Asked {
+        Asked {
+            cancellation: Cancellation::at(Instant::now() + deadline),
+            kept: Some(Arc::clone(&self.kept)),
+            ..Asked::now(self.question.clone())
+        }
+    }
+
+    /// Whether the parts of an answer may reflect different states of the bank.
+    fn is_mixed(&self, evidence: &Evidence) -> bool {
+        let first = memory_offset(&evidence.reflects);
+        let mut later = evidence.trace.rounds.iter().map(|round| memory_offset(&round.reflects));
+        later.any(|offset| offset > first) && self.watched.changed_at() > first
+    }
+
+    fn publish(&self, state: &mut State, version: Version) {
+        let version = Arc::new(version.after(state.retained.back().map(Arc::as_ref), state.last));
+        state.last = version.number;
+        if state.retained.back().is_some_and(|last| last.number == version.number) {
+            state.retained.pop_back();
+        }
+        state.retained.push_back(Arc::clone(&version));
+        if state.retained.len() > RETAINED {
+            state.retained.pop_front();
+        }
+        state.slots.retain(|slot| slot.strong_count() > 0);
+        for slot in state.slots.iter().filter_map(Weak::upgrade) {
+            self.limits.look_at(&mut sync::lock(&slot), &version);
+        }
+        self.newest.send_modify(|newest| newest.value = Value::Version(version));
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        sync::lock(&self.state)
+    }
+}
+
+impl SlotLimits {
+    /// Gives a follower up that is too far behind a new version.
+    pub(super) fn look_at(self, slot: &mut Slot, newest: &Version) {
+        let Some(held) = slot.held.as_ref().filter(|held| held.number != newest.number) else { return };
+        let since = *slot.behind_since.get_or_insert_with(Instant::now);
+        if held.bytes_beside(newest) > self.bytes || since.elapsed() > self.behind {
+            (slot.held, slot.lagged) = (None, true);
+        }
+    }
+}

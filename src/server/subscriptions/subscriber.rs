@@ -1,0 +1,275 @@
+//! What one follower of a question is sent next.
+//!
+//! In: the newest version of the question, the end of the service, changes of who may read. Out: events, one
+//! at each call, made when it is called: nothing waits in a queue, and whoever calls late gets the newest
+//! version as one delta. Ends once the follower may read the bank no more, when the service ends, or where
+//! the follower kept too much for too long.
+
+use std::{
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use futures_util::future::{pending, select};
+use tokio::sync::watch;
+
+use super::{
+    forms::{Delta, Polled, Progress, Snapshot, SubscribedUnit, Told},
+    live_question::{LiveQuestion, Newest, Slot, Value},
+    version::{Version, bytes},
+};
+use crate::{
+    access::{Caller, Right},
+    api::{Code, Problem},
+    quota::Share,
+};
+use nouns::sync;
+
+/// Bytes of a piece of a snapshot, about.
+const PIECE_BYTES: usize = 32 << 10;
+
+/// What a follower is sent.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// A piece of the whole evidence.
+    Snapshot(Snapshot),
+    /// What changed.
+    Delta(Delta),
+    /// The evidence is complete; its id is for those who come back.
+    Progress(String, Progress),
+    /// What was sent is void; a snapshot follows.
+    Reset(Told),
+    /// The follower was too slow; the stream ends.
+    Lagged(Told),
+    /// The stream ends, and why.
+    Problem(Problem),
+    /// Nothing happened for this call's time.
+    Quiet,
+}
+
+/// One follower.
+pub struct Subscriber {
+    question: Arc<LiveQuestion>,
+    newest: watch::Receiver<Newest>,
+    slot: Arc<Mutex<Slot>>,
+    who: Arc<Caller>,
+    access: Option<watch::Receiver<()>>,
+    closing: watch::Receiver<bool>,
+    resets: u64,
+    next: Next,
+    /// Frees its place among all when it is dropped.
+    _share: Share,
+}
+
+/// What is to be sent of the version in the slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// That what was received before is unknown here; then a snapshot.
+    Unknown,
+    /// Nothing yet: a snapshot of the newest version.
+    Snapshot,
+    /// The units of its snapshot from a rank on.
+    Piece(usize),
+    /// Its progress.
+    Progress,
+    /// All of it was sent.
+    Newer,
+    /// Everything was said.
+    End,
+}
+
+impl Subscriber {
+    /// A follower; `last_event_id` is what it received last.
+    pub(super) fn new(
+        question: Arc<LiveQuestion>,
+        who: Arc<Caller>,
+        closing: watch::Receiver<bool>,
+        last_event_id: Option<&str>,
+        share: Share,
+    ) -> Self {
+        let (newest, slot) = question.follow();
+        let resets = newest.borrow().resets;
+        let next = match last_event_id {
+            None => Next::Snapshot,
+            Some(id) => match question.retained(id) {
+                None => Next::Unknown,
+                Some(version) => {
+                    sync::lock(&slot).held = Some(version);
+                    Next::Progress
+                }
+            },
+        };
+        let access = who.changes();
+        Self { question, newest, slot, who, access, closing, resets, next, _share: share }
+    }
+
+    /// Waits for the first version; the problem where there is none.
+    pub(super) async fn begun(&mut self) -> Result<(), Problem> {
+        let begun = self.newest.wait_for(|newest| !matches!(newest.value, Value::Pending)).await;
+        match begun.map(|newest| newest.value.clone()) {
+            Ok(Value::Ended(problem)) => Err(problem),
+            Ok(Value::Moved) => Err(Problem::new(Code::Failed, "another instance has the bank now; ask again")),
+            Ok(_) => Ok(()),
+            Err(_) => Err(Problem::stopping()),
+        }
+    }
+
+    /// What to send next, at most `quiet` later; None once everything was said.
+    pub async fn next(&mut self, quiet: Duration) -> Option<Event> {
+        let until = tokio::time::Instant::now() + quiet;
+        loop {
+            if self.next == Next::End || *self.closing.borrow() {
+                return None;
+            }
+            let event = self.refused().or_else(|| self.ready());
+            if event.is_none() && matches!(self.newest.borrow().value, Value::Moved) {
+                // Whoever subscribes again is told who has the bank.
+                return None;
+            }
+            if let Some(event) = event {
+                if matches!(event, Event::Lagged(_) | Event::Problem(_)) {
+                    self.next = Next::End;
+                }
+                return Some(event);
+            }
+            let until = self.who.expires_in().map_or(until, |left| until.min(tokio::time::Instant::now() + left));
+            if tokio::time::timeout_at(until, self.something()).await.is_err() && self.refused().is_none() {
+                return Some(Event::Quiet);
+            }
+        }
+    }
+
+    /// Everything since the last call in one answer: at once where there is something, or after `wait`.
+    ///
+    /// # Errors
+    /// [`Problem`] where the question is asked no more.
+    pub async fn poll(mut self, wait: Duration) -> Result<Polled, Problem> {
+        let until = tokio::time::Instant::now() + wait;
+        let (mut snapshot, mut delta) = (None::<Vec<Arc<SubscribedUnit>>>, None);
+        let mut last = None;
+        loop {
+            // A progress alone only confirms what was received before.
+            let answered = snapshot.is_some() || delta.is_some();
+            let left = if answered { Duration::ZERO } else { until.duration_since(tokio::time::Instant::now()) };
+            if answered && last.is_some() {
+                break;
+            }
+            match self.next(left).await {
+                Some(Event::Snapshot(piece)) => {
+                    delta = None;
+                    snapshot.get_or_insert_default().extend(piece.units);
+                    last = None;
+                }
+                Some(Event::Delta(changes)) => (delta, last) = (Some(changes), None),
+                Some(Event::Progress(id, progress)) => last = Some((id, progress)),
+                Some(Event::Reset(_)) => (snapshot, delta, last) = (None, None, None),
+                Some(Event::Quiet) if last.is_some() => break,
+                Some(Event::Quiet) => return Err(Problem::new(Code::Deadline, "no answer yet; ask again")),
+                Some(Event::Problem(problem)) => return Err(problem),
+                Some(Event::Lagged(_)) | None => return Err(Problem::stopping()),
+            }
+        }
+        let (id, progress) = last.ok_or_else(Problem::stopping)?;
+        Ok(Polled { id, snapshot, delta, progress })
+    }
+
+    /// What can be sent now.
+    fn ready(&mut self) -> Option<Event> {
+        let Newest { resets, value } = self.newest.borrow_and_update().clone();
+        let is_void = resets != std::mem::replace(&mut self.resets, resets);
+        if is_void {
+            *self.slot() = Slot::default();
+        }
+        if is_void && self.next != Next::Unknown && std::mem::replace(&mut self.next, Next::Snapshot) != Next::Snapshot
+        {
+            return Some(reset("the memory of the bank was moved, or is loaded again"));
+        }
+        if let Value::Ended(problem) = value {
+            return Some(Event::Problem(problem));
+        }
+        if self.slot().lagged {
+            let reason = "too slow: what was not read kept too much for too long; subscribe again";
+            return Some(Event::Lagged(Told { reason: reason.to_owned() }));
+        }
+        if self.next == Next::Unknown {
+            self.next = Next::Snapshot;
+            return Some(reset("what was received before is not known here any more"));
+        }
+        let Value::Version(newest) = value else { return None };
+        if self.next == Next::Snapshot {
+            self.slot().held = Some(Arc::clone(&newest));
+            self.next = Next::Piece(0);
+        }
+        let held = self.slot().held.clone();
+        match (self.next, held) {
+            (Next::Piece(from), Some(held)) => {
+                let units = piece(&held, from);
+                let to = from + units.len();
+                self.next = if to < held.units.len() { Next::Piece(to) } else { Next::Progress };
+                Some(Event::Snapshot(Snapshot { from, units }))
+            }
+            (Next::Progress, Some(held)) => {
+                self.next = Next::Newer;
+                Some(Event::Progress(self.question.id(&held), held.progress(&self.question.question.bank)))
+            }
+            (Next::Newer, Some(held)) if held.number != newest.number || held.reflects != newest.reflects => {
+                let delta = held.delta(&newest);
+                *self.slot() = Slot { held: Some(newest), ..Slot::default() };
+                self.next = Next::Progress;
+                // The same evidence: only the progress is new.
+                delta.map_or_else(|| self.ready(), |delta| Some(Event::Delta(delta)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Waits until there may be something to send.
+    async fn something(&mut self) {
+        let Self { newest, closing, access, .. } = self;
+        let access = async {
+            if let Some(access) = access
+                && access.changed().await.is_ok()
+            {
+                return;
+            }
+            // Nothing changes any more.
+            pending().await
+        };
+        let (newest, closing) = (pin!(newest.changed()), pin!(closing.changed()));
+        select(select(newest, closing), pin!(access)).await;
+    }
+
+    /// Why the follower may read the bank no more.
+    fn refused(&self) -> Option<Event> {
+        let may = self.who.still_may_in(Right::Read, &self.question.question.bank);
+        may.err().map(|denied| Event::Problem(denied.into()))
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Slot> {
+        sync::lock(&self.slot)
+    }
+}
+
+impl Drop for Subscriber {
+    fn drop(&mut self) {
+        self.question.unfollow();
+    }
+}
+
+fn reset(reason: &str) -> Event {
+    Event::Reset(Told { reason: reason.to_owned() })
+}
+
+/// The units of a snapshot's next piece; at least one, where any is left.
+fn piece(version: &Version, from: usize) -> Vec<Arc<SubscribedUnit>> {
+    let (mut taken, mut units) = (0, Vec::new());
+    for unit in version.units.iter().skip(from) {
+        taken += bytes(unit);
+        if taken > PIECE_BYTES && !units.is_empty() {
+            break;
+        }
+        units.push(Arc::clone(unit));
+    }
+    units
+}

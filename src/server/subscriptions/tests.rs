@@ -1,0 +1,149 @@
+//! Questions on an open memory: who shares an asking, what a reset says, and who is given up.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{
+    Event, Hub, Subscriber,
+    live_question::{Slot, SlotLimits},
+    version::Version,
+};
+use crate::{access::Caller, quota::Limits};
+use nouns::{
+    config::Pipeline,
+    model::{Bank, EventTime, Question, Turn},
+};
+use ripplemem::pipeline::Memory;
+
+const LONG: Duration = Duration::from_secs(60);
+
+struct Home {
+    hub: Hub,
+    memory: Arc<Memory>,
+    runtime: tokio::runtime::Runtime,
+    _directory: tempfile::TempDir,
+}
+
+impl Home {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        let pipeline =
+            Pipeline::parse(&format!("version = 1\nembed.model = \"fixed\"\nlog.directory = {log:?}\n")).unwrap();
+        let memory = Arc::new(Memory::open(&pipeline).unwrap());
+        let hub = Hub::new(Arc::clone(&memory), LONG, Limits { all: 1_000, of_one: 1_000 });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        Self { hub, memory, runtime, _directory: directory }
+    }
+
+    fn put(&self, id: &str, text: &str) {
+        let time = EventTime::parse("2024-05-01T10:00:00Z").unwrap();
+        let written = self.memory.put([Turn::new(bank(), id, "Ann", text, time)]).unwrap();
+        assert!(self.memory.wait_for(&written, Instant::now() + LONG));
+    }
+
+    fn follow(&self, text: &str) -> Subscriber {
+        let question = Question { bank: bank(), text: text.to_owned(), asked_at: None };
+        self.runtime.block_on(self.hub.subscribe(&Arc::new(Caller::anybody()), question, None)).unwrap()
+    }
+
+    fn next(&self, subscriber: &mut Subscriber) -> Event {
+        self.runtime.block_on(subscriber.next(LONG)).expect("it goes on")
+    }
+
+    /// The events up to the next progress, by name.
+    fn names(&self, subscriber: &mut Subscriber) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        loop {
+            names.push(match self.next(subscriber) {
+                Event::Snapshot(_) => "snapshot",
+                Event::Delta(_) => "delta",
+                Event::Reset(_) => "reset",
+                Event::Progress(..) => return names,
+                other => panic!("{other:?}"),
+            });
+        }
+    }
+}
+
+fn bank() -> Bank {
+    Bank::parse("a").unwrap()
+}
+
+#[test]
+fn those_who_follow_the_same_question_share_it_and_nobody_asks_for_those_who_left() {
+    let home = Home::new();
+    home.put("1", "The red kayak is in the boathouse");
+    let mut followers: Vec<Subscriber> = (0..100).map(|_| home.follow("Where is the red kayak?")).collect();
+    let mut other = home.follow("Who has the kayak?");
+    assert_eq!(home.hub.questions(), 2);
+    for follower in &mut followers {
+        assert_eq!(home.names(follower), ["snapshot"]);
+    }
+    assert_eq!(home.names(&mut other), ["snapshot"]);
+    home.put("2", "Marta took the red kayak");
+    for follower in &mut followers {
+        while home.names(follower) != ["delta"] {}
+    }
+    while home.names(&mut other) != ["delta"] {}
+    drop(followers);
+    let asked = home.hub.asked();
+    home.put("3", "The red kayak is back");
+    while home.names(&mut other) != ["delta"] {}
+    assert_eq!(home.hub.asked() - asked, 1, "the question that nobody follows is not asked");
+}
+
+#[test]
+fn whoever_comes_back_gets_what_the_bank_holds_now_and_nothing_of_before() {
+    let home = Home::new();
+    home.put("1", "The red kayak is in the boathouse");
+    let mut other = home.follow("Who has the kayak?");
+    assert_eq!(home.names(&mut other), ["snapshot"]);
+    drop(home.follow("Where is the red kayak?"));
+    home.put("2", "Marta took the red kayak");
+    while home.names(&mut other) != ["delta"] {}
+    let mut follower = home.follow("Where is the red kayak?");
+    assert_eq!(home.hub.questions(), 2, "it was still known");
+    let Event::Snapshot(snapshot) = home.next(&mut follower) else { panic!("no snapshot") };
+    assert_eq!(snapshot.units.len(), 2);
+}
+
+#[test]
+fn a_shard_that_is_another_one_now_resets_who_follows_its_banks() {
+    let home = Home::new();
+    home.put("1", "The red kayak is in the boathouse");
+    let mut follower = home.follow("Where is the red kayak?");
+    assert_eq!(home.names(&mut follower), ["snapshot"]);
+    home.memory.changes().lost(0);
+    while home.names(&mut follower) != ["reset", "snapshot"] {}
+}
+
+#[test]
+fn a_hub_that_is_closed_ends_its_followers_and_takes_no_other() {
+    let home = Home::new();
+    let mut follower = home.follow("Where is the red kayak?");
+    home.hub.close();
+    assert_eq!(home.runtime.block_on(follower.next(LONG)), None);
+    let question = Question { bank: bank(), text: "Where?".to_owned(), asked_at: None };
+    let again = home.runtime.block_on(home.hub.subscribe(&Arc::new(Caller::anybody()), question, None));
+    assert!(again.is_err() || home.runtime.block_on(again.unwrap().next(LONG)).is_none());
+}
+
+#[test]
+fn who_keeps_too_much_or_for_too_long_is_given_up() {
+    let version = |number| Arc::new(Version { number, ..Version::empty(Vec::new()) });
+    let slot = |held: u64| Slot { held: Some(version(held)), ..Slot::default() };
+    let patient = SlotLimits { bytes: 0, behind: LONG };
+    let mut current = slot(2);
+    patient.look_at(&mut current, &version(2));
+    assert!(current.held.is_some() && current.behind_since.is_none(), "it has the newest version");
+    let mut behind = slot(1);
+    patient.look_at(&mut behind, &version(2));
+    assert!(behind.held.is_some() && behind.behind_since.is_some() && !behind.lagged, "it has time, and keeps nothing");
+    let impatient = SlotLimits { behind: Duration::ZERO, ..patient };
+    std::thread::sleep(Duration::from_millis(1));
+    impatient.look_at(&mut behind, &version(3));
+    assert!(behind.held.is_none() && behind.lagged);
+}

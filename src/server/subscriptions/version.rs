@@ -1,0 +1,224 @@
+//! The evidence of a question at one time, and the delta between two.
+//!
+//! In: evidence. Out: versions, which share the units that are the same. The smallest set of units counts as
+//! moved. Pure.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use super::forms::{Delta, Moved, Progress, Ranked, SubscribedUnit, Updated};
+use nouns::model::{Bank, Evidence, EvidenceUnit, Position, UnitId};
+
+/// What a unit takes beside its texts, in bytes.
+const UNIT_BYTES: usize = 256;
+
+/// The evidence of a question at one time.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Version {
+    /// Counts the versions of a question; the same evidence at later offsets is the same version.
+    pub(super) number: u64,
+    pub(super) units: Vec<Arc<SubscribedUnit>>,
+    pub(super) supported: bool,
+    pub(super) sufficiency: f64,
+    pub(super) reflects: Vec<Position>,
+}
+
+impl Version {
+    /// A version without evidence: that of a bank that holds nothing.
+    pub(super) fn empty(reflects: Vec<Position>) -> Self {
+        Self { number: 0, units: Vec::new(), supported: false, sufficiency: 0.0, reflects }
+    }
+
+    /// The version of some evidence.
+    pub(super) fn of(evidence: Evidence) -> Self {
+        let Evidence { units, supported, sufficiency, reflects, .. } = evidence;
+        Self { number: 0, units: units.into_iter().map(unit).map(Arc::new).collect(), supported, sufficiency, reflects }
+    }
+
+    /// This version as what comes after another: it shares its units, and has its number where nothing but the
+    /// offsets changed; else the one after the `last` that was given.
+    pub(super) fn after(mut self, before: Option<&Self>, last: u64) -> Self {
+        let Some(before) = before else { return Self { number: last + 1, ..self } };
+        let known: HashMap<UnitId, &Arc<SubscribedUnit>> = before.units.iter().map(|unit| (unit.id, unit)).collect();
+        for unit in &mut self.units {
+            if let Some(same) = known.get(&unit.id).filter(|known| **known == unit) {
+                *unit = Arc::clone(same);
+            }
+        }
+        let same = self.units == before.units
+            && self.supported == before.supported
+            && self.sufficiency.total_cmp(&before.sufficiency).is_eq();
+        Self { number: if same { before.number } else { last + 1 }, ..self }
+    }
+
+    /// The offset of the memory partition before which everything is reflected.
+    pub(super) fn memory_offset(&self) -> u64 {
+        memory_offset(&self.reflects)
+    }
+
+    pub(super) fn progress(&self, bank: &Bank) -> Progress {
+        Progress {
+            bank: bank.clone(),
+            units: self.units.len(),
+            supported: self.supported,
+            sufficiency: self.sufficiency,
+            reflects: self.reflects.clone(),
+        }
+    }
+
+    /// Bytes of its units that another version does not share.
+    pub(super) fn bytes_beside(&self, other: &Self) -> usize {
+        let shared: HashMap<UnitId, &Arc<SubscribedUnit>> = other.units.iter().map(|unit| (unit.id, unit)).collect();
+        let own = self.units.iter().filter(|unit| shared.get(&unit.id).is_none_or(|other| !Arc::ptr_eq(other, unit)));
+        own.map(|unit| bytes(unit)).sum()
+    }
+
+    /// The delta from this version to a later one; None where the evidence is the same.
+    pub(super) fn delta(&self, later: &Self) -> Option<Delta> {
+        if self.units == later.units {
+            return None;
+        }
+        let now: HashMap<UnitId, usize> = later.units.iter().enumerate().map(|(rank, unit)| (unit.id, rank)).collect();
+        let mut delta = Delta { order: later.units.iter().map(|unit| unit.id).collect(), ..Delta::default() };
+        // Units that stay, in the order of before: their ranks before and now.
+        let mut stay = Vec::new();
+        for (from, old) in self.units.iter().enumerate() {
+            match now.get(&old.id).and_then(|to| Some((*to, later.units.get(*to)?))) {
+                None => delta.removed.push(Ranked { rank: from, unit: Arc::clone(old) }),
+                Some((to, new)) => {
+                    stay.push((from, to, old.id));
+                    if old != new {
+                        delta.updated.push(Updated { old: Arc::clone(old), new: Arc::clone(new) });
+                    }
+                }
+            }
+        }
+        let before: HashSet<UnitId> = self.units.iter().map(|unit| unit.id).collect();
+        for (rank, unit) in later.units.iter().enumerate() {
+            if !before.contains(&unit.id) {
+                delta.added.push(Ranked { rank, unit: Arc::clone(unit) });
+            }
+        }
+        let rest = longest_rising(&stay.iter().map(|(_, to, _)| *to).collect::<Vec<_>>());
+        let moved = stay.iter().zip(rest).filter(|(_, stays)| !stays);
+        delta.moved = moved.map(|((from, to, id), _)| Moved { id: *id, from: *from, to: *to }).collect();
+        Some(delta)
+    }
+}
+
+/// The offset of the memory partition before which everything is reflected.
+pub(super) fn memory_offset(reflects: &[Position]) -> u64 {
+    reflects.iter().find(|at| at.topic == "memory").map_or(0, |at| at.next_offset)
+}
+
+/// Bytes of a unit, about.
+pub(super) fn bytes(unit: &SubscribedUnit) -> usize {
+    let excerpts = unit.excerpts.iter().map(|excerpt| excerpt.text.len() + excerpt.speaker.len() + UNIT_BYTES / 2);
+    UNIT_BYTES + unit.restatement.len() + excerpts.sum::<usize>()
+}
+
+fn unit(unit: EvidenceUnit) -> SubscribedUnit {
+    let EvidenceUnit { id, restatement, cues, said_at, sources, excerpts, .. } = unit;
+    SubscribedUnit { id, restatement, cues, said_at, sources, excerpts }
+}
+
+/// Which numbers belong to one longest rising subsequence.
+fn longest_rising(numbers: &[usize]) -> Vec<bool> {
+    // The longest that ends at each number, and the number before it there.
+    let mut best: Vec<(usize, Option<usize>)> = Vec::with_capacity(numbers.len());
+    for (at, number) in numbers.iter().enumerate() {
+        let before = (0..at).filter(|b| numbers.get(*b) < Some(number)).max_by_key(|b| best.get(*b).map(|(n, _)| *n));
+        let length = before.and_then(|b| best.get(b)).map_or(1, |(length, _)| length + 1);
+        best.push((length, before));
+    }
+    let mut belongs = vec![false; numbers.len()];
+    let mut at = (0..best.len()).max_by_key(|at| best.get(*at).map(|(length, _)| *length));
+    while let Some(last) = at {
+        if let Some(place) = belongs.get_mut(last) {
+            *place = true;
+        }
+        at = best.get(last).and_then(|(_, before)| *before);
+    }
+    belongs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nouns::model::{Cues, EventTime, Excerpt};
+
+    fn unit(id: u64, text: &str) -> Arc<SubscribedUnit> {
+        let said_at = EventTime::parse("2024-05-01T10:00:00Z").unwrap();
+        let excerpt = Excerpt { turn: id.to_string(), speaker: "Ann".to_owned(), said_at, text: text.to_owned() };
+        Arc::new(SubscribedUnit {
+            id: UnitId(id),
+            restatement: id.to_string(),
+            cues: Cues::default(),
+            said_at,
+            sources: vec![id.to_string()],
+            excerpts: vec![excerpt],
+        })
+    }
+
+    fn version(units: &[(u64, &str)]) -> Version {
+        let units = units.iter().map(|(id, text)| unit(*id, text)).collect();
+        Version { units, ..Version::empty(Vec::new()) }
+    }
+
+    /// What a client does with a delta.
+    fn apply(units: &[Arc<SubscribedUnit>], delta: &Delta) -> Vec<Arc<SubscribedUnit>> {
+        let mut known: HashMap<UnitId, Arc<SubscribedUnit>> = units.iter().map(|u| (u.id, Arc::clone(u))).collect();
+        delta.removed.iter().for_each(|removed| drop(known.remove(&removed.unit.id)));
+        let new = delta.added.iter().map(|added| &added.unit).chain(delta.updated.iter().map(|updated| &updated.new));
+        new.for_each(|unit| drop(known.insert(unit.id, Arc::clone(unit))));
+        assert_eq!(known.len(), delta.order.len(), "nothing is left over");
+        delta.order.iter().map(|id| Arc::clone(&known[id])).collect()
+    }
+
+    #[test]
+    fn a_delta_says_what_came_went_changed_and_moved() {
+        let before = version(&[(1, "a"), (2, "b"), (3, "c"), (4, "d"), (5, "e")]);
+        let later = version(&[(6, "f"), (1, "a"), (5, "e"), (3, "other"), (4, "d")]);
+        let delta = before.delta(&later).unwrap();
+        assert_eq!(delta.removed.iter().map(|r| (r.rank, r.unit.id.0)).collect::<Vec<_>>(), [(1, 2)]);
+        assert_eq!(delta.added.iter().map(|r| (r.rank, r.unit.id.0)).collect::<Vec<_>>(), [(0, 6)]);
+        assert_eq!(delta.moved, [Moved { id: UnitId(5), from: 4, to: 2 }], "the fewest, and none by what came or went");
+        let [Updated { old, new }] = &delta.updated[..] else { panic!("{delta:?}") };
+        assert_eq!((old.excerpts[0].text.as_str(), new.excerpts[0].text.as_str()), ("c", "other"));
+        assert_eq!(before.delta(&before), None);
+    }
+
+    #[test]
+    fn any_delta_makes_the_later_version_of_the_earlier() {
+        let mut dice = fastrand::Rng::with_seed(7);
+        for _ in 0..500 {
+            let mut some = || {
+                let mut ids: Vec<u64> = (0..12).filter(|_| dice.bool()).collect();
+                dice.shuffle(&mut ids);
+                let texts = ["one", "two"];
+                let units: Vec<(u64, &str)> = ids.iter().map(|id| (*id, texts[dice.usize(0..2)])).collect();
+                version(&units)
+            };
+            let (before, later) = (some(), some());
+            match before.delta(&later) {
+                Some(delta) => assert_eq!(apply(&before.units, &delta), later.units),
+                None => assert_eq!(before.units, later.units),
+            }
+        }
+    }
+
+    #[test]
+    fn equal_evidence_is_the_same_version_and_shares_its_units() {
+        let first = version(&[(1, "a"), (2, "b")]).after(None, 0);
+        let same = version(&[(1, "a"), (2, "b")]).after(Some(&first), 1);
+        assert_eq!((first.number, same.number, same.bytes_beside(&first)), (1, 1, 0));
+        let other = version(&[(2, "b"), (3, "c")]).after(Some(&same), 1);
+        assert_eq!(other.number, 2);
+        assert!(Arc::ptr_eq(&other.units[0], &first.units[1]));
+        assert_eq!(other.bytes_beside(&first), bytes(&other.units[1]));
+        let surer = Version { sufficiency: 0.5, ..other.clone() }.after(Some(&other), 2);
+        assert_eq!(surer.number, 3);
+    }
+}

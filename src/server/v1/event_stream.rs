@@ -1,0 +1,91 @@
+//! Server-sent events: a response that stays.
+//!
+//! In: what follows a question, or an answer that is being generated. Out: the body of a response, made piece
+//! by piece as the client reads it. Only a progress has an id, so that whoever comes back never begins inside
+//! a change. A comment when nothing else was sent for a while keeps the connection.
+
+use std::{convert::Infallible, time::Duration};
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use futures_util::{
+    Stream, StreamExt,
+    stream::{once, unfold},
+};
+use serde::Serialize;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::{
+    api::{Spoken, Words},
+    subscriptions::{Event, Subscriber},
+};
+use nouns::model::Evidence;
+
+/// A comment is sent when nothing else was for this time.
+const QUIET: Duration = Duration::from_secs(15);
+
+const COMMENT: &[u8] = b": quiet\n\n";
+
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+
+/// What a subscriber is sent, as a response.
+pub(super) fn subscription(subscriber: Subscriber) -> Response {
+    response(unfold(subscriber, |mut subscriber| async move {
+        let event = subscriber.next(QUIET).await?;
+        Some((Ok(encoded(&event)), subscriber))
+    }))
+}
+
+/// Evidence, then an answer in words while it is generated.
+pub(super) fn answer(evidence: &Evidence, pieces: UnboundedReceiver<Spoken>) -> Response {
+    let first = event("evidence", None, evidence);
+    let pieces = unfold(pieces, |mut pieces| async move {
+        let event = match tokio::time::timeout(QUIET, pieces.recv()).await {
+            Err(_) => Bytes::from_static(COMMENT),
+            Ok(piece) => match piece? {
+                Spoken::Text(text) => event("text", None, &Words { text }),
+                Spoken::Restart => event("restart", None, &serde_json::Map::new()),
+                Spoken::Answer(answer) => event("answer", None, &answer),
+                Spoken::Problem(problem) => event("problem", None, &problem),
+            },
+        };
+        Some((Ok(event), pieces))
+    });
+    response(once(async { Ok(first) }).chain(pieces))
+}
+
+/// Whether a client asks for events.
+pub(super) fn is_accepted(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).into_iter().filter_map(|value| value.to_str().ok());
+    let mut kinds = accepted.flat_map(|value| value.split(',')).filter_map(|kind| kind.split(';').next());
+    kinds.any(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
+}
+
+/// A response of events.
+fn response(events: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static) -> Response {
+    ([(header::CONTENT_TYPE, EVENTS), (header::CACHE_CONTROL, NO_STORE)], Body::from_stream(events)).into_response()
+}
+
+/// An event with a name and data.
+fn event(name: &str, id: Option<&str>, data: &impl Serialize) -> Bytes {
+    let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
+    let data = serde_json::to_string(data).unwrap_or_default();
+    format!("event: {name}\n{id}data: {data}\n\n").into()
+}
+
+fn encoded(what: &Event) -> Bytes {
+    match what {
+        Event::Snapshot(snapshot) => event("snapshot", None, snapshot),
+        Event::Delta(delta) => event("delta", None, delta),
+        Event::Progress(id, progress) => event("progress", Some(id), progress),
+        Event::Reset(told) => event("reset", None, told),
+        Event::Lagged(told) => event("lagged", None, told),
+        Event::Problem(problem) => event("problem", None, problem),
+        Event::Quiet => Bytes::from_static(COMMENT),
+    }
+}

@@ -1,0 +1,178 @@
+//! Connections: each gets a place, and has a time for its headers, ended gracefully.
+//!
+//! In: a listener and routes. Out: a thread that serves them until it is told to end. Then no connection
+//! is accepted, requests that have begun get some seconds to end, and the rest is cut off.
+
+use std::{convert::Infallible, io, net::SocketAddr, pin::pin, sync::Arc, thread::JoinHandle, time::Duration};
+
+use axum::Router;
+use futures_util::future::{Either, select};
+use hyper::{
+    server::conn::http1,
+    service::{Service as _, service_fn},
+};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpSocket},
+    sync::watch,
+};
+use tokio_rustls::TlsAcceptor;
+
+use super::places::{Connection, Places};
+use crate::ServeError;
+
+/// A request's headers are whole after this time; an idle connection ends after it.
+const HEADERS: Duration = Duration::from_secs(15);
+/// Largest headers.
+const HEADER_BYTES: usize = 64 << 10;
+/// The longest handshake of TLS.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long requests that have begun may take at the end.
+const DRAIN: Duration = Duration::from_secs(10);
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 4_096;
+/// The pause after a connection could not be accepted, such as when too many files are open.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// A running listener; it ends when it is dropped.
+pub(crate) struct Listening {
+    /// Its address.
+    pub(crate) address: SocketAddr,
+    stop: Option<watch::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Listens on an address, and serves the routes that `routes` makes for it, behind TLS where `tls` is given.
+/// At most so many `connections` are open at once. `key` names the setting.
+///
+/// # Errors
+/// [`ServeError::Listen`] when the address is taken or not of this machine.
+pub(crate) fn listen(
+    key: &'static str,
+    listen: &str,
+    tls: Option<TlsAcceptor>,
+    connections: usize,
+    routes: impl FnOnce(SocketAddr) -> Router,
+) -> Result<Listening, ServeError> {
+    let failed = |e: io::Error| ServeError::cannot_listen(key, listen, &e);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let listener = {
+        let _runtime = runtime.enter();
+        bind(listen).map_err(failed)?
+    };
+    let address = listener.local_addr().map_err(failed)?;
+    let (router, (stop, stopped)) = (routes(address), watch::channel(()));
+    let serving = move || {
+        runtime.block_on(async move {
+            serve(listener, tls, router, Places::of(connections), stopped).await;
+        });
+        // A blocking call that still runs is left to itself.
+        runtime.shutdown_background();
+    };
+    let thread = std::thread::Builder::new().name("http-v1".to_owned()).spawn(serving).map_err(failed)?;
+    Ok(Listening { address, stop: Some(stop), thread: Some(thread) })
+}
+
+/// Listens, with room for a burst of connections that are not accepted yet.
+fn bind(listen: &str) -> io::Result<TcpListener> {
+    let address: SocketAddr = listen.parse().map_err(io::Error::other)?;
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A restart need not wait for the connections of the run before.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+impl Listening {
+    /// Accepts no connection from now on; the requests that have begun end.
+    pub(super) fn end(&mut self) {
+        self.stop = None;
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.end();
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+/// Serves until the other end of `stopped` is dropped.
+async fn serve(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    places: Arc<Places>,
+    stopped: watch::Receiver<()>,
+) {
+    let mut ended = stopped.clone();
+    let mut stop = pin!(async move { while ended.changed().await.is_ok() {} });
+    loop {
+        let next = pin!(async {
+            // Accepted first: only a client that waits makes another one give way.
+            let accepted = listener.accept().await;
+            (places.take().await, accepted)
+        });
+        let (place, accepted) = match select(next, &mut stop).await {
+            Either::Left((next, _)) => next,
+            Either::Right(_) => break,
+        };
+        let Ok((stream, _)) = accepted else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        // Small answers leave at once.
+        drop(stream.set_nodelay(true));
+        let (router, stopped, tls) = (router.clone(), stopped.clone(), tls.clone());
+        tokio::spawn(async move {
+            match tls {
+                None => converse(stream, router, &place.connection, stopped).await,
+                // A client that does not shake hands gets no answer.
+                Some(tls) => {
+                    if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
+                        converse(stream, router, &place.connection, stopped).await;
+                    }
+                }
+            }
+            drop(place);
+        });
+    }
+    drop(listener);
+    drop(tokio::time::timeout(DRAIN, places.all_free()).await);
+}
+
+/// Answers the requests of one connection until it ends, has to give way, or the other end of `stopped` is
+/// dropped.
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    here: &Arc<Connection>,
+    mut stopped: watch::Receiver<()>,
+) {
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(|request| {
+        let (busy, answering) = (here.begin(), router.call(request));
+        async move { Ok::<_, Infallible>(answering.await?.map(|body| busy.until_read(body))) }
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(HEADER_BYTES);
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
+    let stop = pin!(async move {
+        let stop = pin!(async { while stopped.changed().await.is_ok() {} });
+        matches!(select(pin!(here.ended()), stop).await, Either::Left(_))
+    });
+    if let Either::Right((gives_way, _)) = select(&mut connection, stop).await {
+        // Half a head would be waited for.
+        if gives_way && here.is_unused() {
+            return;
+        }
+        connection.as_mut().graceful_shutdown();
+        drop(tokio::time::timeout(DRAIN, connection).await);
+    }
+}

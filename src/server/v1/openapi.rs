@@ -1,0 +1,251 @@
+//! The OpenAPI document of `/v1`, from the types of the calls.
+//!
+//! In: nothing. Out: the text of `schemas/openapi.v1.json`; a test fails when they drift apart.
+
+use std::sync::LazyLock;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
+use serde_json::{Map, Value, json};
+
+use super::body::MAX_BYTES;
+use crate::{
+    api::{
+        AnsweredEvidence, Ask, BankStatus, Banks, Digest, Forgotten, Problem, Put, SnapshotList, Stats, Status,
+        UnitView, Words, WrittenTurns,
+    },
+    subscriptions::{Delta, Polled, Progress, Snapshot, Subscribe, Told},
+};
+use models::llm;
+use nouns::model::Evidence;
+
+static DOCUMENT: LazyLock<String> = LazyLock::new(document);
+
+/// The document, as JSON.
+#[must_use]
+pub fn openapi() -> &'static str {
+    &DOCUMENT
+}
+
+fn document() -> String {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.definitions_path = "/components/schemas".into();
+        settings.meta_schema = None;
+    });
+    let mut of = settings.into_generator();
+    let paths = json!({
+        "/v1/turns": {
+            "post": operation(
+                "put", "Write turns, edits, deletions and ends of sessions; answered when they are durable. A turn that \
+                 is sent again, with the same id and version, changes nothing.",
+                &[], Some(body::<Put>(&mut of)), &ok::<WrittenTurns>(&mut of, "The turns are durable."),
+                &["400", "408", "413", "429"],
+            ),
+            "delete": operation(
+                "forget", "Delete a turn, whether it was sent already or comes later. Answered when the deletion is \
+                 durable and, within wait_ms, no answer reflects the turn any more.",
+                &[
+                    ("bank", true, "The bank.", json!({ "type": "string" })),
+                    ("turn", true, "The id of the turn.", json!({ "type": "string" })),
+                    ("wait_ms", false, "Most milliseconds to wait until no answer reflects it; 10,000 without it.",
+                     json!({ "type": "integer", "minimum": 0, "maximum": 600_000 })),
+                ],
+                None, &ok::<Forgotten>(&mut of, "The deletion is durable."), &["400", "421"],
+            ),
+        },
+        "/v1/ask": {
+            "post": operation(
+                "ask", "Recollect evidence for a question: units with their source turns, how each was reached, the \
+                 bank that was searched and the offsets that the answer reflects.",
+                &[], Some(body::<Ask>(&mut of)), &asked(&mut of),
+                &["400", "404", "408", "409", "413", "421", "422", "429", "503", "504"],
+            ),
+        },
+        "/v1/subscribe": {
+            "get": operation(
+                "subscribe", SUBSCRIBE,
+                &[
+                    ("bank", true, "The bank that is asked.", json!({ "type": "string" })),
+                    ("text", true, "The question, at most 8,192 bytes.", json!({ "type": "string" })),
+                    ("asked_at", false, "When it is asked, in RFC 3339.", json!({ "type": "string" })),
+                    ("last_event_id", false, "The id of the last progress that was received; the header \
+                     Last-Event-ID says the same.", json!({ "type": "string" })),
+                    ("wait_ms", false, "One answer in JSON instead of a stream: once something changed, or after \
+                     this many milliseconds.", json!({ "type": "integer", "minimum": 0, "maximum": 600_000 })),
+                ],
+                None, &followed(&mut of), &["400", "404", "409", "421", "429", "503", "504"],
+            ),
+            "post": operation(
+                "subscribe_with_body", SUBSCRIBE,
+                &[], Some(body::<Subscribe>(&mut of)), &followed(&mut of),
+                &["400", "404", "408", "409", "413", "421", "429", "503", "504"],
+            ),
+        },
+        "/v1/units": {
+            "get": operation(
+                "unit", "A unit with its parts and its edges of both kinds, each with its reasons.",
+                &[
+                    ("bank", true, "The bank.", json!({ "type": "string" })),
+                    ("id", true, "The unit, as an answer names it.",
+                     json!({ "type": "string", "pattern": "^[0-9a-f]{16}$" })),
+                ],
+                None, &ok::<UnitView>(&mut of, "The unit."), &["400", "404", "409", "421", "503"],
+            ),
+        },
+        "/v1/banks": {
+            "get": operation("banks", "The banks that hold something.", &[], None,
+                             &ok::<Banks>(&mut of, "Their names."), &[]),
+        },
+        "/v1/bank": {
+            "get": operation(
+                "bank", "Counts of a bank, and the offsets up to which its turns are reflected.",
+                &[("bank", true, "The bank.", json!({ "type": "string" }))],
+                None, &ok::<BankStatus>(&mut of, "The bank."), &["400", "404", "409", "421", "503"],
+            ),
+        },
+        "/v1/admin/snapshots": {
+            "get": operation("snapshots", "The newest snapshot of each shard. Needs the right admin in every bank.",
+                             &[], None, &ok::<SnapshotList>(&mut of, "The snapshots."), &["400"]),
+            "post": operation("take_snapshot", "Write a snapshot now; answered when it is written. Needs the right \
+                              admin in every bank.", &[], None,
+                              &ok::<SnapshotList>(&mut of, "What was written."), &["400"]),
+        },
+        "/v1/digest": {
+            "get": operation(
+                "digest", "Counts of units and edges, with a hash that depends only on the set.",
+                &[
+                    ("bank", false, "One bank; without it, all of them.", json!({ "type": "string" })),
+                    ("after", false, "The `after` of turns that it must reflect.", json!({ "type": "string" })),
+                    ("wait_ms", false, "Most milliseconds to wait for them; 10,000 without it.",
+                     json!({ "type": "integer", "minimum": 0, "maximum": 600_000 })),
+                ],
+                None, &ok::<Digest>(&mut of, "The counts."), &["400", "404", "421", "503", "504"],
+            ),
+        },
+        "/v1/stats": {
+            "get": operation(
+                "stats", "How many bytes units take in memory, by part.",
+                &[("bank", false, "One bank; without it, all of them.", json!({ "type": "string" }))],
+                None, &ok::<Stats>(&mut of, "The bytes."), &["400", "404", "421", "503"],
+            ),
+        },
+        "/v1/status": {
+            "get": operation("status", "How the memory is.", &[], None,
+                             &ok::<Status>(&mut of, "How it is."), &[]),
+        },
+    });
+    let problem = of.subschema_for::<Problem>();
+    let mut document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "RippleMem", "version": "1",
+            "description": format!(
+                "Long-term memory for LLM agents. Where tokens are set, every request shows one. The Host header names \
+                 the service, and no page of another origin may ask. A body has at most {MAX_BYTES} bytes."
+            ),
+        },
+        "security": [{ "token": [] }, {}],
+        "paths": paths,
+        "components": {
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+            "schemas": of.take_definitions(true),
+            "responses": {
+                "Problem": {
+                    "description": "Why there is no answer (RFC 9457).",
+                    "content": { "application/problem+json": { "schema": problem } },
+                },
+            },
+        },
+    });
+    without_unsigned(&mut document);
+    let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+const SUBSCRIBE: &str = "Follow a question: server-sent events with the evidence now and every change of it. At every \
+progress, which alone has an id, what was received is what asking afresh gives as of its offsets.";
+
+/// Name, whether it is required, description, schema.
+type Parameter = (&'static str, bool, &'static str, Value);
+
+fn operation(
+    id: &str,
+    about: &str,
+    parameters: &[Parameter],
+    body: Option<Value>,
+    ok: &Value,
+    problems: &[&str],
+) -> Value {
+    let mut operation = json!({ "operationId": id, "description": about, "responses": { "200": ok } });
+    if !parameters.is_empty() {
+        let parameter = |(name, required, description, schema): &Parameter| json!({ "name": name, "in": "query", "required": required, "description": description, "schema": schema });
+        operation["parameters"] = parameters.iter().map(parameter).collect();
+    }
+    if let Some(body) = body {
+        operation["requestBody"] = body;
+    }
+    for status in problems.iter().chain(&["401", "403", "429", "500"]) {
+        operation["responses"][*status] = json!({ "$ref": "#/components/responses/Problem" });
+    }
+    operation
+}
+
+fn body<T: JsonSchema>(of: &mut SchemaGenerator) -> Value {
+    json!({ "required": true, "content": { "application/json": { "schema": of.subschema_for::<T>() } } })
+}
+
+fn ok<T: JsonSchema>(of: &mut SchemaGenerator, about: &str) -> Value {
+    json!({ "description": about, "content": { "application/json": { "schema": of.subschema_for::<T>() } } })
+}
+
+/// What a question answers: evidence; with `answer`, an answer in words as well, at once or as events.
+fn asked(of: &mut SchemaGenerator) -> Value {
+    let mut asked = ok::<Evidence>(of, "The evidence; where `answer` is sent, with an answer in words.");
+    let (evidence, answered) = (of.subschema_for::<Evidence>(), of.subschema_for::<AnsweredEvidence>());
+    asked["content"]["application/json"]["schema"] = json!({ "anyOf": [&evidence, answered] });
+    let data = [
+        ("evidence", evidence),
+        ("text", of.subschema_for::<Words>()),
+        ("restart", json_schema!({ "type": "object" })),
+        ("answer", of.subschema_for::<llm::Answer>()),
+        ("problem", of.subschema_for::<Problem>()),
+    ];
+    asked["content"]["text/event-stream"] = events(data);
+    asked
+}
+
+/// What a subscription answers: events, or one answer where the request asks for it.
+fn followed(of: &mut SchemaGenerator) -> Value {
+    let mut followed = ok::<Polled>(of, "Events; one answer in JSON where wait_ms is sent.");
+    let data = [
+        ("snapshot", of.subschema_for::<Snapshot>()),
+        ("delta", of.subschema_for::<Delta>()),
+        ("progress", of.subschema_for::<Progress>()),
+        ("reset", of.subschema_for::<Told>()),
+        ("lagged", of.subschema_for::<Told>()),
+        ("problem", of.subschema_for::<Problem>()),
+    ];
+    followed["content"]["text/event-stream"] = events(data);
+    followed
+}
+
+/// Events, each with the schema of its data, for which OpenAPI 3.1 has no word.
+fn events(data: impl IntoIterator<Item = (&'static str, Schema)>) -> Value {
+    let data: Map<String, Value> =
+        data.into_iter().map(|(name, schema)| (name.to_owned(), schema.to_value())).collect();
+    json!({ "schema": { "type": "string" }, "x-events": data })
+}
+
+/// Removes formats that no client knows, such as `uint64`: the minimum says the same.
+fn without_unsigned(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            if object.get("format").and_then(Value::as_str).is_some_and(|format| format.starts_with("uint")) {
+                object.remove("format");
+            }
+            object.values_mut().for_each(without_unsigned);
+        }
+        Value::Array(array) => array.iter_mut().for_each(without_unsigned),
+        _ => {}
+    }
+}

@@ -1,0 +1,219 @@
+//! Places for connections: a limited number, of which idle ones give way.
+//!
+//! In: connections that come, and their requests. Out: a place for each. Where none is free, the connection
+//! that has been idle for longest is told to end: one that sends nothing, or half a head. One whose request
+//! is being answered, or whose answer is still read, keeps its place.
+
+use std::{
+    collections::BTreeMap,
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+    time::Instant,
+};
+
+use axum::body::{Body, Bytes, HttpBody};
+use tokio::sync::Notify;
+
+use nouns::sync;
+
+/// Most connections at once.
+const MOST: usize = 8_192;
+/// Fewest, whatever the system's limit.
+pub(super) const FEWEST: usize = 64;
+
+/// All places of a listener.
+pub(super) struct Places {
+    most: usize,
+    taken: Mutex<Taken>,
+    /// Told when a place becomes free.
+    freed: Notify,
+}
+
+#[derive(Default)]
+struct Taken {
+    next: u64,
+    by_number: BTreeMap<u64, Arc<Connection>>,
+}
+
+/// An open connection.
+pub(super) struct Connection {
+    requests: AtomicUsize,
+    idle_since: Mutex<Instant>,
+    ending: AtomicBool,
+    end: Notify,
+}
+
+/// A place, free again when it is dropped.
+pub(super) struct Place {
+    places: Arc<Places>,
+    number: u64,
+    pub(super) connection: Arc<Connection>,
+}
+
+impl Places {
+    /// So many places.
+    pub(super) fn of(most: usize) -> Arc<Self> {
+        Arc::new(Self { most, taken: Mutex::default(), freed: Notify::new() })
+    }
+
+    /// Takes a place; waits until one is free.
+    pub(super) async fn take(self: &Arc<Self>) -> Place {
+        loop {
+            let freed = self.freed.notified();
+            if let Some(place) = self.try_take() {
+                return place;
+            }
+            freed.await;
+        }
+    }
+
+    fn try_take(self: &Arc<Self>) -> Option<Place> {
+        let mut taken = sync::lock(&self.taken);
+        if taken.by_number.len() < self.most {
+            let number = taken.next;
+            taken.next += 1;
+            let connection = Arc::new(Connection {
+                requests: AtomicUsize::new(0),
+                idle_since: Mutex::new(Instant::now()),
+                ending: AtomicBool::new(false),
+                end: Notify::new(),
+            });
+            taken.by_number.insert(number, Arc::clone(&connection));
+            return Some(Place { places: Arc::clone(self), number, connection });
+        }
+        let idle = taken.by_number.values().filter(|connection| connection.is_idle());
+        if let Some(longest) = idle.min_by_key(|connection| *sync::lock(&connection.idle_since)) {
+            longest.ending.store(true, Ordering::Relaxed);
+            longest.end.notify_one();
+        }
+        None
+    }
+
+    /// Waits until every place is free.
+    pub(super) async fn all_free(&self) {
+        loop {
+            let freed = self.freed.notified();
+            if sync::lock(&self.taken).by_number.is_empty() {
+                return;
+            }
+            freed.await;
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        sync::lock(&self.places.taken).by_number.remove(&self.number);
+        self.places.freed.notify_waiters();
+    }
+}
+
+impl Connection {
+    /// A request begins; it lasts until this is dropped.
+    pub(super) fn begin(self: &Arc<Self>) -> Busy {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        Busy(Arc::clone(self))
+    }
+
+    /// Waits until it has to give way.
+    pub(super) async fn ended(&self) {
+        self.end.notified().await;
+    }
+
+    /// Whether no request is being answered.
+    pub(super) fn is_unused(&self) -> bool {
+        self.requests.load(Ordering::Relaxed) == 0
+    }
+
+    fn is_idle(&self) -> bool {
+        self.is_unused() && !self.ending.load(Ordering::Relaxed)
+    }
+}
+
+/// A request that is being answered.
+pub(super) struct Busy(Arc<Connection>);
+
+impl Busy {
+    /// Keeps the request going until its answer is read.
+    pub(super) fn until_read(self, body: Body) -> Body {
+        Body::new(Read { body, _busy: self })
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        *sync::lock(&self.0.idle_since) = Instant::now();
+        self.0.requests.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// An answer that is being read.
+struct Read {
+    body: Body,
+    _busy: Busy,
+}
+
+impl HttpBody for Read {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> hyper::body::SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// As many places as the system's limit on open files allows: half of it stays for the store.
+pub(super) fn most() -> usize {
+    let files = open_files().unwrap_or(2 * MOST);
+    (files / 2).clamp(FEWEST, MOST)
+}
+
+/// The limit on the files that this process may open, where the system tells it.
+fn open_files() -> Option<usize> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_connection_that_was_idle_for_longest_gives_way_and_a_busy_one_does_not() {
+        let places = Places::of(3);
+        let take = || places.try_take();
+        let (first, second, third) = (take().unwrap(), take().unwrap(), take().unwrap());
+        let busy = first.connection.begin();
+        let idle_for = |place: &Place, seconds| {
+            *sync::lock(&place.connection.idle_since) = Instant::now() - Duration::from_secs(seconds);
+        };
+        idle_for(&first, 9);
+        idle_for(&second, 1);
+        idle_for(&third, 2);
+        let ending = |place: &Place| place.connection.ending.load(Ordering::Relaxed);
+        assert!(take().is_none() && ending(&third) && !ending(&second) && !ending(&first));
+        assert!(take().is_none() && ending(&second) && !ending(&first), "each is told once");
+        drop(third);
+        assert!(take().is_some());
+        drop(busy);
+        assert!(first.connection.is_idle());
+    }
+}

@@ -1,0 +1,337 @@
+//! Which path is which call.
+//!
+//! In: requests. Out: JSON; a problem where there is no answer. Every request is checked first: its Host,
+//! its Origin and its token. What a caller may do is the call's to decide. A bank holds slashes, so it is a parameter of the query and never a part of a path.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Extension, Router,
+    body::Body,
+    extract::{Request, State as Shared},
+    http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{
+    body::{Bodies, MAX_BYTES, Whole},
+    door::Door,
+    event_stream,
+    openapi::openapi,
+};
+use crate::{
+    access::{Caller, Denied},
+    api::{Api, Ask, Code, Forget, Problem},
+    hosts::Hosts,
+    quota::Share,
+    subscriptions::Subscribe,
+};
+use nouns::model::{Bank, EventTime};
+
+/// A request is over after this time, whatever it waits for.
+const TIMEOUT: Duration = Duration::from_secs(660);
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+/// What the routes share.
+#[derive(Clone)]
+struct V1 {
+    api: Arc<Api>,
+    hosts: Arc<Hosts>,
+    door: Arc<Door>,
+    bodies: Bodies,
+}
+
+/// Every route, and `more` of another interface, behind the check.
+pub(crate) fn routes(api: Arc<Api>, hosts: Hosts, door: Arc<Door>, bodies: Bodies, more: Router) -> Router {
+    let v1 = V1 { api, hosts: Arc::new(hosts), door, bodies };
+    Router::new()
+        .merge(more.with_state(()))
+        .route("/v1/turns", post(put).delete(forget))
+        .route("/v1/ask", post(ask))
+        .route("/v1/subscribe", get(subscribe).post(subscribe_with_body))
+        .route("/v1/units", get(unit))
+        .route("/v1/banks", get(banks))
+        .route("/v1/bank", get(bank))
+        .route("/v1/admin/snapshots", get(snapshots).post(take_snapshot))
+        .route("/v1/digest", get(digest))
+        .route("/v1/stats", get(stats))
+        .route("/v1/status", get(status))
+        .route("/v1/openapi.json", get(|| async { (StatusCode::OK, [(header::CONTENT_TYPE, JSON)], openapi()) }))
+        .method_not_allowed_fallback(|| async { Answer::<()>::Problem(Problem::new(Code::Method, METHODS)) })
+        .fallback(|| async { Answer::<()>::Problem(Problem::new(Code::NotFound, PATHS)) })
+        .layer(middleware::from_fn_with_state(v1.clone(), checked))
+        .with_state(v1)
+}
+
+/// Who sends the request; the check has put it there.
+type Who = Extension<Arc<Caller>>;
+
+const PATHS: &str = "the paths are in /v1/openapi.json";
+const METHODS: &str = "the methods of each path are in /v1/openapi.json";
+
+async fn checked(Shared(v1): Shared<V1>, mut request: Request, next: Next) -> Response {
+    let mut noted = v1.door.begin(&request);
+    if let Some(problem) = v1.hosts.refusal(request.headers()) {
+        let response = Answer::<()>::Problem(Problem::new(Code::Forbidden, problem)).into_response();
+        noted.end(response.status());
+        return response;
+    }
+    let caller = match v1.door.caller(&request) {
+        Ok(caller) => Arc::new(caller),
+        Err(denied) => {
+            noted.is_denied(&denied);
+            let response = refused(denied);
+            noted.end(response.status());
+            return response;
+        }
+    };
+    noted.is_by(&caller);
+    let _share = match v1.door.enter(&caller) {
+        Ok(share) => share,
+        Err(problem) => {
+            let response = Answer::<()>::Problem(problem).into_response();
+            noted.end(response.status());
+            return response;
+        }
+    };
+    request.extensions_mut().insert(caller);
+    let target = request.uri().path_and_query().map_or_else(String::new, ToString::to_string);
+    let mut response = match tokio::time::timeout(TIMEOUT, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => Answer::<()>::Problem(Problem::new(Code::Deadline, "the request took too long")).into_response(),
+    };
+    if let Some(Elsewhere(holder)) = response.extensions().get()
+        && let Ok(location) = HeaderValue::from_str(&format!("{}{target}", holder.trim_end_matches('/')))
+    {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    noted.end(response.status());
+    response
+}
+
+/// The URL of the instance that holds the bank of a request.
+#[derive(Clone)]
+struct Elsewhere(String);
+
+fn refused(denied: Denied) -> Response {
+    let retry_after = if let Denied::TooMany { retry_after, .. } = &denied { Some(*retry_after) } else { None };
+    let mut response = Answer::<()>::Problem(denied.into()).into_response();
+    if response.status() == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if let Some(after) = retry_after {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs() + 1));
+    }
+    response
+}
+
+async fn put(Shared(v1): Shared<V1>, Extension(who): Who, body: Body) -> Answer<impl Serialize> {
+    let put = async || {
+        let (put, room) = read(&v1, &who, body).await?;
+        v1.api.put(&who, put, room).await
+    };
+    put().await.into()
+}
+
+async fn ask(
+    Shared(v1): Shared<V1>,
+    Extension(who): Who,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Answer<()>> {
+    let (ask, _) = read::<Ask>(&v1, &who, body).await?;
+    let asked = async || match (ask.answer, event_stream::is_accepted(&headers)) {
+        (false, _) => Ok(Answer::Json(v1.api.ask(&who, ask).await?).into_response()),
+        (true, false) => Ok(Answer::Json(v1.api.answer(&who, ask).await?).into_response()),
+        (true, true) => {
+            let (evidence, pieces) = v1.api.speak(&who, ask).await?;
+            Ok(event_stream::answer(&evidence, pieces))
+        }
+    };
+    asked().await.map_err(Answer::Problem)
+}
+
+/// A page of events, such as a browser's `EventSource`, can only send a GET.
+async fn subscribe(
+    Shared(v1): Shared<V1>,
+    Extension(who): Who,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Answer<()>> {
+    let names = ["bank", "text", "asked_at", "last_event_id", "wait_ms"];
+    let [bank, text, asked_at, last_event_id, wait] = parameters(&uri, names)?;
+    let missing = |name: &str| Problem::invalid(format!("{name}: missing; write ?bank=NAME&text=QUESTION"));
+    let asked_at = asked_at.map(|time| EventTime::parse(&time).map_err(|e| Problem::invalid(format!("asked_at: {e}"))));
+    let subscribe = Subscribe {
+        bank: the_bank(&bank.ok_or_else(|| missing("bank"))?)?,
+        text: text.ok_or_else(|| missing("text"))?,
+        asked_at: asked_at.transpose()?,
+        last_event_id,
+        wait_ms: milliseconds(wait)?,
+    };
+    subscribed(&v1, &who, subscribe, &headers).await.map_err(Answer::Problem)
+}
+
+async fn subscribe_with_body(
+    Shared(v1): Shared<V1>,
+    Extension(who): Who,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Answer<()>> {
+    let (subscribe, _) = read(&v1, &who, body).await?;
+    subscribed(&v1, &who, subscribe, &headers).await.map_err(Answer::Problem)
+}
+
+async fn subscribed(
+    v1: &V1,
+    who: &Arc<Caller>,
+    mut subscribe: Subscribe,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+    subscribe.last_event_id = last.or(subscribe.last_event_id);
+    if subscribe.wait_ms.is_some() {
+        return Ok(Answer::Json(v1.api.poll(who, subscribe).await?).into_response());
+    }
+    Ok(event_stream::subscription(v1.api.subscribe(who, subscribe).await?))
+}
+
+async fn forget(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
+    let forget = async || {
+        let [bank, turn, wait] = parameters(&uri, ["bank", "turn", "wait_ms"])?;
+        let bank = the_bank(&bank.ok_or_else(|| Problem::invalid("bank: missing; write ?bank=NAME&turn=ID"))?)?;
+        let turn = turn.ok_or_else(|| Problem::invalid("turn: missing; write ?bank=NAME&turn=ID"))?;
+        v1.api.forget(&who, Forget { bank, turn, wait_ms: milliseconds(wait)? }).await
+    };
+    forget().await.into()
+}
+
+async fn unit(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
+    let unit = async || {
+        let [bank, id] = parameters(&uri, ["bank", "id"])?;
+        let missing = |name: &str| Problem::invalid(format!("{name}: missing; write ?bank=NAME&id=UNIT"));
+        let bank = the_bank(&bank.ok_or_else(|| missing("bank"))?)?;
+        v1.api.unit(&who, bank, &id.ok_or_else(|| missing("id"))?).await
+    };
+    unit().await.into()
+}
+
+async fn banks(Shared(v1): Shared<V1>, Extension(who): Who) -> Answer<impl Serialize> {
+    v1.api.banks(&who).into()
+}
+
+async fn bank(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
+    let bank = async || {
+        let [bank] = parameters(&uri, ["bank"])?;
+        let bank = bank.ok_or_else(|| Problem::invalid("bank: missing; write ?bank=NAME"))?;
+        v1.api.bank(&who, the_bank(&bank)?).await
+    };
+    bank().await.into()
+}
+
+async fn snapshots(Shared(v1): Shared<V1>, Extension(who): Who) -> Answer<impl Serialize> {
+    v1.api.snapshots(&who).await.into()
+}
+
+async fn take_snapshot(Shared(v1): Shared<V1>, Extension(who): Who) -> Answer<impl Serialize> {
+    v1.api.take_snapshot(&who).await.into()
+}
+
+async fn digest(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
+    let digest = async || {
+        let [bank, after, wait] = parameters(&uri, ["bank", "after", "wait_ms"])?;
+        v1.api.digest(&who, bank.as_deref().map(the_bank).transpose()?, after.as_deref(), milliseconds(wait)?).await
+    };
+    digest().await.into()
+}
+
+async fn stats(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
+    let stats = async || {
+        let [bank] = parameters(&uri, ["bank"])?;
+        v1.api.stats(&who, bank.as_deref().map(the_bank).transpose()?).await
+    };
+    stats().await.into()
+}
+
+async fn status(Shared(v1): Shared<V1>, Extension(who): Who) -> Answer<impl Serialize> {
+    v1.api.status(&who).await.into()
+}
+
+/// What a body asks for, and its room. Whoever keeps little of a body drops its room at once, however long
+/// the call waits.
+async fn read<R: DeserializeOwned>(v1: &V1, who: &Caller, body: Body) -> Result<(R, Share), Problem> {
+    let Whole { bytes, room } = v1.bodies.read(body, who.name(), MAX_BYTES).await?;
+    let request = serde_json::from_slice(&bytes)
+        .map_err(|e| Problem::invalid(format!("the body is not what this path takes: {e}; see /v1/openapi.json")))?;
+    Ok((request, room))
+}
+
+/// The parameters of the query, each at most once and no others.
+fn parameters<const N: usize>(uri: &Uri, names: [&str; N]) -> Result<[Option<String>; N], Problem> {
+    let mut found = [const { None }; N];
+    for (name, value) in url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
+        let place = names.iter().position(|known| *known == name).and_then(|at| found.get_mut(at));
+        match place {
+            Some(place @ None) => *place = Some(value.into_owned()),
+            Some(Some(_)) => return Err(Problem::invalid(format!("{name}: stands twice"))),
+            None => {
+                let known = names.join(", ");
+                return Err(Problem::invalid(format!("{name:?}: not a parameter of this path; it takes {known}")));
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn milliseconds(wait: Option<String>) -> Result<Option<u64>, Problem> {
+    wait.map(|ms| ms.parse().map_err(|_| Problem::invalid("wait_ms: not a number of milliseconds"))).transpose()
+}
+
+fn the_bank(name: &str) -> Result<Bank, Problem> {
+    Bank::parse(name).map_err(|invalid| Problem::invalid(invalid.to_string()))
+}
+
+/// What a call gave, on its way out.
+enum Answer<T> {
+    Json(T),
+    Problem(Problem),
+}
+
+impl From<Problem> for Answer<()> {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+impl<T> From<Result<T, Problem>> for Answer<T> {
+    fn from(result: Result<T, Problem>) -> Self {
+        match result {
+            Ok(value) => Self::Json(value),
+            Err(problem) => Self::Problem(problem),
+        }
+    }
+}
+
+impl<T: Serialize> IntoResponse for Answer<T> {
+    fn into_response(self) -> Response {
+        let holder = if let Self::Problem(problem) = &self { problem.holder.clone() } else { None };
+        let (status, kind, body) = match self {
+            Self::Json(value) => (200, JSON, serde_json::to_vec(&value)),
+            Self::Problem(problem) => (problem.status, PROBLEM, serde_json::to_vec(&problem)),
+        };
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let Ok(body) = body else { return StatusCode::INTERNAL_SERVER_ERROR.into_response() };
+        let mut response = (status, [(header::CONTENT_TYPE, kind)], body).into_response();
+        if let Some(holder) = holder {
+            response.extensions_mut().insert(Elsewhere(holder));
+        }
+        if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}

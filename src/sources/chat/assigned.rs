@@ -1,0 +1,32 @@
+//! The names that a live source has given, as they are kept from run to run.
+//!
+//! In: banks and sessions of conversations, and speakers of accounts. Out: the same as JSON. Never
+//! holds a text of a message. Whether a conversation is read is decided anew in each run.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The names that were given so far.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Assigned {
+    /// The template of banks that they belong to: with another one, conversations get new banks.
+    pub template: String,
+    /// Where each conversation goes.
+    pub places: Vec<AssignedPlace>,
+    /// By bank, the speaker of each account.
+    pub people: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// Where a conversation goes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AssignedPlace {
+    /// The workspace of the conversation.
+    pub workspace: Option<String>,
+    /// The platform's id of the conversation.
+    pub id: String,
+    /// Its bank.
+    pub bank: String,
+    /// Its session, where several conversations share the bank.
+    pub session: Option<String>,
+}

@@ -1,0 +1,132 @@
+//! What a chat platform's reader finds, in the words that all platforms share.
+//!
+//! In: nothing but plain values. Out: messages, deletions, and what is not a turn with the reason.
+//! Texts are plain: markup, mentions and entities are already rendered as a person reads them.
+
+use std::sync::Arc;
+
+use nouns::model::{Attachment, DeadLetter, EventTime};
+
+/// What a reader found next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ChatItem {
+    /// Something was said, or said differently (a higher version).
+    Message(Box<ChatMessage>),
+    /// The platform says that a message was deleted.
+    Deletion {
+        /// Where it was said.
+        conversation: Arc<Conversation>,
+        /// The id of the deleted message, as in [`ChatMessage::id`].
+        id: String,
+        /// The platform's time of deletion in milliseconds; none where it tells no time: then
+        /// nothing revives the message.
+        version: Option<u64>,
+    },
+    /// What is there and is not a turn. Counted, never stored.
+    Skip(Skip),
+    /// A record that could not be read; the rest goes on.
+    Reject {
+        /// Where it was said, as far as that is known: records of conversations that the user did
+        /// not choose never reach the dead letters.
+        conversation: Option<Arc<Conversation>>,
+        /// The record, its place and the reason.
+        letter: DeadLetter,
+    },
+}
+
+/// Why something that the export holds is not a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Skip {
+    /// The platform's own notice: somebody joined, a topic was set, a call ended.
+    ServiceMessage,
+    /// A message without words and without anything shared.
+    Empty,
+    /// A second copy of a message: an old version kept as history, a broadcast of a thread's reply.
+    Copy,
+    /// A message whose content is encrypted.
+    Encrypted,
+    /// A message of a kind that has no text form, such as a poll's vote or a reaction.
+    Unsupported,
+}
+
+impl Skip {
+    /// What a dry run prints.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ServiceMessage => "service message",
+            Self::Empty => "empty",
+            Self::Copy => "copy",
+            Self::Encrypted => "encrypted",
+            Self::Unsupported => "unsupported",
+        }
+    }
+}
+
+/// One message as a platform has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChatMessage {
+    /// Where it was said.
+    pub conversation: Arc<Conversation>,
+    /// Its id, unique inside the conversation and the same in every later export. Platforms
+    /// without ids use `positional_id`.
+    pub id: String,
+    /// When it was last edited, in milliseconds since 1970; 0 for never. Where a platform marks an
+    /// edit without its time: 1.
+    pub version: u64,
+    /// Who said it.
+    pub author: Account,
+    /// Its words, without markup; mentions are written as names. May be empty where something is
+    /// shared.
+    pub text: String,
+    /// When it was said. Platforms that know the zone keep it.
+    pub time: EventTime,
+    /// The id of the message that began its thread, where the platform has threads; the root of a
+    /// thread names itself once the platform says that it has replies.
+    pub thread: Option<String>,
+    /// The id of the message that it answers.
+    pub reply_to: Option<String>,
+    /// What was shared. Every one has a caption: words that came with it, else its title or file
+    /// name, else its kind, so that a message of a photo alone is a turn.
+    pub attachments: Vec<Attachment>,
+    /// The accounts that `text` names, each as [`Account::name`] stands in the text, so that an
+    /// alias reaches the text too. Empty where the format does not tell.
+    pub mentions: Vec<Account>,
+}
+
+/// A channel, a group or a private chat.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Conversation {
+    /// The workspace, server or account that it belongs to, where the platform names one.
+    pub workspace: Option<String>,
+    /// The platform's id; the name where it has none. Never changes.
+    pub id: String,
+    /// Its name, as people see it, without `#`. For a private chat, the others' names.
+    pub name: String,
+    /// Who can read it.
+    pub privacy: Privacy,
+}
+
+/// Who can read a conversation. Private ones are read only when the user names them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Privacy {
+    /// Everybody in the workspace, or whoever was handed this one file: exports of a single chat
+    /// are the user's own choice.
+    Open,
+    /// Members of a closed channel or group.
+    Private,
+    /// The two or few people of a direct conversation.
+    Direct,
+}
+
+/// An account of a platform.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Account {
+    /// The platform's id of it; the name where it has none. Never changes.
+    pub id: String,
+    /// The name that people see.
+    pub name: String,
+    /// Its handle, where the platform has handles beside names; without `@`.
+    pub handle: Option<String>,
+    /// Whether a program speaks.
+    pub bot: bool,
+}

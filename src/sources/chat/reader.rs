@@ -1,0 +1,33 @@
+//! The interface that each chat platform's file implements.
+//!
+//! In: an export. Out: its messages in the order in which they were said in each conversation,
+//! one by one, in memory that does not grow with the export.
+
+use super::message::ChatItem;
+use crate::{SourceError, turn_source::SourceProgress};
+
+/// A reader of one platform's export.
+///
+/// Contract: conversations may follow each other or interleave; inside one, messages come oldest
+/// first. The same export always gives the same items, and a later export of the same conversation
+/// gives the same ids. A record that cannot be read is a [`ChatItem::Reject`] whose origin is
+/// `FILE:LINE` where the format has lines, and reading goes on behind it.
+pub trait ChatReader: Send {
+    /// The next item; none at the end, and from then on.
+    ///
+    /// # Errors
+    /// [`SourceError`] when the export itself can no longer be read.
+    fn next(&mut self) -> Result<Option<ChatItem>, SourceError>;
+
+    /// The export in a few words, for messages: its path.
+    fn describe(&self) -> String;
+
+    /// How far it is, in bytes of the export where they are known.
+    fn progress(&self) -> SourceProgress;
+
+    /// What a user should know before the first message: a zone or an order of day and month that
+    /// was assumed, and from what.
+    fn notice(&self) -> Option<String> {
+        None
+    }
+}

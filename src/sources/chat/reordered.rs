@@ -1,0 +1,104 @@
+//! A reader of an export that is not in order of time.
+//!
+//! In: a platform's two steps: `collect` reads the export from its beginning to its end and keeps
+//! what it needs of each message; `item` makes an item of what was kept. Out: the items, oldest
+//! first; rejects and skips of the first step when they are found. By the second step the whole
+//! export is known: accounts, channels, and which messages have replies. Memory is bounded by
+//! `time_order`.
+
+use std::collections::VecDeque;
+
+use super::{
+    message::ChatItem,
+    reader::ChatReader,
+    time_order::{OldestFirst, TimeOrder, Timed},
+};
+use crate::{SourceError, turn_source::SourceProgress};
+
+/// A platform's two steps.
+pub(crate) trait Unordered: Send {
+    /// Reads on: a record or a few. Returns what is no message at once. False at the end.
+    ///
+    /// # Errors
+    /// [`SourceError`] when the export can no longer be read.
+    fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError>;
+
+    /// The item of what was kept.
+    fn item(&mut self, kept: Timed) -> ChatItem;
+
+    /// As [`ChatReader::describe`].
+    fn describe(&self) -> String;
+
+    /// How many bytes were collected, and how many there are.
+    fn bytes(&self) -> (u64, u64);
+
+    /// As [`ChatReader::notice`].
+    fn notice(&self) -> Option<String> {
+        None
+    }
+}
+
+/// A reader that returns a platform's messages oldest first.
+pub(crate) struct Reordered<P> {
+    platform: P,
+    found: VecDeque<ChatItem>,
+    step: Step,
+    returned: u64,
+}
+
+enum Step {
+    Collecting(TimeOrder),
+    Returning(OldestFirst),
+}
+
+impl<P: Unordered> Reordered<P> {
+    /// A reader of a platform's export.
+    pub(crate) fn new(platform: P) -> Self {
+        Self { platform, found: VecDeque::new(), step: Step::Collecting(TimeOrder::new()), returned: 0 }
+    }
+}
+
+impl<P: Unordered> ChatReader for Reordered<P> {
+    fn next(&mut self) -> Result<Option<ChatItem>, SourceError> {
+        loop {
+            if let Some(item) = self.found.pop_front() {
+                return Ok(Some(item));
+            }
+            match &mut self.step {
+                Step::Collecting(order) => {
+                    if !self.platform.collect(order, &mut self.found)? {
+                        let order = std::mem::replace(order, TimeOrder::new());
+                        self.step = Step::Returning(order.oldest_first()?);
+                    }
+                }
+                Step::Returning(records) => {
+                    let Some(kept) = records.next()? else { return Ok(None) };
+                    self.returned += 1;
+                    return Ok(Some(self.platform.item(kept)));
+                }
+            }
+        }
+    }
+
+    fn describe(&self) -> String {
+        self.platform.describe()
+    }
+
+    /// The first half of the bar is collecting, the second half returning.
+    fn progress(&self) -> SourceProgress {
+        let (collected, total) = self.platform.bytes();
+        let total = total.max(collected);
+        let done = match &self.step {
+            Step::Collecting(_) => collected / 2,
+            Step::Returning(records) => {
+                let share = u128::from(total) * u128::from(self.returned) / u128::from(records.count().max(1));
+                total / 2 + u64::try_from(share).unwrap_or(total).div_ceil(2)
+            }
+        };
+        SourceProgress { done: done.min(total), total: Some(total), unit: "bytes" }
+    }
+
+    fn notice(&self) -> Option<String> {
+        self.platform.notice()
+    }
+}

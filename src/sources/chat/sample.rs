@@ -1,0 +1,85 @@
+//! The beginning of a file, from which its format is recognised.
+//!
+//! In: a path. Out: the name, the first 64 KiB, and the names of the entries of a directory or an
+//! archive. Never reads a file whole.
+
+use std::{io::Read, path::Path};
+
+use super::tree::Tree;
+use crate::SourceError;
+
+/// How much of a file is looked at.
+const SAMPLE_BYTES: u64 = 64 * 1024;
+
+/// What is known of a file before it is opened.
+pub struct Sample {
+    tree: Tree,
+    head: String,
+}
+
+impl Sample {
+    /// Looks at a file, a directory or an archive.
+    ///
+    /// # Errors
+    /// [`SourceError`] when it cannot be read.
+    pub fn of(path: &Path) -> Result<Self, SourceError> {
+        let tree = Tree::look(path, SAMPLE_BYTES)?;
+        let head = if tree.is_file() { tree.entries().first().map(|e| head(&tree, &e.name)) } else { None };
+        Ok(Self { head: head.transpose()?.unwrap_or_default(), tree })
+    }
+
+    /// The name of the file or directory itself, without its folder.
+    pub fn name(&self) -> String {
+        self.tree.path().file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// The path itself.
+    pub fn path(&self) -> &Path {
+        self.tree.path()
+    }
+
+    /// Whether it is one file, and no directory or archive.
+    pub fn is_file(&self) -> bool {
+        self.tree.is_file()
+    }
+
+    /// The first 64 KiB of a file, a byte order mark left out and bytes that are not UTF-8 replaced;
+    /// empty for a directory or an archive.
+    pub fn head(&self) -> &str {
+        &self.head
+    }
+
+    /// The names of the entries of a directory or an archive, sorted, with `/` between folders. For
+    /// a file, its own name.
+    pub fn entries(&self) -> impl Iterator<Item = &str> {
+        self.tree.entries().iter().map(|e| e.name.as_str())
+    }
+
+    /// As [`Sample::head`], of an entry; empty where it cannot be read.
+    pub fn head_of(&self, entry: &str) -> String {
+        head(&self.tree, entry).unwrap_or_default()
+    }
+
+    /// Whether the file begins like a JSON object or array and its head holds all these keys.
+    pub fn has_json_keys(&self, keys: &[&str]) -> bool {
+        has_json_keys(&self.head, keys)
+    }
+}
+
+/// Whether a text begins like a JSON object or array and holds all these keys.
+pub fn has_json_keys(head: &str, keys: &[&str]) -> bool {
+    let holds = |key: &&str| {
+        let quoted = format!("\"{key}\"");
+        head.match_indices(&quoted)
+            .any(|(at, _)| head.get(at + quoted.len()..).is_some_and(|rest| rest.trim_start().starts_with(':')))
+    };
+    head.trim_start().starts_with(['{', '[']) && keys.iter().all(holds)
+}
+
+fn head(tree: &Tree, entry: &str) -> Result<String, SourceError> {
+    let mut bytes = Vec::new();
+    let read = tree.read(entry)?.take(SAMPLE_BYTES).read_to_end(&mut bytes);
+    read.map_err(|e| tree.unreadable(entry, 0, e))?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
+}

@@ -1,0 +1,232 @@
+//! A file, a directory or an archive, read alike.
+//!
+//! In: a path. Out: the names of its files in sorted order, and each as a stream, texts in UTF-16 as UTF-8. Folders that
+//! archivers add (`__MACOSX`, `.DS_Store`) are left out. Never holds a file, and unpacks only the texts of a tar
+//! archive, which cannot be read out of order; they disappear from the disk with this value.
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    io::{self, BufReader, Cursor, Read, Seek, SeekFrom},
+    path::{Path, PathBuf},
+};
+
+use flate2::read::DeflateDecoder;
+use tempfile::TempDir;
+use zip::{CompressionMethod, ZipArchive};
+
+use super::tarball;
+use crate::{SourceError, error::unreadable, utf16::as_utf8};
+
+/// An export on disk.
+pub(crate) struct Tree {
+    path: PathBuf,
+    kind: Kind,
+    entries: Vec<Entry>,
+}
+
+enum Kind {
+    File,
+    Directory,
+    Archive,
+    /// The texts of a tar archive, in a folder.
+    Unpacked(TempDir),
+    /// The beginnings of the texts of a tar archive.
+    Beginnings(HashMap<String, Vec<u8>>),
+}
+
+/// A file of an export.
+pub(crate) struct Entry {
+    /// Its name below the export, with `/` between folders; of a single file, its name.
+    pub name: String,
+    /// Its size in bytes, uncompressed.
+    pub bytes: u64,
+    /// Where its bytes lie in an archive.
+    packed: Option<Packed>,
+}
+
+struct Packed {
+    start: u64,
+    bytes: u64,
+    method: CompressionMethod,
+    encrypted: bool,
+}
+
+impl Tree {
+    /// Opens a path. A file whose first bytes are those of an archive is one, whatever its name.
+    ///
+    /// # Errors
+    /// [`SourceError`] when it cannot be read, or the archive is damaged.
+    pub(crate) fn open(path: &Path) -> Result<Self, SourceError> {
+        Self::open_with(path, |path| {
+            let folder = tarball::unpack(path)?;
+            let entries = walk(folder.path())?;
+            Ok((Kind::Unpacked(folder), entries))
+        })
+    }
+
+    /// Looks at a path: of a tar archive there are the beginnings of its first files, `head_bytes` of each.
+    ///
+    /// # Errors
+    /// As [`Tree::open`].
+    pub(super) fn look(path: &Path, head_bytes: u64) -> Result<Self, SourceError> {
+        Self::open_with(path, |path| {
+            let found = tarball::beginnings(path, head_bytes)?;
+            let entry =
+                |(name, bytes, _): &tarball::Beginning| Entry { name: name.clone(), bytes: *bytes, packed: None };
+            let entries = found.iter().filter(|(name, ..)| !is_clutter(name)).map(entry).collect();
+            let heads = found.into_iter().map(|(name, _, head)| (name, head)).collect();
+            Ok((Kind::Beginnings(heads), entries))
+        })
+    }
+
+    fn open_with(
+        path: &Path,
+        of_tarball: impl FnOnce(&Path) -> io::Result<(Kind, Vec<Entry>)>,
+    ) -> Result<Self, SourceError> {
+        let failed = |e| unreadable(path, 0, e);
+        let metadata = std::fs::metadata(path).map_err(failed)?;
+        let (kind, mut entries) = if metadata.is_dir() {
+            (Kind::Directory, walk(path).map_err(failed)?)
+        } else if is_archive(path).map_err(failed)? {
+            (Kind::Archive, archived(path).map_err(failed)?)
+        } else if tarball::is_tarball(path).map_err(failed)? {
+            of_tarball(path).map_err(failed)?
+        } else {
+            let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+            (Kind::File, vec![Entry { name, bytes: metadata.len(), packed: None }])
+        };
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        entries.dedup_by(|a, b| a.name == b.name);
+        Ok(Self { path: path.to_owned(), kind, entries })
+    }
+
+    /// The path that was opened.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it is one file, and no directory or archive.
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self.kind, Kind::File)
+    }
+
+    /// Its files, sorted by name.
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Whether it has a file of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.entry(name).is_some()
+    }
+
+    /// How a file is named to the user: `PATH/NAME`; of a single file, the path.
+    pub(crate) fn origin(&self, name: &str) -> String {
+        match self.kind {
+            Kind::File => self.path.display().to_string(),
+            _ => format!("{}/{name}", self.path.display()),
+        }
+    }
+
+    /// The error of a file that was read up to `line`.
+    pub(crate) fn unreadable(&self, name: &str, line: u64, error: io::Error) -> SourceError {
+        unreadable(Path::new(&self.origin(name)), line, error)
+    }
+
+    /// The bytes of a file from its beginning, buffered by the caller; those of a text in UTF-16 as UTF-8.
+    ///
+    /// # Errors
+    /// [`SourceError`] when there is no such file, or it cannot be opened.
+    pub(crate) fn read(&self, name: &str) -> Result<Box<dyn Read + Send>, SourceError> {
+        self.stream(name).and_then(as_utf8).map_err(|e| self.unreadable(name, 0, e))
+    }
+
+    fn entry(&self, name: &str) -> Option<&Entry> {
+        let at = self.entries.binary_search_by(|e| e.name.as_str().cmp(name)).ok()?;
+        self.entries.get(at)
+    }
+
+    fn stream(&self, name: &str) -> io::Result<Box<dyn Read + Send>> {
+        let entry = self.entry(name).ok_or(io::ErrorKind::NotFound)?;
+        let Some(packed) = &entry.packed else {
+            let path = match &self.kind {
+                Kind::File => self.path.clone(),
+                Kind::Unpacked(folder) => folder.path().join(name),
+                Kind::Beginnings(heads) => {
+                    return Ok(Box::new(Cursor::new(heads.get(name).cloned().unwrap_or_default())));
+                }
+                Kind::Directory | Kind::Archive => self.path.join(name),
+            };
+            return Ok(Box::new(File::open(path)?));
+        };
+        if packed.encrypted {
+            return Err(io::Error::other("the archive is encrypted; unpack it and name the folder"));
+        }
+        let mut file = File::open(&self.path)?;
+        file.seek(SeekFrom::Start(packed.start))?;
+        let bytes = BufReader::new(file.take(packed.bytes));
+        match packed.method {
+            CompressionMethod::Stored => Ok(Box::new(bytes)),
+            CompressionMethod::Deflated => Ok(Box::new(DeflateDecoder::new(bytes))),
+            other => Err(io::Error::other(format!("{other} is not read; unpack the archive and name the folder"))),
+        }
+    }
+}
+
+fn is_archive(path: &Path) -> io::Result<bool> {
+    let mut start = Vec::new();
+    File::open(path)?.take(4).read_to_end(&mut start)?;
+    Ok(start == b"PK\x03\x04" || start == b"PK\x05\x06")
+}
+
+fn archived(path: &Path) -> io::Result<Vec<Entry>> {
+    let mut archive = ZipArchive::new(BufReader::new(File::open(path)?)).map_err(io::Error::other)?;
+    let mut entries = Vec::new();
+    for index in 0..archive.len() {
+        let file = archive.by_index_raw(index).map_err(io::Error::other)?;
+        let name = file.name().map_err(io::Error::other)?.replace('\\', "/");
+        if file.is_dir() || is_clutter(&name) {
+            continue;
+        }
+        let packed = Packed {
+            start: file.data_start().ok_or_else(|| io::Error::other("the archive's directory is damaged"))?,
+            bytes: file.compressed_size(),
+            method: file.compression(),
+            encrypted: file.encrypted(),
+        };
+        entries.push(Entry { name, bytes: file.size(), packed: Some(packed) });
+    }
+    Ok(entries)
+}
+
+fn walk(root: &Path) -> io::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    walk_below(root, "", &mut entries)?;
+    Ok(entries)
+}
+
+fn walk_below(root: &Path, below: &str, entries: &mut Vec<Entry>) -> io::Result<()> {
+    for item in std::fs::read_dir(root.join(below))? {
+        let item = item?;
+        let Ok(name) = item.file_name().into_string() else { continue };
+        let name = if below.is_empty() { name } else { format!("{below}/{name}") };
+        // A link to a folder above would never end.
+        let kind = item.file_type()?;
+        if is_clutter(&name) {
+            continue;
+        } else if kind.is_dir() {
+            walk_below(root, &name, entries)?;
+        } else {
+            let metadata = std::fs::metadata(item.path())?;
+            if metadata.is_file() {
+                entries.push(Entry { name, bytes: metadata.len(), packed: None });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_clutter(name: &str) -> bool {
+    name.split('/').any(|part| part == "__MACOSX" || part == ".DS_Store")
+}

@@ -1,0 +1,252 @@
+//! What a chat item is as turn events.
+//!
+//! In: what was found on a platform, in an export or live, and the settings. Out: turn events and dead
+//! letters. Every turn's id is `CONVERSATION/MESSAGE`, so that whatever reads a conversation gives it
+//! the same ids. A text beyond the limit of a turn is cut and counted. Nothing of a conversation that
+//! the user did not choose leaves here, neither as a turn nor as a dead letter, and no text before its
+//! redaction.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    assigned::Assigned,
+    message::{Account, ChatItem, ChatMessage, Conversation, Skip},
+    names::turn_id,
+    people::People,
+    redaction::Redaction,
+    routing::{Route, Routing},
+};
+use crate::{
+    SourceError,
+    turn_source::{SourceBatch, SourceCounts},
+};
+use nouns::{
+    config::SourceSettings,
+    model::{
+        Attachment, Bank, DeadLetter, Deletion, EventTime, MAX_ATTACHMENTS, MAX_TEXT_BYTES, MAX_URL_BYTES, Turn,
+        TurnEvent,
+    },
+};
+
+/// What stands at the end of a text that was cut.
+const CUT_MARK: &str = " […]";
+
+/// Makes turns of chat items.
+pub(crate) struct TurnMaker {
+    routing: Routing,
+    people: People,
+    redaction: Redaction,
+    /// What was left out or changed so far.
+    pub counts: SourceCounts,
+    /// The time of each bank's last message.
+    pub latest: BTreeMap<Bank, EventTime>,
+}
+
+impl TurnMaker {
+    /// `format` is the name of the platform's format.
+    ///
+    /// # Errors
+    /// [`SourceError`] when a setting that all platforms share is invalid.
+    pub(crate) fn new(settings: &SourceSettings, format: &str) -> Result<Self, SourceError> {
+        Ok(Self {
+            routing: Routing::new(settings, format)?,
+            people: People::open(settings.aliases.as_deref())?,
+            redaction: Redaction::new(&settings.redact)?,
+            counts: SourceCounts::default(),
+            latest: BTreeMap::new(),
+        })
+    }
+
+    /// Gives accounts and conversations the names again that they had in an earlier run.
+    pub(crate) fn restore(&mut self, assigned: Assigned) {
+        let Assigned { template, places, people } = assigned;
+        self.routing.restore(&template, places);
+        self.people.restore(people);
+    }
+
+    /// The names so far, where one was added since the last call.
+    pub(crate) fn assigned(&mut self) -> Option<Assigned> {
+        let changed = [self.routing.take_changed(), self.people.take_changed()];
+        changed.contains(&true).then(|| Assigned {
+            template: self.routing.template().to_owned(),
+            places: self.routing.places(),
+            people: self.people.names(),
+        })
+    }
+
+    /// The names in `only` and in `except` that no conversation has, each with its key.
+    pub(crate) fn unknown(&self) -> Vec<(&'static str, String)> {
+        self.routing.unknown()
+    }
+
+    /// Adds what an item is to a batch. `origin` is where it was read, for dead letters.
+    ///
+    /// # Errors
+    /// [`SourceError::Settings`] when the template asks for what the conversation does not have.
+    pub(crate) fn take(&mut self, item: ChatItem, origin: &str, batch: &mut SourceBatch) -> Result<(), SourceError> {
+        match item {
+            ChatItem::Message(message) => self.message(*message, origin, batch)?,
+            ChatItem::Deletion { conversation, id, version } => {
+                if let Some((bank, _)) = self.place(&conversation)? {
+                    let turn = turn_id(&conversation.id, &id);
+                    let version = version.unwrap_or(u64::MAX);
+                    batch.events.push(TurnEvent::Deletion(Deletion { bank, turn, version }));
+                }
+            }
+            ChatItem::Skip(skip) => self.skip(skip.name()),
+            ChatItem::Reject { conversation, letter } => {
+                let is_chosen = match &conversation {
+                    Some(conversation) => self.place(conversation)?.is_some(),
+                    None => true,
+                };
+                if is_chosen {
+                    batch.rejects.push(self.redacted(letter));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, message: ChatMessage, origin: &str, batch: &mut SourceBatch) -> Result<(), SourceError> {
+        let Some((bank, session)) = self.place(&message.conversation)? else { return Ok(()) };
+        let conversation = &message.conversation.id;
+        let speaker = self.people.name(&bank, &message.author).to_owned();
+        if message.author.bot {
+            self.counts.bots.insert((bank.clone(), speaker.clone()));
+        }
+        let text = self.rename(&bank, message.text, &message.mentions);
+        let mut attachments = message.attachments;
+        attachments.truncate(MAX_ATTACHMENTS);
+        let mut room = MAX_TEXT_BYTES / 2;
+        for attachment in &mut attachments {
+            self.attachment(attachment, &mut room);
+        }
+        let captions = MAX_TEXT_BYTES / 2 - room;
+        let text = self.text(&text, MAX_TEXT_BYTES - captions);
+        let turn = Turn {
+            bank,
+            turn: turn_id(conversation, &message.id),
+            version: message.version,
+            speaker,
+            text,
+            time: message.time,
+            session,
+            thread: message.thread.map(|thread| turn_id(conversation, &thread)),
+            reply_to: message.reply_to.map(|reply_to| turn_id(conversation, &reply_to)),
+            attachments,
+        };
+        if turn.text.trim().is_empty() && turn.captions().next().is_none() {
+            self.skip(Skip::Empty.name());
+            return Ok(());
+        }
+        if let Err(reason) = turn.check() {
+            let payload = serde_json::to_vec(&turn).unwrap_or_default();
+            let origin = format!("{origin}: {}", turn.turn);
+            let letter = DeadLetter::new(origin, reason.to_string(), &payload);
+            batch.rejects.push(self.redacted(letter));
+            return Ok(());
+        }
+        let time = turn.time;
+        match self.latest.get_mut(&turn.bank) {
+            Some(latest) => *latest = time.max(*latest),
+            None => {
+                self.latest.insert(turn.bank.clone(), time);
+            }
+        }
+        batch.events.push(TurnEvent::Turn(turn));
+        Ok(())
+    }
+
+    /// The bank and session of a conversation; none where it is left out, which is counted.
+    fn place(&mut self, conversation: &Arc<Conversation>) -> Result<Option<(Bank, Option<String>)>, SourceError> {
+        let route = self.routing.route(conversation)?;
+        match &*route {
+            Route::To { bank, session } => Ok(Some((bank.clone(), session.clone()))),
+            Route::LeftOut(reason) => {
+                self.skip(reason);
+                Ok(None)
+            }
+        }
+    }
+
+    /// A text in which the mentioned accounts have their names in this bank.
+    fn rename(&mut self, bank: &Bank, mut text: String, mentions: &[Account]) -> String {
+        for account in mentions {
+            let name = self.people.name(bank, account);
+            if name != account.name && !account.name.is_empty() {
+                text = replace_name(&text, &account.name, name);
+            }
+        }
+        text
+    }
+
+    /// A text without what must not be stored, and within `room` bytes.
+    fn text(&mut self, text: &str, room: usize) -> String {
+        let text = self.redaction.apply(text, &mut self.counts.redacted);
+        if text.len() <= room {
+            return text.into_owned();
+        }
+        self.counts.cut += 1;
+        cut(&text, room)
+    }
+
+    fn attachment(&mut self, attachment: &mut Attachment, room: &mut usize) {
+        if let Some(caption) = attachment.caption.take() {
+            let caption = self.text(&caption, *room);
+            *room = room.saturating_sub(caption.len());
+            attachment.caption = Some(caption).filter(|caption| !caption.trim().is_empty());
+        }
+        if let Some(url) = &mut attachment.url {
+            *url = self.redaction.apply(url, &mut self.counts.redacted).into_owned();
+        }
+        // A picture inside an export may stand in its own address; the caption still says what it was.
+        drop(attachment.url.take_if(|url| url.len() > MAX_URL_BYTES));
+    }
+
+    /// A dead letter without what must not be stored. A reason may quote a value of the record.
+    fn redacted(&mut self, mut letter: DeadLetter) -> DeadLetter {
+        for text in [&mut letter.payload, &mut letter.reason] {
+            *text = self.redaction.apply(text, &mut self.counts.redacted).into_owned();
+        }
+        letter
+    }
+
+    fn skip(&mut self, reason: &'static str) {
+        *self.counts.skipped.entry(reason).or_default() += 1;
+    }
+}
+
+/// A text's beginning in at most `room` bytes, up to a space where one is near, with a mark.
+fn cut(text: &str, room: usize) -> String {
+    let Some(kept) = room.checked_sub(CUT_MARK.len()) else { return String::new() };
+    let start = text.get(..text.floor_char_boundary(kept)).unwrap_or_default();
+    let near = start.floor_char_boundary(start.len().saturating_sub(200));
+    let end = start.get(near..).and_then(|tail| tail.rfind(char::is_whitespace)).map_or(start.len(), |at| near + at);
+    format!("{}{CUT_MARK}", start.get(..end).unwrap_or(start))
+}
+
+/// Replaces a name where it stands as a whole: `Ann`, and not the beginning of `Anna`.
+fn replace_name(text: &str, old: &str, new: &str) -> String {
+    let mut replaced = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(old) {
+        let (before, from) = rest.split_at(at);
+        let behind = from.get(old.len()..).unwrap_or_default();
+        let whole = !before.ends_with(char::is_alphanumeric) && !behind.starts_with(char::is_alphanumeric);
+        replaced.push_str(before);
+        replaced.push_str(if whole { new } else { old });
+        rest = behind;
+    }
+    replaced.push_str(rest);
+    replaced
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_replaced_where_it_stands_as_a_whole() {
+        assert_eq!(replace_name("Ann, Anna, JoAnn @Ann!", "Ann", "Bo"), "Bo, Anna, JoAnn @Bo!");
+    }
+}

@@ -1,0 +1,192 @@
+//! The JSON files of DiscordChatExporter.
+//!
+//! In: the file of one channel or thread, or any number of them, also where a channel is split into
+//! parts. Out: their messages, oldest first in each conversation. Each file's beginning is read once to
+//! learn its channel and its order; an export in which a file is newest first (`--reverse`) is sorted
+//! through a temporary file. Other files of the folder, such as attachments, are left alone.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+
+use serde_json::Value;
+
+use super::{
+    message::Channel,
+    snowflake::{self, id_of},
+};
+use crate::{
+    SourceError,
+    chat::{ChatItem, ChatReader, Element, Elements, Reordered, TimeOrder, Timed, Tree, Unordered},
+    turn_source::SourceProgress,
+};
+
+const HEAD_PATHS: [&str; 3] = ["guild", "channel", "messages/*"];
+/// Where the messages are among [`HEAD_PATHS`].
+const MESSAGES: usize = 2;
+
+/// The files of an export, and how far they are read.
+pub(super) struct Exporter {
+    tree: Tree,
+    files: Vec<ExportFile>,
+    next_file: usize,
+    current: Option<Elements>,
+    /// The names of channels and threads by id.
+    channels: HashMap<String, String>,
+    done_bytes: u64,
+    total_bytes: u64,
+}
+
+/// A file, from its beginning.
+struct ExportFile {
+    name: String,
+    origin: String,
+    channel: Channel,
+    /// The time of its first message, in milliseconds.
+    first_ms: i64,
+    is_newest_first: bool,
+}
+
+impl Exporter {
+    /// A reader of those of these files that DiscordChatExporter wrote; none where it wrote none.
+    ///
+    /// # Errors
+    /// [`SourceError`] when one cannot be read.
+    pub(super) fn open(tree: Tree, names: &[String]) -> Result<Option<Box<dyn ChatReader>>, SourceError> {
+        let mut files = Vec::new();
+        for name in names {
+            files.extend(beginning(&tree, name)?);
+        }
+        if files.is_empty() {
+            return Ok(None);
+        }
+        let total_bytes =
+            tree.entries().iter().filter(|e| files.iter().any(|f| f.name == e.name)).map(|e| e.bytes).sum();
+        files.sort_by(|a, b| (&a.channel.id, a.first_ms, &a.name).cmp(&(&b.channel.id, b.first_ms, &b.name)));
+        let channels = files.iter().map(|file| (file.channel.id.clone(), file.channel.name.clone())).collect();
+        let is_newest_first = files.iter().any(|file| file.is_newest_first);
+        let exporter = Self { tree, files, next_file: 0, current: None, channels, done_bytes: 0, total_bytes };
+        Ok(Some(if is_newest_first { Box::new(Reordered::new(exporter)) } else { Box::new(exporter) }))
+    }
+
+    /// The next message and the file that holds it, counted from 0.
+    fn next_element(&mut self) -> Result<Option<(usize, Element)>, SourceError> {
+        loop {
+            let Some(elements) = self.current.as_mut() else {
+                let Some(file) = self.files.get(self.next_file) else { return Ok(None) };
+                self.current = Some(Elements::new(self.tree.read(&file.name)?, &["messages/*"]));
+                self.next_file += 1;
+                continue;
+            };
+            let index = self.next_file.saturating_sub(1);
+            match elements.next() {
+                Ok(Some(element)) => return Ok(Some((index, element))),
+                Ok(None) => {
+                    self.done_bytes += elements.read_bytes();
+                    self.current = None;
+                }
+                Err(error) => {
+                    let name = self.files.get(index).map(|file| file.name.as_str()).unwrap_or_default();
+                    return Err(self.tree.unreadable(name, elements.line(), error));
+                }
+            }
+        }
+    }
+
+    fn item_of(&self, index: usize, element: &Element) -> Option<ChatItem> {
+        let file = self.files.get(index)?;
+        let item = match element.parse::<Value>(&file.origin) {
+            Ok(message) => {
+                let item = file.channel.item(&message, &self.channels);
+                item.map_err(|reason| element.reject(&file.origin, reason))
+            }
+            Err(letter) => Err(letter),
+        };
+        let conversation = || Some(Arc::clone(&file.channel.conversation));
+        Some(item.unwrap_or_else(|letter| ChatItem::Reject { conversation: conversation(), letter }))
+    }
+}
+
+impl ChatReader for Exporter {
+    fn next(&mut self) -> Result<Option<ChatItem>, SourceError> {
+        while let Some((index, element)) = self.next_element()? {
+            if let Some(item) = self.item_of(index, &element) {
+                return Ok(Some(item));
+            }
+        }
+        Ok(None)
+    }
+
+    fn describe(&self) -> String {
+        format!("Discord from {}", self.tree.path().display())
+    }
+
+    fn progress(&self) -> SourceProgress {
+        let (done, total) = self.bytes();
+        SourceProgress { done, total: Some(total), unit: "bytes" }
+    }
+}
+
+impl Unordered for Exporter {
+    fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
+        let Some((index, element)) = self.next_element()? else { return Ok(false) };
+        let id = serde_json::from_slice::<Value>(&element.bytes).ok();
+        match id.as_ref().and_then(said_ms).filter(|_| element.problem.is_none()) {
+            Some(unix_ms) => {
+                let file = u32::try_from(index).unwrap_or(u32::MAX);
+                order.add(Timed { unix_ms, file, line: element.line, payload: element.bytes })?;
+            }
+            None => found.extend(self.item_of(index, &element)),
+        }
+        Ok(true)
+    }
+
+    fn item(&mut self, kept: Timed) -> ChatItem {
+        let element = Element { path: 0, line: kept.line, bytes: kept.payload, problem: None };
+        let index = usize::try_from(kept.file).unwrap_or(usize::MAX);
+        self.item_of(index, &element).unwrap_or(ChatItem::Skip(crate::chat::Skip::Unsupported))
+    }
+
+    fn describe(&self) -> String {
+        ChatReader::describe(self)
+    }
+
+    fn bytes(&self) -> (u64, u64) {
+        let current = self.current.as_ref().map_or(0, Elements::read_bytes);
+        (self.done_bytes + current, self.total_bytes)
+    }
+}
+
+/// What a file's beginning says; none where DiscordChatExporter did not write it.
+fn beginning(tree: &Tree, name: &str) -> Result<Option<ExportFile>, SourceError> {
+    let mut elements = Elements::new(tree.read(name)?, &HEAD_PATHS);
+    let (mut guild, mut channel) = (Value::Null, Value::Null);
+    let mut times = Vec::new();
+    while times.len() < 2 {
+        let element = elements.next().map_err(|e| tree.unreadable(name, elements.line(), e))?;
+        let Some(element) = element.filter(|element| element.problem.is_none()) else { break };
+        let value: Option<Value> = serde_json::from_slice(&element.bytes).ok();
+        match element.path {
+            0 => guild = value.unwrap_or_default(),
+            1 => channel = value.unwrap_or_default(),
+            MESSAGES if !channel.is_object() => break,
+            _ => times.extend(value.as_ref().and_then(said_ms)),
+        }
+    }
+    if !channel.is_object() {
+        return Ok(None);
+    }
+    Ok(Some(ExportFile {
+        name: name.to_owned(),
+        origin: tree.origin(name),
+        channel: Channel::new(&guild, &channel, tree.is_file()),
+        first_ms: times.first().copied().unwrap_or_default(),
+        is_newest_first: matches!(times.as_slice(), [first, second] if first > second),
+    }))
+}
+
+/// When a message was said, in milliseconds, by its id.
+fn said_ms(message: &Value) -> Option<i64> {
+    snowflake::unix_ms(&message.get("id").and_then(id_of)?)
+}

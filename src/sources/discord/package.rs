@@ -1,0 +1,416 @@
+//! Discord's data package: the user's own messages.
+//!
+//! In: a package, packed or unpacked, or the table of one channel. Folders are found by what they hold,
+//! since Discord translates their names: a channel's folder holds `channel.json` and `messages.json`, or
+//! `messages.csv` until March 2024. Out: the messages, oldest first, whatever their order in the
+//! package. A message's time is the one in its id where its own is unreadable. Texts are raw, so ids of
+//! people and of channels that the package does not name stay ids.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    fs::File,
+    io::Read,
+    path::Path,
+    sync::Arc,
+};
+
+use serde_json::{Value, json};
+
+use super::{
+    csv::{self, Records},
+    markdown::plain,
+    mentions::{Names, named},
+    shared::{field, linked_file},
+    snowflake::{self, id_of},
+};
+use crate::{
+    SourceError,
+    chat::{
+        Account, ChatItem, ChatMessage, Conversation, Element, Elements, Privacy, Skip, TimeOrder, Timed, Tree,
+        Unordered,
+    },
+};
+use nouns::model::{DeadLetter, EventTime};
+
+/// Longest description of a channel or of an account that is read.
+const MAX_DESCRIPTION_BYTES: u64 = 16 << 20;
+
+/// A data package, and how far it is read.
+pub(super) struct Package {
+    tree: Tree,
+    /// The path that the user named.
+    shown: String,
+    channels: Vec<PackageChannel>,
+    next_channel: usize,
+    current: Option<Table>,
+    owner: Account,
+    people: HashMap<String, String>,
+    names: HashMap<String, String>,
+    notice: Option<String>,
+    done_bytes: u64,
+    total_bytes: u64,
+}
+
+struct PackageChannel {
+    /// The name of the table in the tree.
+    table: String,
+    origin: String,
+    is_csv: bool,
+    conversation: Arc<Conversation>,
+}
+
+/// The open table of a channel.
+enum Table {
+    Json(Elements),
+    Csv {
+        records: Records,
+        /// Where the columns are, by the names in the first record.
+        columns: Vec<String>,
+    },
+}
+
+impl Package {
+    /// Whether these are the files of a package.
+    pub(super) fn is_one<'a>(names: impl Iterator<Item = &'a str>) -> bool {
+        let folders: Vec<&str> = names.filter_map(|name| name.strip_suffix("/channel.json")).collect();
+        folders.iter().any(|folder| channel_id(folder).is_some())
+    }
+
+    /// Opens the table of one channel, which is all of `tree`. What stands beside it, and in the
+    /// folder of accounts by its English name, says whose it is.
+    pub(super) fn open_table(tree: Tree, is_csv: bool) -> Self {
+        let path = tree.path().to_owned();
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let beside = |name: &str| -> Option<Value> {
+            let file = File::open(folder.join(name)).ok()?;
+            let mut bytes = Vec::new();
+            file.take(MAX_DESCRIPTION_BYTES).read_to_end(&mut bytes).ok()?;
+            serde_json::from_slice(&bytes).ok()
+        };
+        let owner =
+            ["../../Account/user.json", "../../account/user.json"].into_iter().find_map(|name| account(&beside(name)?));
+        let labels = labels(beside("../index.json"));
+        let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let conversation = conversation(&beside("channel.json").unwrap_or_default(), &name, &labels.collect(), true);
+        let table = tree.entries().first().map(|entry| entry.name.clone()).unwrap_or_default();
+        let channel =
+            PackageChannel { origin: tree.origin(&table), table, is_csv, conversation: Arc::new(conversation) };
+        Self::of(tree, vec![channel], owner)
+    }
+
+    /// Opens a package; none where it holds no channel.
+    ///
+    /// # Errors
+    /// [`SourceError`] when its files cannot be read.
+    pub(super) fn open(tree: Tree) -> Result<Option<Self>, SourceError> {
+        let names: Vec<String> = tree.entries().iter().map(|entry| entry.name.clone()).collect();
+        let mut tables: Vec<&String> = names.iter().filter(|name| is_table(name)).collect();
+        // Where a package holds both, the newer form wins.
+        tables.retain(|name| !name.ends_with(".csv") || !tree.has(&name.replace("messages.csv", "messages.json")));
+        tables.retain(|name| channel_id(folder_of(name)).is_some());
+        let owner = owner(&tree, &names)?;
+        let mut known = HashMap::new();
+        let mut parents: Vec<&str> = tables.iter().map(|table| folder_of(folder_of(table))).collect();
+        parents.dedup();
+        for parent in parents {
+            let index = if parent.is_empty() { "index.json".to_owned() } else { format!("{parent}/index.json") };
+            known.extend(labels(if tree.has(&index) { description(&tree, &index)? } else { None }));
+        }
+        let mut channels = Vec::new();
+        for table in tables {
+            let folder = folder_of(table);
+            let about = if folder.is_empty() { "channel.json".to_owned() } else { format!("{folder}/channel.json") };
+            let about = if tree.has(&about) { description(&tree, &about)? } else { None };
+            let conversation = conversation(&about.unwrap_or_default(), folder, &known, false);
+            channels.push(PackageChannel {
+                table: table.clone(),
+                origin: tree.origin(table),
+                is_csv: table.ends_with(".csv"),
+                conversation: Arc::new(conversation),
+            });
+        }
+        Ok((!channels.is_empty()).then(|| Self::of(tree, channels, owner)))
+    }
+
+    fn of(tree: Tree, channels: Vec<PackageChannel>, owner: Option<Account>) -> Self {
+        let shown = tree.path().display().to_string();
+        let notice = owner.is_none().then(|| {
+            format!("{shown}: it holds no account, so the speaker is named \"me\"; give it a name with source.aliases")
+        });
+        let me = || Account { id: "me".to_owned(), name: "me".to_owned(), handle: None, bot: false };
+        let total_bytes =
+            tree.entries().iter().filter(|e| channels.iter().any(|c| c.table == e.name)).map(|e| e.bytes).sum();
+        Self {
+            people: owner.iter().map(|owner| (owner.id.clone(), owner.name.clone())).collect(),
+            names: channels.iter().map(|c| (c.conversation.id.clone(), c.conversation.name.clone())).collect(),
+            owner: owner.unwrap_or_else(me),
+            tree,
+            shown,
+            channels,
+            next_channel: 0,
+            current: None,
+            notice,
+            done_bytes: 0,
+            total_bytes,
+        }
+    }
+
+    /// The next message of the open table: its value and line, or why it cannot be read.
+    fn next_row(&mut self) -> Result<Option<Row>, SourceError> {
+        loop {
+            let index = self.next_channel.saturating_sub(1);
+            let Some(table) = self.current.as_mut() else {
+                let Some(channel) = self.channels.get(self.next_channel) else { return Ok(None) };
+                let input = self.tree.read(&channel.table)?;
+                self.next_channel += 1;
+                self.current = Some(if channel.is_csv {
+                    Table::Csv { records: Records::new(input), columns: Vec::new() }
+                } else {
+                    Table::Json(Elements::new(input, &["*"]))
+                });
+                continue;
+            };
+            let Some(channel) = self.channels.get(index) else { return Ok(None) };
+            let row = table.row(&channel.origin).map_err(|e| self.tree.unreadable(&channel.table, table.line(), e))?;
+            match row {
+                Some((line, value)) => return Ok(Some(Row { channel: index, line, value })),
+                None => {
+                    self.done_bytes += table.read_bytes();
+                    self.current = None;
+                }
+            }
+        }
+    }
+
+    fn item_of(&self, index: usize, line: u64, row: &Value) -> ChatItem {
+        let Some(channel) = self.channels.get(index) else { return ChatItem::Skip(Skip::Unsupported) };
+        self.message(channel, row).unwrap_or_else(|reason| ChatItem::Reject {
+            conversation: Some(Arc::clone(&channel.conversation)),
+            letter: DeadLetter::new(format!("{}:{line}", channel.origin), reason, row.to_string().as_bytes()),
+        })
+    }
+
+    fn message(&self, channel: &PackageChannel, row: &Value) -> Result<ChatItem, String> {
+        let id = row.get("ID").and_then(id_of).ok_or("ID: not an id of Discord; request the package again")?;
+        let time = time(row, &id).ok_or("Timestamp: not a time; request the package again")?;
+        let text = field(row, "Contents").map(|text| plain(&named(text, self))).unwrap_or_default();
+        let urls = field(row, "Attachments").unwrap_or_default().split(|c: char| c.is_whitespace() || c == ',');
+        let urls = urls.filter(|url| !url.is_empty());
+        let attachments: Vec<_> = urls.map(linked_file).collect();
+        if text.is_empty() && attachments.is_empty() {
+            return Ok(ChatItem::Skip(Skip::Empty));
+        }
+        Ok(ChatItem::Message(Box::new(ChatMessage {
+            conversation: Arc::clone(&channel.conversation),
+            id,
+            version: 0,
+            author: self.owner.clone(),
+            text,
+            time,
+            thread: None,
+            reply_to: None,
+            attachments,
+            mentions: Vec::new(),
+        })))
+    }
+}
+
+/// A message of a table.
+struct Row {
+    /// Which channel, counted from 0.
+    channel: usize,
+    line: u64,
+    /// The message, or a dead letter.
+    value: Result<Value, DeadLetter>,
+}
+
+impl Table {
+    /// The next message and its line.
+    fn row(&mut self, origin: &str) -> std::io::Result<Option<(u64, Result<Value, DeadLetter>)>> {
+        match self {
+            Self::Json(elements) => Ok(elements.next()?.map(|element: Element| (element.line, element.parse(origin)))),
+            Self::Csv { records, columns } => loop {
+                let Some(record) = records.next()? else { return Ok(None) };
+                if columns.is_empty() {
+                    columns.clone_from(&record.fields);
+                    continue;
+                }
+                let fields = columns.iter().cloned().zip(record.fields.into_iter().map(Value::from));
+                let value = Value::Object(fields.collect());
+                if record.is_too_long {
+                    let reason = format!("longer than {} bytes; split it", csv::MAX_RECORD_BYTES);
+                    let letter =
+                        DeadLetter::new(format!("{origin}:{}", record.line), reason, value.to_string().as_bytes());
+                    return Ok(Some((record.line, Err(letter))));
+                }
+                return Ok(Some((record.line, Ok(value))));
+            },
+        }
+    }
+
+    fn line(&self) -> u64 {
+        match self {
+            Self::Json(elements) => elements.line(),
+            Self::Csv { records, .. } => records.line(),
+        }
+    }
+
+    fn read_bytes(&self) -> u64 {
+        match self {
+            Self::Json(elements) => elements.read_bytes(),
+            Self::Csv { records, .. } => records.read_bytes(),
+        }
+    }
+}
+
+impl Unordered for Package {
+    fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
+        let Some(Row { channel, line, value }) = self.next_row()? else { return Ok(false) };
+        let value = match value {
+            Ok(value) => value,
+            Err(letter) => {
+                let conversation = self.channels.get(channel).map(|c| Arc::clone(&c.conversation));
+                found.push_back(ChatItem::Reject { conversation, letter });
+                return Ok(true);
+            }
+        };
+        match value.get("ID").and_then(id_of).and_then(|id| time(&value, &id)) {
+            Some(time) => {
+                let payload = kept(&value).to_string().into_bytes();
+                let file = u32::try_from(channel).unwrap_or(u32::MAX);
+                order.add(Timed { unix_ms: time.unix_ms, file, line, payload })?;
+            }
+            None => found.push_back(self.item_of(channel, line, &value)),
+        }
+        Ok(true)
+    }
+
+    fn item(&mut self, record: Timed) -> ChatItem {
+        let row = serde_json::from_slice(&record.payload).unwrap_or_default();
+        self.item_of(usize::try_from(record.file).unwrap_or(usize::MAX), record.line, &row)
+    }
+
+    fn describe(&self) -> String {
+        format!("Discord's data package from {}", self.shown)
+    }
+
+    fn bytes(&self) -> (u64, u64) {
+        let current = self.current.as_ref().map_or(0, Table::read_bytes);
+        (self.done_bytes + current, self.total_bytes)
+    }
+
+    fn notice(&self) -> Option<String> {
+        self.notice.clone()
+    }
+}
+
+impl Names for Package {
+    fn account(&self, id: &str) -> Option<String> {
+        self.people.get(id).cloned()
+    }
+
+    fn role(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn channel(&self, id: &str) -> Option<String> {
+        self.names.get(id).cloned()
+    }
+}
+
+/// The columns that are read.
+fn kept(row: &Value) -> Value {
+    let column = |name: &str| row.get(name).cloned().unwrap_or_default();
+    json!({
+        "ID": column("ID"), "Timestamp": column("Timestamp"),
+        "Contents": column("Contents"), "Attachments": column("Attachments"),
+    })
+}
+
+/// When a message was said: times without an offset are UTC.
+fn time(row: &Value, id: &str) -> Option<EventTime> {
+    let stated = field(row, "Timestamp")
+        .map(str::trim)
+        .and_then(|text| EventTime::parse(text).or_else(|_| EventTime::parse(&format!("{text}Z"))).ok());
+    stated.or_else(|| EventTime::new(snowflake::unix_ms(id)?, 0).ok())
+}
+
+/// The account of the package: the `user.json` that stands beside the messages.
+fn owner(tree: &Tree, names: &[String]) -> Result<Option<Account>, SourceError> {
+    let is_one = |name: &&String| name.as_str() == "user.json" || name.ends_with("/user.json");
+    let mut found: Vec<&String> = names.iter().filter(is_one).collect();
+    found.sort_by_key(|name| name.matches('/').count());
+    for name in found {
+        if let Some(account) = description(tree, name)?.as_ref().and_then(account) {
+            return Ok(Some(account));
+        }
+    }
+    Ok(None)
+}
+
+fn account(user: &Value) -> Option<Account> {
+    let (id, handle) = (user.get("id").and_then(id_of)?, field(user, "username")?);
+    let shown = ["global_name", "display_name"].into_iter().find_map(|key| field(user, key)).unwrap_or(handle);
+    Some(Account { id, name: shown.to_owned(), handle: Some(handle.to_owned()), bot: false })
+}
+
+/// The labels of channels by id, from `index.json`.
+fn labels(index: Option<Value>) -> impl Iterator<Item = (String, String)> {
+    let index = index.and_then(|index| index.as_object().cloned()).unwrap_or_default();
+    index.into_iter().filter_map(|(id, label)| Some((id, label.as_str()?.to_owned())))
+}
+
+/// A channel from its `channel.json` and its label in `index.json`, such as `general in Team` or
+/// `Direct Message with ann#0`.
+fn conversation(about: &Value, folder: &str, labels: &HashMap<String, String>, alone: bool) -> Conversation {
+    let id = about.get("id").and_then(id_of).or_else(|| channel_id(folder).map(str::to_owned));
+    let id = id.unwrap_or_else(|| "Discord".to_owned());
+    let kind = about.get("type").map(|kind| kind.as_str().map_or_else(|| kind.to_string(), str::to_owned));
+    let kind = kind.unwrap_or_default();
+    let workspace = about.get("guild").and_then(|guild| field(guild, "name")).map(str::to_owned);
+    let label = labels.get(&id).map(|label| label.trim().to_owned());
+    let is_direct = matches!(kind.as_str(), "DM" | "GROUP_DM" | "1" | "3")
+        || kind.is_empty() && label.as_ref().is_some_and(|label| label.starts_with("Direct Message"));
+    let label = label.map(|label| match label.strip_prefix("Direct Message with ") {
+        Some(name) => name.strip_suffix("#0").unwrap_or(name).to_owned(),
+        None => match workspace.as_ref().and_then(|guild| label.strip_suffix(&format!(" in {guild}"))) {
+            Some(channel) => channel.to_owned(),
+            None => label,
+        },
+    });
+    let known = label.filter(|label| !label.is_empty() && label != "Unknown channel" && label != "None");
+    // As DiscordChatExporter names the place of direct messages.
+    let workspace = workspace.or_else(|| is_direct.then(|| "Direct Messages".to_owned()));
+    let name = field(about, "name").map(str::to_owned).or(known).unwrap_or_else(|| id.clone());
+    let privacy = match kind.as_str() {
+        _ if alone => Privacy::Open,
+        _ if is_direct => Privacy::Direct,
+        "PRIVATE_THREAD" | "12" => Privacy::Private,
+        _ => Privacy::Open,
+    };
+    Conversation { workspace, id, name, privacy }
+}
+
+/// A small file of JSON; none where it is not JSON.
+fn description(tree: &Tree, name: &str) -> Result<Option<Value>, SourceError> {
+    let mut bytes = Vec::new();
+    let read = tree.read(name)?.take(MAX_DESCRIPTION_BYTES).read_to_end(&mut bytes);
+    read.map_err(|e| tree.unreadable(name, 0, e))?;
+    Ok(serde_json::from_slice(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes)).ok())
+}
+
+/// The id in the name of a channel's folder: `c123`, and `123` until 2021.
+fn channel_id(folder: &str) -> Option<&str> {
+    let name = folder.rsplit('/').next()?;
+    let id = name.strip_prefix('c').unwrap_or(name);
+    (!id.is_empty() && id.bytes().all(|b| b.is_ascii_digit())).then_some(id)
+}
+
+fn is_table(name: &str) -> bool {
+    matches!(name.rsplit('/').next(), Some("messages.json" | "messages.csv"))
+}
+
+/// The folder of an entry; empty at the top.
+fn folder_of(name: &str) -> &str {
+    name.rsplit_once('/').map_or("", |(folder, _)| folder)
+}

@@ -1,0 +1,55 @@
+//! What a format of turns is.
+//!
+//! In: nothing. Out: the shape of the constant that each source file exports. `formats.rs` lists
+//! them.
+
+use super::{
+    chat::{ChatReader, Sample},
+    error::SourceError,
+    turn_source::Source,
+};
+use nouns::{config::SourceSettings, model::Bank};
+
+/// A format of turns.
+#[derive(Debug, Clone, Copy)]
+pub struct SourceFormat {
+    /// Its name, in `source.format` and on the command line.
+    pub name: &'static str,
+    /// One line of help: what the file holds.
+    pub about: &'static str,
+    /// Whether `-` as the path reads standard input.
+    pub standard_input: bool,
+    /// What `source.only` chooses, in the plural; none where a file cannot be divided.
+    pub only: Option<&'static str>,
+    /// Whether a file, directory or archive is of this format, as far as its sample shows.
+    pub looks_like: fn(&Sample) -> bool,
+    /// How it is opened.
+    pub open: Opener,
+}
+
+impl SourceFormat {
+    /// A format that stands in no list here, for [`super::open_as`]: its source makes its own turns. `only` is what
+    /// `source.only` chooses, in the plural.
+    #[must_use]
+    pub const fn of_turns(
+        (name, about): (&'static str, &'static str),
+        only: Option<&'static str>,
+        looks_like: fn(&Sample) -> bool,
+        open: OpenTurns,
+    ) -> Self {
+        Self { name, about, standard_input: false, only, looks_like, open: Opener::Turns(open) }
+    }
+}
+
+/// Opens a source that makes its own turns.
+pub type OpenTurns = fn(&SourceSettings, Option<&Bank>) -> Result<Box<dyn Source>, SourceError>;
+
+/// How a format is opened.
+#[derive(Debug, Clone, Copy)]
+pub enum Opener {
+    /// It makes its own turns. The bank is that of the settings, as for [`super::open`].
+    Turns(OpenTurns),
+    /// A chat platform's export: the reader finds messages, [`super::chat::ChatSource`] makes
+    /// turns of them and applies banks, privacy, names and redaction.
+    Chat(fn(&SourceSettings) -> Result<Box<dyn ChatReader>, SourceError>),
+}

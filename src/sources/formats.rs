@@ -1,0 +1,173 @@
+//! The list of formats, from which sources are opened and the help is made.
+//!
+//! In: the name of a format, or `auto`, and the settings of a source. Out: an open source, or an error
+//! that names the key. A new format is a file with a `FORMAT`, its `mod` line, and its line here.
+
+use std::path::Path;
+
+use super::{
+    chat::{ChatSource, Sample},
+    discord,
+    error::SourceError,
+    format::{Opener, SourceFormat},
+    gitter, imessage, irc, jsonl, matrix, mattermost, mbox, messenger, signal, slack, teams, telegram,
+    turn_source::Source,
+    whatsapp,
+    zone::Zone,
+    zulip,
+};
+use nouns::{config::SourceSettings, model::Bank};
+
+/// Every format of turns, in the order of the help.
+pub const FORMATS: &[SourceFormat] = &[
+    jsonl::FORMAT,
+    slack::FORMAT,
+    discord::FORMAT,
+    telegram::FORMAT,
+    whatsapp::FORMAT,
+    signal::FORMAT,
+    imessage::FORMAT,
+    mattermost::FORMAT,
+    zulip::FORMAT,
+    teams::FORMAT,
+    mbox::FORMAT,
+    gitter::FORMAT,
+    irc::FORMAT,
+    matrix::FORMAT,
+    messenger::FORMAT,
+];
+
+/// The name that leaves it to the file which format it has.
+pub const AUTO: &str = "auto";
+
+/// The format of a name.
+///
+/// # Errors
+/// [`SourceError::Settings`] with the names that are known.
+pub fn format(name: &str) -> Result<SourceFormat, SourceError> {
+    FORMATS.iter().find(|format| format.name == name).copied().ok_or_else(|| SourceError::Settings {
+        key: "format",
+        problem: format!("{name:?} is not known; write one of {}, or {AUTO}", format_names(", ")),
+    })
+}
+
+/// The names of all formats: separated by commas, the last two by `last_separator`.
+#[must_use]
+pub fn format_names(last_separator: &str) -> String {
+    join(&FORMATS.iter().map(|format| format.name).collect::<Vec<_>>(), last_separator)
+}
+
+/// Opens the source that the settings name.
+///
+/// A record that names no bank gets `settings.bank`. Where a file holds several conversations, it is
+/// the first part of each conversation's bank; for chat exports, a template of banks.
+///
+/// # Errors
+/// [`SourceError`] when the file cannot be opened, is not of its format, or a setting
+/// does not fit the format.
+pub fn open(settings: &SourceSettings) -> Result<Box<dyn Source>, SourceError> {
+    let named = if settings.format == AUTO { None } else { Some(format(&settings.format)?) };
+    open_named(named, settings)
+}
+
+/// Opens a source of a format that may stand in no list here.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_as(format: &SourceFormat, settings: &SourceSettings) -> Result<Box<dyn Source>, SourceError> {
+    open_named(Some(*format), settings)
+}
+
+fn open_named(named: Option<SourceFormat>, settings: &SourceSettings) -> Result<Box<dyn Source>, SourceError> {
+    Zone::parse(&settings.zone)?;
+    let (format, is_recognised) = format_of(named, settings)?;
+    let name = format.name;
+    if format.only.is_none() && !settings.only.is_empty() {
+        let problem = format!("{name} holds no conversations to choose from; leave it out");
+        return Err(SourceError::Settings { key: "only", problem });
+    }
+    match format.open {
+        Opener::Turns(open) => {
+            refuse_chat_settings(name, settings)?;
+            let bank = Some(&settings.bank).filter(|bank| !bank.is_empty()).map(|bank| Bank::parse(bank)).transpose();
+            let bank = bank.map_err(|e| SourceError::Settings { key: "bank", problem: e.to_string() })?;
+            open(settings, bank.as_ref())
+        }
+        Opener::Chat(open) => {
+            let source = ChatSource::open(open(settings)?, settings, name)?;
+            Ok(Box::new(if is_recognised { source } else { source.expecting_items(not_of(&format, &settings.path)) }))
+        }
+    }
+}
+
+/// The error of a file in which a reader found nothing of its format.
+fn not_of(format: &SourceFormat, path: &Path) -> SourceError {
+    SourceError::Format {
+        path: path.to_owned(),
+        line: 1,
+        column: 1,
+        problem: format!("nothing in it is of the format {} ({})", format.name, format.about),
+        remedy: "name such an export, or the format that it has",
+    }
+}
+
+/// The named format, if the file can be of it; where none is named, the one that the file looks like. Beside it, whether the file looks like it: the reader of a file that does not has to find
+/// something.
+fn format_of(named: Option<SourceFormat>, settings: &SourceSettings) -> Result<(SourceFormat, bool), SourceError> {
+    if settings.path == Path::new("-") {
+        return match named {
+            Some(named) if named.standard_input => Ok((named, true)),
+            Some(SourceFormat { name, .. }) => {
+                Err(SourceError::Settings { key: "path", problem: format!("{name} is read from a file; name it") })
+            }
+            None => {
+                let problem = format!("standard input is not looked at before it is read; name its format, not {AUTO}");
+                Err(SourceError::Settings { key: "format", problem })
+            }
+        };
+    }
+    let sample = Sample::of(&settings.path)?;
+    if let Some(named) = named
+        && (named.looks_like)(&sample)
+    {
+        return Ok((named, true));
+    }
+    let likely: Vec<SourceFormat> = FORMATS.iter().filter(|format| (format.looks_like)(&sample)).copied().collect();
+    let names: Vec<&str> = likely.iter().map(|format| format.name).collect();
+    let path = settings.path.display();
+    let problem = match (named, &likely[..]) {
+        // What no format claims is read as it was named: the reader says what is wrong with it.
+        (Some(named), []) => return Ok((named, false)),
+        (None, [one]) => return Ok((*one, true)),
+        (Some(named), _) => {
+            format!("{path} is not {}; it looks like {}: name that format, or {AUTO}", named.name, join(&names, " or "))
+        }
+        (None, []) => format!("{path} looks like no format that is known; write one of {}", format_names(", ")),
+        (None, _) => format!("{path} may be {}; name one of them", join(&names, " or ")),
+    };
+    Err(SourceError::Settings { key: "format", problem })
+}
+
+/// Refuses settings that only chat exports have.
+fn refuse_chat_settings(name: &str, settings: &SourceSettings) -> Result<(), SourceError> {
+    let given = [
+        ("except", !settings.except.is_empty()),
+        ("include", !settings.include.is_empty()),
+        ("aliases", settings.aliases.is_some()),
+        ("redact", !settings.redact.is_empty()),
+        ("date_order", settings.date_order.is_some()),
+    ];
+    match given.into_iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((key, _)) => {
+            Err(SourceError::Settings { key, problem: format!("{name} is no chat export; leave it out") })
+        }
+    }
+}
+
+fn join(names: &[&str], last_separator: &str) -> String {
+    match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{}{last_separator}{last}", others.join(", ")),
+        _ => names.concat(),
+    }
+}

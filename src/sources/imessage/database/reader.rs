@@ -1,0 +1,258 @@
+//! The rows of Messages' database, oldest first.
+//!
+//! In: the path of `chat.db`. Out: items, page by page. SQLite sorts the numbers of the rows by time, on disk
+//! where they are many; the rows themselves are read in that order. Rows of the same time come in the order
+//! of `message.ROWID`.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use rusqlite::Connection;
+
+use super::{
+    copied::Copied,
+    row::{Chat, MessageRow, integer, text},
+    tables::{Tables, damaged},
+};
+use crate::{
+    SourceError,
+    chat::{ChatItem, ChatReader, Conversation, Privacy, shared_file},
+    turn_source::SourceProgress,
+};
+use nouns::{
+    config::SourceSettings,
+    model::{Attachment, MAX_ATTACHMENTS},
+};
+
+/// Rows that are held at once.
+const PAGE_ROWS: i64 = 64;
+/// Longest text that is kept, in characters; a turn holds less.
+const MAX_TEXT: usize = 128 << 10;
+/// Longest archived text that is kept, in bytes.
+const MAX_BODY_BYTES: usize = 512 << 10;
+/// How many people of a conversation give it its name.
+const MAX_PARTICIPANTS: usize = 64;
+/// The ending of what Messages keeps of a link's preview.
+const LINK_PREVIEW: &str = ".pluginPayloadAttachment";
+/// The conversation of messages that no conversation holds, by imessage-exporter's name.
+const ORPHANED: &str = "orphaned";
+
+/// Opens a database.
+///
+/// # Errors
+/// [`SourceError`] when it cannot be copied, is damaged, or is not Messages'.
+pub(in crate::imessage) fn open(settings: &SourceSettings) -> Result<Box<dyn ChatReader>, SourceError> {
+    let path = settings.path.clone();
+    let copied = Copied::of(&path)?;
+    let tables = Tables::of(&copied.connection).map_err(|e| damaged(&path, &e))?;
+    if let Some(lacking) = tables.lacking() {
+        return Err(SourceError::Format {
+            path,
+            line: 1,
+            column: 1,
+            problem: format!("this SQLite database is not Messages': it lacks {lacking}"),
+            remedy: "name chat.db, which lies in ~/Library/Messages on a Mac",
+        });
+    }
+    let (total, privacy) = sort(&copied.connection, &tables).map_err(|e| damaged(&path, &e))?;
+    Ok(Box::new(Database {
+        rows_sql: rows_sql(&tables),
+        path,
+        copied,
+        tables,
+        privacy,
+        chats: HashMap::new(),
+        found: VecDeque::new(),
+        place: 0,
+        total,
+        is_done: false,
+    }))
+}
+
+/// Messages' database.
+struct Database {
+    path: PathBuf,
+    copied: Copied,
+    tables: Tables,
+    privacy: Privacy,
+    rows_sql: String,
+    chats: HashMap<Option<i64>, Arc<Chat>>,
+    found: VecDeque<ChatItem>,
+    /// The last row that was read, by its place in the order of time.
+    place: i64,
+    total: u64,
+    is_done: bool,
+}
+
+impl Database {
+    /// Reads a page of rows; false at the end.
+    fn read(&mut self) -> rusqlite::Result<bool> {
+        let rows: Vec<MessageRow> = {
+            let mut statement = self.copied.connection.prepare(&self.rows_sql)?;
+            let rows = statement.query_map([self.place, PAGE_ROWS], |row| Ok(MessageRow::of(row)))?;
+            rows.collect::<rusqlite::Result<_>>()?
+        };
+        let origin = self.path.display().to_string();
+        let is_end = rows.is_empty();
+        for row in rows {
+            self.place = row.place;
+            if let Some(skip) = row.skip() {
+                self.found.push_back(ChatItem::Skip(skip));
+                continue;
+            }
+            let chat = self.chat(row.chat.or(row.deleted_from))?;
+            let attachments = if row.shares == Some(false) { Vec::new() } else { self.attachments(row.number)? };
+            self.found.push_back(row.item(&chat, attachments, &origin));
+        }
+        Ok(!is_end)
+    }
+
+    fn chat(&mut self, number: Option<i64>) -> rusqlite::Result<Arc<Chat>> {
+        if let Some(known) = self.chats.get(&number) {
+            return Ok(Arc::clone(known));
+        }
+        let (id, name, participants) = match number {
+            None => (ORPHANED.to_owned(), ORPHANED.to_owned(), Vec::new()),
+            Some(number) => self.named(number)?,
+        };
+        let conversation = Arc::new(Conversation { workspace: None, id, name, privacy: self.privacy });
+        let chat = Arc::new(Chat { conversation, participants });
+        self.chats.insert(number, Arc::clone(&chat));
+        Ok(chat)
+    }
+
+    /// The id and the name of a conversation, and who takes part. A person's iMessage and SMS are two chats
+    /// with one `chat_identifier`, and one conversation.
+    fn named(&self, number: i64) -> rusqlite::Result<(String, String, Vec<String>)> {
+        let connection = &self.copied.connection;
+        let mut participants: Vec<String> = Vec::new();
+        if self.tables.has("chat_handle_join") {
+            let sql = "SELECT DISTINCT h.id FROM chat_handle_join j JOIN handle h ON h.ROWID = j.handle_id \
+                       WHERE j.chat_id = ?1 ORDER BY h.ROWID LIMIT ?2";
+            let mut statement = connection.prepare(sql)?;
+            let limit = i64::try_from(MAX_PARTICIPANTS).unwrap_or(i64::MAX);
+            let mut rows = statement.query([number, limit])?;
+            while let Some(row) = rows.next()? {
+                participants.extend(text(row, 0).map(|id| id.trim().to_owned()).filter(|id| !id.is_empty()));
+            }
+        }
+        let (mut identifier, mut display_name) = (None, None);
+        if self.tables.has("chat") {
+            let columns = [self.tables.of_chat("chat_identifier"), self.tables.of_chat("display_name")].join(", ");
+            let mut statement = connection.prepare(&format!("SELECT {columns} FROM chat WHERE ROWID = ?1"))?;
+            let mut rows = statement.query([number])?;
+            if let Some(row) = rows.next()? {
+                (identifier, display_name) = (text(row, 0), text(row, 1));
+            }
+        }
+        let some = |name: Option<String>| name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
+        let id = some(identifier).unwrap_or_else(|| number.to_string());
+        let name = some(display_name)
+            .or_else(|| (!participants.is_empty()).then(|| participants.join(", ")))
+            .unwrap_or_else(|| id.clone());
+        Ok((id, name, participants))
+    }
+
+    fn attachments(&self, message: i64) -> rusqlite::Result<Vec<Attachment>> {
+        if !(self.tables.has("message_attachment_join") && self.tables.has("attachment")) {
+            return Ok(Vec::new());
+        }
+        let sql = "SELECT coalesce(a.transfer_name, a.filename) FROM message_attachment_join j \
+                   JOIN attachment a ON a.ROWID = j.attachment_id WHERE j.message_id = ?1 ORDER BY a.ROWID LIMIT ?2";
+        let mut statement = self.copied.connection.prepare(sql)?;
+        let limit = i64::try_from(MAX_ATTACHMENTS).unwrap_or(i64::MAX);
+        let mut rows = statement.query([message, limit])?;
+        let mut shared = Vec::new();
+        while let Some(row) = rows.next()? {
+            let name = text(row, 0).unwrap_or_default();
+            if !name.ends_with(LINK_PREVIEW) {
+                shared.push(shared_file(&name, None));
+            }
+        }
+        Ok(shared)
+    }
+}
+
+impl ChatReader for Database {
+    fn next(&mut self) -> Result<Option<ChatItem>, SourceError> {
+        loop {
+            if let Some(item) = self.found.pop_front() {
+                return Ok(Some(item));
+            }
+            if self.is_done {
+                return Ok(None);
+            }
+            match self.read() {
+                Ok(is_more) => self.is_done = !is_more,
+                Err(error) => {
+                    self.is_done = true;
+                    return Err(damaged(&self.path, &error));
+                }
+            }
+        }
+    }
+
+    fn describe(&self) -> String {
+        format!("iMessage from {}", self.path.display())
+    }
+
+    fn progress(&self) -> SourceProgress {
+        let done = u64::try_from(self.place).unwrap_or(0);
+        SourceProgress { done, total: Some(self.total), unit: "messages" }
+    }
+}
+
+/// Writes down the order of the rows, and which conversation holds each. Returns how many rows there are,
+/// and who can read them: a database of one conversation is the user's own choice, as a file of one is.
+fn sort(connection: &Connection, tables: &Tables) -> rusqlite::Result<(u64, Privacy)> {
+    let mut joins = String::new();
+    let mut join = |table: &str, name: &str| {
+        if !tables.has(table) {
+            return "NULL".to_owned();
+        }
+        joins.push_str(&format!(
+            " LEFT JOIN (SELECT message_id, min(chat_id) AS chat FROM {table} GROUP BY message_id) {name} \
+             ON {name}.message_id = m.ROWID"
+        ));
+        format!("{name}.chat")
+    };
+    let chat = join("chat_message_join", "held");
+    let deleted_from = join("chat_recoverable_message_join", "gone");
+    connection.execute_batch(&format!(
+        "CREATE TEMP TABLE by_time AS SELECT m.ROWID AS message, {chat} AS chat, {deleted_from} AS deleted_from \
+         FROM message m{joins} ORDER BY m.date, m.ROWID"
+    ))?;
+    let sql = "SELECT count(*), count(DISTINCT coalesce(chat, deleted_from, -1)) FROM temp.by_time";
+    connection.query_row(sql, [], |row| {
+        let number = |at| integer(row, at).and_then(|count| u64::try_from(count).ok()).unwrap_or(0);
+        Ok((number(0), if number(1) > 1 { Privacy::Direct } else { Privacy::Open }))
+    })
+}
+
+/// The query for a page of rows behind a place, in the order of [`MessageRow::of`].
+fn rows_sql(tables: &Tables) -> String {
+    let body = match tables.of_message("attributedBody").as_str() {
+        "NULL" => "NULL".to_owned(),
+        column => format!("substr({column}, 1, {MAX_BODY_BYTES})"),
+    };
+    let optional = [
+        "thread_originator_guid",
+        "date_edited",
+        "date_retracted",
+        "item_type",
+        "group_action_type",
+        "associated_message_type",
+        "cache_has_attachments",
+        "balloon_bundle_id",
+    ];
+    let optional = optional.map(|name| tables.of_message(name)).join(", ");
+    // `CROSS JOIN` keeps SQLite from changing the order of the loops.
+    format!(
+        "SELECT t.rowid, t.message, t.chat, t.deleted_from, m.guid, substr(m.text, 1, {MAX_TEXT}), {body}, m.date, \
+         m.is_from_me, h.id, {optional} FROM temp.by_time t CROSS JOIN message m ON m.ROWID = t.message \
+         LEFT JOIN handle h ON h.ROWID = m.handle_id WHERE t.rowid > ?1 ORDER BY t.rowid LIMIT ?2"
+    )
+}

@@ -1,0 +1,185 @@
+//! What a row of the table `message` is.
+//!
+//! In: a row's values, whatever their types, with its conversation and what was shared. Out: a message, a
+//! deletion, a skip, or a dead letter. Pure: nothing here asks the database.
+
+use std::sync::Arc;
+
+use rusqlite::{Row, types::ValueRef};
+
+use super::body;
+use crate::chat::{Account, ChatItem, ChatMessage, Conversation, Skip};
+use nouns::model::{Attachment, DeadLetter, EventTime};
+
+/// The name of the owner of the account, as imessage-exporter writes it.
+const ME: &str = "Me";
+/// Where something shared stands in the words.
+const SHARED: char = '\u{fffc}';
+/// Milliseconds from 1970 to 2001, when Apple's time begins.
+const APPLE_EPOCH_MS: i64 = 978_307_200_000;
+/// Times above are nanoseconds, as macOS 10.13 and later write them; those below are seconds.
+const MOST_SECONDS: i64 = 100_000_000_000;
+
+/// The values of a row.
+pub(super) struct MessageRow {
+    /// Its place in the order of time.
+    pub(super) place: i64,
+    /// `message.ROWID`.
+    pub(super) number: i64,
+    /// The conversation that holds it.
+    pub(super) chat: Option<i64>,
+    /// The conversation from which the owner deleted it.
+    pub(super) deleted_from: Option<i64>,
+    guid: String,
+    text: String,
+    body: Vec<u8>,
+    date: i64,
+    is_from_me: bool,
+    handle: String,
+    originator: Option<String>,
+    edited: i64,
+    retracted: i64,
+    item_type: i64,
+    group_action: i64,
+    associated: i64,
+    /// Whether something is shared; none where this version does not say.
+    pub(super) shares: Option<bool>,
+    is_of_app: bool,
+}
+
+/// A conversation with those who take part beside the owner.
+pub(super) struct Chat {
+    pub(super) conversation: Arc<Conversation>,
+    pub(super) participants: Vec<String>,
+}
+
+impl MessageRow {
+    /// The values, in the order of [`super::reader`]'s query.
+    pub(super) fn of(row: &Row<'_>) -> Self {
+        let number = |at| integer(row, at).unwrap_or(0);
+        Self {
+            place: number(0),
+            number: number(1),
+            chat: integer(row, 2),
+            deleted_from: integer(row, 3),
+            guid: text(row, 4).unwrap_or_default(),
+            text: text(row, 5).unwrap_or_default(),
+            body: bytes(row, 6),
+            date: number(7),
+            is_from_me: number(8) != 0,
+            handle: text(row, 9).unwrap_or_default().trim().to_owned(),
+            originator: text(row, 10).filter(|guid| !guid.is_empty()),
+            edited: number(11),
+            retracted: number(12),
+            item_type: number(13),
+            group_action: number(14),
+            associated: number(15),
+            shares: integer(row, 16).map(|count| count != 0),
+            is_of_app: text(row, 17).is_some_and(|bundle| !bundle.is_empty()),
+        }
+    }
+
+    /// What it is without its words: a reaction or a notice.
+    pub(super) fn skip(&self) -> Option<Skip> {
+        // 2000 to 2007 are tapbacks, 3000 to 3007 take one back, 4000 is a vote in a poll.
+        if (2000..=4000).contains(&self.associated) {
+            return Some(Skip::Unsupported);
+        }
+        (self.item_type != 0 || self.group_action != 0).then_some(Skip::ServiceMessage)
+    }
+
+    /// What it is. `origin` names the database.
+    pub(super) fn item(self, chat: &Chat, attachments: Vec<Attachment>, origin: &str) -> ChatItem {
+        let conversation = Arc::clone(&chat.conversation);
+        if self.guid.is_empty() {
+            return self.reject(chat, origin, "it has no guid; the message cannot be read");
+        }
+        if self.chat.is_none() && self.deleted_from.is_some() {
+            return ChatItem::Deletion { conversation, id: self.guid, version: None };
+        }
+        let changed_ms = unix_ms(self.edited.max(self.retracted)).and_then(|ms| u64::try_from(ms).ok());
+        if self.retracted > 0 {
+            return ChatItem::Deletion { conversation, id: self.guid, version: changed_ms };
+        }
+        let words = match (self.text.is_empty(), self.body.is_empty()) {
+            (true, false) => match body::words(&self.body) {
+                Ok(words) => words,
+                Err(error) => return self.reject(chat, origin, &error.to_string()),
+            },
+            _ => &self.text,
+        };
+        let words = if words.contains(SHARED) { words.replace(SHARED, "").trim().to_owned() } else { words.to_owned() };
+        if words.trim().is_empty() && attachments.is_empty() {
+            return match changed_ms {
+                // Messages empties a row when its last part is taken back, and writes when.
+                Some(version) => ChatItem::Deletion { conversation, id: self.guid, version: Some(version) },
+                None if self.is_of_app => ChatItem::Skip(Skip::Unsupported),
+                None => ChatItem::Skip(Skip::Empty),
+            };
+        }
+        let Some(time) = unix_ms(self.date).and_then(|ms| EventTime::new(ms, 0).ok()) else {
+            return self.reject(chat, origin, "its date is missing or out of range; the message cannot be read");
+        };
+        let sender = match &chat.participants[..] {
+            _ if self.is_from_me => ME,
+            _ if !self.handle.is_empty() => &self.handle,
+            [one] => one,
+            _ => return self.reject(chat, origin, "nobody is named as its sender; the message cannot be read"),
+        };
+        ChatItem::Message(Box::new(ChatMessage {
+            conversation,
+            version: changed_ms.unwrap_or(0),
+            author: Account { id: sender.to_owned(), name: sender.to_owned(), handle: None, bot: false },
+            text: words,
+            time,
+            thread: None,
+            reply_to: self.originator,
+            attachments,
+            mentions: Vec::new(),
+            id: self.guid,
+        }))
+    }
+
+    fn reject(&self, chat: &Chat, origin: &str, reason: &str) -> ChatItem {
+        let payload = if self.text.is_empty() { &self.body } else { self.text.as_bytes() };
+        let letter = DeadLetter::new(format!("{origin}: message {}", self.number), reason.to_owned(), payload);
+        ChatItem::Reject { conversation: Some(Arc::clone(&chat.conversation)), letter }
+    }
+}
+
+/// A time of Apple's as milliseconds since 1970; none for 0, which stands for no time.
+fn unix_ms(time: i64) -> Option<i64> {
+    let since_2001_ms = match time {
+        ..=0 => return None,
+        1..=MOST_SECONDS => time * 1000,
+        _ => time / 1_000_000,
+    };
+    Some(since_2001_ms + APPLE_EPOCH_MS)
+}
+
+/// A whole number, also where a text stands for one.
+pub(super) fn integer(row: &Row<'_>, at: usize) -> Option<i64> {
+    match row.get_ref(at).ok()? {
+        ValueRef::Integer(value) => Some(value),
+        // Rounds towards zero, and to the nearest number that there is.
+        ValueRef::Real(value) => Some(value as i64),
+        ValueRef::Text(text) => std::str::from_utf8(text).ok()?.trim().parse().ok(),
+        ValueRef::Null | ValueRef::Blob(_) => None,
+    }
+}
+
+/// A text; bytes that are not UTF-8 are replaced.
+pub(super) fn text(row: &Row<'_>, at: usize) -> Option<String> {
+    match row.get_ref(at).ok()? {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        ValueRef::Integer(value) => Some(value.to_string()),
+        ValueRef::Null | ValueRef::Real(_) => None,
+    }
+}
+
+fn bytes(row: &Row<'_>, at: usize) -> Vec<u8> {
+    match row.get_ref(at) {
+        Ok(ValueRef::Blob(bytes) | ValueRef::Text(bytes)) => bytes.to_vec(),
+        _ => Vec::new(),
+    }
+}

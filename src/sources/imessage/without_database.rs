@@ -1,0 +1,25 @@
+//! Messages' database in a build without the feature `imessage`: it is refused by name.
+
+use std::path::Path;
+
+use crate::{SourceError, chat::ChatReader};
+use nouns::config::SourceSettings;
+
+/// Refuses the database.
+///
+/// # Errors
+/// [`SourceError::Format`], always.
+pub(super) fn open(settings: &SourceSettings) -> Result<Box<dyn ChatReader>, SourceError> {
+    Err(SourceError::Format {
+        path: settings.path.clone(),
+        line: 1,
+        column: 1,
+        problem: "this is Messages' database, and this build was made without the feature `imessage`".to_owned(),
+        remedy: "build RippleMem with its default features, or read what `imessage-exporter -f txt` writes",
+    })
+}
+
+/// Whether a SQLite database is Messages': a build that cannot look into it does not know.
+pub(super) fn is_messages(_: &Path) -> bool {
+    false
+}

@@ -1,0 +1,352 @@
+//! IRC logs: a file, or a directory or archive of them.
+//!
+//! In: logs of any of the clients that `line` knows, plain or as `.gz`. Out: messages of each channel
+//! in the order of its files' days; joins, nick changes, topics and modes as service messages; for
+//! each line that is none of a log a reject with `FILE:LINE`. Times have no zone and are read at the
+//! offset of the settings, unless the line names one. Messages have no ids: they get those of
+//! `positional_id` by their local time and nick.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    io::Read,
+    sync::Arc,
+};
+
+use flate2::read::MultiGzDecoder;
+use jiff::{civil::DateTime, tz::Offset};
+
+use super::{
+    clock::Clock,
+    encoding::decode,
+    line::{Event, Line as LogLine, line},
+    log_file::{Beginning, LogFile, reads_like_a_log},
+    nicks::Nicks,
+    place::{Place, is_log, place},
+    stamp::Stamp,
+};
+use crate::{
+    chat::{ChatItem, ChatMessage, ChatReader, Conversation, PositionalIds, Privacy, Sample, Skip, Tree},
+    error::SourceError,
+    format::{Opener, SourceFormat},
+    lines::Line,
+    turn_source::SourceProgress,
+    zone::{Zone, zone_notice},
+};
+use nouns::{
+    config::SourceSettings,
+    model::{DeadLetter, EventTime},
+};
+
+/// IRC logs.
+pub(crate) const FORMAT: SourceFormat = SourceFormat {
+    name: "irc",
+    about: "IRC logs of irssi, WeeChat, ZNC, EnergyMech and others: a file, a directory or an archive",
+    standard_input: false,
+    only: Some("channels"),
+    looks_like,
+    open: Opener::Chat(|settings| Ok(Box::new(Irc::open(settings)?))),
+};
+
+fn looks_like(sample: &Sample) -> bool {
+    if sample.is_file() {
+        // What is packed is known by its name only.
+        if let Some(name) = sample.name().strip_suffix(".gz") {
+            return name.contains('.') && is_log(name);
+        }
+        return reads_like_a_log(sample.head());
+    }
+    sample.entries().filter(|e| is_log(e)).take(ASKED_ENTRIES).any(|e| reads_like_a_log(&sample.head_of(e)))
+}
+
+const REMEDY: &str = "name a log of irssi, WeeChat, ZNC, EnergyMech, HexChat or mIRC, or a directory of such logs";
+const NAME_THE_DAY: &str = "put the day of the first line into the file's name, such as #channel-2013-01-26.log";
+/// How many files may be asked for the channel that none of their names has.
+const ASKED_FILES: usize = 50;
+const ASKED_BYTES: u64 = 64 << 10;
+/// How many files of a directory show whether it holds logs.
+const ASKED_ENTRIES: usize = 5;
+
+/// A reader of IRC logs.
+struct Irc {
+    tree: Tree,
+    zone: Zone,
+    zone_name: String,
+    files: VecDeque<(Place, String, u64)>,
+    /// The channel of files whose name and lines say none.
+    common: Option<String>,
+    has_channels: bool,
+    open: Option<Open>,
+    /// The network and channel of the last file.
+    last: (Option<String>, String),
+    /// The conversations of that channel's files, by the name in their lines.
+    conversations: HashMap<String, Talk>,
+    nicks: Nicks,
+    zoneless: bool,
+    done_bytes: u64,
+    total_bytes: u64,
+}
+
+/// A file that is being read.
+struct Open {
+    origin: String,
+    name: String,
+    bytes: u64,
+    file: LogFile,
+    clock: Clock,
+    channel: String,
+    network: Option<String>,
+}
+
+/// A conversation and its ids.
+struct Talk {
+    conversation: Arc<Conversation>,
+    ids: PositionalIds,
+}
+
+impl Irc {
+    /// Opens a log, a directory or an archive.
+    ///
+    /// # Errors
+    /// [`SourceError`] when it cannot be read, the zone is not an offset, or a single file is no log
+    /// or says no day.
+    fn open(settings: &SourceSettings) -> Result<Self, SourceError> {
+        let zone = Zone::parse(&settings.zone)?;
+        let tree = Tree::open(&settings.path)?;
+        let entries = tree.entries().iter().filter(|e| tree.is_file() || is_log(&e.name));
+        let mut files: Vec<_> = entries.map(|e| (place(&e.name), e.name.clone(), e.bytes)).collect();
+        files.sort_by(|(a, a_name, _), (b, b_name, _)| {
+            let key = |p: &Place| (p.network.clone(), p.channel.clone().or_else(|| p.other.clone()), p.date);
+            key(a).cmp(&key(b)).then_with(|| a_name.cmp(b_name))
+        });
+        let mut reader = Self {
+            zone,
+            zone_name: settings.zone.clone(),
+            common: None,
+            has_channels: files.iter().any(|(p, ..)| p.channel.is_some()),
+            total_bytes: files.iter().map(|(.., bytes)| bytes).sum(),
+            files: files.into(),
+            open: None,
+            last: (None, String::new()),
+            conversations: HashMap::new(),
+            nicks: Nicks::default(),
+            zoneless: false,
+            done_bytes: 0,
+            tree,
+        };
+        reader.common = reader.common_channel();
+        if reader.tree.is_file() {
+            reader.open_next()?;
+        }
+        Ok(reader)
+    }
+
+    /// The channel that the lines of some file without a name of its own tell.
+    fn common_channel(&self) -> Option<String> {
+        let nameless = self.files.iter().filter(|(p, ..)| p.channel.is_none() && p.other.is_none());
+        nameless.take(ASKED_FILES).find_map(|(_, name, _)| {
+            let input = stream(&self.tree, name).ok()?.take(ASKED_BYTES);
+            LogFile::open(Box::new(input)).ok()?.1.channel
+        })
+    }
+
+    /// Opens the next file that is a log. What it finds on the way is a reject or a skip.
+    fn open_next(&mut self) -> Result<Option<ChatItem>, SourceError> {
+        let Some((place, name, bytes)) = self.files.pop_front().filter(|(.., bytes)| *bytes > 0) else {
+            return Ok(None);
+        };
+        let input = stream(&self.tree, &name)?;
+        let (file, beginning) = LogFile::open(input).map_err(|e| self.tree.unreadable(&name, 0, e))?;
+        let origin = self.tree.origin(&name);
+        let channel = self.channel(&place, &beginning, &name);
+        if !beginning.is_log || beginning.clock(place.date).is_none() {
+            self.done_bytes += bytes;
+            let (problem, remedy) = match beginning.is_log {
+                true => ("its lines name no day", NAME_THE_DAY),
+                false => ("no line of an IRC log", REMEDY),
+            };
+            if self.tree.is_file() {
+                let path = self.tree.path().to_owned();
+                return Err(SourceError::Format { path, line: 1, column: 1, problem: problem.to_owned(), remedy });
+            }
+            if !beginning.is_log {
+                return Ok(Some(ChatItem::Skip(Skip::Unsupported)));
+            }
+            let letter = DeadLetter::new(format!("{origin}:1"), format!("{problem}; {remedy}"), b"");
+            let conversation = Some(self.conversation(place.network, &channel));
+            return Ok(Some(ChatItem::Reject { conversation, letter }));
+        }
+        self.zoneless |= beginning.zoneless;
+        let Some(clock) = beginning.clock(place.date) else { return Ok(None) };
+        // Ids go on from file to file of a channel.
+        let of = (place.network.clone(), channel.clone());
+        if self.last != of {
+            self.conversations.clear();
+            self.nicks = Nicks::default();
+            self.last = of;
+        }
+        self.nicks.next_file();
+        self.open = Some(Open { origin, name, bytes, file, clock, channel, network: place.network });
+        Ok(None)
+    }
+
+    /// The channel of a file: by its name, by its lines, by the other files, by its folder.
+    fn channel(&self, place: &Place, beginning: &Beginning, name: &str) -> String {
+        let folder = || name.rsplit('/').nth(1).filter(|f| f.chars().any(char::is_alphabetic)).map(str::to_owned);
+        let own = place.channel.clone().or_else(|| beginning.channel.clone()).or_else(|| place.other.clone());
+        let found = own.or_else(|| self.common.clone()).or_else(folder);
+        found.unwrap_or_else(|| {
+            let stem = self.tree.path().file_stem().map(|s| s.to_string_lossy().into_owned());
+            stem.filter(|s| !s.is_empty()).unwrap_or_else(|| "irc".to_owned())
+        })
+    }
+
+    fn conversation(&self, workspace: Option<String>, channel: &str) -> Arc<Conversation> {
+        let is_channel = channel.starts_with(['#', '&']);
+        let privacy =
+            if is_channel || self.tree.is_file() || !self.has_channels { Privacy::Open } else { Privacy::Direct };
+        let name = channel.trim_start_matches(['#', '&']);
+        let name = if name.is_empty() { channel } else { name };
+        Arc::new(Conversation { workspace, id: channel.to_lowercase(), name: name.to_owned(), privacy })
+    }
+
+    /// The item of a line; none where it says nothing.
+    fn item(&mut self, raw: &Line) -> Option<ChatItem> {
+        let open = self.open.as_mut()?;
+        let text = decode(&raw.bytes);
+        let (channel, problem) = match line(&text) {
+            _ if raw.too_long.is_some() => (None, "longer than a line of a log; split it"),
+            LogLine::Blank | LogLine::Channel(_) => return None,
+            LogLine::Day(date) => {
+                open.clock.day(date);
+                return None;
+            }
+            LogLine::Unknown => (None, "no line of an IRC log; a line begins with its time"),
+            LogLine::Event { stamp, channel, event } => {
+                let local = open.clock.at(stamp);
+                let (nick, text, action) = match event {
+                    Event::Said { nick, text } => (nick, text, false),
+                    Event::Did { nick, text } => (nick, text, true),
+                    Event::Service { .. } => return Some(ChatItem::Skip(Skip::ServiceMessage)),
+                    Event::Renamed { from, to } => {
+                        self.nicks.changes(from, to);
+                        return Some(ChatItem::Skip(Skip::ServiceMessage));
+                    }
+                    Event::Left { nick } => {
+                        self.nicks.leaves(nick);
+                        return Some(ChatItem::Skip(Skip::ServiceMessage));
+                    }
+                };
+                if text.trim().is_empty() {
+                    return Some(ChatItem::Skip(Skip::Empty));
+                }
+                let offset = stamp.and_then(|s| s.offset_seconds);
+                let moment = |local| offset.map_or_else(|| self.zone.moment(local), |offset| at_offset(local, offset));
+                match local.and_then(|local| Some((local, moment(local)?))) {
+                    Some((local, time)) => {
+                        let author = self.nicks.speaks(nick);
+                        let mentions = addressed(text).and_then(|nick| self.nicks.named(nick)).into_iter().collect();
+                        let text =
+                            if action { format!("{nick} {}", text.trim_end()) } else { text.trim_end().to_owned() };
+                        let talk = self.talk(channel)?;
+                        return Some(ChatItem::Message(Box::new(ChatMessage {
+                            conversation: talk.conversation.clone(),
+                            id: talk.ids.id(&written(local, stamp), nick),
+                            version: 0,
+                            author,
+                            text,
+                            time,
+                            thread: None,
+                            reply_to: None,
+                            attachments: Vec::new(),
+                            mentions,
+                        })));
+                    }
+                    None => (channel, "nothing before it names its day; put the day into the file's name"),
+                }
+            }
+        };
+        let origin = format!("{}:{}", self.open.as_ref()?.origin, raw.number);
+        let letter = DeadLetter::new(origin, problem.to_owned(), &raw.bytes);
+        Some(ChatItem::Reject { conversation: self.talk(channel).map(|t| t.conversation.clone()), letter })
+    }
+
+    /// The conversation of a line that names a channel, or of its file.
+    fn talk(&mut self, channel: Option<&str>) -> Option<&mut Talk> {
+        let open = self.open.as_ref()?;
+        let channel = channel.unwrap_or(&open.channel);
+        if !self.conversations.contains_key(channel) {
+            let conversation = self.conversation(open.network.clone(), channel);
+            self.conversations.insert(channel.to_owned(), Talk { conversation, ids: PositionalIds::default() });
+        }
+        self.conversations.get_mut(channel)
+    }
+}
+
+impl ChatReader for Irc {
+    fn next(&mut self) -> Result<Option<ChatItem>, SourceError> {
+        loop {
+            let Some(open) = &mut self.open else {
+                if self.files.is_empty() {
+                    return Ok(None);
+                }
+                match self.open_next()? {
+                    Some(item) => return Ok(Some(item)),
+                    None => continue,
+                }
+            };
+            match open.file.next() {
+                Ok(Some(raw)) => {
+                    if let Some(item) = self.item(&raw) {
+                        return Ok(Some(item));
+                    }
+                }
+                Ok(None) => {
+                    self.done_bytes += open.bytes;
+                    self.open = None;
+                }
+                Err(error) => return Err(self.tree.unreadable(&open.name, open.file.number(), error)),
+            }
+        }
+    }
+
+    fn describe(&self) -> String {
+        format!("IRC logs from {}", self.tree.path().display())
+    }
+
+    fn progress(&self) -> SourceProgress {
+        let within = self.open.as_ref().map_or(0, |o| o.file.read_bytes().min(o.bytes));
+        SourceProgress { done: self.done_bytes + within, total: Some(self.total_bytes), unit: "bytes" }
+    }
+
+    fn notice(&self) -> Option<String> {
+        (self.zoneless || !self.tree.is_file()).then(|| zone_notice(self.tree.path(), &self.zone_name))
+    }
+}
+
+/// The nick to which a line is addressed: `nick: text` or `nick, text`.
+fn addressed(text: &str) -> Option<&str> {
+    const LONGEST_NICK: usize = 32;
+    let (nick, _) = text.split_once([':', ','])?;
+    (!nick.is_empty() && nick.len() <= LONGEST_NICK && !nick.contains(' ')).then_some(nick)
+}
+
+/// A local time as the file has it, so that its form does not depend on the zone in the settings.
+fn written(local: DateTime, stamp: Option<Stamp>) -> String {
+    let minutes = format!("{}T{:02}:{:02}", local.date(), local.hour(), local.minute());
+    match stamp {
+        Some(stamp) if !stamp.seconds => minutes,
+        _ => format!("{minutes}:{:02}", local.second()),
+    }
+}
+
+/// The moment of a local time at an offset.
+fn at_offset(local: DateTime, offset_seconds: i32) -> Option<EventTime> {
+    let moment = Offset::from_seconds(offset_seconds).and_then(|o| o.to_timestamp(local)).ok()?;
+    EventTime::new(moment.as_millisecond(), offset_seconds).ok()
+}
+
+/// The bytes of a file, unpacked where it is packed by itself.
+fn stream(tree: &Tree, name: &str) -> Result<Box<dyn Read + Send>, SourceError> {
+    let input = tree.read(name)?;
+    if name.ends_with(".gz") { Ok(Box::new(MultiGzDecoder::new(std::io::BufReader::new(input)))) } else { Ok(input) }
+}

@@ -1,0 +1,56 @@
+//! Turns in, one file per origin.
+//!
+//! In: a file, a stream, or a platform. Out: turn events in the origin's order, and dead letters for
+//! records that were rejected; both in batches. A bad record never ends a source, never panics,
+//! and its dead letter names its place; only an origin that cannot be read at all is an error.
+//! Nothing but `live` reads a clock or a socket.
+//!
+//! `jsonl` reads one format and describes it in a constant `FORMAT`; so does `slack`, a chat platform's export,
+//! on what `chat` has for all of them.
+//! `formats` lists these constants and recognises the format of a file. `turn_source` is the
+//! interface, `summary` says what a source holds, `queue` holds a file that is read whole, `lines`
+//! splits a file into lines, `utf16` decodes it, `live` follows platforms while people talk, `end_mark` closes a finished origin, `zone` reads times that name no
+//! zone.
+
+mod chat;
+mod end_mark;
+mod error;
+mod format;
+mod formats;
+mod lines;
+pub mod live;
+mod queue;
+mod summary;
+mod turn_source;
+mod utf16;
+mod zone;
+
+mod discord;
+mod gitter;
+mod imessage;
+mod irc;
+mod jsonl;
+mod matrix;
+mod mattermost;
+mod mbox;
+mod messenger;
+mod signal;
+mod slack;
+mod teams;
+mod telegram;
+mod whatsapp;
+mod zulip;
+
+#[cfg(test)]
+mod tests;
+
+pub use chat::{Sample, has_json_keys};
+pub use end_mark::end_mark;
+pub use error::{SourceError, unreadable};
+pub use format::{OpenTurns, SourceFormat};
+pub use formats::{AUTO, FORMATS, format, format_names, open, open_as};
+pub use jsonl::Jsonl;
+pub use queue::{Queue, text_of};
+pub use summary::{BankSummary, Summary};
+pub use turn_source::{Source, SourceBatch, SourceCounts, SourceProgress};
+pub use zone::{Zone, zone_notice};

@@ -1,0 +1,410 @@
+//! Discord, followed by a bot over the gateway (version 10).
+//!
+//! In: events of the gateway, and what was said in channels while no session lasted. Out: messages,
+//! edits and deletions, as an export of the channels has them. Discord confirms nothing: a lost
+//! connection is resumed behind the last event that is durable, and Discord repeats what came since.
+//! Where a session is over, every channel in which something was said since is asked for it. Not found
+//! so: edits and deletions of that time.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{
+    error::LiveError,
+    feed::{Arrival, Feed},
+    secret::Secret,
+    socket::{Received, Socket},
+    web::Web,
+};
+use crate::{
+    chat::{ChatItem, Skip},
+    discord::Servers,
+};
+use nouns::{config::LiveSettings, model::DeadLetter};
+
+const API: &str = "https://discord.com/api/v10";
+/// Servers, their messages, direct messages, and the words of messages.
+const INTENTS: u64 = 1 | 1 << 9 | 1 << 12 | 1 << 15;
+/// Milliseconds from 1970 to the beginning of 2015, from which Discord counts.
+const EPOCH_MS: u64 = 1_420_070_400_000;
+/// The most events that one commit covers.
+const MOST_AT_ONCE: usize = 256;
+/// The messages of one page, the most that Discord gives.
+const PAGE: usize = 100;
+/// How long the gateway may take to say hello.
+const HELLO: Duration = Duration::from_secs(15);
+/// The longest time between two signs of life, whatever the gateway says.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(600);
+/// How much the clock here may be ahead of Discord's.
+const CLOCK_SKEW_MS: u64 = 120_000;
+
+/// The position.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Cursor {
+    session: Option<Session>,
+    /// A message id: what came before is durable, in channels that are not listed. 0 before the first run.
+    since: u64,
+    /// The last message of each channel in which something was said.
+    channels: BTreeMap<String, u64>,
+    /// The channels that are still to be asked for what came behind a message.
+    missing: BTreeMap<String, u64>,
+    /// Names of servers by id.
+    servers: BTreeMap<String, String>,
+}
+
+/// A session that can be resumed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Session {
+    id: String,
+    url: String,
+    /// The last event that is durable.
+    seq: u64,
+}
+
+/// A bot's events.
+pub(super) struct Discord {
+    origin: String,
+    token: Secret,
+    web: Web,
+    servers: Servers,
+    cursor: Cursor,
+    connection: Option<Connection>,
+    /// Whether the session began in this run, so that its servers tell what is missing.
+    is_new: bool,
+    /// When Discord may be asked for messages again.
+    next_request: Instant,
+}
+
+struct Connection {
+    socket: Socket,
+    interval: Duration,
+    next_beat: Instant,
+    is_answered: bool,
+}
+
+impl Discord {
+    /// Connects to nothing yet.
+    ///
+    /// # Errors
+    /// [`LiveError`] when a setting is wrong, or the position cannot be read.
+    pub(super) fn open(settings: &LiveSettings, origin: &str, cursor: Option<Value>) -> Result<Self, LiveError> {
+        let cursor: Option<Cursor> = cursor
+            .map(serde_json::from_value)
+            .transpose()
+            .map_err(|e| LiveError::Position { name: settings.name.clone(), problem: e.to_string() })?;
+        let cursor = cursor.unwrap_or_default();
+        let token = Secret::read(settings, "token_env", &settings.token_env)?;
+        let base = if settings.endpoint.is_empty() { API } else { &settings.endpoint };
+        Ok(Self {
+            origin: origin.to_owned(),
+            web: Web::new(base, token.clone(), Some("Bot")),
+            token,
+            servers: Servers::new(cursor.servers.clone()),
+            cursor,
+            connection: None,
+            is_new: false,
+            next_request: Instant::now(),
+        })
+    }
+
+    /// Connects, and resumes the session or begins one.
+    fn connect(&mut self) -> Result<Connection, LiveError> {
+        let url = match &self.cursor.session {
+            Some(session) => session.url.clone(),
+            None => {
+                let reply = self.web.get("gateway/bot", &[])?;
+                reply.get("url").and_then(Value::as_str).unwrap_or_default().to_owned()
+            }
+        };
+        let mut socket = Socket::connect(&format!("{}/?v=10&encoding=json", url.trim_end_matches('/')))?;
+        let Received::Text(hello) = socket.read(HELLO)? else {
+            return Err(LiveError::Lost("Discord's gateway does not say hello".to_owned()));
+        };
+        let hello: Value = serde_json::from_str(&hello).unwrap_or_default();
+        let interval = hello.pointer("/d/heartbeat_interval").and_then(Value::as_u64);
+        let Some(interval) = interval.map(|ms| Duration::from_millis(ms).min(LONGEST_INTERVAL)) else {
+            return Err(LiveError::Lost("Discord's gateway says something else than hello".to_owned()));
+        };
+        let mut connection = Connection {
+            socket,
+            interval,
+            next_beat: Instant::now() + interval.mul_f64(fastrand::f64()),
+            is_answered: true,
+        };
+        match &self.cursor.session {
+            Some(Session { id, seq, .. }) => {
+                connection.send(6, json!({ "token": self.token.reveal(), "session_id": id, "seq": seq }))?
+            }
+            None => self.identify(&mut connection)?,
+        }
+        Ok(connection)
+    }
+
+    fn identify(&self, connection: &mut Connection) -> Result<(), LiveError> {
+        let properties = json!({ "os": std::env::consts::OS, "browser": "ripplemem", "device": "ripplemem" });
+        connection.send(2, json!({ "token": self.token.reveal(), "intents": INTENTS, "properties": properties }))
+    }
+
+    /// Reads what is there, the first within `wait`, and keeps the connection alive.
+    fn read(&mut self, mut wait: Duration) -> Result<Vec<Value>, LiveError> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.connect()?,
+        };
+        let mut found = Vec::new();
+        while found.len() < MOST_AT_ONCE {
+            let now = Instant::now();
+            if now >= connection.next_beat {
+                if !connection.is_answered {
+                    return Err(LiveError::Lost("Discord's gateway has fallen silent".to_owned()));
+                }
+                connection.beat(self.cursor.session.as_ref().map(|session| session.seq))?;
+            }
+            let text = match connection.socket.read(wait.min(connection.next_beat - now.min(connection.next_beat)))? {
+                Received::Text(text) => text,
+                Received::Beat => continue,
+                Received::Nothing => break,
+                Received::Closed { code, reason } => {
+                    self.closed(code, &reason)?;
+                    // The session is over; the next call begins another.
+                    return Ok(found);
+                }
+            };
+            wait = Duration::ZERO;
+            let event: Value = serde_json::from_str(&text).unwrap_or_default();
+            match event.get("op").and_then(Value::as_u64) {
+                Some(0) => found.push(event),
+                Some(1) => connection.beat(self.cursor.session.as_ref().map(|session| session.seq))?,
+                Some(7) => return self.leave(found, "Discord asks to connect again"),
+                Some(9) if event.get("d").and_then(Value::as_bool) == Some(true) => {
+                    return self.leave(found, "Discord asks to resume again");
+                }
+                Some(9) => {
+                    self.cursor.session = None;
+                    // Discord wants one to five seconds between a lost session and the next.
+                    std::thread::sleep(Duration::from_millis(fastrand::u64(1_000..2_000)));
+                    self.identify(&mut connection)?;
+                }
+                Some(11) => connection.is_answered = true,
+                _ => {}
+            }
+        }
+        self.connection = Some(connection);
+        Ok(found)
+    }
+
+    /// Leaves a connection that cannot go on; what came on it before is kept.
+    fn leave(&mut self, found: Vec<Value>, why: &str) -> Result<Vec<Value>, LiveError> {
+        if found.is_empty() { Err(LiveError::Lost(why.to_owned())) } else { Ok(found) }
+    }
+
+    /// What a code says with which Discord closed the connection.
+    fn closed(&mut self, code: Option<u16>, reason: &str) -> Result<(), LiveError> {
+        let problem = format!("Discord closed the connection: {} {reason}", code.unwrap_or_default());
+        match code {
+            Some(4_003 | 4_007 | 4_009) => {
+                self.cursor.session = None;
+                Ok(())
+            }
+            Some(4_004) => Err(LiveError::Refused { problem, remedy: "check the bot's token".to_owned() }),
+            Some(4_013 | 4_014) => {
+                let remedy = "switch on the Message Content Intent of the bot in Discord's developer portal";
+                Err(LiveError::Refused { problem, remedy: remedy.to_owned() })
+            }
+            Some(4_010..=4_012) => Err(LiveError::Refused { problem, remedy: "use a newer build".to_owned() }),
+            _ => Err(LiveError::Lost(problem)),
+        }
+    }
+
+    /// One event.
+    fn dispatch(&mut self, event: &Value, arrival: &mut Arrival) -> Result<(), LiveError> {
+        arrival.moved = true;
+        let data = event.get("d").unwrap_or(&Value::Null);
+        let text = |key: &str| data.get(key).and_then(Value::as_str).unwrap_or_default();
+        let kind = event.get("t").and_then(Value::as_str).unwrap_or_default();
+        match kind {
+            "READY" => {
+                let (id, url) = (text("session_id").to_owned(), text("resume_gateway_url").to_owned());
+                self.cursor.session = Some(Session { id, url, seq: 0 });
+                self.is_new = true;
+                if self.cursor.since == 0 {
+                    // The first run begins now; an export has what was before.
+                    self.cursor.since = now();
+                }
+            }
+            "GUILD_CREATE" => {
+                for (channel, last) in self.servers.learn_server(data) {
+                    self.plan(&channel, last.and_then(|last| last.parse().ok()));
+                }
+            }
+            "GUILD_ROLE_CREATE" | "GUILD_ROLE_UPDATE" => {
+                data.get("role").into_iter().for_each(|role| self.servers.learn_role(role));
+            }
+            "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "THREAD_CREATE" | "THREAD_UPDATE" => {
+                self.servers.learn_channel(data, None);
+            }
+            "MESSAGE_CREATE" => self.message(data, arrival)?,
+            // Without its author it is no edit, but a preview that was added.
+            "MESSAGE_UPDATE" if data.get("author").is_some() => self.message(data, arrival)?,
+            "MESSAGE_UPDATE" => arrival.items.push(ChatItem::Skip(Skip::Unsupported)),
+            "MESSAGE_DELETE" => self.deletion(text("channel_id"), text("id"), arrival)?,
+            "MESSAGE_DELETE_BULK" => {
+                let ids = data.get("ids").and_then(Value::as_array);
+                for id in ids.into_iter().flatten().filter_map(Value::as_str) {
+                    self.deletion(text("channel_id"), id, arrival)?;
+                }
+            }
+            _ => {}
+        }
+        if let (Some(session), Some(seq)) = (&mut self.cursor.session, event.get("s").and_then(Value::as_u64)) {
+            session.seq = seq;
+        }
+        Ok(())
+    }
+
+    /// Plans to ask for what was said in a channel since its last known message.
+    fn plan(&mut self, channel: &str, last: Option<u64>) {
+        let known = self.cursor.channels.get(channel).copied().unwrap_or(self.cursor.since);
+        if self.is_new && channel.parse::<u64>().is_ok() && last.is_some_and(|last| last > known) {
+            self.cursor.missing.entry(channel.to_owned()).or_insert(known);
+        }
+    }
+
+    fn message(&mut self, message: &Value, arrival: &mut Arrival) -> Result<(), LiveError> {
+        let channel = message.get("channel_id").and_then(Value::as_str).unwrap_or_default();
+        self.learn(channel)?;
+        arrival.items.push(self.servers.item(message).unwrap_or_else(|(conversation, reason)| {
+            // What nobody chose to read must not lie among the dead letters either.
+            let place = json!({ "channel_id": channel, "id": message.get("id") });
+            let payload = if conversation.is_some() { message } else { &place };
+            let letter = DeadLetter::new(self.origin.clone(), reason, payload.to_string().as_bytes());
+            ChatItem::Reject { conversation, letter }
+        }));
+        if let Some(id) = id_of(message)
+            && !self.cursor.missing.contains_key(channel)
+        {
+            let known = self.cursor.channels.entry(channel.to_owned()).or_default();
+            *known = id.max(*known);
+        }
+        Ok(())
+    }
+
+    fn deletion(&mut self, channel: &str, id: &str, arrival: &mut Arrival) -> Result<(), LiveError> {
+        self.learn(channel)?;
+        arrival.items.push(self.servers.deletion(channel, id).unwrap_or(ChatItem::Skip(Skip::Unsupported)));
+        Ok(())
+    }
+
+    /// Asks for a channel that is not known, the channel above a thread, and the server.
+    fn learn(&mut self, channel: &str) -> Result<(), LiveError> {
+        let known = |reply: Result<Value, LiveError>| match reply {
+            // The bot does not see it: the message will say so.
+            Err(LiveError::Refused { .. }) => Ok(Value::Null),
+            other => other,
+        };
+        for _ in 0..2 {
+            let Some(unknown) = self.servers.unknown_channel(channel) else { break };
+            let reply = known(self.web.get(&format!("channels/{unknown}"), &[]))?;
+            self.servers.learn_channel(&reply, None);
+        }
+        if let Some(server) = self.servers.unknown_server(channel) {
+            let reply = known(self.web.get(&format!("guilds/{server}"), &[]))?;
+            self.servers.learn_server(&reply);
+        }
+        Ok(())
+    }
+
+    /// One page of what is missing.
+    fn catch_up(&mut self, arrival: &mut Arrival) -> Result<(), LiveError> {
+        let Some((channel, after)) =
+            self.cursor.missing.iter().next().map(|(channel, after)| (channel.clone(), *after))
+        else {
+            return Ok(());
+        };
+        let limit = PAGE.to_string();
+        let query = [("after", after.to_string()), ("limit", limit)];
+        let query: Vec<(&str, &str)> = query.iter().map(|(key, value)| (*key, value.as_str())).collect();
+        let reply = match self.web.get(&format!("channels/{channel}/messages"), &query) {
+            Ok(reply) => reply,
+            Err(LiveError::Limited { after, .. }) => {
+                self.next_request = Instant::now() + after;
+                return Ok(());
+            }
+            // The bot does not see this channel.
+            Err(LiveError::Refused { .. }) => Value::Array(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut messages: Vec<Value> = match reply {
+            Value::Array(messages) => messages,
+            _ => Vec::new(),
+        };
+        messages.sort_by_key(id_of);
+        for message in &messages {
+            self.message(message, arrival)?;
+        }
+        arrival.moved = true;
+        let last = messages.last().and_then(id_of).unwrap_or(after);
+        if messages.len() < PAGE || last == after {
+            self.cursor.missing.remove(&channel);
+            let known = self.cursor.channels.entry(channel).or_default();
+            *known = last.max(*known);
+        } else {
+            self.cursor.missing.insert(channel, last);
+        }
+        Ok(())
+    }
+}
+
+impl Connection {
+    fn send(&mut self, op: u64, data: Value) -> Result<(), LiveError> {
+        self.socket.send(json!({ "op": op, "d": data }).to_string())
+    }
+
+    fn beat(&mut self, seq: Option<u64>) -> Result<(), LiveError> {
+        self.send(1, seq.into())?;
+        self.next_beat = Instant::now() + self.interval;
+        self.is_answered = false;
+        Ok(())
+    }
+}
+
+impl Feed for Discord {
+    fn next(&mut self, mut wait: Duration) -> Result<Arrival, LiveError> {
+        let mut arrival = Arrival::default();
+        let may_ask = Instant::now() >= self.next_request;
+        if !self.cursor.missing.is_empty() && self.connection.is_some() && may_ask {
+            self.catch_up(&mut arrival)?;
+            wait = Duration::ZERO;
+        }
+        let before = self.cursor.session.clone();
+        for event in self.read(wait)? {
+            self.dispatch(&event, &mut arrival)?;
+        }
+        // A session that is over must not be tried again by the next run.
+        arrival.moved |= before.is_some() && self.cursor.session.is_none();
+        Ok(arrival)
+    }
+
+    fn cursor(&self) -> Value {
+        let cursor = Cursor { servers: self.servers.names().clone(), ..self.cursor.clone() };
+        serde_json::to_value(cursor).unwrap_or_default()
+    }
+}
+
+/// The id of a message as the number that it is.
+fn id_of(message: &Value) -> Option<u64> {
+    message.get("id")?.as_str()?.parse().ok()
+}
+
+/// Now as a message id, early enough for Discord's clock.
+fn now() -> u64 {
+    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+    let now_ms = u64::try_from(now_ms).unwrap_or(u64::MAX);
+    now_ms.saturating_sub(EPOCH_MS + CLOCK_SKEW_MS).checked_shl(22).unwrap_or_default()
+}

@@ -1,0 +1,73 @@
+//! The requests that wait for one source.
+//!
+//! In: bodies from the HTTP listener. Out: bodies, and the word to their senders once they are durable.
+//! A request whose feed ends before that is dropped, which its sender notices.
+
+use std::time::Duration;
+
+use crossbeam_channel::Receiver;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::{feed::Arrival, webhook::Delivered};
+use crate::chat::ChatItem;
+use nouns::model::DeadLetter;
+
+/// The most bodies that one commit covers.
+const MOST_AT_ONCE: usize = 256;
+
+/// The requests of one source.
+pub(super) struct Inbox {
+    arriving: Receiver<Delivered>,
+    /// The senders of what was returned and is not durable.
+    unconfirmed: Vec<oneshot::Sender<()>>,
+}
+
+impl Inbox {
+    pub(super) fn new(arriving: Receiver<Delivered>) -> Self {
+        Self { arriving, unconfirmed: Vec::new() }
+    }
+
+    /// Waits up to `wait` for a request; returns the bodies that are there.
+    pub(super) fn next(&mut self, wait: Duration) -> Vec<Vec<u8>> {
+        let first = match self.arriving.recv_timeout(wait) {
+            Ok(first) => Some(first),
+            Err(crossbeam_channel::RecvTimeoutError::Timeout) => None,
+            Err(crossbeam_channel::RecvTimeoutError::Disconnected) => {
+                // Nobody listens any more: the caller must not spin.
+                std::thread::sleep(wait);
+                None
+            }
+        };
+        let mut bodies = Vec::new();
+        for Delivered { body, durable } in first.into_iter().chain(self.arriving.try_iter()).take(MOST_AT_ONCE) {
+            bodies.push(body);
+            self.unconfirmed.push(durable);
+        }
+        bodies
+    }
+
+    /// The same as JSON; what is not JSON is a reject of `arrival`.
+    pub(super) fn next_json(&mut self, wait: Duration, origin: &str, arrival: &mut Arrival) -> Vec<Value> {
+        let mut values = Vec::new();
+        for body in self.next(wait) {
+            arrival.moved = true;
+            match serde_json::from_slice(&body) {
+                Ok(value) => values.push(value),
+                Err(e) => {
+                    let letter = DeadLetter::new(origin.to_owned(), format!("not JSON: {e}"), &body);
+                    arrival.items.push(ChatItem::Reject { conversation: None, letter });
+                }
+            }
+        }
+        values
+    }
+
+    /// Everything that was returned is durable.
+    pub(super) fn confirm(&mut self) {
+        for durable in self.unconfirmed.drain(..) {
+            // The sender may have gone; it will send again, and nothing changes.
+            let _ = durable.send(());
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! A live source: a platform's feed, and the turns that its messages are.
+//!
+//! In: the settings of a source, and what its last run has committed. Out: batches of turn events and
+//! dead letters, each with the position and the names that belong into the same transaction.
+//!
+//! Resume contract: a source is opened with what was committed last and goes on behind it. After an
+//! error, or a batch that was not committed, drop it and open it again: everything since comes again
+//! and changes nothing that is there already.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use crossbeam_channel::Receiver;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{
+    discord::Discord,
+    error::LiveError,
+    feed::{Arrival, Feed},
+    inbox::Inbox,
+    matrix::Matrix,
+    signed::Signed,
+    slack::Slack,
+    telegram::Telegram,
+    webhook::{Delivered, Webhook},
+};
+use crate::{
+    chat::{Assigned, TurnMaker},
+    turn_source::SourceBatch,
+    zone::Zone,
+};
+use nouns::{
+    config::{LiveSettings, Platform},
+    model::{DeadLetter, TurnEvent},
+};
+
+/// The version of the stored position and names.
+const SCHEMA: u32 = 1;
+
+/// What is committed in one transaction.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LiveBatch {
+    /// Events for the turns topic, in order.
+    pub events: Vec<TurnEvent>,
+    /// Rejected records.
+    pub rejects: Vec<DeadLetter>,
+    /// The position behind them.
+    pub cursor: Vec<u8>,
+    /// The names that were given, where one is new.
+    pub names: Option<Vec<u8>>,
+    /// What is there and is not a turn, by the reason.
+    pub skipped: BTreeMap<&'static str, u64>,
+    /// What the user should know.
+    pub notices: Vec<String>,
+}
+
+/// A stored value with the version of its form.
+#[derive(Serialize, Deserialize)]
+struct Stored<T> {
+    schema: u32,
+    value: T,
+}
+
+/// A live source.
+pub struct LiveSource {
+    name: String,
+    origin: String,
+    turns: TurnMaker,
+    feed: Box<dyn Feed>,
+}
+
+impl LiveSource {
+    /// Checks everything that can be checked without the platform.
+    ///
+    /// # Errors
+    /// [`LiveError::Settings`] and [`LiveError::Secret`].
+    pub fn check(settings: &LiveSettings) -> Result<(), LiveError> {
+        let (_, arriving) = crossbeam_channel::bounded(0);
+        if settings.has_webhook() {
+            Webhook::open(settings)?;
+        }
+        Self::open(settings, None, None, arriving).map(drop)
+    }
+
+    /// Opens a source behind what was committed last. `arriving` are the requests of its webhook.
+    ///
+    /// # Errors
+    /// [`LiveError`] when a setting is wrong, a secret is missing, or what is stored cannot be read.
+    pub fn open(
+        settings: &LiveSettings,
+        cursor: Option<&[u8]>,
+        names: Option<&[u8]>,
+        arriving: Receiver<Delivered>,
+    ) -> Result<Self, LiveError> {
+        let export = settings.as_export();
+        let wrong = |error| LiveError::of_settings(&settings.name, error);
+        Zone::parse(&export.zone).map_err(wrong)?;
+        let mut turns = TurnMaker::new(&export, settings.platform.name()).map_err(wrong)?;
+        if let Some(names) = names {
+            turns.restore(stored::<Assigned>(settings, names)?);
+        }
+        let cursor = cursor.map(|bytes| stored::<Value>(settings, bytes)).transpose()?;
+        let origin = format!("source {} ({})", settings.name, settings.platform.name());
+        let inbox = Inbox::new(arriving);
+        let feed: Box<dyn Feed> = match settings.platform {
+            Platform::Telegram => Box::new(Telegram::open(settings, &origin, cursor, inbox)?),
+            Platform::Slack => Box::new(Slack::open(settings, &origin, cursor, inbox)?),
+            Platform::Discord => Box::new(Discord::open(settings, &origin, cursor)?),
+            Platform::Matrix => Box::new(Matrix::open(settings, &origin, cursor)?),
+            Platform::Webhook => Box::new(Signed::open(settings, &origin, inbox)?),
+        };
+        Ok(Self { name: settings.name.clone(), origin, turns, feed })
+    }
+
+    /// Waits up to `wait` for what comes next; none where nothing is to be committed.
+    ///
+    /// # Errors
+    /// [`LiveError`]; open the source again then.
+    pub fn next(&mut self, wait: Duration) -> Result<Option<LiveBatch>, LiveError> {
+        let Arrival { items, events, rejects, notices, moved } = self.feed.next(wait)?;
+        if !moved {
+            return Ok(None);
+        }
+        let mut batch = SourceBatch { events, rejects };
+        for item in items {
+            let taken = self.turns.take(item, &self.origin, &mut batch);
+            taken.map_err(|error| LiveError::of_settings(&self.name, error))?;
+        }
+        let names = self.turns.assigned().map(|names| json(&names));
+        let SourceBatch { events, rejects } = batch;
+        let skipped = std::mem::take(&mut self.turns.counts.skipped);
+        Ok(Some(LiveBatch { events, rejects, cursor: json(&self.feed.cursor()), names, skipped, notices }))
+    }
+
+    /// Confirms to the platform what was committed.
+    ///
+    /// # Errors
+    /// [`LiveError`], as [`LiveSource::next`].
+    pub fn committed(&mut self) -> Result<(), LiveError> {
+        self.feed.committed()
+    }
+}
+
+fn json<T: Serialize>(value: &T) -> Vec<u8> {
+    serde_json::to_vec(&Stored { schema: SCHEMA, value }).unwrap_or_default()
+}
+
+fn stored<T: for<'de> Deserialize<'de>>(settings: &LiveSettings, bytes: &[u8]) -> Result<T, LiveError> {
+    let unreadable = |problem: String| LiveError::Position { name: settings.name.clone(), problem };
+    let Stored { schema, value } =
+        serde_json::from_slice::<Stored<Value>>(bytes).map_err(|e| unreadable(e.to_string()))?;
+    if schema != SCHEMA {
+        return Err(unreadable(format!("its form is {schema}, not {SCHEMA}")));
+    }
+    serde_json::from_value(value).map_err(|e| unreadable(e.to_string()))
+}

@@ -1,0 +1,182 @@
+//! Matrix, followed by an account over the client-server API (`/sync`).
+//!
+//! In: what each sync brings, and what lies before a part that the server cut off (`/messages`). Out:
+//! messages, edits and redactions, as an export of the room has them. The position is the token of the
+//! last sync, so a lost connection goes on where it was. Encrypted messages are counted, and the rooms
+//! they are in named; they are not read.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{
+    error::LiveError,
+    feed::{Arrival, Feed},
+    secret::Secret,
+    web::Web,
+};
+use crate::{
+    chat::{ChatItem, Skip},
+    matrix::{Followed, Rooms},
+};
+use nouns::{config::LiveSettings, model::DeadLetter};
+
+const API: &str = "_matrix/client/v3";
+/// The events of a page of what was cut off.
+const PAGE: &str = "100";
+/// The most events of one room that are asked for after a pause: they wait in memory until the oldest
+/// is there.
+const MOST_MISSED: usize = 20_000;
+/// What is not wanted of a sync.
+const FILTER: &str = r#"{"presence":{"types":[]},"account_data":{"types":[]},"room":{"ephemeral":{"types":[]},"account_data":{"types":[]},"timeline":{"limit":100}}}"#;
+
+/// The position.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Cursor {
+    /// The token of the last sync; empty before the first run.
+    since: String,
+}
+
+/// An account's rooms.
+pub(super) struct Matrix {
+    origin: String,
+    web: Web,
+    rooms: Rooms,
+    cursor: Cursor,
+}
+
+impl Matrix {
+    /// Connects to nothing yet.
+    ///
+    /// # Errors
+    /// [`LiveError`] when a secret is missing, or the position cannot be read.
+    pub(super) fn open(settings: &LiveSettings, origin: &str, cursor: Option<Value>) -> Result<Self, LiveError> {
+        let cursor: Option<Cursor> = cursor
+            .map(serde_json::from_value)
+            .transpose()
+            .map_err(|e| LiveError::Position { name: settings.name.clone(), problem: e.to_string() })?;
+        let token = Secret::read(settings, "token_env", &settings.token_env)?;
+        let base = format!("{}/{API}", settings.endpoint.trim_end_matches('/'));
+        Ok(Self {
+            origin: origin.to_owned(),
+            web: Web::new(&base, token, Some("Bearer")),
+            rooms: Rooms::default(),
+            cursor: cursor.unwrap_or_default(),
+        })
+    }
+
+    /// What a sync brings of one room.
+    fn room(&mut self, id: &str, joined: &Value, since: &str, arrival: &mut Arrival) -> Result<(), LiveError> {
+        let list =
+            |pointer: &str| joined.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let timeline = list("/timeline/events");
+        let is_first = since.is_empty();
+        if is_first {
+            // The first sync brings the whole state; what was said before belongs to an export.
+            self.rooms.learn(
+                id,
+                list("/state/events").iter().chain(timeline.iter().filter(|e| e.get("state_key").is_some())),
+            );
+            return Ok(());
+        }
+        if !timeline.is_empty() && !self.rooms.knows(id) {
+            let state = self.web.get(&format!("rooms/{}/state", escaped(id)), &[])?;
+            self.rooms.learn(id, state.as_array().into_iter().flatten());
+        }
+        if self.rooms.knows(id) {
+            self.rooms.learn(id, list("/state/events"));
+        }
+        let is_cut = joined.pointer("/timeline/limited").and_then(Value::as_bool) == Some(true);
+        if let (true, Some(from)) = (is_cut, joined.pointer("/timeline/prev_batch").and_then(Value::as_str)) {
+            let missed = self.before(id, from, since)?;
+            if missed.len() >= MOST_MISSED {
+                let name = self.rooms.conversation(id).name.clone();
+                arrival.notices.push(format!(
+                    "the room {name:?} ({id}): more was said meanwhile than the last {MOST_MISSED} events, which are read; \
+                     import an export for the rest"
+                ));
+            }
+            for event in missed {
+                self.event(id, &event, arrival)?;
+            }
+        }
+        timeline.iter().try_for_each(|event| self.event(id, event, arrival))
+    }
+
+    /// What was said in a room between the last sync and the part that this one brings, oldest first.
+    fn before(&self, room: &str, from: &str, since: &str) -> Result<Vec<Value>, LiveError> {
+        let path = format!("rooms/{}/messages", escaped(room));
+        let mut found = Vec::new();
+        let mut from = from.to_owned();
+        loop {
+            let reply = self.web.get(&path, &[("dir", "b"), ("from", &from), ("to", since), ("limit", PAGE)])?;
+            let page = reply.get("chunk").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            found.extend(page.iter().cloned());
+            match reply.get("end").and_then(Value::as_str) {
+                Some(end) if !page.is_empty() && end != from && end != since && found.len() < MOST_MISSED => {
+                    from = end.to_owned()
+                }
+                _ => break,
+            }
+        }
+        found.reverse();
+        Ok(found)
+    }
+
+    fn event(&mut self, room: &str, event: &Value, arrival: &mut Arrival) -> Result<(), LiveError> {
+        let item = match self.rooms.item(room, event) {
+            Ok(Followed::Item(item)) => Ok(item),
+            Ok(Followed::EditOf(of)) => {
+                match self.web.get(&format!("rooms/{}/event/{}", escaped(room), escaped(&of)), &[]) {
+                    Ok(original) => self.rooms.edited(room, &original, event),
+                    // The server does not have it, or does not show it.
+                    Err(LiveError::Refused { .. }) => Ok(ChatItem::Skip(Skip::Unsupported)),
+                    Err(error) => return Err(error),
+                }
+            }
+            Err(reason) => Err(reason),
+        };
+        arrival.items.push(item.unwrap_or_else(|reason| {
+            let letter = DeadLetter::new(self.origin.clone(), reason, event.to_string().as_bytes());
+            ChatItem::Reject { conversation: Some(self.rooms.conversation(room)), letter }
+        }));
+        Ok(())
+    }
+}
+
+impl Feed for Matrix {
+    fn next(&mut self, wait: Duration) -> Result<Arrival, LiveError> {
+        let mut arrival = Arrival::default();
+        let since = self.cursor.since.clone();
+        let timeout = if since.is_empty() { "0".to_owned() } else { wait.as_millis().to_string() };
+        let query = [("since", since.as_str()), ("timeout", &timeout), ("filter", FILTER)];
+        let query: Vec<(&str, &str)> = query.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+        let reply = self.web.get("sync", &query)?;
+        let Some(next) = reply.get("next_batch").and_then(Value::as_str) else {
+            return Err(LiveError::Lost("the homeserver's reply to a sync has no token".to_owned()));
+        };
+        for (id, joined) in reply.pointer("/rooms/join").and_then(Value::as_object).into_iter().flatten() {
+            self.room(id, joined, &since, &mut arrival)?;
+        }
+        for room in self.rooms.newly_encrypted() {
+            let name = self.rooms.conversation(&room).name.clone();
+            arrival
+                .notices
+                .push(format!("the room {name:?} ({room}) is encrypted: its messages are counted, and not read"));
+        }
+        arrival.moved = next != since;
+        next.clone_into(&mut self.cursor.since);
+        Ok(arrival)
+    }
+
+    fn cursor(&self) -> Value {
+        serde_json::to_value(&self.cursor).unwrap_or_default()
+    }
+}
+
+/// An id as a part of a path.
+fn escaped(id: &str) -> String {
+    url::form_urlencoded::byte_serialize(id.as_bytes()).collect()
+}

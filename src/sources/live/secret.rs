@@ -1,0 +1,38 @@
+//! Secrets from environment variables.
+//!
+//! In: the name of a variable. Out: its value, which no message shows.
+
+use super::error::LiveError;
+use nouns::config::LiveSettings;
+
+/// A token or a key. Its debug form hides it.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Secret(String);
+
+impl Secret {
+    /// Reads the variable that `key` of the settings names.
+    ///
+    /// # Errors
+    /// [`LiveError::Secret`] when it is not set or empty.
+    pub(super) fn read(settings: &LiveSettings, key: &'static str, variable: &str) -> Result<Self, LiveError> {
+        let value = std::env::var(variable).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+        let missing = || LiveError::Secret { name: settings.name.clone(), variable: variable.to_owned(), key };
+        value.map(Self).ok_or_else(missing)
+    }
+
+    /// The value, for the platform only.
+    pub(super) fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// A text in which the value is masked.
+    pub(super) fn mask(&self, text: &str) -> String {
+        text.replace(&self.0, "[token]")
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
+    }
+}

@@ -1,0 +1,124 @@
+//! A signed webhook: turns as JSON, from anything that can sign a request.
+//!
+//! In: bodies with one turn event, an array of them, or one a line, in the form of the turns topic; a
+//! record without a bank gets the source's, and one may name a bank below it. Out: those events. The id of a turn is the sender's, so a
+//! request that is sent again changes nothing. A record that cannot be read is a dead letter, and the
+//! rest of its request is stored.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{
+    error::LiveError,
+    feed::{Arrival, Feed},
+    inbox::Inbox,
+};
+use crate::SourceError;
+use nouns::{
+    config::LiveSettings,
+    model::{Bank, DeadLetter, TurnEvent},
+};
+
+/// The requests of a signed webhook.
+pub(super) struct Signed {
+    origin: String,
+    bank: Bank,
+    inbox: Inbox,
+}
+
+impl Signed {
+    /// # Errors
+    /// [`LiveError::Settings`] when the bank is no name.
+    pub(super) fn open(settings: &LiveSettings, origin: &str, inbox: Inbox) -> Result<Self, LiveError> {
+        let wrong = |problem| LiveError::of_settings(&settings.name, SourceError::Settings { key: "bank", problem });
+        let bank = Bank::parse(&settings.bank).map_err(|e| wrong(e.to_string()))?;
+        Ok(Self { origin: origin.to_owned(), bank, inbox })
+    }
+
+    fn take(&self, body: &[u8], arrival: &mut Arrival) {
+        for value in serde_json::Deserializer::from_slice(body).into_iter::<Value>() {
+            match value {
+                Ok(Value::Array(records)) => records.into_iter().for_each(|record| self.record(record, arrival)),
+                Ok(record) => self.record(record, arrival),
+                Err(e) => {
+                    // Nothing behind it can be read either.
+                    let reason = format!("not JSON: {e}; send a record, an array of records, or one a line");
+                    return arrival.rejects.push(DeadLetter::new(self.origin.clone(), reason, body));
+                }
+            }
+        }
+    }
+
+    fn record(&self, mut record: Value, arrival: &mut Arrival) {
+        if let Some(fields) = record.as_object_mut() {
+            fields.entry("bank").or_insert_with(|| self.bank.as_str().into());
+        }
+        let json = record.to_string();
+        match TurnEvent::from_json(json.as_bytes()) {
+            Ok(event) if self.may_write(event.bank()) => arrival.events.push(event),
+            Ok(event) => {
+                let reason = format!("bank: {} is neither {} nor below it; name such a bank", event.bank(), self.bank);
+                arrival.rejects.push(DeadLetter::new(self.origin.clone(), reason, json.as_bytes()));
+            }
+            Err(reason) => {
+                arrival.rejects.push(DeadLetter::new(self.origin.clone(), reason, json.as_bytes()));
+            }
+        }
+    }
+
+    /// Whether a bank is the source's, or below it.
+    fn may_write(&self, bank: &Bank) -> bool {
+        let below = bank.as_str().strip_prefix(self.bank.as_str());
+        below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+impl Feed for Signed {
+    fn next(&mut self, wait: Duration) -> Result<Arrival, LiveError> {
+        let mut arrival = Arrival::default();
+        for body in self.inbox.next(wait) {
+            arrival.moved = true;
+            self.take(&body, &mut arrival);
+        }
+        Ok(arrival)
+    }
+
+    fn cursor(&self) -> Value {
+        Value::Null
+    }
+
+    fn committed(&mut self) -> Result<(), LiveError> {
+        self.inbox.confirm();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_holds_one_record_several_or_one_a_line() {
+        let turn = |id: &str| format!(r#"{{"turn":"{id}","speaker":"Ann","text":"hi","time":"2024-05-01T10:00:00Z"}}"#);
+        let deletion = r#"{"type":"deletion","turn":"a","bank":"b/c"}"#;
+        for (body, banks, rejects) in [
+            (turn("a"), vec!["b"], 0),
+            (format!("[{},{}]", turn("a"), turn("b")), vec!["b", "b"], 0),
+            (format!("{}\n{deletion}\n", turn("a")), vec!["b", "b/c"], 0),
+            (r#"{"type":"deletion","turn":"a","bank":"bc"}"#.to_owned(), vec![], 1),
+            (format!("[{}, 5, {{\"turn\": 1}}]", turn("a")), vec!["b"], 2),
+            (format!("{} nonsense", turn("a")), vec!["b"], 1),
+            ("[]".to_owned(), vec![], 0),
+            (String::new(), vec![], 0),
+        ] {
+            let (_, arriving) = crossbeam_channel::bounded(0);
+            let bank = Bank::parse("b").unwrap();
+            let signed = Signed { origin: "source s".to_owned(), bank, inbox: Inbox::new(arriving) };
+            let mut arrival = Arrival::default();
+            signed.take(body.as_bytes(), &mut arrival);
+            let found: Vec<&str> = arrival.events.iter().map(|event| event.bank().as_str()).collect();
+            assert_eq!((found, arrival.rejects.len()), (banks, rejects), "{body}");
+        }
+    }
+}

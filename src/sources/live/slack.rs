@@ -1,0 +1,439 @@
+//! Slack, followed by an app: over Socket Mode, or by the Events API.
+//!
+//! In: events, and histories of what was said while nobody listened. Out: messages, edits and
+//! deletions, as an export of the workspace has them. Slack sends an event again until it is
+//! confirmed, which happens once it is durable.
+//!
+//! After each start the conversations that the app is in are asked for what came since, one request
+//! after the other and beside the events, in the pace that Slack allows: for apps outside its
+//! marketplace one request a minute with 15 messages. Not found so: edits and deletions of that time,
+//! and replies in threads that began before it.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{
+    error::LiveError,
+    feed::{Arrival, Feed},
+    inbox::Inbox,
+    recent::Recent,
+    secret::Secret,
+    slack_gap::{Gap, Step},
+    socket::{Received, Socket},
+    web::Web,
+};
+use crate::{
+    chat::{ChatItem, Skip, names_conversation},
+    slack::Workspace,
+    zone::Zone,
+};
+use nouns::{
+    config::{Include, LiveSettings},
+    model::DeadLetter,
+};
+
+const API: &str = "https://slack.com/api";
+/// Slack pings far more often; a connection that is silent for longer is dead.
+const SILENCE: Duration = Duration::from_secs(120);
+/// The most events that one commit covers.
+const MOST_AT_ONCE: usize = 256;
+/// The longest pause that a question for a name waits.
+const NAME_PAUSE: Duration = Duration::from_secs(60);
+/// How much the clock here may be ahead of Slack's.
+const CLOCK_SKEW: Duration = Duration::from_secs(120);
+
+/// The position.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Cursor {
+    /// Everything up to this `ts` is durable; empty before the first run.
+    since: String,
+    /// The same of the conversations in which more was said since.
+    channels: BTreeMap<String, String>,
+    recent: Recent,
+}
+
+/// A workspace's events.
+pub(super) struct Slack {
+    settings: LiveSettings,
+    origin: String,
+    zone: Zone,
+    web: Web,
+    way: Way,
+    /// None until Slack was asked who we are.
+    workspace: Option<Workspace>,
+    cursor: Cursor,
+    /// What is still to be asked for, and up to when it will be known.
+    gaps: VecDeque<Gap>,
+    until: String,
+    /// When Slack may be asked for a history again.
+    next_request: Instant,
+}
+
+enum Way {
+    Socket {
+        /// Opens connections.
+        app: Box<Web>,
+        open: Option<Box<Socket>>,
+        seen: Instant,
+        /// Envelopes that were returned and are not durable.
+        unconfirmed: Vec<String>,
+    },
+    Events(Inbox),
+}
+
+impl Slack {
+    /// Connects to nothing yet.
+    ///
+    /// # Errors
+    /// [`LiveError`] when a setting is wrong, or the position cannot be read.
+    pub(super) fn open(
+        settings: &LiveSettings,
+        origin: &str,
+        cursor: Option<Value>,
+        inbox: Inbox,
+    ) -> Result<Self, LiveError> {
+        let cursor = cursor.map(serde_json::from_value).transpose();
+        let cursor = cursor
+            .map_err(|e| LiveError::Position { name: settings.name.clone(), problem: e.to_string() })?
+            .unwrap_or_default();
+        let base = if settings.endpoint.is_empty() { API } else { &settings.endpoint };
+        let web = |key, variable: &str| -> Result<Web, LiveError> {
+            Ok(Web::new(base, Secret::read(settings, key, variable)?, Some("Bearer")))
+        };
+        let way = if settings.has_webhook() {
+            Way::Events(inbox)
+        } else {
+            let app = Box::new(web("app_token_env", &settings.app_token_env)?);
+            Way::Socket { app, open: None, seen: Instant::now(), unconfirmed: Vec::new() }
+        };
+        Ok(Self {
+            zone: Zone::parse(&settings.zone).map_err(|e| LiveError::of_settings(&settings.name, e))?,
+            web: web("token_env", &settings.token_env)?,
+            settings: settings.clone(),
+            origin: origin.to_owned(),
+            way,
+            workspace: None,
+            cursor,
+            gaps: VecDeque::new(),
+            until: String::new(),
+            next_request: Instant::now(),
+        })
+    }
+
+    /// Asks who we are, connects, and plans what to ask for. Events come from here on, so nothing
+    /// falls between.
+    fn begin(&mut self, arrival: &mut Arrival) -> Result<(), LiveError> {
+        let me = api(&self.web, "auth.test", &[])?;
+        let team = me.get("team_id").and_then(Value::as_str).unwrap_or_default();
+        let mut workspace = Workspace::new(team, self.zone.clone());
+        if let Way::Socket { app, open, seen, .. } = &mut self.way {
+            *open = Some(Box::new(connect(app)?));
+            *seen = Instant::now();
+        }
+        self.until = now();
+        if self.cursor.since.is_empty() {
+            // The first run begins now; an export has what was before.
+            self.cursor.since.clone_from(&self.until);
+            arrival.moved = true;
+        } else {
+            for (id, info) in self.conversations()? {
+                let oldest = self.cursor.channels.get(&id).unwrap_or(&self.cursor.since).clone();
+                let is = |key: &str| info.get(key).and_then(Value::as_bool) == Some(true);
+                if !is("is_im") && !is("is_mpim") {
+                    workspace.learn_conversation(&id, info, Vec::new());
+                }
+                self.gaps.push_back(Gap::new(id, oldest));
+            }
+        }
+        self.workspace = Some(workspace);
+        Ok(())
+    }
+
+    /// The conversations that the app is in and that may be read.
+    fn conversations(&self) -> Result<Vec<(String, Value)>, LiveError> {
+        let LiveSettings { only, include, .. } = &self.settings;
+        let wants = |kind| include.contains(&kind) || !only.is_empty();
+        let mut types = vec!["public_channel"];
+        if wants(Include::Private) {
+            types.push("private_channel");
+        }
+        if wants(Include::Direct) {
+            types.extend(["im", "mpim"]);
+        }
+        let types = types.join(",");
+        let mut found = Vec::new();
+        let mut page = String::new();
+        loop {
+            let query = [("types", types.as_str()), ("exclude_archived", "true"), ("limit", "200"), ("cursor", &page)];
+            let query: Vec<(&str, &str)> = query.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+            let reply = api(&self.web, "users.conversations", &query)?;
+            for info in reply.get("channels").and_then(Value::as_array).into_iter().flatten() {
+                let text = |key: &str| info.get(key).and_then(Value::as_str).unwrap_or_default();
+                let (id, name) = (text("id"), text("name"));
+                let is_named = only.iter().any(|word| names_conversation(word, id, name));
+                if !id.is_empty() && (only.is_empty() || is_named || name.is_empty()) {
+                    found.push((id.to_owned(), info.clone()));
+                }
+            }
+            match reply.pointer("/response_metadata/next_cursor").and_then(Value::as_str) {
+                Some(next) if !next.is_empty() && next != page => page = next.to_owned(),
+                _ => return Ok(found),
+            }
+        }
+    }
+
+    /// One request for what is missing.
+    fn catch_up(&mut self, arrival: &mut Arrival) -> Result<(), LiveError> {
+        let Some(gap) = self.gaps.front_mut() else { return Ok(()) };
+        let web = &self.web;
+        let step = match gap.step(|method, query| api(web, method, query)) {
+            Ok(step) => step,
+            Err(LiveError::Limited { after, .. }) => {
+                self.next_request = Instant::now() + after;
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        let Step::Done(messages) = step else { return Ok(()) };
+        let Some(gap) = self.gaps.pop_front() else { return Ok(()) };
+        for message in &messages {
+            self.message(gap.channel(), message, arrival)?;
+        }
+        arrival.moved = true;
+        if self.gaps.is_empty() {
+            // Now the whole workspace is known up to the moment at which the plan was made.
+            self.cursor.since.clone_from(&self.until);
+            let since = &self.cursor.since;
+            self.cursor.channels.retain(|_, ts| *ts > *since);
+        }
+        Ok(())
+    }
+
+    /// What Slack sends of one event, over either way.
+    fn payload(&mut self, payload: &Value, arrival: &mut Arrival) -> Result<(), LiveError> {
+        if let Some(id) = payload.get("event_id").and_then(Value::as_str)
+            && !self.cursor.recent.is_new(id)
+        {
+            return Ok(());
+        }
+        let event = payload.get("event").unwrap_or(&Value::Null);
+        let text = |key: &str| event.get(key).and_then(Value::as_str);
+        match (text("type").unwrap_or_default(), text("channel")) {
+            ("message", Some(channel)) => self.message(channel, event, arrival),
+            ("user_change" | "user_profile_changed", _) => {
+                let id = event.pointer("/user/id").and_then(Value::as_str).unwrap_or_default();
+                if let Some(workspace) = &mut self.workspace {
+                    workspace.renamed(id);
+                }
+                Ok(())
+            }
+            _ => {
+                arrival.items.push(ChatItem::Skip(Skip::Unsupported));
+                Ok(())
+            }
+        }
+    }
+
+    fn message(&mut self, channel: &str, message: &Value, arrival: &mut Arrival) -> Result<(), LiveError> {
+        let Some(workspace) = &mut self.workspace else { return Ok(()) };
+        learn(&self.web, workspace, channel, message)?;
+        arrival.items.push(workspace.item(channel, message).unwrap_or_else(|(conversation, reason)| {
+            // What nobody chose to read must not lie among the dead letters either.
+            let place = json!({ "channel": channel, "ts": message.get("ts") });
+            let payload = if conversation.is_some() { message } else { &place };
+            let letter = DeadLetter::new(self.origin.clone(), reason, payload.to_string().as_bytes());
+            ChatItem::Reject { conversation, letter }
+        }));
+        let is_of_another = matches!(
+            message.get("subtype").and_then(Value::as_str),
+            Some("message_changed" | "message_deleted" | "message_replied")
+        );
+        let is_missing = self.gaps.iter().any(|gap| gap.channel() == channel);
+        if let Some(ts) = message.get("ts").and_then(Value::as_str)
+            && !is_of_another
+            && !is_missing
+        {
+            let known = self.cursor.channels.entry(channel.to_owned()).or_default();
+            if ts > known.as_str() {
+                ts.clone_into(known);
+            }
+        }
+        Ok(())
+    }
+
+    /// The envelopes that are there, the first within `wait`.
+    fn envelopes(&mut self, mut wait: Duration) -> Result<Vec<Value>, LiveError> {
+        let mut found = Vec::new();
+        let Way::Socket { app, open, seen, .. } = &mut self.way else { return Ok(found) };
+        while found.len() < MOST_AT_ONCE {
+            let Some(socket) = open else { return Err(LiveError::Lost("not connected to Slack".to_owned())) };
+            match socket.read(wait)? {
+                Received::Text(text) => {
+                    let envelope: Value = serde_json::from_str(&text).unwrap_or_default();
+                    if envelope.get("type").and_then(Value::as_str) == Some("disconnect") {
+                        // Slack refreshes connections; the next one is open before this one closes.
+                        *open = Some(Box::new(connect(app)?));
+                    } else {
+                        found.push(envelope);
+                    }
+                    wait = Duration::ZERO;
+                }
+                Received::Beat => wait = Duration::ZERO,
+                Received::Nothing if seen.elapsed() > SILENCE => {
+                    return Err(LiveError::Lost("Slack has fallen silent".to_owned()));
+                }
+                Received::Nothing => return Ok(found),
+                Received::Closed { reason, .. } => {
+                    return Err(LiveError::Lost(format!("Slack closed the connection {reason}").trim_end().to_owned()));
+                }
+            }
+            *seen = Instant::now();
+        }
+        Ok(found)
+    }
+}
+
+impl Feed for Slack {
+    fn next(&mut self, mut wait: Duration) -> Result<Arrival, LiveError> {
+        let mut arrival = Arrival::default();
+        if self.workspace.is_none() {
+            self.begin(&mut arrival)?;
+        }
+        if !self.gaps.is_empty() && Instant::now() >= self.next_request {
+            self.catch_up(&mut arrival)?;
+            wait = Duration::ZERO;
+        }
+        if arrival.moved {
+            return Ok(arrival);
+        }
+        match &mut self.way {
+            Way::Socket { .. } => {
+                for envelope in self.envelopes(wait)? {
+                    if let Some(payload) = envelope.get("payload").filter(|payload| payload.get("event").is_some()) {
+                        self.payload(payload, &mut arrival)?;
+                    }
+                    // Confirms commands and buttons, too, which Slack would send again.
+                    if let Some(id) = envelope.get("envelope_id").and_then(Value::as_str)
+                        && let Way::Socket { unconfirmed, .. } = &mut self.way
+                    {
+                        unconfirmed.push(id.to_owned());
+                        arrival.moved = true;
+                    }
+                }
+            }
+            Way::Events(inbox) => {
+                for payload in inbox.next_json(wait, &self.origin, &mut arrival) {
+                    self.payload(&payload, &mut arrival)?;
+                }
+            }
+        }
+        Ok(arrival)
+    }
+
+    fn cursor(&self) -> Value {
+        serde_json::to_value(&self.cursor).unwrap_or_default()
+    }
+
+    fn committed(&mut self) -> Result<(), LiveError> {
+        match &mut self.way {
+            Way::Socket { open: Some(socket), unconfirmed, .. } => {
+                unconfirmed.drain(..).try_for_each(|id| socket.send(json!({ "envelope_id": id }).to_string()))
+            }
+            Way::Socket { .. } => Ok(()),
+            Way::Events(inbox) => {
+                inbox.confirm();
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Calls a method of the API.
+fn api(web: &Web, method: &str, query: &[(&str, &str)]) -> Result<Value, LiveError> {
+    accepted(method, web.get(method, query)?)
+}
+
+/// The reply of a method, where Slack says that all went well.
+fn accepted(method: &str, reply: Value) -> Result<Value, LiveError> {
+    if reply.get("ok").and_then(Value::as_bool) == Some(true) {
+        return Ok(reply);
+    }
+    let code = reply.get("error").and_then(Value::as_str).unwrap_or("no reason given");
+    let problem = format!("Slack refuses {method}: {code}");
+    Err(match code {
+        "ratelimited" | "rate_limited" => LiveError::Limited { problem, after: NAME_PAUSE },
+        "internal_error" | "fatal_error" | "service_unavailable" | "request_timeout" => LiveError::Lost(problem),
+        _ => {
+            let needed = reply.get("needed").and_then(Value::as_str).map(|scope| format!(" ({scope})"));
+            let remedy = format!("check the token and its scopes{}", needed.unwrap_or_default());
+            LiveError::Refused { problem, remedy }
+        }
+    })
+}
+
+fn connect(app: &Web) -> Result<Socket, LiveError> {
+    const METHOD: &str = "apps.connections.open";
+    let reply = accepted(METHOD, app.post(METHOD, &json!({}), Duration::ZERO)?)?;
+    Socket::connect(reply.get("url").and_then(Value::as_str).unwrap_or_default())
+}
+
+/// Asks for the accounts and the conversation of a message, where they are not known.
+fn learn(web: &Web, workspace: &mut Workspace, channel: &str, message: &Value) -> Result<(), LiveError> {
+    for id in workspace.unasked(message) {
+        let reply = known(web, "users.info", &[("user", &id)])?;
+        workspace.learn_account(&id, reply.get("user").cloned().unwrap_or_default());
+    }
+    if workspace.knows(channel) {
+        return Ok(());
+    }
+    let reply = known(web, "conversations.info", &[("channel", channel)])?;
+    let Some(info) = reply.get("channel") else { return Ok(()) };
+    let is = |key: &str| info.get(key).and_then(Value::as_bool) == Some(true);
+    let mut members = Vec::new();
+    if is("is_im") || is("is_mpim") {
+        let reply = known(web, "conversations.members", &[("channel", channel), ("limit", "100")])?;
+        let listed = reply.get("members").and_then(Value::as_array);
+        members.extend(listed.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
+        for id in workspace.unasked(&json!({ "text": members.iter().map(|id| format!("<@{id}>")).collect::<String>() }))
+        {
+            let reply = known(web, "users.info", &[("user", &id)])?;
+            workspace.learn_account(&id, reply.get("user").cloned().unwrap_or_default());
+        }
+    }
+    workspace.learn_conversation(channel, info.clone(), members);
+    Ok(())
+}
+
+/// A question for names: waits where Slack asks for a pause, and is null where Slack does not know.
+fn known(web: &Web, method: &str, query: &[(&str, &str)]) -> Result<Value, LiveError> {
+    // Slack calls an id that is none an invalid argument, and would do so for ever.
+    if query.first().is_some_and(|(_, id)| id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_alphanumeric())) {
+        return Ok(Value::Null);
+    }
+    let ask = || {
+        let reply = web.get(method, query)?;
+        let is_unknown = reply.get("error").and_then(Value::as_str).is_some_and(|code| {
+            matches!(code, "user_not_found" | "users_not_found" | "user_not_visible" | "channel_not_found")
+        });
+        if is_unknown { Ok(Value::Null) } else { accepted(method, reply) }
+    };
+    match ask() {
+        Err(LiveError::Limited { after, .. }) if after <= NAME_PAUSE => {
+            std::thread::sleep(after);
+            ask()
+        }
+        other => other,
+    }
+}
+
+/// Now as a `ts`, early enough for Slack's clock.
+fn now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(CLOCK_SKEW);
+    format!("{}.{:06}", since.as_secs(), since.subsec_micros())
+}

@@ -1,0 +1,153 @@
+//! Telegram, followed by a bot: by long polling, or by a webhook.
+//!
+//! In: updates of the Bot API. Out: messages and their edits, as an export of the chat has them.
+//! Telegram keeps updates for 24 hours and gives each poll what the one before has not confirmed; the
+//! next poll confirms, so an update is confirmed once it is durable. Telegram tells bots of no
+//! deletions, and has no history to catch up from.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{
+    error::LiveError,
+    feed::{Arrival, Feed},
+    inbox::Inbox,
+    recent::Recent,
+    secret::Secret,
+    web::Web,
+};
+use crate::{
+    chat::{ChatItem, Skip},
+    telegram::bot_item,
+    zone::Zone,
+};
+use nouns::{config::LiveSettings, model::DeadLetter};
+
+const API: &str = "https://api.telegram.org";
+/// The updates that hold messages.
+const WANTED: [&str; 4] = ["message", "edited_message", "channel_post", "edited_channel_post"];
+/// The longest wait of a poll; longer ones would hold up the end of the service.
+const LONGEST_POLL: Duration = Duration::from_secs(4);
+/// After a week without updates Telegram begins to number them elsewhere.
+const NUMBERS_HOLD_SECONDS: u64 = 6 * 24 * 3_600;
+
+/// The position: the first update that is not durable, and what came last.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Cursor {
+    offset: i64,
+    /// When the last update came, in seconds since 1970.
+    last_seconds: u64,
+    recent: Recent,
+}
+
+/// A bot's updates.
+pub(super) struct Telegram {
+    origin: String,
+    zone: Zone,
+    way: Way,
+    cursor: Cursor,
+}
+
+enum Way {
+    Poll(Box<Web>),
+    Webhook(Inbox),
+}
+
+impl Telegram {
+    /// Connects to nothing yet.
+    ///
+    /// # Errors
+    /// [`LiveError`] when a setting is wrong, or the position cannot be read.
+    pub(super) fn open(
+        settings: &LiveSettings,
+        origin: &str,
+        cursor: Option<Value>,
+        inbox: Inbox,
+    ) -> Result<Self, LiveError> {
+        let cursor = cursor.map(serde_json::from_value).transpose();
+        let cursor = cursor
+            .map_err(|e| LiveError::Position { name: settings.name.clone(), problem: e.to_string() })?
+            .unwrap_or_default();
+        let way = if settings.has_webhook() {
+            Way::Webhook(inbox)
+        } else {
+            let token = Secret::read(settings, "token_env", &settings.token_env)?;
+            let base = if settings.endpoint.is_empty() { API } else { settings.endpoint.trim_end_matches('/') };
+            Way::Poll(Box::new(Web::new(&format!("{base}/bot{}", token.reveal()), token, None)))
+        };
+        let zone = Zone::parse(&settings.zone).map_err(|e| LiveError::of_settings(&settings.name, e))?;
+        Ok(Self { origin: origin.to_owned(), zone, way, cursor })
+    }
+
+    fn poll(web: &Web, cursor: &Cursor, wait: Duration) -> Result<Vec<Value>, LiveError> {
+        let wait = wait.min(LONGEST_POLL);
+        let mut request = json!({ "timeout": wait.as_secs(), "allowed_updates": WANTED });
+        let is_old = now_seconds().saturating_sub(cursor.last_seconds) > NUMBERS_HOLD_SECONDS;
+        if cursor.offset > 0 && !is_old {
+            request["offset"] = cursor.offset.into();
+        }
+        let mut reply = web.post("getUpdates", &request, wait)?;
+        match reply.get_mut("result").map(Value::take) {
+            Some(Value::Array(updates)) => Ok(updates),
+            _ => Err(LiveError::Lost("Telegram's reply has no updates".to_owned())),
+        }
+    }
+
+    fn take(&mut self, update: &Value, arrival: &mut Arrival) {
+        arrival.moved = true;
+        if let Some(id) = update.get("update_id").and_then(Value::as_i64) {
+            self.cursor.offset = id.saturating_add(1);
+            self.cursor.last_seconds = now_seconds();
+            if !self.cursor.recent.is_new(&id.to_string()) {
+                return;
+            }
+        }
+        let Some(message) = WANTED.iter().find_map(|kind| update.get(kind)) else {
+            return arrival.items.push(ChatItem::Skip(Skip::Unsupported));
+        };
+        arrival.items.push(bot_item(message, &self.zone).unwrap_or_else(|(conversation, reason)| {
+            // What nobody chose to read must not lie among the dead letters either.
+            let place = json!({ "update_id": update.get("update_id") });
+            let payload = if conversation.is_some() { update } else { &place };
+            let letter = DeadLetter::new(self.origin.clone(), reason, payload.to_string().as_bytes());
+            ChatItem::Reject { conversation, letter }
+        }));
+    }
+}
+
+impl Feed for Telegram {
+    fn next(&mut self, wait: Duration) -> Result<Arrival, LiveError> {
+        let mut arrival = Arrival::default();
+        match &mut self.way {
+            Way::Poll(web) => {
+                for update in Self::poll(web, &self.cursor, wait)? {
+                    self.take(&update, &mut arrival);
+                }
+            }
+            Way::Webhook(inbox) => {
+                for update in inbox.next_json(wait, &self.origin, &mut arrival) {
+                    self.take(&update, &mut arrival);
+                }
+            }
+        }
+        Ok(arrival)
+    }
+
+    fn cursor(&self) -> Value {
+        serde_json::to_value(&self.cursor).unwrap_or_default()
+    }
+
+    fn committed(&mut self) -> Result<(), LiveError> {
+        if let Way::Webhook(inbox) = &mut self.way {
+            inbox.confirm();
+        }
+        Ok(())
+    }
+}
+
+fn now_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

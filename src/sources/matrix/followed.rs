@@ -1,0 +1,184 @@
+//! The rooms of an account while they are followed.
+//!
+//! In: the state of rooms, and their events as they come. Out: chat items as an export of the room has
+//! them, and what has to be asked for first: the state of a room that is not known, or the message
+//! that an edit changes. Memory grows with rooms and their members, never with messages.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use serde_json::Value;
+
+use super::{
+    event::Event,
+    spoken::{Spoken, account, display_name},
+};
+use crate::chat::{Account, ChatItem, Conversation, Privacy, Skip};
+
+/// The rooms that are known.
+#[derive(Debug, Default)]
+pub(crate) struct Rooms {
+    rooms: HashMap<String, Room>,
+    /// Rooms in which somebody wrote encrypted, until they were named.
+    encrypted: BTreeSet<String>,
+    /// Those that were named.
+    named: BTreeSet<String>,
+}
+
+#[derive(Debug, Default)]
+struct Room {
+    name: Option<String>,
+    alias: Option<String>,
+    /// Names of members by account.
+    members: HashMap<String, String>,
+    is_public: bool,
+    is_direct: bool,
+    conversation: Option<Arc<Conversation>>,
+}
+
+/// What an event asks for.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Followed {
+    /// Nothing more: this is what it is.
+    Item(ChatItem),
+    /// The message that it changes, to be asked for by its id; then see [`Rooms::edited`].
+    EditOf(String),
+}
+
+impl Rooms {
+    /// Whether the state of a room is known.
+    pub(crate) fn knows(&self, room: &str) -> bool {
+        self.rooms.contains_key(room)
+    }
+
+    /// Keeps events of a room's state: its name, who may join, its members' names.
+    pub(crate) fn learn<'a>(&mut self, room: &str, events: impl IntoIterator<Item = &'a Value>) {
+        let room = self.rooms.entry(room.to_owned()).or_default();
+        for event in events {
+            let text = |pointer: &str| {
+                let text = event.pointer(pointer).and_then(Value::as_str).map(str::trim);
+                text.filter(|text| !text.is_empty()).map(str::to_owned)
+            };
+            match event.get("type").and_then(Value::as_str).unwrap_or_default() {
+                "m.room.name" => room.name = text("/content/name"),
+                "m.room.canonical_alias" => room.alias = text("/content/alias"),
+                "m.room.join_rules" => room.is_public = text("/content/join_rule").as_deref() == Some("public"),
+                "m.room.member" => {
+                    room.is_direct |= event.pointer("/content/is_direct").and_then(Value::as_bool) == Some(true);
+                    let before = || display_name(event.pointer("/unsigned/prev_content"));
+                    if let (Some(account), Some(name)) =
+                        (text("/state_key"), display_name(event.get("content")).or_else(before))
+                    {
+                        room.members.insert(account, name);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The rooms in which somebody wrote encrypted, each once.
+    pub(crate) fn newly_encrypted(&mut self) -> Vec<String> {
+        let new: Vec<String> = std::mem::take(&mut self.encrypted).into_iter().collect();
+        self.named.extend(new.iter().cloned());
+        new
+    }
+
+    /// The conversation of a room, with the name that it has at first.
+    pub(crate) fn conversation(&mut self, id: &str) -> Arc<Conversation> {
+        let room = self.rooms.entry(id.to_owned()).or_default();
+        let people = || {
+            let mut names: Vec<String> = room.members.values().cloned().collect();
+            names.sort_unstable();
+            Some(names.join(", ")).filter(|names| !names.is_empty() && room.members.len() <= 8)
+        };
+        let name = room.name.clone().or_else(|| room.alias.clone()).or_else(people).unwrap_or_else(|| id.to_owned());
+        let privacy = match (room.is_public, room.is_direct && room.members.len() <= 8) {
+            (true, _) => Privacy::Open,
+            (_, true) => Privacy::Direct,
+            _ => Privacy::Private,
+        };
+        let new = || Arc::new(Conversation { workspace: None, id: id.to_owned(), name, privacy });
+        Arc::clone(room.conversation.get_or_insert_with(new))
+    }
+
+    fn account(&self, room: &str, id: &str) -> Account {
+        account(id, self.rooms.get(room).and_then(|room| room.members.get(id).cloned()))
+    }
+
+    /// What an event of a room's timeline is.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    pub(crate) fn item(&mut self, room: &str, event: &Value) -> Result<Followed, String> {
+        let mut read: Event = serde_json::from_value(event.clone()).map_err(|e| e.to_string())?;
+        if read.state_key.is_some() {
+            self.learn(room, [event]);
+        }
+        let skip = |skip| Ok(Followed::Item(ChatItem::Skip(skip)));
+        if read.state_key.is_some() || read.kind.starts_with("m.call.") {
+            return skip(Skip::ServiceMessage);
+        }
+        let conversation = self.conversation(room);
+        let missing = |field: &str| format!("{field}: missing; every event has one");
+        let unix_ms = read.origin_server_ts.ok_or_else(|| missing("origin_server_ts"))?;
+        if read.kind == "m.room.redaction" {
+            let Some(id) = read.removed().map(str::to_owned) else { return skip(Skip::Unsupported) };
+            let version = u64::try_from(unix_ms).ok();
+            return Ok(Followed::Item(ChatItem::Deletion { conversation, id, version }));
+        }
+        if !read.is_message() {
+            return skip(Skip::Unsupported);
+        }
+        let id = read.event_id.clone().ok_or_else(|| missing("event_id"))?;
+        if read.is_redacted() {
+            let version = read.redacted_at();
+            return Ok(Followed::Item(ChatItem::Deletion { conversation, id, version }));
+        }
+        if read.is_encrypted() {
+            if !self.named.contains(room) {
+                self.encrypted.insert(room.to_owned());
+            }
+            return skip(Skip::Encrypted);
+        }
+        if let Some(of) = read.edited() {
+            return Ok(Followed::EditOf(of.to_owned()));
+        }
+        let sender = read.sender.clone().ok_or_else(|| missing("sender"))?;
+        let thread = read.thread().map(str::to_owned).or_else(|| read.begins_thread().then(|| id.clone()));
+        let reply_to = read.reply_to().map(str::to_owned);
+        let (content, version) = read.edited_content();
+        let spoken = Spoken { conversation, id, sender, unix_ms, content, version, thread, reply_to };
+        Ok(Followed::Item(spoken.item(&|id| self.account(room, id))))
+    }
+
+    /// What an edit makes of the message that it changes.
+    ///
+    /// # Errors
+    /// Why one of the two cannot be read.
+    pub(crate) fn edited(&mut self, room: &str, original: &Value, edit: &Value) -> Result<ChatItem, String> {
+        let new: Event = serde_json::from_value(edit.clone()).map_err(|e| e.to_string())?;
+        let old: Event = serde_json::from_value(original.clone()).map_err(|e| e.to_string())?;
+        if new.sender != old.sender {
+            return Ok(ChatItem::Skip(Skip::Unsupported));
+        }
+        if old.is_redacted() {
+            return Ok(ChatItem::Skip(Skip::Copy));
+        }
+        let (Some(id), Some(sender), Some(unix_ms)) = (old.event_id.clone(), old.sender.clone(), old.origin_server_ts)
+        else {
+            return Err("the message that it edits has no id, sender or time".to_owned());
+        };
+        let Some(content) = new.content.get("m.new_content").cloned() else {
+            return Ok(ChatItem::Skip(Skip::Unsupported));
+        };
+        let version = new.origin_server_ts.and_then(|ms| u64::try_from(ms).ok()).unwrap_or(1);
+        let thread = old.thread().map(str::to_owned).or_else(|| old.begins_thread().then(|| id.clone()));
+        let reply_to = old.reply_to().map(str::to_owned);
+        let conversation = self.conversation(room);
+        let spoken = Spoken { conversation, id, sender, unix_ms, content, version, thread, reply_to };
+        Ok(spoken.item(&|id| self.account(room, id)))
+    }
+}

@@ -1,0 +1,386 @@
+//! Messages from the events of rooms.
+//!
+//! In: the events of one or several files, in any order. Out: items, oldest first. Edits, redactions,
+//! threads and names are known before the first message is made, wherever their events stand.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet, VecDeque, hash_map::DefaultHasher},
+    hash::{Hash, Hasher},
+    io::Read,
+    sync::Arc,
+};
+
+use serde_json::Value;
+
+use super::{
+    event::{Event, Kept, What},
+    spoken::{Spoken, account, display_name},
+};
+use crate::{
+    chat::{
+        Account, ChatItem, Conversation, Element, Elements, Privacy, Reordered, Sample, Skip, TimeOrder, Timed, Tree,
+        Unordered, has_json_keys,
+    },
+    error::SourceError,
+    format::{Opener, SourceFormat},
+};
+use nouns::{
+    config::SourceSettings,
+    model::{DeadLetter, EventTime},
+};
+
+/// Element's JSON export.
+pub(crate) const FORMAT: SourceFormat = SourceFormat {
+    name: "matrix",
+    about: "Matrix: a room that Element exported to JSON: the file, its zip archive, or a directory of them",
+    standard_input: false,
+    only: Some("rooms"),
+    looks_like,
+    open: Opener::Chat(|settings| Ok(Box::new(Reordered::new(Matrix::open(settings)?)))),
+};
+
+const ROOM_NAME: usize = 0;
+/// What is read of a file: the room's name and its events, in each of the forms.
+const PATHS: [&str; 4] = ["room_name", "messages/*", "chunk/*", "*"];
+const HEAD_BYTES: u64 = 64 << 10;
+const REMEDY: &str = "export the room again and choose JSON as the format";
+
+fn looks_like(sample: &Sample) -> bool {
+    if sample.is_file() {
+        return is_export(sample.head()) || is_html(sample.head());
+    }
+    sample.entries().any(|entry| {
+        (entry.ends_with(".json") && is_export(&sample.head_of(entry)))
+            || (entry.ends_with(".html") && is_html(&sample.head_of(entry)))
+    })
+}
+
+fn is_export(head: &str) -> bool {
+    has_json_keys(head, &["room_name", "exported_by"])
+        || has_json_keys(head, &["event_id", "origin_server_ts", "sender"])
+}
+
+/// Whether it is a page of Element's export in HTML.
+fn is_html(head: &str) -> bool {
+    head.trim_start().starts_with('<') && head.contains("mx_")
+}
+
+/// Rooms that are read event by event.
+struct Matrix {
+    tree: Tree,
+    files: Vec<String>,
+    file: usize,
+    elements: Option<Elements>,
+    read_bytes: u64,
+    total_bytes: u64,
+    rooms: Vec<Room>,
+    /// The room of each id, and of each file without ids.
+    by_id: HashMap<String, usize>,
+    /// The name of the room of the file that is read, and the rooms of its events.
+    name: Option<String>,
+    in_file: BTreeSet<usize>,
+    /// Names of members with the time of the event that says them.
+    names: HashMap<(usize, String), (i64, String)>,
+    /// Edits of each message.
+    edits: HashMap<String, Vec<Edit>>,
+    /// When events were removed.
+    removed: HashMap<String, u64>,
+    /// The events that threads begin with.
+    roots: HashSet<String>,
+    /// Hashes of the ids of messages, and of other events that may be removed.
+    messages: HashSet<u64>,
+    others: HashSet<u64>,
+}
+
+struct Room {
+    id: Option<String>,
+    name: Option<String>,
+    conversation: Option<Arc<Conversation>>,
+}
+
+struct Edit {
+    id: String,
+    sender: String,
+    unix_ms: u64,
+    content: Value,
+}
+
+impl Matrix {
+    fn open(settings: &SourceSettings) -> Result<Self, SourceError> {
+        let tree = Tree::open(&settings.path)?;
+        let is_file = tree.is_file();
+        let (mut files, mut total_bytes, mut html) = (Vec::new(), 0, false);
+        for entry in tree.entries() {
+            let page = entry.name.ends_with(".html") || entry.name.ends_with(".htm");
+            if !is_file && !page && !entry.name.ends_with(".json") {
+                continue;
+            }
+            let mut head = Vec::new();
+            let read = tree.read(&entry.name)?.take(HEAD_BYTES).read_to_end(&mut head);
+            read.map_err(|e| tree.unreadable(&entry.name, 0, e))?;
+            let head = String::from_utf8_lossy(&head);
+            let head = head.strip_prefix('\u{feff}').unwrap_or(&head);
+            if is_html(head) || page {
+                html = true;
+            } else if is_file || is_export(head) {
+                files.push(entry.name.clone());
+                total_bytes += entry.bytes;
+            }
+        }
+        if files.is_empty() {
+            let problem = if html { "Element's export in HTML is not read" } else { "no room that Element exported" };
+            return Err(SourceError::Format {
+                path: settings.path.clone(),
+                line: 1,
+                column: 1,
+                problem: problem.to_owned(),
+                remedy: REMEDY,
+            });
+        }
+        Ok(Self {
+            tree,
+            files,
+            file: 0,
+            elements: None,
+            read_bytes: 0,
+            total_bytes,
+            rooms: Vec::new(),
+            by_id: HashMap::new(),
+            name: None,
+            in_file: BTreeSet::new(),
+            names: HashMap::new(),
+            edits: HashMap::new(),
+            removed: HashMap::new(),
+            roots: HashSet::new(),
+            messages: HashSet::new(),
+            others: HashSet::new(),
+        })
+    }
+
+    fn file_name(&self, file: usize) -> &str {
+        self.files.get(file).map_or("", String::as_str)
+    }
+
+    fn origin(&self, file: usize) -> String {
+        self.tree.origin(self.file_name(file))
+    }
+
+    /// The room of an event.
+    fn room(&mut self, id: Option<&str>) -> usize {
+        let key = id.map_or_else(|| format!("file {}", self.file), str::to_owned);
+        let room = match self.by_id.get(&key) {
+            Some(room) => *room,
+            None => {
+                self.rooms.push(Room { id: id.map(str::to_owned), name: None, conversation: None });
+                self.by_id.insert(key, self.rooms.len() - 1);
+                self.rooms.len() - 1
+            }
+        };
+        self.in_file.insert(room);
+        room
+    }
+
+    fn conversation(&mut self, room: usize) -> Option<Arc<Conversation>> {
+        // A file without the id of its room: the room's name is all that later exports share.
+        let stem = || self.tree.path().file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+        let stem = stem();
+        let room = self.rooms.get_mut(room)?;
+        if room.conversation.is_none() {
+            let name = room.name.clone().filter(|n| !n.trim().is_empty()).or_else(|| room.id.clone()).unwrap_or(stem);
+            let id = room.id.clone().unwrap_or_else(|| name.clone());
+            room.conversation = Some(Arc::new(Conversation { workspace: None, id, name, privacy: Privacy::Open }));
+        }
+        room.conversation.clone()
+    }
+
+    fn reject(&mut self, element: &Element, room: Option<usize>, reason: String) -> ChatItem {
+        let letter = element.reject(&self.origin(self.file), reason);
+        // The room's name is the user's own choice: one export is one room.
+        let conversation = room.and_then(|room| self.rooms.get(room)?.conversation.clone());
+        ChatItem::Reject { conversation, letter }
+    }
+
+    /// Reads an event.
+    fn take(&mut self, element: &Element, order: &mut TimeOrder) -> Result<Option<ChatItem>, SourceError> {
+        let mut event: Event = match element.parse(&self.origin(self.file)) {
+            Ok(event) => event,
+            Err(letter) => return Ok(Some(ChatItem::Reject { conversation: None, letter })),
+        };
+        let room = self.room(event.room_id.clone().as_deref());
+        if event.kind == "m.room.member" {
+            self.member(room, &event);
+        }
+        let missing = |field: &str| format!("{field}: missing; write it as Element exports it");
+        if event.state_key.is_some() || event.kind.starts_with("m.call.") {
+            return Ok(Some(ChatItem::Skip(Skip::ServiceMessage)));
+        }
+        if event.kind == "m.reaction" {
+            self.others.extend(event.event_id.as_deref().map(hash));
+            return Ok(Some(ChatItem::Skip(Skip::Unsupported)));
+        }
+        if !event.is_message() && event.kind != "m.room.redaction" {
+            return Ok(Some(ChatItem::Skip(Skip::Unsupported)));
+        }
+        let Some(id) = event.event_id.clone() else {
+            return Ok(Some(self.reject(element, Some(room), missing("event_id"))));
+        };
+        let Some(sender) = event.sender.clone() else {
+            return Ok(Some(self.reject(element, Some(room), missing("sender"))));
+        };
+        let Some(unix_ms) = event.origin_server_ts.filter(|ms| EventTime::new(*ms, 0).is_ok()) else {
+            let reason = "origin_server_ts: missing or out of range; write milliseconds since 1970".to_owned();
+            return Ok(Some(self.reject(element, Some(room), reason)));
+        };
+        let what = if event.kind == "m.room.redaction" {
+            let Some(of) = event.removed().map(str::to_owned) else {
+                return Ok(Some(ChatItem::Skip(Skip::Unsupported)));
+            };
+            self.removed.insert(of.clone(), u64::try_from(unix_ms).unwrap_or(0));
+            What::Redaction { of }
+        } else if event.is_redacted() {
+            self.messages.insert(hash(&id));
+            What::Redacted { version: event.redacted_at() }
+        } else if event.is_encrypted() {
+            self.messages.insert(hash(&id));
+            return Ok(Some(ChatItem::Skip(Skip::Encrypted)));
+        } else if let Some(of) = event.edited().map(str::to_owned) {
+            let Some(content) = event.content.get("m.new_content").cloned() else {
+                return Ok(Some(ChatItem::Skip(Skip::Unsupported)));
+            };
+            self.others.insert(hash(&id));
+            let unix_ms = u64::try_from(unix_ms).unwrap_or(0);
+            let edit = Edit { id: id.clone(), sender: sender.clone(), unix_ms, content };
+            self.edits.entry(of.clone()).or_default().push(edit);
+            What::Edit { of }
+        } else {
+            if !self.messages.insert(hash(&id)) {
+                return Ok(Some(ChatItem::Skip(Skip::Copy)));
+            }
+            let (thread, reply_to) = (event.thread().map(str::to_owned), event.reply_to().map(str::to_owned));
+            self.roots.extend(thread.clone());
+            if event.begins_thread() {
+                self.roots.insert(id.clone());
+            }
+            let (content, version) = event.edited_content();
+            What::Said { content, version, thread, reply_to }
+        };
+        let payload = serde_json::to_vec(&Kept { room, id, sender, what }).unwrap_or_default();
+        let file = u32::try_from(self.file).unwrap_or(u32::MAX);
+        order.add(Timed { unix_ms, file, line: element.line, payload })?;
+        Ok(None)
+    }
+
+    /// A member's name; the last one counts.
+    fn member(&mut self, room: usize, event: &Event) {
+        let before = || display_name(event.unsigned.get("prev_content"));
+        let (Some(account), Some(name)) = (&event.state_key, display_name(Some(&event.content)).or_else(before)) else {
+            return;
+        };
+        let time = event.origin_server_ts.unwrap_or(0);
+        let known = self.names.entry((room, account.clone())).or_insert_with(|| (time, name.clone()));
+        if time >= known.0 {
+            *known = (time, name);
+        }
+    }
+
+    fn account(&self, room: usize, id: &str) -> Account {
+        account(id, self.names.get(&(room, id.to_owned())).map(|(_, name)| name.clone()))
+    }
+
+    /// The last valid edit of a message that no redaction removed: by the author of the message.
+    fn last_edit(&self, id: &str, sender: &str) -> Option<&Edit> {
+        let edits = self.edits.get(id)?.iter().filter(|e| e.sender == sender && !self.removed.contains_key(&e.id));
+        edits.max_by(|a, b| (a.unix_ms, &a.id).cmp(&(b.unix_ms, &b.id)))
+    }
+
+    fn message(&mut self, kept: Kept, conversation: Arc<Conversation>, unix_ms: i64) -> ChatItem {
+        let Kept { room, id, sender, what } = kept;
+        let What::Said { mut content, mut version, thread, reply_to } = what else {
+            return ChatItem::Skip(Skip::Copy);
+        };
+        if let Some(edit) = self.last_edit(&id, &sender).filter(|e| e.unix_ms >= version) {
+            (content, version) = (edit.content.clone(), edit.unix_ms);
+        }
+        let thread = thread.or_else(|| self.roots.contains(&id).then(|| id.clone()));
+        let spoken = Spoken { conversation, id, sender, unix_ms, content, version, thread, reply_to };
+        spoken.item(&|id| self.account(room, id))
+    }
+}
+
+impl Unordered for Matrix {
+    fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
+        let Some(name) = self.files.get(self.file) else { return Ok(false) };
+        if self.elements.is_none() {
+            self.elements = Some(Elements::new(self.tree.read(name)?, &PATHS));
+            self.name = None;
+        }
+        let Some(elements) = &mut self.elements else { return Ok(false) };
+        match elements.next() {
+            Ok(Some(element)) if element.path == ROOM_NAME => {
+                self.name = serde_json::from_slice(&element.bytes).ok();
+            }
+            Ok(Some(element)) => found.extend(self.take(&element, order)?),
+            Ok(None) => {
+                self.read_bytes += elements.read_bytes();
+                // The name may stand behind the events.
+                for room in std::mem::take(&mut self.in_file) {
+                    if let (Some(room), Some(name)) = (self.rooms.get_mut(room), &self.name) {
+                        room.name.get_or_insert_with(|| name.clone());
+                    }
+                }
+                self.elements = None;
+                self.file += 1;
+            }
+            Err(e) => return Err(self.tree.unreadable(name, elements.line(), e)),
+        }
+        Ok(true)
+    }
+
+    fn item(&mut self, record: Timed) -> ChatItem {
+        let origin = format!("{}:{}", self.origin(record.file as usize), record.line);
+        let kept: Kept = match serde_json::from_slice(&record.payload) {
+            Ok(kept) => kept,
+            Err(e) => {
+                let letter = DeadLetter::new(origin, format!("{e}; import the file again"), &record.payload);
+                return ChatItem::Reject { conversation: None, letter };
+            }
+        };
+        let Some(conversation) = self.conversation(kept.room) else { return ChatItem::Skip(Skip::Unsupported) };
+        match &kept.what {
+            What::Redacted { version } => ChatItem::Deletion { conversation, id: kept.id, version: *version },
+            What::Redaction { of } if self.messages.contains(&hash(of)) || self.others.contains(&hash(of)) => {
+                // What it removes is itself in the export, and says so.
+                ChatItem::Skip(Skip::Copy)
+            }
+            What::Redaction { of } => {
+                let version = self.removed.get(of).copied();
+                ChatItem::Deletion { conversation, id: of.clone(), version }
+            }
+            What::Edit { of } if self.messages.contains(&hash(of)) => ChatItem::Skip(Skip::Copy),
+            What::Edit { .. } => {
+                let reason = "it edits a message that the export does not hold; export the room from an earlier day";
+                let letter = DeadLetter::new(origin, reason.to_owned(), &record.payload);
+                ChatItem::Reject { conversation: Some(conversation), letter }
+            }
+            What::Said { .. } => match self.removed.get(&kept.id) {
+                Some(version) => ChatItem::Deletion { conversation, id: kept.id, version: Some(*version) },
+                None => self.message(kept, conversation, record.unix_ms),
+            },
+        }
+    }
+
+    fn describe(&self) -> String {
+        format!("Matrix rooms from {}", self.tree.path().display())
+    }
+
+    fn bytes(&self) -> (u64, u64) {
+        (self.read_bytes + self.elements.as_ref().map_or(0, Elements::read_bytes), self.total_bytes)
+    }
+}
+
+/// A hash of an event's id, so that the ids of a large room are held in little memory.
+fn hash(id: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish()
+}

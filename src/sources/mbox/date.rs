@@ -1,0 +1,210 @@
+//! When a mail was sent, as its headers write it.
+//!
+//! In: a date of RFC 5322 with its old forms, of `asctime` or of ISO 8601, or what programs make of them: months in
+//! other languages, `11.00.00`, `+02:00`. Out: the moment with its offset, and whether the weekday beside it
+//! contradicts it; none where it is no date. A date without a zone, or with a zone's name that means several offsets,
+//! is of the zone in the settings. Day, month and year are never guessed: each has to be there.
+
+use std::sync::LazyLock;
+
+use jiff::{
+    civil::{Date, Time, Weekday},
+    tz::Offset,
+};
+use regex::{Captures, Regex};
+
+use crate::{
+    chat::{foreign_month, month},
+    zone::Zone,
+};
+use nouns::model::EventTime;
+
+static CLOCK: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:\.\d+)?)?([A-Za-z+-].*)?$").ok());
+static ISO: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^(\d{4})-(\d{2})-(\d{2})(?:T(.+))?$").ok());
+static HYPHENATED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^(\d{1,2})-(\pL+)\.?-(\d{2,4})$").ok());
+static OFFSET: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^(?:GMT|UTC?)?([+-])(\d{1,2})(?::?(\d{2}))?$").ok());
+
+/// A date of a mail.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Sent {
+    pub(super) time: EventTime,
+    /// Whether the weekday beside it is another one.
+    pub(super) is_contradicted: bool,
+}
+
+/// Reads a date.
+pub(super) fn sent(text: &str, zone: &Zone) -> Option<Sent> {
+    let mut parts = Parts::default();
+    for word in without_comments(text).split([',', ' ', '\t', '\r', '\n']).filter(|word| !word.is_empty()) {
+        parts.word(word);
+    }
+    let year = parts.year.filter(|year| *year >= 1900)?;
+    let date = Date::new(year, parts.month?, parts.day?).ok()?;
+    let local = date.to_datetime(parts.clock?);
+    let time = match parts.offset_seconds {
+        Some(seconds) => {
+            let moment = Offset::from_seconds(seconds).ok()?.to_timestamp(local).ok()?;
+            EventTime::new(moment.as_millisecond(), seconds).ok()?
+        }
+        None => zone.moment(local)?,
+    };
+    Some(Sent { time, is_contradicted: parts.weekday.is_some_and(|weekday| weekday != date.weekday()) })
+}
+
+/// What the words of a date say, of which the first of each kind counts.
+#[derive(Default)]
+struct Parts {
+    year: Option<i16>,
+    month: Option<i8>,
+    day: Option<i8>,
+    clock: Option<Time>,
+    offset_seconds: Option<i32>,
+    weekday: Option<Weekday>,
+    /// The month that the last word names: in some languages a weekday is cut to the same letters.
+    last_month: Option<i8>,
+    /// Whether the last word was the day.
+    after_day: bool,
+}
+
+impl Parts {
+    fn word(&mut self, word: &str) {
+        let (last_month, after_day) = (self.last_month.take(), std::mem::take(&mut self.after_day));
+        let plain = word.trim_end_matches('.');
+        if !plain.is_empty() && plain.bytes().all(|byte| byte.is_ascii_digit()) {
+            return self.number(plain, last_month);
+        }
+        if self.is_date(word) || self.is_clock(word) || self.clock.is_some() && self.is_behind_clock(word) {
+            return;
+        }
+        self.weekday = self.weekday.or_else(|| weekday(plain));
+        let named = month(plain).or_else(|| foreign_month(plain)).or_else(|| month(plain.get(..3)?));
+        if after_day && named.is_some() {
+            self.month = named;
+        }
+        self.last_month = named;
+    }
+
+    fn number(&mut self, digits: &str, last_month: Option<i8>) {
+        if self.day.is_none() && digits.len() <= 2 {
+            self.day = digits.parse().ok();
+            self.month = self.month.or(last_month);
+            self.after_day = true;
+        } else if self.year.is_none() {
+            self.year = year(digits);
+        }
+    }
+
+    /// Takes a date that is one word.
+    fn is_date(&mut self, word: &str) -> bool {
+        let part = |found: &Captures<'_>, at: usize| found.get(at).map_or_else(String::new, |m| m.as_str().to_owned());
+        if let Some(found) = ISO.as_ref().and_then(|iso| iso.captures(word)) {
+            self.year = year(&part(&found, 1));
+            (self.month, self.day) = (part(&found, 2).parse().ok(), part(&found, 3).parse().ok());
+            return found.get(4).is_none_or(|clock| self.is_clock(clock.as_str()));
+        }
+        let Some(found) = HYPHENATED.as_ref().and_then(|hyphenated| hyphenated.captures(word)) else { return false };
+        let name = part(&found, 2);
+        self.month = month(&name).or_else(|| foreign_month(&name));
+        (self.day, self.year) = (part(&found, 1).parse().ok(), year(&part(&found, 3)));
+        true
+    }
+
+    /// Takes a time of the day, with what stands behind it without a space.
+    fn is_clock(&mut self, word: &str) -> bool {
+        let Some(found) = CLOCK.as_ref().and_then(|clock| clock.captures(word)) else { return false };
+        let part = |at: usize| found.get(at).map_or("0", |m| m.as_str()).parse::<i8>().ok();
+        // A leap second is the end of its minute.
+        let second = part(3).map(|second| if second == 60 { 59 } else { second });
+        let (Some(hour), Some(minute), Some(second)) = (part(1), part(2), second) else { return false };
+        let Ok(clock) = Time::new(hour, minute, second, 0) else { return false };
+        self.clock.get_or_insert(clock);
+        if let Some(behind) = found.get(4) {
+            self.is_behind_clock(behind.as_str());
+        }
+        true
+    }
+
+    /// Takes a zone, or the half of the day.
+    fn is_behind_clock(&mut self, word: &str) -> bool {
+        let upper = word.trim_end_matches('.').to_ascii_uppercase();
+        let hour = self.clock.map(Time::hour);
+        let moved = match (upper.as_str(), hour) {
+            ("AM", Some(12)) => Some(0),
+            ("PM", Some(hour @ ..12)) => Some(hour + 12),
+            ("AM" | "PM", hour) => hour,
+            _ => None,
+        };
+        if let Some((hour, clock)) = moved.zip(self.clock) {
+            self.clock = clock.with().hour(hour).build().ok();
+            return true;
+        }
+        let found = OFFSET.as_ref().and_then(|offset| offset.captures(&upper));
+        let offset_minutes = found.and_then(|found| {
+            let part = |at: usize| found.get(at).map_or("0", |m| m.as_str()).parse::<i32>().ok();
+            let minutes = part(2)? * 60 + part(3)?;
+            Some(if found.get(1).is_some_and(|sign| sign.as_str() == "-") { -minutes } else { minutes })
+        });
+        let Some(minutes) = offset_minutes.or_else(|| named_offset_minutes(&upper)) else { return false };
+        self.offset_seconds.get_or_insert(minutes * 60);
+        true
+    }
+}
+
+/// A year; of two or three digits as RFC 5322 reads it.
+fn year(digits: &str) -> Option<i16> {
+    let year: i16 = digits.parse().ok()?;
+    Some(match digits.len() {
+        2 if year < 50 => year + 2_000,
+        2 | 3 => year + 1_900,
+        _ => year,
+    })
+}
+
+/// The day of an English name, whole or cut to three letters.
+fn weekday(word: &str) -> Option<Weekday> {
+    const NAMES: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+    let word = word.to_ascii_lowercase();
+    let at = NAMES.iter().position(|name| *name == word || (word.len() == 3 && name.starts_with(word.as_str())))?;
+    Weekday::from_monday_zero_offset(i8::try_from(at).ok()?).ok()
+}
+
+/// The offset of a zone's name: those of RFC 5322, and of Europe, Japan and Australia, where a name means one offset.
+fn named_offset_minutes(name: &str) -> Option<i32> {
+    let hours = match name {
+        "Z" | "UT" | "UTC" | "GMT" | "WET" => 0,
+        "CET" | "MET" | "MEZ" | "BST" | "WEST" => 1,
+        "CEST" | "MEST" | "MESZ" | "EET" => 2,
+        "EEST" | "MSK" => 3,
+        "JST" => 9,
+        "AEST" => 10,
+        "AEDT" => 11,
+        "EDT" => -4,
+        "EST" | "CDT" => -5,
+        "CST" | "MDT" => -6,
+        "MST" | "PDT" => -7,
+        "PST" => -8,
+        _ => return None,
+    };
+    Some(hours * 60)
+}
+
+/// A text without what stands in parentheses.
+fn without_comments(text: &str) -> String {
+    let (mut kept, mut depth, mut is_escaped) = (String::with_capacity(text.len()), 0_usize, false);
+    for character in text.chars() {
+        match character {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '(' => {
+                depth += 1;
+                kept.push(' ');
+            }
+            ')' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => kept.push(character),
+            _ => {}
+        }
+    }
+    kept
+}

@@ -1,0 +1,310 @@
+//! The records of the two schemas: of chats on the platform's servers, and of chats that are
+//! encrypted end to end.
+//!
+//! In: a message's JSON. Out: one form for both, its texts repaired, and what it is: words, a notice
+//! of the platform, or a reaction written as a message. Reactions themselves are left out.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::mojibake::repaired;
+use crate::chat::{Skip, shared_file};
+use nouns::model::{Attachment, DeadLetter};
+
+/// A message of either schema.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Record {
+    #[serde(alias = "senderName")]
+    sender_name: Option<String>,
+    timestamp_ms: Option<i64>,
+    timestamp: Option<i64>,
+    content: Option<String>,
+    text: Option<String>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    #[serde(alias = "isUnsent")]
+    is_unsent: Option<bool>,
+    photos: Option<Value>,
+    videos: Option<Value>,
+    audio_files: Option<Value>,
+    gifs: Option<Value>,
+    files: Option<Value>,
+    media: Option<Value>,
+    sticker: Option<Value>,
+    share: Option<Value>,
+    call_duration: Option<Value>,
+}
+
+/// What is kept of a message until its turn comes.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Kept {
+    pub(super) sender: String,
+    pub(super) what: What,
+}
+
+/// What a message is.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum What {
+    /// Words, or what was shared.
+    Said { text: String, attachments: Vec<Attachment> },
+    /// The author took it back.
+    Unsent,
+    /// The platform's notice: a call, somebody who joined, a new name.
+    Service,
+    /// A reaction, which the platform also writes as a message.
+    Reaction,
+    /// Nothing is left of it.
+    Empty,
+    /// A record that could not be read, until its chat is known.
+    Rejected(DeadLetter),
+}
+
+impl What {
+    /// Why it is no turn.
+    pub(super) fn skip(&self) -> Option<Skip> {
+        match self {
+            Self::Said { .. } | Self::Unsent | Self::Rejected(_) => None,
+            Self::Service => Some(Skip::ServiceMessage),
+            Self::Reaction => Some(Skip::Unsupported),
+            Self::Empty => Some(Skip::Empty),
+        }
+    }
+}
+
+impl Record {
+    /// What a page says of a message.
+    pub(super) fn of_page(sender: &str, unix_ms: i64, text: &str, shared: &[String]) -> Self {
+        Self {
+            sender_name: Some(sender.to_owned()),
+            timestamp_ms: Some(unix_ms),
+            content: Some(text.to_owned()),
+            media: Some(shared.into()),
+            ..Self::default()
+        }
+    }
+
+    /// When it was said, in milliseconds since 1970, and what is kept of it.
+    ///
+    /// # Errors
+    /// What is missing, and what to write.
+    pub(super) fn read(self) -> Result<(i64, Kept), String> {
+        let Some(sender) = self.sender_name.as_ref() else {
+            return Err("sender_name: missing; write who said it".to_owned());
+        };
+        let Some(unix_ms) = self.timestamp_ms.or(self.timestamp) else {
+            return Err("timestamp_ms: missing; write milliseconds since 1970".to_owned());
+        };
+        let sender = repaired(sender.trim().to_owned());
+        // So the platform shows an account that was deleted.
+        let sender = if sender.is_empty() { "Facebook user".to_owned() } else { sender };
+        let what = self.what(&sender);
+        Ok((unix_ms, Kept { sender, what }))
+    }
+
+    fn what(self, sender: &str) -> What {
+        if self.is_unsent == Some(true) {
+            return What::Unsent;
+        }
+        let kind = self.kind.as_deref().unwrap_or_default();
+        let is_call = self.call_duration.as_ref().is_some_and(|c| !c.is_null());
+        if is_call || matches!(kind, "Call" | "Subscribe" | "Unsubscribe" | "call" | "admin" | "placeholder") {
+            return What::Service;
+        }
+        let text = repaired(self.content.or(self.text).unwrap_or_default());
+        let mut text = text.trim().to_owned();
+        if is_reaction(&text) {
+            return What::Reaction;
+        }
+        let mut attachments = Vec::new();
+        let lists = [
+            (&self.photos, Some("image")),
+            (&self.videos, Some("video")),
+            (&self.audio_files, Some("audio")),
+            (&self.gifs, Some("image")),
+            (&self.files, None),
+            (&self.media, None),
+            (&self.sticker, Some("sticker")),
+        ];
+        for (value, kind) in lists {
+            attachments.extend(media(value.as_ref(), kind));
+        }
+        attachments.extend(self.share.as_ref().and_then(|share| shared_link(share, &text)));
+        if !attachments.is_empty() || self.share.is_some() {
+            // What the platform writes where nothing was said.
+            let said_nothing = [format!("{sender} sent an attachment."), "You sent an attachment.".to_owned()];
+            if said_nothing.contains(&text) {
+                text.clear();
+            }
+        }
+        match (text.is_empty(), attachments.is_empty()) {
+            (true, true) => What::Empty,
+            (false, true) if is_notice(&text, sender) => What::Service,
+            _ => What::Said { text, attachments },
+        }
+    }
+}
+
+/// The files of a list, or of one object.
+fn media(value: Option<&Value>, kind: Option<&str>) -> Vec<Attachment> {
+    let one = |file: &Value| {
+        let uri = file.as_str().or_else(|| file.get("uri")?.as_str()).filter(|uri| !uri.is_empty())?;
+        let attachment = shared_file(&repaired(uri.to_owned()), Some(uri.to_owned()));
+        let kind = kind.map(str::to_owned).or(attachment.kind);
+        Some(Attachment { kind, ..attachment })
+    };
+    match value {
+        Some(Value::Array(files)) => files.iter().filter_map(one).collect(),
+        Some(file) => one(file).into_iter().collect(),
+        None => Vec::new(),
+    }
+}
+
+/// A link or a post that was shared; none where the text has the link already and there is no more.
+fn shared_link(share: &Value, text: &str) -> Option<Attachment> {
+    let string = |key: &str| {
+        let text = share.get(key).and_then(Value::as_str).map(str::trim).filter(|t| !t.is_empty());
+        text.map(|t| repaired(t.to_owned()))
+    };
+    let link = string("link");
+    let words = string("share_text").filter(|words| !text.contains(words.as_str()));
+    if words.is_none() && link.as_deref().is_some_and(|link| text.contains(link)) {
+        return None;
+    }
+    let caption = words.or_else(|| link.clone()).or_else(|| string("profile_share_username"));
+    Some(Attachment { kind: Some("link".to_owned()), caption: Some(caption?), url: link })
+}
+
+/// Whether a text is one that the platform writes for a reaction.
+fn is_reaction(text: &str) -> bool {
+    const LONGEST_EMOJI_BYTES: usize = 40;
+    let emoji = text.strip_prefix("Reacted ").and_then(|rest| rest.strip_suffix(" to your message"));
+    text == "Liked a message" || emoji.is_some_and(|e| e.len() <= LONGEST_EMOJI_BYTES && !e.contains(' '))
+}
+
+/// Whether a text is a notice that the platform writes in an account's name. Exports in other
+/// languages have such notices in theirs; they stay messages, because only the type tells them apart.
+fn is_notice(text: &str, sender: &str) -> bool {
+    const ACTS: [&str; 29] = [
+        "named the group ",
+        "created the group",
+        "created this group",
+        "left the group",
+        "joined the group",
+        "changed the group photo",
+        "changed the group name",
+        "set the nickname for ",
+        "set your nickname to ",
+        "set his own nickname to ",
+        "set her own nickname to ",
+        "set their own nickname to ",
+        "cleared the nickname for ",
+        "cleared your nickname",
+        "changed the chat theme to ",
+        "changed the theme to ",
+        "changed the chat colors",
+        "set the emoji to ",
+        "set the quick reaction to ",
+        "missed your call",
+        "missed a call",
+        "missed your video chat",
+        "called you",
+        "called the group",
+        "started a call",
+        "started a video chat",
+        "started sharing video",
+        "ended the call",
+        "joined the call",
+    ];
+    const NOTICES: [&str; 4] = [
+        "You are now connected on Messenger",
+        "You can now message and call each other",
+        "Say hi to your new Facebook friend",
+        "The video chat ended",
+    ];
+    let act = text.strip_prefix(sender).or_else(|| text.strip_prefix("You")).map(str::trim_start);
+    let in_group = |act: &str| {
+        (act.starts_with("added ") || act.starts_with("removed ")) && act.trim_end_matches('.').ends_with("the group")
+    };
+    act.is_some_and(|act| ACTS.iter().any(|start| act.starts_with(start)) || in_group(act))
+        || NOTICES.iter().any(|start| text.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(mut message: Value, expected: What) {
+        message["sender_name"] = json!("Ann");
+        message["timestamp_ms"] = json!(1);
+        let shown = message.to_string();
+        let record: Record = serde_json::from_value(message).unwrap();
+        assert_eq!(record.read().unwrap().1.what, expected, "{shown}");
+    }
+
+    fn said(text: &str, attachments: &[(&str, &str, &str)]) -> What {
+        let owned = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let attachments = attachments
+            .iter()
+            .map(|(kind, caption, url)| Attachment { kind: owned(kind), caption: owned(caption), url: owned(url) })
+            .collect();
+        What::Said { text: text.to_owned(), attachments }
+    }
+
+    #[test]
+    fn messages_notices_and_reactions_are_told_apart() {
+        check(json!({"content": "hi"}), said("hi", &[]));
+        check(json!({"content": "caf\u{c3}\u{a9}"}), said("café", &[]));
+        check(json!({"content": "hi", "is_unsent": true}), What::Unsent);
+        check(json!({"text": "", "isUnsent": true}), What::Unsent);
+        check(json!({"type": "Call", "call_duration": 192}), What::Service);
+        check(json!({"type": "Generic", "content": "Ann called you.", "call_duration": 0}), What::Service);
+        check(json!({"type": "Unsubscribe", "content": "Ann left the chat"}), What::Service);
+        check(json!({"content": "Ann named the group Tea."}), What::Service);
+        check(json!({"content": "Ann added Bob to the group."}), What::Service);
+        check(json!({"content": "Ann added milk to my tea"}), said("Ann added milk to my tea", &[]));
+        check(json!({"content": "You are now connected on Messenger."}), What::Service);
+        check(json!({"content": "Liked a message"}), What::Reaction);
+        check(json!({"content": "Reacted \u{f0}\u{9f}\u{91}\u{8d} to your message "}), What::Reaction);
+        check(
+            json!({"content": "Reacted badly to the news, to your message"}),
+            said("Reacted badly to the news, to your message", &[]),
+        );
+        check(json!({"type": "Generic"}), What::Empty);
+        check(json!({"content": "hi", "reactions": [{"reaction": "x", "actor": "Bob"}]}), said("hi", &[]));
+    }
+
+    #[test]
+    fn what_is_shared_has_a_caption() {
+        let photo = json!([{"uri": "messages/inbox/a/photos/cat.jpg", "creation_timestamp": 1}]);
+        let uri = "messages/inbox/a/photos/cat.jpg";
+        check(json!({"photos": photo}), said("", &[("image", "cat.jpg", uri)]));
+        check(json!({"photos": photo, "content": "our cat"}), said("our cat", &[("image", "cat.jpg", uri)]));
+        check(json!({"sticker": {"uri": "s/1.png"}}), said("", &[("sticker", "1.png", "s/1.png")]));
+        check(json!({"media": [{"uri": "./media/a.mp4"}]}), said("", &[("video", "a.mp4", "./media/a.mp4")]));
+        check(
+            json!({"type": "Share", "content": "Ann sent an attachment.", "share": {"link": "https://x.example", "share_text": "A post"}}),
+            said("", &[("link", "A post", "https://x.example")]),
+        );
+        check(
+            json!({"content": "see https://x.example", "share": {"link": "https://x.example"}}),
+            said("see https://x.example", &[]),
+        );
+        check(json!({"photos": "none", "share": 3}), said("", &[("image", "none", "none")]));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        for (message, expected) in [
+            (json!({"timestamp_ms": 1}), "sender_name: missing"),
+            (json!({"sender_name": "Ann"}), "timestamp_ms: missing"),
+        ] {
+            let record: Record = serde_json::from_value(message).unwrap();
+            assert!(record.read().unwrap_err().starts_with(expected));
+        }
+        let record: Record = serde_json::from_value(json!({"senderName": " ", "timestamp": 5, "text": "x"})).unwrap();
+        let (unix_ms, kept) = record.read().unwrap();
+        assert_eq!((unix_ms, kept.sender.as_str()), (5, "Facebook user"));
+    }
+}

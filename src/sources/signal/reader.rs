@@ -1,0 +1,350 @@
+//! Chooses among the files that Signal's programs write, and reads them one after another.
+//!
+//! In: a file, a folder or an archive. Out: items in the files' order. Where a folder of sigexport has
+//! both, its `data.json` is read and its `chat.md`, which tells less, is not.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use serde_json::Value;
+
+use super::{
+    envelope,
+    received::Received,
+    sigexport::{Exported, Record, begins_message},
+};
+use crate::{
+    chat::{ChatItem, ChatReader, Conversation, Element, Elements, Privacy, Sample, Tree, has_json_keys},
+    error::SourceError,
+    format::{Opener, SourceFormat},
+    lines::{Line, Lines},
+    turn_source::SourceProgress,
+    zone::{Zone, zone_notice},
+};
+use nouns::{config::SourceSettings, model::DeadLetter};
+
+/// Signal's exports.
+pub(crate) const FORMAT: SourceFormat = SourceFormat {
+    name: "signal",
+    about: "Signal: a folder or file of sigexport, or JSON of signal-cli",
+    standard_input: false,
+    only: Some("chats"),
+    looks_like,
+    open: Opener::Chat(|settings| Ok(Box::new(Signal::open(settings)?))),
+};
+
+fn looks_like(sample: &Sample) -> bool {
+    if sample.is_file() {
+        return kind_of(&sample.name(), sample.head()).is_some();
+    }
+    sample.entries().filter(|e| is_chat_file(e)).take(5).any(|e| kind_of(e, &sample.head_of(e)).is_some())
+}
+
+/// What a file holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    /// `chat.md`.
+    Markdown,
+    /// `data.json`: an object a line, with local times.
+    Exported,
+    /// What signal-cli received: an envelope a line.
+    Lines,
+    /// The same, as an array.
+    Array,
+}
+
+fn kind_of(name: &str, head: &str) -> Option<Kind> {
+    let lower = name.to_lowercase();
+    let first = head.trim_start();
+    if lower.ends_with(".md") || lower.ends_with(".txt") {
+        let begun = head.lines().find(|line| !line.trim().is_empty()).filter(|line| begins_message(line))?;
+        // WhatsApp writes `[2024-03-05 14:05:01] Name: text` on some phones.
+        let is_text = lower.ends_with(".txt");
+        let own = begun.contains(", ") && begun.find(", ") < begun.find(']') && begun.find(']') == Some(18);
+        return (!is_text || own || (begun.ends_with("  ") && !lower.contains("whatsapp"))).then_some(Kind::Markdown);
+    }
+    let received = has_json_keys(head, &["envelope"])
+        && ["dataMessage", "syncMessage", "editMessage", "sourceNumber", "receiptMessage", "typingMessage"]
+            .iter()
+            .any(|key| head.contains(&format!("\"{key}\"")));
+    let exported = has_json_keys(head, &["date", "sender", "body", "quote", "reactions"]);
+    match first.starts_with('[') {
+        true => received.then_some(Kind::Array),
+        false if received => Some(Kind::Lines),
+        false => exported.then_some(Kind::Exported),
+    }
+}
+
+/// Whether an entry of a folder may be a chat: stickers have a `data.json` too.
+fn is_chat_file(entry: &str) -> bool {
+    let mut parts = entry.rsplit('/');
+    let name = parts.next().unwrap_or(entry).to_lowercase();
+    let in_media = parts.any(|folder| folder == "media" || folder == "exported_stickers");
+    let is_log = name.ends_with(".json") || name.ends_with(".jsonl") || name.ends_with(".ndjson");
+    !in_media && (is_log || name.ends_with(".md") || name.ends_with(".txt"))
+}
+
+/// Files that are read one after another.
+pub(super) struct Signal {
+    path: PathBuf,
+    tree: Tree,
+    zone: Zone,
+    zone_setting: String,
+    files: VecDeque<File>,
+    /// What signal-cli's records tell holds for all files.
+    received: Received,
+    open: Option<OpenFile>,
+    found: VecDeque<ChatItem>,
+    total_bytes: u64,
+    done_bytes: u64,
+    has_local_times: bool,
+}
+
+struct File {
+    entry: String,
+    bytes: u64,
+    kind: Kind,
+    privacy: Privacy,
+}
+
+struct OpenFile {
+    file: File,
+    origin: String,
+    exported: Exported,
+    input: Input,
+}
+
+enum Input {
+    Lines(Lines),
+    Elements(Elements),
+}
+
+impl Signal {
+    /// Opens an export.
+    ///
+    /// # Errors
+    /// [`SourceError`] when it cannot be read, or nothing in it is Signal's.
+    pub(super) fn open(settings: &SourceSettings) -> Result<Self, SourceError> {
+        let path = settings.path.clone();
+        let zone = Zone::parse(&settings.zone)?;
+        let tree = Tree::open(&path)?;
+        let files = files(&tree)?;
+        if files.is_empty() {
+            return Err(SourceError::Format {
+                path,
+                line: 1,
+                column: 1,
+                problem: "neither a chat of sigexport nor JSON of signal-cli".to_owned(),
+                remedy: "run `sigexport FOLDER` on the computer that has Signal's desktop app, and name the folder",
+            });
+        }
+        let total_bytes = files.iter().map(|file| file.bytes).sum();
+        Ok(Self {
+            path,
+            tree,
+            zone,
+            zone_setting: settings.zone.clone(),
+            has_local_times: files.iter().any(|file| matches!(file.kind, Kind::Markdown | Kind::Exported)),
+            files: files.into(),
+            received: Received::default(),
+            open: None,
+            found: VecDeque::new(),
+            total_bytes,
+            done_bytes: 0,
+        })
+    }
+
+    /// Reads a record, or the next file's first; false at the end.
+    fn read(&mut self) -> Result<bool, SourceError> {
+        let mut open = match self.open.take() {
+            Some(open) => open,
+            None => match self.files.pop_front() {
+                Some(file) => self.open_file(file)?,
+                None => return Ok(false),
+            },
+        };
+        let entry = &open.file.entry;
+        let more = match &mut open.input {
+            Input::Lines(lines) => {
+                let line = lines.next().map_err(|e| self.tree.unreadable(entry, lines.number(), e))?;
+                let item = match (&line, open.file.kind) {
+                    (Some(line), Kind::Markdown) => {
+                        open.exported.markdown(line.number, &String::from_utf8_lossy(&line.bytes), &self.zone)
+                    }
+                    (Some(line), _) => {
+                        line_item(line, &mut self.received, &mut open.exported, &open.origin, &self.zone)
+                    }
+                    (None, _) => open.exported.end(&self.zone),
+                };
+                self.found.extend(item);
+                line.is_some()
+            }
+            Input::Elements(elements) => {
+                let element = elements.next().map_err(|e| self.tree.unreadable(entry, elements.line(), e))?;
+                self.found
+                    .extend(element.as_ref().map(|e| element_item(e, &mut self.received, &open.origin, &self.zone)));
+                element.is_some()
+            }
+        };
+        if more {
+            self.open = Some(open);
+        } else {
+            self.done_bytes += open.file.bytes;
+        }
+        Ok(true)
+    }
+
+    fn open_file(&self, file: File) -> Result<OpenFile, SourceError> {
+        let input = self.tree.read(&file.entry)?;
+        let input = match file.kind {
+            Kind::Array => Input::Elements(Elements::new(input, &["*"])),
+            _ => Input::Lines(Lines::new(input)),
+        };
+        let name = chat_name(&self.tree, &file.entry);
+        let conversation = Conversation { workspace: None, id: name.clone(), name, privacy: file.privacy };
+        let origin = self.tree.origin(&file.entry);
+        Ok(OpenFile { exported: Exported::new(Arc::new(conversation), origin.clone()), file, origin, input })
+    }
+}
+
+/// The item of a line of JSON, of either program.
+fn line_item(
+    line: &Line,
+    received: &mut Received,
+    exported: &mut Exported,
+    origin: &str,
+    zone: &Zone,
+) -> Option<ChatItem> {
+    if line.bytes.iter().all(u8::is_ascii_whitespace) {
+        return None;
+    }
+    let payload = || String::from_utf8_lossy(&line.bytes).into_owned();
+    if let Some(length) = line.too_long {
+        let reason = format!("the line has {length} bytes, more than a record may have; leave it out");
+        return Some(exported.reject(line.number, reason, &payload()));
+    }
+    let advice = |e: serde_json::Error| format!("{e}; write one JSON object a line");
+    let value: Value = match serde_json::from_slice(&line.bytes) {
+        Ok(value) => value,
+        Err(e) => return Some(exported.reject(line.number, advice(e), &payload())),
+    };
+    if value.get("date").is_some() && value.get("envelope").is_none() {
+        return Some(match serde_json::from_value::<Record>(value) {
+            Ok(record) => exported.record(line.number, record, zone),
+            Err(e) => exported.reject(line.number, advice(e), &payload()),
+        });
+    }
+    let origin = format!("{origin}:{}", line.number);
+    Some(match serde_json::from_value::<envelope::Line>(value) {
+        Ok(record) => received.item(record, origin, &line.bytes, zone),
+        Err(e) => ChatItem::Reject { conversation: None, letter: DeadLetter::new(origin, advice(e), &line.bytes) },
+    })
+}
+
+/// The item of an element of an array of envelopes.
+fn element_item(element: &Element, received: &mut Received, origin: &str, zone: &Zone) -> ChatItem {
+    match element.parse::<envelope::Line>(origin) {
+        Ok(record) => received.item(record, format!("{origin}:{}", element.line), &element.bytes, zone),
+        Err(letter) => ChatItem::Reject { conversation: None, letter },
+    }
+}
+
+impl ChatReader for Signal {
+    fn next(&mut self) -> Result<Option<ChatItem>, SourceError> {
+        loop {
+            if let Some(item) = self.found.pop_front() {
+                return Ok(Some(item));
+            }
+            if !self.read()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn describe(&self) -> String {
+        format!("Signal from {}", self.path.display())
+    }
+
+    fn progress(&self) -> SourceProgress {
+        let open = self.open.as_ref().map_or(0, |open| match &open.input {
+            Input::Lines(lines) => lines.read_bytes(),
+            Input::Elements(elements) => elements.read_bytes(),
+        });
+        SourceProgress { done: self.done_bytes + open, total: Some(self.total_bytes), unit: "bytes" }
+    }
+
+    fn notice(&self) -> Option<String> {
+        self.has_local_times.then(|| zone_notice(&self.path, &self.zone_setting))
+    }
+}
+
+/// The files that are read. A folder of one chat is the user's own choice; one of all chats is an
+/// account, whose chats are read only when they are named.
+fn files(tree: &Tree) -> Result<Vec<File>, SourceError> {
+    let mut by_folder: BTreeMap<&str, Vec<File>> = BTreeMap::new();
+    for entry in tree.entries().iter().filter(|entry| tree.is_file() || is_chat_file(&entry.name)) {
+        let Some(kind) = kind_of_entry(tree, &entry.name)? else { continue };
+        let folder = entry.name.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let file = File { entry: entry.name.clone(), bytes: entry.bytes, kind, privacy: Privacy::Open };
+        by_folder.entry(folder).or_default().push(file);
+    }
+    let is_account = by_folder.len() > 1;
+    let mut files = Vec::new();
+    for (_, mut in_folder) in by_folder {
+        let is = |file: &File, name: &str| file.entry.rsplit('/').next() == Some(name);
+        if in_folder.iter().any(|file| is(file, "data.json")) {
+            in_folder.retain(|file| !is(file, "chat.md") && !is(file, "index.md"));
+        }
+        files.extend(in_folder);
+    }
+    for file in &mut files {
+        file.privacy = if is_account { Privacy::Direct } else { Privacy::Open };
+    }
+    Ok(files)
+}
+
+fn kind_of_entry(tree: &Tree, entry: &str) -> Result<Option<Kind>, SourceError> {
+    let mut lines = Lines::new(tree.read(entry)?);
+    let mut head = String::new();
+    for _ in 0..20 {
+        match lines.next().map_err(|e| tree.unreadable(entry, lines.number(), e))? {
+            Some(line) => {
+                head.push_str(&String::from_utf8_lossy(&line.bytes));
+                head.push('\n');
+            }
+            None => break,
+        }
+    }
+    // The user named this file: what begins like a message or like JSON is read, whatever its name.
+    let named = || {
+        let first = head.trim_start();
+        let begins = head.lines().find(|line| !line.trim().is_empty()).is_some_and(begins_message);
+        match first.chars().next() {
+            _ if begins => Some(Kind::Markdown),
+            Some('[') if first.contains("\"envelope\"") => Some(Kind::Array),
+            Some('{') if first.contains("\"envelope\"") => Some(Kind::Lines),
+            Some('{') => Some(Kind::Exported),
+            _ => None,
+        }
+    };
+    Ok(kind_of(entry, &head).or_else(|| tree.is_file().then(named).flatten()))
+}
+
+/// A chat is named by its folder; a single file by itself, or by the folder around it.
+fn chat_name(tree: &Tree, entry: &str) -> String {
+    let stem = |name: &str| name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned();
+    let name = entry.rsplit('/').next().unwrap_or(entry);
+    let is_general = matches!(name, "chat.md" | "index.md" | "data.json");
+    let path = tree.path();
+    let folder = if tree.is_file() { path.parent() } else { Some(path) };
+    let around = || folder.and_then(|f| f.file_name()).map(|n| n.to_string_lossy().into_owned());
+    let found = match entry.rsplit_once('/') {
+        Some((folder, _)) if is_general => folder.rsplit('/').next().map(str::to_owned),
+        None if is_general => around(),
+        _ => Some(stem(name)),
+    };
+    found.filter(|name| !name.is_empty()).unwrap_or_else(|| stem(name))
+}

@@ -1,0 +1,335 @@
+//! Messages that signal-cli received.
+//!
+//! In: its JSON, record by record. Out: items. An id is the author and the time of sending in
+//! milliseconds, which Signal itself uses to answer, edit and delete a message. An edit may name the
+//! version before it instead of the original: the versions of the last days are kept to find it.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+
+use super::envelope::{Data, Edit, Envelope, File, Group, Line, Mention, Quote, Sent, Target};
+use crate::{
+    chat::{Account, ChatItem, ChatMessage, Conversation, Privacy, Skip, media_kind},
+    zone::Zone,
+};
+use nouns::model::{Attachment, DeadLetter, EventTime};
+
+/// How many edits, accounts and conversations are kept.
+const KEPT: usize = 100_000;
+
+/// What is known from the records so far.
+#[derive(Default)]
+pub(super) struct Received {
+    conversations: HashMap<String, Arc<Conversation>>,
+    accounts: HashMap<String, Account>,
+    /// The id of an account by its phone number.
+    by_number: HashMap<String, String>,
+    originals: Originals,
+}
+
+/// The original's time of each version of a message.
+#[derive(Default)]
+struct Originals {
+    times: HashMap<(String, i64), i64>,
+    order: VecDeque<(String, i64)>,
+}
+
+/// Who and where.
+struct Context {
+    author: Account,
+    conversation: Arc<Conversation>,
+    /// When the envelope was sent, in milliseconds.
+    sent_ms: i64,
+}
+
+impl Received {
+    /// The item of a record. `origin` is its place.
+    pub(super) fn item(&mut self, line: Line, origin: String, payload: &[u8], zone: &Zone) -> ChatItem {
+        let line = line.innermost();
+        let reject = |reason: &str| ChatItem::Reject {
+            conversation: None,
+            letter: DeadLetter::new(origin.clone(), reason.to_owned(), payload),
+        };
+        let Some(envelope) = line.envelope else { return ChatItem::Skip(Skip::Unsupported) };
+        let Some(author) = self.author(&envelope) else {
+            // Sealed senders of messages that could not be opened are unknown.
+            return if line.exception.is_some() {
+                ChatItem::Skip(Skip::Encrypted)
+            } else {
+                reject("the envelope names no source; leave it out")
+            };
+        };
+        let sent_ms = envelope.timestamp.unwrap_or(0);
+        if let Some(data) = envelope.data_message {
+            let conversation = self.conversation(data.group_info.as_ref(), &author);
+            return self
+                .said(Context { author, conversation, sent_ms }, data, zone)
+                .unwrap_or_else(|reason| reject(&reason));
+        }
+        if let Some(edit) = envelope.edit_message {
+            let group = edit.data_message.as_ref().and_then(|data| data.group_info.as_ref());
+            let conversation = self.conversation(group, &author);
+            return self
+                .edited(Context { author, conversation, sent_ms }, edit, zone)
+                .unwrap_or_else(|reason| reject(&reason));
+        }
+        if let Some(sent) = envelope.sync_message.and_then(|sync| sync.sent_message) {
+            let item = self.sent(author, sent, sent_ms, line.account.as_deref(), zone);
+            return item.unwrap_or_else(|reason| reject(&reason));
+        }
+        if line.exception.is_some() {
+            ChatItem::Skip(Skip::Encrypted)
+        } else if envelope.story_message.is_some() {
+            ChatItem::Skip(Skip::Unsupported)
+        } else {
+            ChatItem::Skip(Skip::ServiceMessage)
+        }
+    }
+
+    /// What the account said on another device.
+    fn sent(
+        &mut self,
+        author: Account,
+        sent: Sent,
+        sent_ms: i64,
+        account: Option<&str>,
+        zone: &Zone,
+    ) -> Result<ChatItem, String> {
+        let Sent { destination, destination_number, destination_uuid, edit_message, data } = sent;
+        let of_edit = edit_message.as_ref().and_then(|edit| edit.data_message.as_ref());
+        let group = data.group_info.as_ref().or_else(|| of_edit.and_then(|data| data.group_info.as_ref()));
+        let to = self.id(destination_uuid.as_deref(), destination_number.as_deref(), destination.as_deref());
+        let conversation = match (group, to) {
+            (Some(_), _) => self.conversation(group, &author),
+            (None, Some(to)) => {
+                let other = self.known(&to, destination_number.or(destination));
+                self.conversation(None, &other)
+            }
+            (None, None) if account.is_some() => return Ok(ChatItem::Skip(Skip::ServiceMessage)),
+            (None, None) => return Err("the message names no destination; leave it out".to_owned()),
+        };
+        let context = Context { author, conversation, sent_ms };
+        match edit_message {
+            Some(edit) => self.edited(context, edit, zone),
+            None => self.said(context, data, zone),
+        }
+    }
+
+    fn said(&mut self, context: Context, data: Data, zone: &Zone) -> Result<ChatItem, String> {
+        let sent_ms = data.timestamp.unwrap_or(context.sent_ms);
+        if let Some(target) = data.remote_delete.as_ref().or(data.admin_delete.as_ref()) {
+            return Ok(self.deleted(&context, target, sent_ms));
+        }
+        if data.reaction.is_some() || data.poll_vote.is_some() {
+            return Ok(ChatItem::Skip(Skip::Unsupported));
+        }
+        self.message(context, data, sent_ms, 0, zone)
+    }
+
+    fn edited(&mut self, context: Context, edit: Edit, zone: &Zone) -> Result<ChatItem, String> {
+        let (Some(target), Some(data)) = (edit.target_sent_timestamp, edit.data_message) else {
+            return Err("the edit names no message or has no words; leave it out".to_owned());
+        };
+        let version = data.timestamp.unwrap_or(context.sent_ms);
+        let original = self.originals.find(&context.author.id, target);
+        self.originals.add(&context.author.id, version, original);
+        self.message(context, data, original, u64::try_from(version).unwrap_or(1), zone)
+    }
+
+    fn deleted(&self, context: &Context, target: &Target, version: i64) -> ChatItem {
+        let author = self
+            .id(
+                target.target_author_uuid.as_deref(),
+                target.target_author_number.as_deref(),
+                target.target_author.as_deref(),
+            )
+            .unwrap_or_else(|| context.author.id.clone());
+        let Some(time) = target.timestamp.or(target.target_sent_timestamp) else {
+            return ChatItem::Skip(Skip::Unsupported);
+        };
+        let id = message_id(&author, self.originals.find(&author, time));
+        ChatItem::Deletion {
+            conversation: Arc::clone(&context.conversation),
+            id,
+            version: u64::try_from(version).ok().filter(|version| *version > 0),
+        }
+    }
+
+    fn message(
+        &mut self,
+        context: Context,
+        data: Data,
+        sent_ms: i64,
+        version: u64,
+        zone: &Zone,
+    ) -> Result<ChatItem, String> {
+        let time = time(sent_ms, zone)?;
+        let Context { author, conversation, .. } = context;
+        let mentions = data.mentions.unwrap_or_default();
+        let mut mentioned = Vec::new();
+        let mut text = self.with_mentions(&data.message.unwrap_or_default(), &mentions, &mut mentioned);
+        if let Some(poll) = &data.poll_create {
+            text = poll.question.clone().unwrap_or(text);
+            for option in &poll.options {
+                let option = option.as_str().or_else(|| option.get("option").and_then(|o| o.as_str()));
+                text.push_str(&option.map(|option| format!("\n- {option}")).unwrap_or_default());
+            }
+        }
+        let mut attachments: Vec<Attachment> = data.attachments.unwrap_or_default().iter().map(file).collect();
+        if let Some(sticker) = data.sticker {
+            attachments.push(labelled("sticker", sticker.emoji.as_deref()));
+        }
+        for contact in data.contacts.unwrap_or_default() {
+            let name = contact.get("name").unwrap_or(&contact);
+            let part = |key: &str| name.get(key).and_then(|part| part.as_str()).filter(|part| !part.is_empty());
+            attachments
+                .push(labelled("contact", part("display").or_else(|| part("given")).or_else(|| part("givenName"))));
+        }
+        let text = text.trim();
+        if text.is_empty() && attachments.is_empty() {
+            let of_group = data.group_info.is_some();
+            return Ok(ChatItem::Skip(if of_group { Skip::ServiceMessage } else { Skip::Empty }));
+        }
+        let reply_to = data.quote.and_then(|quote| self.quoted(&quote));
+        Ok(ChatItem::Message(Box::new(ChatMessage {
+            id: message_id(&author.id, sent_ms),
+            conversation,
+            version,
+            author,
+            text: text.to_owned(),
+            time,
+            thread: None,
+            reply_to,
+            attachments,
+            mentions: mentioned,
+        })))
+    }
+
+    fn quoted(&self, quote: &Quote) -> Option<String> {
+        let author = self.id(quote.author_uuid.as_deref(), quote.author_number.as_deref(), quote.author.as_deref())?;
+        Some(message_id(&author, self.originals.find(&author, quote.id?)))
+    }
+
+    /// A text with the names of the accounts in place of their marks, which have a place in UTF-16.
+    fn with_mentions(&self, text: &str, mentions: &[Mention], mentioned: &mut Vec<Account>) -> String {
+        let mut units: Vec<u16> = text.encode_utf16().collect();
+        let mut ordered: Vec<&Mention> = mentions.iter().collect();
+        ordered.sort_by_key(|mention| std::cmp::Reverse(mention.start));
+        for mention in ordered {
+            let (Some(start), Some(length)) = (mention.start, mention.length) else { continue };
+            let Some(id) = self.id(mention.uuid.as_deref(), mention.number.as_deref(), mention.name.as_deref()) else {
+                continue;
+            };
+            let account = self.known(&id, mention.number.clone().or_else(|| mention.name.clone()));
+            let end = start.saturating_add(length).min(units.len());
+            if start >= end {
+                continue;
+            }
+            units.splice(start..end, format!("@{}", account.name).encode_utf16());
+            if !mentioned.contains(&account) {
+                mentioned.push(account);
+            }
+        }
+        String::from_utf16_lossy(&units)
+    }
+
+    /// Who sent an envelope.
+    fn author(&mut self, envelope: &Envelope) -> Option<Account> {
+        let number = envelope.source_number.as_deref().or(envelope.source.as_deref().filter(|s| s.starts_with('+')));
+        if let (Some(uuid), Some(number)) = (envelope.source_uuid.as_deref(), number)
+            && self.by_number.len() < KEPT
+        {
+            self.by_number.entry(number.to_owned()).or_insert_with(|| uuid.to_owned());
+        }
+        let id = self.id(envelope.source_uuid.as_deref(), number, envelope.source.as_deref())?;
+        let name = envelope.source_name.as_deref().map(str::trim).filter(|name| !name.is_empty());
+        let account = Account {
+            name: name.or(number).unwrap_or(&id).to_owned(),
+            handle: number.map(str::to_owned),
+            id: id.clone(),
+            bot: false,
+        };
+        if self.accounts.len() < KEPT || self.accounts.contains_key(&id) {
+            self.accounts.insert(id, account.clone());
+        }
+        Some(account)
+    }
+
+    /// The id of an account: its UUID, which its number is replaced by once both are known.
+    fn id(&self, uuid: Option<&str>, number: Option<&str>, legacy: Option<&str>) -> Option<String> {
+        let given = |id: Option<&str>| id.filter(|id| !id.is_empty()).map(str::to_owned);
+        let number = given(number).or_else(|| given(legacy));
+        given(uuid).or_else(|| number.map(|number| self.by_number.get(&number).cloned().unwrap_or(number)))
+    }
+
+    fn known(&self, id: &str, number: Option<String>) -> Account {
+        self.accounts.get(id).cloned().unwrap_or_else(|| Account {
+            id: id.to_owned(),
+            name: number.clone().unwrap_or_else(|| id.to_owned()),
+            handle: number,
+            bot: false,
+        })
+    }
+
+    /// A group, or the conversation with somebody.
+    fn conversation(&mut self, group: Option<&Group>, other: &Account) -> Arc<Conversation> {
+        let (id, name, privacy) = match group.and_then(|group| Some((group.group_id.clone()?, group))) {
+            Some((id, group)) => {
+                let name = group.group_name.clone().filter(|name| !name.is_empty());
+                (id.clone(), name.unwrap_or(id), Privacy::Private)
+            }
+            None => (other.id.clone(), other.name.clone(), Privacy::Direct),
+        };
+        if let Some(known) = self.conversations.get(&id) {
+            return Arc::clone(known);
+        }
+        let conversation = Arc::new(Conversation { workspace: None, id: id.clone(), name, privacy });
+        if self.conversations.len() < KEPT {
+            self.conversations.insert(id, Arc::clone(&conversation));
+        }
+        conversation
+    }
+}
+
+impl Originals {
+    fn add(&mut self, author: &str, version: i64, original: i64) {
+        let key = (author.to_owned(), version);
+        if self.times.insert(key.clone(), original).is_none() {
+            self.order.push_back(key);
+        }
+        if self.order.len() > KEPT
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.times.remove(&oldest);
+        }
+    }
+
+    fn find(&self, author: &str, version: i64) -> i64 {
+        self.times.get(&(author.to_owned(), version)).copied().unwrap_or(version)
+    }
+}
+
+fn message_id(author: &str, sent_ms: i64) -> String {
+    format!("{author}/{sent_ms}")
+}
+
+fn time(unix_ms: i64, zone: &Zone) -> Result<EventTime, String> {
+    let known = (unix_ms > 0).then(|| zone.at_unix_ms(unix_ms)).flatten();
+    known.ok_or_else(|| format!("timestamp: {unix_ms} is no time in milliseconds; correct it"))
+}
+
+fn file(file: &File) -> Attachment {
+    let kind = match file.content_type.as_deref().and_then(|t| t.split('/').next()) {
+        Some(kind @ ("image" | "video" | "audio")) => kind,
+        _ => file.filename.as_deref().map_or("file", media_kind),
+    };
+    let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+    labelled(kind, given(&file.caption).or_else(|| given(&file.filename)).as_deref())
+}
+
+fn labelled(kind: &str, caption: Option<&str>) -> Attachment {
+    let caption = caption.filter(|caption| !caption.is_empty()).unwrap_or(kind);
+    Attachment { kind: Some(kind.to_owned()), caption: Some(caption.to_owned()), url: None }
+}

@@ -1,0 +1,325 @@
+//! What sigexport writes of one chat: Markdown (`chat.md`) or one JSON object a line (`data.json`).
+//!
+//! In: lines. Out: items. Both have local times without a zone, names without ids, and quotes as text:
+//! an id is the sender and the time, and a quote answers the latest message with its words. Reactions
+//! are left out. `data.json` alone tells milliseconds and edits.
+
+use std::sync::Arc;
+
+use jiff::civil::DateTime;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::quotes::Quotes;
+use crate::{
+    chat::{Account, ChatItem, ChatMessage, Conversation, PositionalIds, Skip, shared_file},
+    zone::Zone,
+};
+use nouns::model::{Attachment, DeadLetter, EventTime};
+
+/// Longest message that is kept; a turn holds less.
+const MAX_MESSAGE_BYTES: usize = 128 << 10;
+/// Who says what the exporter knows no sender of.
+const NO_SENDER: &str = "No-Sender";
+
+/// A chat that is being read.
+pub(super) struct Exported {
+    conversation: Arc<Conversation>,
+    /// The file, as the user knows it.
+    origin: String,
+    ids: PositionalIds,
+    quotes: Quotes,
+    /// The message of the Markdown whose lines are still coming.
+    begun: Option<Begun>,
+}
+
+struct Begun {
+    line: u64,
+    time: String,
+    sender: String,
+    text: String,
+}
+
+/// A line of `data.json`.
+#[derive(Deserialize)]
+pub(super) struct Record {
+    date: String,
+    #[serde(default)]
+    sender: Option<String>,
+    #[serde(default)]
+    body: Option<String>,
+    #[serde(default)]
+    quote: Option<String>,
+    #[serde(default)]
+    sticker: Value,
+    #[serde(default)]
+    attachments: Vec<File>,
+    #[serde(default)]
+    deleted: bool,
+    #[serde(default)]
+    call: bool,
+    /// Earlier versions, oldest first.
+    #[serde(default)]
+    edits: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    missing_kind: Option<String>,
+}
+
+/// A message, whatever it was written as.
+struct Found {
+    line: u64,
+    time: String,
+    sender: String,
+    text: String,
+    quote: String,
+    attachments: Vec<Attachment>,
+    deleted: bool,
+    call: bool,
+    version: u64,
+}
+
+/// Whether a line begins a message of the Markdown.
+pub(super) fn begins_message(line: &str) -> bool {
+    head(line).is_some()
+}
+
+/// `[2024-05-01 10:00:00] Name: text`: the time, the name and the text.
+fn head(line: &str) -> Option<(&str, &str, &str)> {
+    let (time, rest) = line.strip_prefix('[')?.split_once("] ")?;
+    let digits = |range: std::ops::Range<usize>| time.get(range).is_some_and(|d| d.bytes().all(|b| b.is_ascii_digit()));
+    let date =
+        digits(0..4) && digits(5..7) && digits(8..10) && time.get(4..5) == Some("-") && time.get(7..8) == Some("-");
+    let clock = time.get(10..)?.trim_start_matches(',').strip_prefix(' ')?;
+    if !date || !matches!(clock.len(), 5 | 8) || !clock.bytes().all(|b| b.is_ascii_digit() || b == b':') {
+        return None;
+    }
+    let (name, text) = rest.split_once(':')?;
+    Some((time, name, text.strip_prefix(' ').unwrap_or(text)))
+}
+
+impl Exported {
+    pub(super) fn new(conversation: Arc<Conversation>, origin: String) -> Self {
+        Self { conversation, origin, ids: PositionalIds::default(), quotes: Quotes::default(), begun: None }
+    }
+
+    /// Takes a line of the Markdown. Returns the message before it once that is complete.
+    pub(super) fn markdown(&mut self, number: u64, line: &str, zone: &Zone) -> Option<ChatItem> {
+        if let Some((time, sender, text)) = head(line) {
+            let done = self.end(zone);
+            let time = time.replacen(", ", "T", 1).replacen(' ', "T", 1);
+            self.begun = Some(Begun { line: number, time, sender: sender.to_owned(), text: text.to_owned() });
+            return done;
+        }
+        match &mut self.begun {
+            Some(begun) if begun.text.len() + line.len() < MAX_MESSAGE_BYTES => {
+                begun.text.push('\n');
+                begun.text.push_str(line);
+                None
+            }
+            Some(_) => None,
+            None if line.trim().is_empty() => None,
+            None => Some(self.reject(number, "it stands before the first message; remove it".to_owned(), line)),
+        }
+    }
+
+    /// The last message of the Markdown.
+    pub(super) fn end(&mut self, zone: &Zone) -> Option<ChatItem> {
+        let Begun { line, time, sender, text } = self.begun.take()?;
+        let deleted = text.trim() == "(This message was deleted)";
+        let (quote, text) = split_quote(&text);
+        let text = without_reactions(&text);
+        let (text, attachments) = split_files(&text);
+        let call = attachments.is_empty() && is_call(text.trim());
+        let found = Found { line, time, sender, text, quote, attachments, deleted, call, version: 0 };
+        Some(self.item(found, zone))
+    }
+
+    /// A line of `data.json`.
+    pub(super) fn record(&mut self, line: u64, record: Record, zone: &Zone) -> ChatItem {
+        let mut attachments: Vec<Attachment> = record.attachments.iter().map(File::attachment).collect();
+        if let Value::Object(sticker) = &record.sticker {
+            let emoji = sticker.get("emoji").and_then(Value::as_str).filter(|emoji| !emoji.is_empty());
+            attachments.push(labelled("sticker", emoji.unwrap_or("sticker")));
+        } else if let Some(emoji) = record.sticker.as_str().filter(|emoji| !emoji.is_empty()) {
+            attachments.push(labelled("sticker", emoji));
+        }
+        let text = record.body.unwrap_or_default();
+        let quote = record.quote.map(|quote| split_quote(&quote).0).unwrap_or_default();
+        let call = record.call || (attachments.is_empty() && is_call(text.trim()));
+        let found = Found {
+            line,
+            time: record.date,
+            sender: record.sender.unwrap_or_else(|| NO_SENDER.to_owned()),
+            text,
+            quote,
+            attachments,
+            deleted: record.deleted,
+            call,
+            version: record.edits.len() as u64,
+        };
+        self.item(found, zone)
+    }
+
+    fn item(&mut self, found: Found, zone: &Zone) -> ChatItem {
+        let text = found.text.trim();
+        let Some((written, time)) = moment(&found.time, zone) else {
+            let reason = format!("{:?} is no date and time; correct it", found.time);
+            return self.reject(found.line, reason, text);
+        };
+        let is_empty = text.is_empty() && found.attachments.is_empty();
+        if found.call || (found.sender == NO_SENDER && is_empty && !found.deleted) {
+            return ChatItem::Skip(Skip::ServiceMessage);
+        }
+        let id = self.ids.id(&written, &found.sender);
+        let conversation = Arc::clone(&self.conversation);
+        if found.deleted {
+            return ChatItem::Deletion { conversation, id, version: None };
+        }
+        if is_empty {
+            return ChatItem::Skip(Skip::Empty);
+        }
+        let reply_to = self.quotes.find(&found.quote);
+        self.quotes.add(text, &id);
+        ChatItem::Message(Box::new(ChatMessage {
+            conversation,
+            id,
+            version: found.version,
+            author: Account { id: found.sender.clone(), name: found.sender, handle: None, bot: false },
+            text: text.to_owned(),
+            time,
+            thread: None,
+            reply_to,
+            attachments: found.attachments,
+            mentions: Vec::new(),
+        }))
+    }
+
+    /// A record that cannot be read.
+    pub(super) fn reject(&self, line: u64, reason: String, payload: &str) -> ChatItem {
+        let letter = DeadLetter::new(format!("{}:{line}", self.origin), reason, payload.as_bytes());
+        ChatItem::Reject { conversation: Some(Arc::clone(&self.conversation)), letter }
+    }
+}
+
+impl File {
+    fn attachment(&self) -> Attachment {
+        match (&self.missing_kind, self.name.as_deref().filter(|name| !name.is_empty())) {
+            (_, Some(name)) => shared_file(name, None),
+            (Some(kind), None) => missing(kind),
+            (None, None) => missing("attachment"),
+        }
+    }
+}
+
+fn missing(kind: &str) -> Attachment {
+    let kind = if kind == "attachment" { "file" } else { kind };
+    labelled(kind, kind)
+}
+
+fn labelled(kind: &str, caption: &str) -> Attachment {
+    Attachment { kind: Some(kind.to_owned()), caption: Some(caption.to_owned()), url: None }
+}
+
+/// The time in digits, as an id has it, and the moment.
+fn moment(time: &str, zone: &Zone) -> Option<(String, EventTime)> {
+    if let Ok(time) = EventTime::parse(time) {
+        return Some((time.local().to_string(), time));
+    }
+    let local: DateTime = time.parse().ok()?;
+    Some((local.to_string(), zone.moment(local)?))
+}
+
+/// The quoted words at the start of a text, and the text behind them.
+fn split_quote(text: &str) -> (String, String) {
+    let start = text.trim_start_matches(['\n', ' ']);
+    if !start.starts_with("> ") || !text.starts_with('\n') {
+        return (String::new(), text.to_owned());
+    }
+    let mut quote = Vec::new();
+    let mut lines = start.lines();
+    let mut rest = Vec::new();
+    for line in lines.by_ref() {
+        match line.strip_prefix('>') {
+            Some(quoted) => quote.push(quoted.strip_prefix(' ').unwrap_or(quoted)),
+            None => {
+                rest.push(line);
+                break;
+            }
+        }
+    }
+    rest.extend(lines);
+    (quote.join("\n"), rest.join("\n"))
+}
+
+/// A text without the line `(- Jim: 👍 -)` of its reactions.
+fn without_reactions(text: &str) -> String {
+    let Some(start) = text.rfind("\n(- ") else { return text.to_owned() };
+    let Some(length) = text.get(start..).and_then(|rest| rest.find(" -)")) else { return text.to_owned() };
+    let (before, behind) = (text.get(..start), text.get(start + length + 3..));
+    format!("{}\n{}", before.unwrap_or_default(), behind.unwrap_or_default())
+}
+
+/// The words of a text, and the files and stickers that are linked behind them.
+fn split_files(text: &str) -> (String, Vec<Attachment>) {
+    let mut rest = text.trim_end().to_owned();
+    let mut attachments = Vec::new();
+    loop {
+        let end = rest.trim_end();
+        let taken = linked_file(end).or_else(|| not_exported(end)).or_else(|| sticker(end));
+        let Some((before, attachment)) = taken else { break };
+        attachments.push(attachment);
+        rest = before.to_owned();
+    }
+    attachments.reverse();
+    (rest, attachments)
+}
+
+/// `![name](./media/name)` or `[label](../exported_stickers/…)` at the end.
+fn linked_file(text: &str) -> Option<(&str, Attachment)> {
+    let (before, path) = text.strip_suffix(')')?.rsplit_once("](")?;
+    let is_sticker = path.starts_with("../exported_stickers/");
+    if !is_sticker && !path.starts_with("./media/") && !path.starts_with("media/") {
+        return None;
+    }
+    let file = path.rsplit('/').next().unwrap_or(path);
+    let before = before.strip_suffix(file).or_else(|| before.rfind('[').and_then(|at| before.get(..=at)))?;
+    let label = text.get(before.len()..)?.split_once("](")?.0;
+    let before = before.strip_suffix('[')?;
+    let attachment = if is_sticker {
+        labelled("sticker", if label.is_empty() { "sticker" } else { label })
+    } else {
+        shared_file(file, None)
+    };
+    Some((before.strip_suffix('!').unwrap_or(before), attachment))
+}
+
+/// `(media not exported)` at the end.
+fn not_exported(text: &str) -> Option<(&str, Attachment)> {
+    let before = text.strip_suffix(" not exported)")?;
+    let kind = ["media", "attachment"].into_iter().find(|kind| before.ends_with(&format!("({kind}")))?;
+    Some((before.get(..before.len() - kind.len() - 1)?, missing(kind)))
+}
+
+/// `(( 👍 ))` on a line of its own at the end.
+fn sticker(text: &str) -> Option<(&str, Attachment)> {
+    let start = text.rfind("\n(( ")?;
+    let label = text.get(start + 4..)?.strip_suffix(" ))")?;
+    Some((text.get(..start)?, labelled("sticker", label)))
+}
+
+/// `Outgoing voice call (unanswered)` and the like, which the Markdown does not tell from words.
+fn is_call(text: &str) -> bool {
+    let (call, detail) = text.split_once(" (").unwrap_or((text, ")"));
+    let mut words = call.split(' ');
+    let direction = words.next().is_some_and(|w| matches!(w, "Incoming" | "Outgoing" | "Missed"));
+    let is_kind = |word: &str| matches!(word, "voice" | "video" | "audio" | "group" | "adhoc" | "direct");
+    let rest: Vec<&str> = words.collect();
+    let call = matches!(rest[..], ["call"]) || matches!(rest[..], [kind, "call"] if is_kind(kind));
+    direction && call && detail.ends_with(')') && !detail.contains('\n')
+}

@@ -1,0 +1,278 @@
+//! The channels and users of an export.
+//!
+//! In: `channels.json`, `groups.json`, `dms.json`, `mpims.json` and `users.json`, each where it is
+//! there. Out: the conversation of a folder, and the account of an id. A folder that no list names is
+//! direct or private where its name or the lists say so. Memory grows with users and channels, never
+//! with messages.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::mrkdwn::Names;
+use crate::{
+    SourceError,
+    chat::{Account, Conversation, Elements, Privacy, Tree},
+};
+use nouns::model::DeadLetter;
+
+/// Slack's own account, which no list has.
+const SLACKBOT: &str = "USLACKBOT";
+
+/// What an export says of its channels and users.
+#[derive(Default)]
+pub(super) struct Directory {
+    accounts: HashMap<String, Account>,
+    /// The names of integrations by the id of their bot.
+    bots: HashMap<String, String>,
+    channel_names: HashMap<String, String>,
+    /// By the folder around the lists and the folder's name.
+    conversations: BTreeMap<(String, String), Arc<Conversation>>,
+    /// The folders around a list of open channels.
+    lists_channels: BTreeSet<String>,
+    team: Option<String>,
+}
+
+/// An account, in `users.json` and in what `users.info` replies.
+#[derive(Deserialize)]
+pub(super) struct User {
+    id: String,
+    #[serde(default)]
+    team_id: Option<String>,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    real_name: Option<String>,
+    #[serde(default)]
+    is_bot: Option<bool>,
+    #[serde(default)]
+    profile: Option<Profile>,
+}
+
+/// The names of a user, in `users.json` and beside messages.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Profile {
+    display_name: Option<String>,
+    real_name: Option<String>,
+    name: Option<String>,
+}
+
+/// A conversation, in the lists and in what `conversations.info` replies.
+#[derive(Deserialize)]
+pub(super) struct Channel {
+    id: String,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    members: Option<Vec<String>>,
+    #[serde(default)]
+    is_private: Option<bool>,
+    #[serde(default)]
+    user: Option<String>,
+}
+
+impl Directory {
+    /// Reads the lists of an export. A record of them that cannot be read becomes a reject.
+    pub(super) fn read(tree: &Tree) -> Result<(Self, Vec<DeadLetter>), SourceError> {
+        let mut directory = Self::default();
+        let mut rejects = Vec::new();
+        let lists = |names: &[&str]| {
+            let found: Vec<&str> =
+                tree.entries().iter().map(|e| e.name.as_str()).filter(|n| names.contains(&split(n).1)).collect();
+            found
+        };
+        // Users first: the names of direct conversations are made of them.
+        for file in lists(&["users.json", "org_users.json"]) {
+            for_each(tree, file, &mut rejects, |user: User| directory.user(user))?;
+        }
+        for file in lists(&["channels.json", "groups.json", "dms.json", "mpims.json"]) {
+            let (around, name) = split(file);
+            let privacy = match name {
+                "channels.json" => Privacy::Open,
+                "groups.json" => Privacy::Private,
+                _ => Privacy::Direct,
+            };
+            if privacy == Privacy::Open {
+                directory.lists_channels.insert(around.to_owned());
+            }
+            for_each(tree, file, &mut rejects, |channel: Channel| directory.list_channel(around, channel, privacy))?;
+        }
+        Ok((directory, rejects))
+    }
+
+    /// An empty directory of a team.
+    pub(super) fn of_team(team: &str) -> Self {
+        Self { team: Some(team.to_owned()), ..Self::default() }
+    }
+
+    /// Adds an account, or gives it another name.
+    pub(super) fn user(&mut self, user: User) {
+        let profile = user.profile.unwrap_or_default();
+        let handle = user.name.filter(|name| !name.trim().is_empty());
+        let real_name = Profile { real_name: profile.real_name.or(user.real_name), ..profile };
+        let name = real_name.name().or_else(|| handle.clone()).unwrap_or_else(|| user.id.clone());
+        let bot = user.is_bot == Some(true) || user.id == SLACKBOT;
+        self.team = self.team.take().or(user.team_id);
+        self.accounts.insert(user.id.clone(), Account { id: user.id, name, handle, bot });
+    }
+
+    /// Adds a conversation of a list.
+    pub(super) fn list_channel(&mut self, around: &str, channel: Channel, listed: Privacy) {
+        let privacy = match channel.is_private {
+            Some(true) if listed == Privacy::Open => Privacy::Private,
+            _ => listed,
+        };
+        let name = match listed {
+            Privacy::Direct => {
+                let members = channel.members.unwrap_or_else(|| channel.user.into_iter().collect());
+                let mut names: Vec<String> = members.iter().map(|id| self.account(id, None).name).collect();
+                names.sort_unstable();
+                Some(names.join(", ")).filter(|names| !names.is_empty())
+            }
+            _ => None,
+        };
+        let listed_name = channel.name.filter(|name| !name.trim().is_empty());
+        let shown = name.or_else(|| listed_name.clone()).unwrap_or_else(|| channel.id.clone());
+        let conversation = Arc::new(Conversation {
+            workspace: self.workspace(around),
+            id: channel.id.clone(),
+            name: shown.clone(),
+            privacy,
+        });
+        if listed != Privacy::Direct {
+            self.channel_names.insert(channel.id.clone(), shown);
+        }
+        // Slack names the folder of a direct conversation by its id, and other folders by name;
+        // slackdump may use the id for all.
+        for folder in listed_name.into_iter().chain([channel.id]) {
+            self.conversations.entry((around.to_owned(), folder)).or_insert_with(|| conversation.clone());
+        }
+    }
+
+    /// The team's id, which no later export changes; in an export of several workspaces, the folder's
+    /// name.
+    fn workspace(&self, around: &str) -> Option<String> {
+        let in_teams = around.split_once("teams/").map(|(_, team)| team.to_owned());
+        in_teams.or_else(|| self.team.clone())
+    }
+
+    /// The conversation of a folder.
+    pub(super) fn conversation(&self, around: &str, folder: &str) -> Arc<Conversation> {
+        let key = (around.to_owned(), folder.to_owned());
+        if let Some(conversation) = self.conversations.get(&key) {
+            return conversation.clone();
+        }
+        let privacy = if is_id(folder, 'D') || folder.starts_with("mpdm-") {
+            Privacy::Direct
+        } else if is_id(folder, 'G') || self.lists_channels.contains(around) {
+            // Whatever the list of open channels leaves out is not open.
+            Privacy::Private
+        } else {
+            Privacy::Open
+        };
+        Arc::new(Conversation {
+            workspace: self.workspace(around),
+            id: folder.to_owned(),
+            name: folder.to_owned(),
+            privacy,
+        })
+    }
+
+    /// The account of a user who wrote a message. Who is on no list is known by what stands beside
+    /// the first message.
+    pub(super) fn author(&mut self, id: &str, profile: Option<Profile>, bot: bool) -> Account {
+        if let Some(account) = self.accounts.get(id) {
+            return account.clone();
+        }
+        let account = self.account(id, profile.as_ref().and_then(Profile::name).as_deref());
+        let handle = profile.and_then(|profile| profile.name).filter(|handle| !handle.trim().is_empty());
+        let account = Account { bot: bot || account.bot, handle, ..account };
+        self.accounts.insert(id.to_owned(), account.clone());
+        account
+    }
+
+    /// The account of an integration that writes without a user. One that writes under several names
+    /// is several accounts.
+    pub(super) fn bot(&self, id: &str, username: Option<&str>) -> Account {
+        let username = username.map(str::trim).filter(|name| !name.is_empty());
+        let name = username.or_else(|| self.bots.get(id).map(String::as_str)).unwrap_or(id);
+        Account {
+            id: username.map_or_else(|| id.to_owned(), |username| format!("{id}/{username}")),
+            name: name.to_owned(),
+            handle: Some(id.to_owned()).filter(|id| !id.is_empty()),
+            bot: true,
+        }
+    }
+
+    /// Keeps the name of an integration.
+    pub(super) fn name_bot(&mut self, id: &str, name: &str) {
+        self.bots.entry(id.to_owned()).or_insert_with(|| name.to_owned());
+    }
+
+    /// Whether an id is that of a known program.
+    pub(super) fn is_known(&self, id: &str) -> bool {
+        self.accounts.contains_key(id)
+    }
+}
+
+impl Names for Directory {
+    fn account(&self, id: &str, label: Option<&str>) -> Account {
+        if let Some(account) = self.accounts.get(id) {
+            return account.clone();
+        }
+        let name = if id == SLACKBOT { "Slackbot" } else { label.unwrap_or(id) };
+        Account { id: id.to_owned(), name: name.to_owned(), handle: None, bot: id == SLACKBOT }
+    }
+
+    fn channel(&self, id: &str) -> Option<String> {
+        self.channel_names.get(id).cloned()
+    }
+}
+
+impl Profile {
+    /// The name that people see: the display name, else the real one.
+    fn name(&self) -> Option<String> {
+        let names = [&self.display_name, &self.real_name, &self.name];
+        names.into_iter().flatten().map(|name| name.trim()).find(|name| !name.is_empty()).map(str::to_owned)
+    }
+}
+
+/// The folder around a file, and the file's own name.
+pub(super) fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+/// Whether a folder's name is an id such as `D024BE91L`.
+fn is_id(folder: &str, kind: char) -> bool {
+    let is_rest = |rest: &str| rest.len() >= 8 && rest.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
+    folder.strip_prefix(kind).is_some_and(is_rest)
+}
+
+/// Reads the records of a list, also of one that the API returned (`{"ok": true, "members": […]}`).
+fn for_each<T: for<'de> Deserialize<'de>>(
+    tree: &Tree,
+    file: &str,
+    rejects: &mut Vec<DeadLetter>,
+    mut take: impl FnMut(T),
+) -> Result<(), SourceError> {
+    let mut elements = Elements::new(tree.read(file)?, &["*", "members/*", "channels/*", "groups/*", "ims/*"]);
+    while let Some(element) = elements.next().map_err(|e| tree.unreadable(file, 0, e))? {
+        // A list without entries may be `null`.
+        match element.parse::<Value>(&tree.origin(file)) {
+            Ok(Value::Null) => {}
+            Ok(value) => match serde_json::from_value(value) {
+                Ok(record) => take(record),
+                Err(e) => {
+                    rejects.push(element.reject(&tree.origin(file), format!("{e}; mend the list, or export again")))
+                }
+            },
+            Err(letter) => rejects.push(letter),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,406 @@
+//! One message of Slack.
+//!
+//! In: the JSON of a message, its conversation, and the channels and users of the export. Out: what it
+//! is: a message, a deletion, or nothing that was said. Times come from the text of `ts`.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    blocks::blocks_text,
+    directory::{Directory, Profile},
+    lenient,
+    mrkdwn::{Names, Rendered, render},
+};
+use crate::{
+    chat::{Account, ChatItem, ChatMessage, Conversation, Skip, media_kind},
+    zone::Zone,
+};
+use nouns::model::Attachment;
+
+/// A message as the export has it. Every field may be missing or null; those that integrations fill may be anything.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RawMessage {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    subtype: Option<String>,
+    pub(super) ts: Option<String>,
+    user: Option<String>,
+    bot_id: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    username: Option<String>,
+    text: Option<String>,
+    thread_ts: Option<String>,
+    #[serde(deserialize_with = "lenient::value")]
+    reply_count: Option<u64>,
+    #[serde(deserialize_with = "lenient::list")]
+    replies: Vec<Value>,
+    #[serde(deserialize_with = "lenient::value")]
+    edited: Option<Edited>,
+    #[serde(deserialize_with = "lenient::value")]
+    user_profile: Option<Profile>,
+    #[serde(deserialize_with = "lenient::value")]
+    bot_profile: Option<BotProfile>,
+    #[serde(deserialize_with = "lenient::list")]
+    files: Vec<File>,
+    #[serde(deserialize_with = "lenient::value")]
+    file: Option<File>,
+    #[serde(deserialize_with = "lenient::value")]
+    comment: Option<Comment>,
+    #[serde(deserialize_with = "lenient::list")]
+    attachments: Vec<RawAttachment>,
+    #[serde(deserialize_with = "lenient::list")]
+    blocks: Vec<Value>,
+    deleted_ts: Option<String>,
+    message: Option<Box<RawMessage>>,
+    /// Slackdump's dumps hold a thread's replies in its root.
+    #[serde(deserialize_with = "lenient::list")]
+    pub(super) slackdump_thread_replies: Vec<Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Edited {
+    #[serde(deserialize_with = "lenient::text")]
+    ts: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct BotProfile {
+    #[serde(deserialize_with = "lenient::text")]
+    name: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Comment {
+    #[serde(deserialize_with = "lenient::text")]
+    user: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    comment: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct File {
+    #[serde(deserialize_with = "lenient::value")]
+    mode: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    name: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    title: Option<String>,
+    #[serde(deserialize_with = "lenient::value")]
+    mimetype: Option<String>,
+    #[serde(deserialize_with = "lenient::value")]
+    permalink: Option<String>,
+    #[serde(deserialize_with = "lenient::value")]
+    url_private: Option<String>,
+    #[serde(deserialize_with = "lenient::value")]
+    initial_comment: Option<Comment>,
+    #[serde(deserialize_with = "lenient::text")]
+    alt_txt: Option<String>,
+}
+
+/// What Slack calls an attachment: a preview of a link, or the body of an integration's message.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawAttachment {
+    #[serde(deserialize_with = "lenient::text")]
+    pretext: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    author_name: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    title: Option<String>,
+    #[serde(deserialize_with = "lenient::value")]
+    title_link: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    text: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    fallback: Option<String>,
+    #[serde(deserialize_with = "lenient::list")]
+    fields: Vec<Field>,
+    #[serde(deserialize_with = "lenient::value")]
+    from_url: Option<String>,
+    #[serde(deserialize_with = "lenient::value")]
+    original_url: Option<String>,
+    #[serde(deserialize_with = "lenient::value")]
+    image_url: Option<String>,
+    #[serde(deserialize_with = "lenient::value")]
+    is_msg_unfurl: Option<bool>,
+    #[serde(deserialize_with = "lenient::value")]
+    is_share: Option<bool>,
+    #[serde(deserialize_with = "lenient::list")]
+    blocks: Vec<Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Field {
+    #[serde(deserialize_with = "lenient::text")]
+    title: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    value: Option<String>,
+}
+
+/// What a message of a conversation is; an error says what is wrong with it.
+pub(super) fn item(
+    raw: RawMessage,
+    conversation: &Arc<Conversation>,
+    directory: &mut Directory,
+    zone: &Zone,
+) -> Result<ChatItem, String> {
+    let subtype = raw.subtype.as_deref().unwrap_or_default();
+    if raw.kind.as_deref().is_some_and(|kind| kind != "message") {
+        return Ok(ChatItem::Skip(Skip::Unsupported));
+    }
+    if let (Some(bot), Some(label)) = (&raw.bot_id, raw.text.as_deref().and_then(integration))
+        && subtype == "bot_add"
+    {
+        directory.name_bot(bot, label);
+    }
+    match subtype {
+        "message_changed" => {
+            return match raw.message {
+                Some(message) if message.message.is_none() => item(*message, conversation, directory, zone),
+                _ => Ok(ChatItem::Skip(Skip::Unsupported)),
+            };
+        }
+        "ekm_access_denied" => return Ok(ChatItem::Skip(Skip::Encrypted)),
+        "reply_broadcast" => return Ok(ChatItem::Skip(Skip::Copy)),
+        _ if is_notice(subtype) => return Ok(ChatItem::Skip(Skip::ServiceMessage)),
+        _ => {}
+    }
+    let deleted = match subtype {
+        "tombstone" => raw.ts.clone(),
+        "message_deleted" => raw.deleted_ts.clone(),
+        _ => None,
+    };
+    if let Some(id) = deleted {
+        return Ok(ChatItem::Deletion { conversation: conversation.clone(), id, version: None });
+    }
+    message(raw, conversation, directory, zone)
+}
+
+fn message(
+    mut raw: RawMessage,
+    conversation: &Arc<Conversation>,
+    directory: &mut Directory,
+    zone: &Zone,
+) -> Result<ChatItem, String> {
+    let id = raw.ts.clone().filter(|ts| !ts.is_empty()).ok_or("ts: missing; every message has one")?;
+    let sent_ms = unix_ms(&id).ok_or_else(|| format!("ts: {id:?} is not a time; write seconds.microseconds"))?;
+    let time = zone.at_unix_ms(sent_ms).ok_or_else(|| format!("ts: {id:?} is out of range"))?;
+    let author = author(&mut raw, directory);
+    let files: Vec<File> = raw.file.into_iter().chain(raw.files).collect();
+
+    let mut rendered = words(raw.subtype.as_deref(), raw.text, raw.comment, &files, directory);
+    if rendered.text.is_empty() {
+        rendered = render(&blocks_text(&raw.blocks), directory);
+    }
+    let mut shared: Vec<Attachment> = files.into_iter().filter_map(attachment).collect();
+    let previews = raw.attachments;
+    if rendered.text.is_empty() {
+        // The body of an integration's message, which is its text as people see it.
+        let (bodies, previews): (Vec<_>, Vec<_>) = previews.into_iter().partition(|a| !a.is_preview());
+        let bodies: Vec<Rendered> = bodies.iter().map(|body| body.render(directory)).collect();
+        rendered.text = bodies.iter().map(|b| b.text.as_str()).filter(|t| !t.is_empty()).collect::<Vec<_>>().join("\n");
+        rendered.mentions = bodies.into_iter().flat_map(|body| body.mentions).collect();
+        shared.extend(previews.iter().filter_map(|preview| preview.attachment(directory)));
+    } else {
+        shared.extend(previews.iter().filter_map(|preview| preview.attachment(directory)));
+    }
+    if rendered.text.is_empty() && shared.is_empty() {
+        return Ok(ChatItem::Skip(Skip::Empty));
+    }
+    let has_replies = raw.reply_count.is_some_and(|count| count > 0) || !raw.replies.is_empty();
+    let root = raw.thread_ts.filter(|root| !root.is_empty());
+    let reply_to = root.clone().filter(|root| *root != id);
+    let version = match raw.edited {
+        Some(edited) => edited.ts.as_deref().and_then(unix_ms).and_then(|ms| u64::try_from(ms).ok()).unwrap_or(1),
+        None => 0,
+    };
+    Ok(ChatItem::Message(Box::new(ChatMessage {
+        conversation: conversation.clone(),
+        thread: root.or_else(|| has_replies.then(|| id.clone())),
+        id,
+        version,
+        author,
+        text: rendered.text,
+        time,
+        reply_to,
+        attachments: shared,
+        mentions: rendered.mentions,
+    })))
+}
+
+fn author(raw: &mut RawMessage, directory: &mut Directory) -> Account {
+    let commenter = raw.comment.as_ref().and_then(|comment| comment.user.clone());
+    let user = raw.user.clone().or(commenter).filter(|user| !user.is_empty());
+    let bot_name = raw.username.as_deref().or(raw.bot_profile.as_ref().and_then(|profile| profile.name.as_deref()));
+    match (&user, &raw.bot_id) {
+        (Some(user), Some(bot)) if !directory.is_known(user) && bot_name.is_some() => directory.bot(bot, bot_name),
+        (Some(user), bot) => directory.author(user, raw.user_profile.take(), bot.is_some()),
+        (None, bot) => {
+            directory.bot(bot.as_deref().unwrap_or_default(), bot_name.or(bot.is_none().then_some("unknown")))
+        }
+    }
+}
+
+/// What was said, without the notice that a file was shared: the file says that itself.
+fn words(
+    subtype: Option<&str>,
+    text: Option<String>,
+    comment: Option<Comment>,
+    files: &[File],
+    names: &dyn Names,
+) -> Rendered {
+    let text = text.unwrap_or_default();
+    let is_notice = text.starts_with("<@")
+        && text.split_once('>').is_some_and(|(_, rest)| {
+            [" uploaded ", " shared ", " commented on "].iter().any(|verb| rest.starts_with(verb))
+        });
+    let said = match subtype {
+        Some("file_comment") => comment.and_then(|comment| comment.comment).unwrap_or(text),
+        Some("file_share") if is_notice => {
+            let comments = files.iter().filter_map(|file| file.initial_comment.as_ref()?.comment.as_deref());
+            comments.collect::<Vec<_>>().join("\n")
+        }
+        _ => text,
+    };
+    render(&said, names)
+}
+
+/// A shared file. A deleted one, or one that the plan's limit hides, says nothing unless its name is
+/// left.
+fn attachment(file: File) -> Option<Attachment> {
+    if file.mode.as_deref() == Some("tombstone") {
+        return None;
+    }
+    let name = file.name.filter(|name| !name.trim().is_empty());
+    let kind = match file.mimetype.as_deref().and_then(|mime| mime.split('/').next()) {
+        Some(kind @ ("image" | "video" | "audio")) => kind,
+        _ => media_kind(name.as_deref().unwrap_or_default()),
+    };
+    let titles = [file.alt_txt, file.title, name];
+    let caption = titles.into_iter().flatten().find(|title| !title.trim().is_empty());
+    let is_hidden = file.mode.as_deref() == Some("hidden_by_limit");
+    let url = file.permalink.or(file.url_private).map(|url| without_token(&url)).filter(|url| !url.is_empty());
+    if caption.is_none() && (is_hidden || url.is_none()) {
+        return None;
+    }
+    let caption = Some(caption.unwrap_or_else(|| kind.to_owned()));
+    Some(Attachment { kind: Some(kind.to_owned()), caption, url })
+}
+
+/// An address without the token with which an export lets its reader fetch files.
+fn without_token(url: &str) -> String {
+    match url.split_once('?') {
+        Some((address, query)) if query.split('&').any(|part| part.starts_with("t=")) => {
+            let kept: Vec<&str> = query.split('&').filter(|part| !part.starts_with("t=")).collect();
+            if kept.is_empty() { address.to_owned() } else { format!("{address}?{}", kept.join("&")) }
+        }
+        _ => url.to_owned(),
+    }
+}
+
+impl RawAttachment {
+    /// Whether it is a preview of something that the message links to.
+    fn is_preview(&self) -> bool {
+        self.from_url.is_some() || self.original_url.is_some() || self.is_quote()
+    }
+
+    fn is_quote(&self) -> bool {
+        self.is_msg_unfurl == Some(true) || self.is_share == Some(true)
+    }
+
+    /// Its words, each part on a line; where it has none, its plain form.
+    fn render(&self, names: &dyn Names) -> Rendered {
+        let blocks = blocks_text(&self.blocks);
+        let fields = self.fields.iter().filter_map(|field| {
+            let parts = [field.title.as_deref(), field.value.as_deref()];
+            let parts: Vec<&str> = parts.into_iter().flatten().filter(|part| !part.trim().is_empty()).collect();
+            (!parts.is_empty()).then(|| parts.join(": "))
+        });
+        let author = self.author_name.as_ref().filter(|_| self.is_quote()).map(|name| format!("{name}:"));
+        let lines: Vec<String> = [self.pretext.clone(), author, self.title.clone(), self.text.clone(), Some(blocks)]
+            .into_iter()
+            .flatten()
+            .chain(fields)
+            .filter(|line| !line.trim().is_empty())
+            .collect();
+        let plain = || self.fallback.clone().unwrap_or_default();
+        render(&if lines.is_empty() { plain() } else { lines.join("\n") }, names)
+    }
+
+    fn attachment(&self, names: &dyn Names) -> Option<Attachment> {
+        let url = [&self.title_link, &self.from_url, &self.original_url, &self.image_url];
+        let url = url.into_iter().flatten().find(|url| !url.is_empty()).cloned();
+        let kind = if self.is_quote() {
+            "message"
+        } else if self.is_preview() {
+            "link"
+        } else {
+            "attachment"
+        };
+        let caption = Some(self.render(names).text).filter(|text| !text.is_empty()).or_else(|| url.clone())?;
+        Some(Attachment { kind: Some(kind.to_owned()), caption: Some(caption), url })
+    }
+}
+
+/// The name of the integration in `added an integration to this channel: <https://…|github>`.
+fn integration(text: &str) -> Option<&str> {
+    let (_, label) = text.rsplit_once("/services/")?.1.split_once('|')?;
+    label.split('>').next().filter(|label| !label.trim().is_empty())
+}
+
+/// Whether a subtype is that of the platform's own notices.
+fn is_notice(subtype: &str) -> bool {
+    const NOTICES: [&str; 22] = [
+        "bot_add",
+        "bot_remove",
+        "bot_enable",
+        "bot_disable",
+        "pinned_item",
+        "unpinned_item",
+        "reminder_add",
+        "reminder_delete",
+        "joiner_notification",
+        "joiner_notification_for_inviter",
+        "huddle_thread",
+        "sh_room_created",
+        "sh_room_shared",
+        "app_conversation_join",
+        "app_conversation_leave",
+        "assistant_app_thread",
+        "document_mention",
+        "file_mention",
+        "bot_disabled",
+        "canvas_notification",
+        "tabbed_canvas_updated",
+        "message_replied",
+    ];
+    let of = |room: &str| {
+        subtype.strip_prefix(room).is_some_and(|what| {
+            matches!(what, "join" | "leave" | "topic" | "purpose" | "name" | "archive" | "unarchive" | "open" | "close")
+                || what.starts_with("posting_permissions")
+                || what.starts_with("convert_to")
+                || what.starts_with("canvas_")
+        })
+    };
+    NOTICES.contains(&subtype) || of("channel_") || of("group_") || of("mpim_") || of("im_")
+}
+
+/// The milliseconds of a `ts` such as `1452837318.000002`.
+fn unix_ms(ts: &str) -> Option<i64> {
+    let (seconds, fraction) = ts.split_once('.').unwrap_or((ts, ""));
+    let all_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    if seconds.is_empty() || !all_digits(seconds) || !all_digits(fraction) {
+        return None;
+    }
+    let thousandths: i64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
+    seconds.parse::<i64>().ok()?.checked_mul(1_000)?.checked_add(thousandths)
+}

@@ -1,0 +1,196 @@
+//! A workspace of Slack while it is followed.
+//!
+//! In: what Slack's API says of accounts and conversations, and messages as events and histories have
+//! them. Out: chat items as an export of the workspace has them, and which accounts and conversations
+//! are to be asked for first. Memory grows with users and channels, never with messages.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::Arc,
+};
+
+use serde_json::Value;
+
+use super::{
+    directory::{Channel, Directory, User},
+    message::{RawMessage, item},
+};
+use crate::{
+    chat::{ChatItem, Conversation, Privacy},
+    zone::Zone,
+};
+
+/// What is known of a workspace.
+pub(crate) struct Workspace {
+    directory: Directory,
+    conversations: HashMap<String, Arc<Conversation>>,
+    asked: HashSet<String>,
+    zone: Zone,
+}
+
+impl Workspace {
+    /// A workspace by its team's id.
+    pub(crate) fn new(team: &str, zone: Zone) -> Self {
+        let directory = Directory::of_team(team);
+        Self { directory, conversations: HashMap::new(), asked: HashSet::new(), zone }
+    }
+
+    /// Whether a conversation is known.
+    pub(crate) fn knows(&self, conversation: &str) -> bool {
+        self.conversations.contains_key(conversation)
+    }
+
+    /// The accounts that a message names and that were not asked for yet, its author first.
+    pub(crate) fn unasked(&self, message: &Value) -> Vec<String> {
+        let mut found = Vec::new();
+        let inner = message.get("message").unwrap_or(message);
+        found.extend(inner.get("user").and_then(Value::as_str).map(str::to_owned));
+        let text = inner.get("text").and_then(Value::as_str).unwrap_or_default();
+        found.extend(text.split("<@").skip(1).filter_map(|rest| rest.split(['>', '|']).next()).map(str::to_owned));
+        let is_account = |id: &String| id.len() >= 2 && id.bytes().all(|b| b.is_ascii_alphanumeric());
+        let mut seen = BTreeSet::new();
+        found.retain(|id| is_account(id) && !self.asked.contains(id) && seen.insert(id.clone()));
+        found
+    }
+
+    /// Keeps what `users.info` says of an account; null where Slack does not know it.
+    pub(crate) fn learn_account(&mut self, id: &str, user: Value) {
+        self.asked.insert(id.to_owned());
+        if let Ok(user) = serde_json::from_value::<User>(user) {
+            self.directory.user(user);
+        }
+    }
+
+    /// Forgets that an account was asked for: it has another name now. Speakers keep theirs.
+    pub(crate) fn renamed(&mut self, id: &str) {
+        self.asked.remove(id);
+    }
+
+    /// Keeps what `conversations.info` says of a conversation, with its members where it is direct.
+    pub(crate) fn learn_conversation(&mut self, id: &str, mut info: Value, members: Vec<String>) {
+        let is = |key: &str| info.get(key).and_then(Value::as_bool) == Some(true);
+        let is_direct = is("is_im") || is("is_mpim");
+        let privacy = match (is_direct, is("is_private")) {
+            (true, _) => Privacy::Direct,
+            (_, true) => Privacy::Private,
+            _ => Privacy::Open,
+        };
+        if let Some(info) = info.as_object_mut() {
+            info.insert("id".to_owned(), id.into());
+            if is_direct {
+                info.insert("members".to_owned(), members.into());
+            }
+        }
+        if let Ok(channel) = serde_json::from_value::<Channel>(info) {
+            self.directory.list_channel("", channel, privacy);
+            self.conversations.insert(id.to_owned(), self.directory.conversation("", id));
+        }
+    }
+
+    /// What a message of a conversation is.
+    ///
+    /// # Errors
+    /// The conversation, and why the message cannot be read.
+    pub(crate) fn item(
+        &mut self,
+        conversation: &str,
+        message: &Value,
+    ) -> Result<ChatItem, (Option<Arc<Conversation>>, String)> {
+        let Some(conversation) = self.conversations.get(conversation).cloned() else {
+            return Err((None, format!("channel: {conversation:?} is not known; give the app access to it")));
+        };
+        let failed = |reason: String| (Some(conversation.clone()), reason);
+        let raw = serde_json::from_value::<RawMessage>(message.clone()).map_err(|e| failed(e.to_string()))?;
+        item(raw, &conversation, &mut self.directory, &self.zone).map_err(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::chat::{Account, ChatMessage};
+
+    fn workspace() -> Workspace {
+        let mut workspace = Workspace::new("T1", Zone::parse("Z").unwrap());
+        let user = json!({"id": "U1", "name": "ann", "profile": {"display_name": "Ann", "real_name": "Ann Bell"}});
+        workspace.learn_account("U1", user);
+        workspace.learn_account("U2", json!({"id": "U2", "name": "bo", "profile": {"real_name": "Bo Day"}}));
+        workspace.learn_conversation("C1", json!({"name": "general", "is_private": false}), Vec::new());
+        workspace
+    }
+
+    fn said(workspace: &mut Workspace, message: Value) -> ChatMessage {
+        match workspace.item("C1", &message).unwrap() {
+            ChatItem::Message(message) => *message,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_live_message_is_the_message_of_the_export() {
+        let mut workspace = workspace();
+        let message = json!({"type": "message", "channel": "C1", "user": "U1", "text": "hi <@U2>",
+            "ts": "1714557600.000100", "thread_ts": "1714557000.000200", "event_ts": "1714557600.000100"});
+        let found = said(&mut workspace, message);
+        let general = Conversation {
+            workspace: Some("T1".to_owned()),
+            id: "C1".to_owned(),
+            name: "general".to_owned(),
+            privacy: Privacy::Open,
+        };
+        let ann = Account { id: "U1".to_owned(), name: "Ann".to_owned(), handle: Some("ann".to_owned()), bot: false };
+        assert_eq!((&*found.conversation, &found.author), (&general, &ann));
+        assert_eq!((found.id.as_str(), found.text.as_str(), found.version), ("1714557600.000100", "hi @Bo Day", 0));
+        assert_eq!(found.thread.as_deref(), Some("1714557000.000200"));
+    }
+
+    #[test]
+    fn an_edit_a_preview_and_a_deletion_keep_the_id() {
+        let mut workspace = workspace();
+        let mut inner = json!({"type": "message", "user": "U1", "text": "hello", "ts": "1714557600.000100",
+            "edited": {"user": "U1", "ts": "1714557660.000000"}});
+        let changed = |inner: &Value| json!({"type": "message", "subtype": "message_changed", "channel": "C1", "ts": "1714557660.000200", "message": inner});
+        let edit = said(&mut workspace, changed(&inner));
+        assert_eq!((edit.id.as_str(), edit.version), ("1714557600.000100", 1_714_557_660_000));
+        inner.as_object_mut().unwrap().remove("edited");
+        inner["attachments"] = json!([{"title": "A page", "from_url": "https://a.example"}]);
+        let preview = said(&mut workspace, changed(&inner));
+        assert_eq!((preview.version, preview.attachments.len()), (0, 1));
+        let deletion = json!({"type": "message", "subtype": "message_deleted", "channel": "C1",
+            "deleted_ts": "1714557600.000100", "ts": "1714557700.000000"});
+        let Ok(ChatItem::Deletion { id, version, .. }) = workspace.item("C1", &deletion) else { panic!() };
+        assert_eq!((id.as_str(), version), ("1714557600.000100", None));
+    }
+
+    #[test]
+    fn accounts_are_asked_for_once() {
+        let mut workspace = workspace();
+        let message = json!({"user": "U9", "text": "hi <@U2> <@U8|eve> <@U9> <@>"});
+        assert_eq!(workspace.unasked(&message), ["U9", "U8"]);
+        assert_eq!(workspace.unasked(&json!({"message": message})), ["U9", "U8"]);
+        workspace.learn_account("U9", Value::Null);
+        assert_eq!(workspace.unasked(&message), ["U8"]);
+        workspace.renamed("U9");
+        assert_eq!(workspace.unasked(&message), ["U9", "U8"]);
+    }
+
+    #[test]
+    fn conversations_have_the_privacy_and_the_names_of_an_export() {
+        let mut workspace = workspace();
+        for (id, info, members, name, privacy) in [
+            ("G1", json!({"name": "board", "is_private": true}), vec![], "board", Privacy::Private),
+            ("D1", json!({"is_im": true, "user": "U2"}), vec!["U2", "U1"], "Ann, Bo Day", Privacy::Direct),
+            ("G2", json!({"name": "mpdm-x", "is_mpim": true, "is_private": true}), vec!["U1"], "Ann", Privacy::Direct),
+        ] {
+            workspace.learn_conversation(id, info, members.into_iter().map(str::to_owned).collect());
+            let message = json!({"type": "message", "user": "U1", "text": "a", "ts": "1714557600.000100"});
+            let Ok(ChatItem::Message(found)) = workspace.item(id, &message) else { panic!() };
+            assert_eq!((found.conversation.name.as_str(), found.conversation.privacy), (name, privacy));
+        }
+        assert!(workspace.item("C9", &json!({})).is_err());
+        assert!(workspace.item("C1", &json!({"ts": 5})).is_err());
+        assert!(workspace.item("C1", &json!(5)).is_err());
+    }
+}

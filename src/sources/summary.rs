@@ -1,0 +1,270 @@
+//! What a source holds, counted without storing any of it.
+//!
+//! In: a source. Out: its turns, speakers and times by bank, what was changed or left out, and why
+//! records were rejected. A turn that comes again in a later version counts once. Memory grows by
+//! eight bytes a turn; no text is kept.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    hash::{BuildHasherDefault, Hasher},
+};
+
+use serde::Serialize;
+
+use super::{
+    error::SourceError,
+    turn_source::{Source, SourceProgress},
+};
+use nouns::model::{Bank, EventTime, Turn, TurnEvent};
+
+/// How many reasons for rejected records are told apart.
+const REASONS: usize = 20;
+
+/// What a source holds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Summary {
+    /// The source's format and path.
+    pub source: String,
+    /// Turns, each counted once.
+    pub turns: u64,
+    /// Turns that were edited.
+    pub edits: u64,
+    /// Deletions.
+    pub deletions: u64,
+    /// Attachments of turns.
+    pub attachments: u64,
+    /// By bank.
+    pub banks: BTreeMap<String, BankSummary>,
+    /// What is there and is not a turn, by the reason.
+    pub skipped: BTreeMap<&'static str, u64>,
+    /// Passages that were replaced, by what stands there now.
+    pub redacted: BTreeMap<&'static str, u64>,
+    /// Texts that were cut because they are too long.
+    pub cut: u64,
+    /// Records that were rejected.
+    pub rejected: u64,
+    /// The first reasons for rejections, with the place of the first record of each and how many
+    /// there are.
+    pub reasons: Vec<Rejection>,
+    /// What the user should know beside.
+    pub notices: Vec<String>,
+}
+
+/// A reason for rejected records.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Rejection {
+    /// What is wrong, and what to do.
+    pub reason: String,
+    /// Where the first of them is.
+    pub first: String,
+    /// How many there are.
+    pub records: u64,
+}
+
+/// What a source holds for one bank.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct BankSummary {
+    /// Turns, each counted once.
+    pub turns: u64,
+    /// Turns that were edited.
+    pub edits: u64,
+    /// Deletions.
+    pub deletions: u64,
+    /// Sessions that the turns name.
+    pub sessions: u64,
+    /// Threads that the turns name.
+    pub threads: u64,
+    /// People, with their turns.
+    pub speakers: BTreeMap<String, u64>,
+    /// Programs that speak, with their turns.
+    pub bots: BTreeMap<String, u64>,
+    /// The time of the first turn.
+    pub first: Option<EventTime>,
+    /// The time of the last turn.
+    pub last: Option<EventTime>,
+}
+
+impl Summary {
+    /// Reads a source to its end and counts what it holds.
+    ///
+    /// # Errors
+    /// [`SourceError`] when the source cannot be read further.
+    pub fn of(source: &mut dyn Source, mut progress: impl FnMut(SourceProgress)) -> Result<Self, SourceError> {
+        const BATCH: usize = 1024;
+        let mut summary = Self { source: source.describe(), ..Self::default() };
+        let mut seen = Seen::default();
+        while let Some(batch) = source.next(BATCH)? {
+            for event in &batch.events {
+                summary.event(event, &mut seen);
+            }
+            for letter in batch.rejects {
+                summary.reject(letter.reason, letter.origin);
+            }
+            progress(source.progress());
+        }
+        let counts = source.counts();
+        for (bank, bot) in counts.bots {
+            if let Some(bank) = summary.banks.get_mut(bank.as_str())
+                && let Some(turns) = bank.speakers.remove(&bot)
+            {
+                bank.bots.insert(bot, turns);
+            }
+        }
+        (summary.skipped, summary.redacted, summary.cut) = (counts.skipped, counts.redacted, counts.cut);
+        summary.notices = source.notice().into_iter().chain(counts.warnings).collect();
+        Ok(summary)
+    }
+
+    fn event(&mut self, event: &TurnEvent, seen: &mut Seen) {
+        match event {
+            TurnEvent::Turn(turn) => {
+                let bank = self.banks.entry(turn.bank.to_string()).or_default();
+                let new = [seen.is_new("turn", &turn.bank, &turn.turn), seen.is_edit(turn)];
+                let (turns, edits) = (u64::from(new[0]), u64::from(new[1]));
+                self.turns += turns;
+                self.edits += edits;
+                if new[0] {
+                    self.attachments += turn.attachments.len() as u64;
+                }
+                bank.turn(turn, turns, edits, seen);
+            }
+            TurnEvent::Deletion(deletion) => {
+                self.deletions += 1;
+                self.banks.entry(deletion.bank.to_string()).or_default().deletions += 1;
+            }
+            TurnEvent::SessionEnd(_) | TurnEvent::Idle(_) => {}
+        }
+    }
+
+    fn reject(&mut self, reason: String, first: String) {
+        self.rejected += 1;
+        if let Some(known) = self.reasons.iter_mut().find(|known| known.reason == reason) {
+            known.records += 1;
+        } else if self.reasons.len() < REASONS {
+            self.reasons.push(Rejection { reason, first, records: 1 });
+        }
+    }
+
+    /// The summary as a person reads it. Its first line begins with `N turns`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut lines = vec![format!(
+            "{} turns in {} {} from {}; nothing is stored",
+            self.turns,
+            self.banks.len(),
+            if self.banks.len() == 1 { "bank" } else { "banks" },
+            self.source
+        )];
+        let mut line = |name: &str, value: String| lines.push(format!("{name:<14}{value}"));
+        line("edits", self.edits.to_string());
+        line("deletions", self.deletions.to_string());
+        line("attachments", self.attachments.to_string());
+        line("skipped", counted(&self.skipped));
+        line("redacted", counted(&self.redacted));
+        line("cut", self.cut.to_string());
+        line("rejected", self.rejected.to_string());
+        for Rejection { reason, first, records } in &self.reasons {
+            lines.push(format!("  {records} × {reason} (first at {first})"));
+        }
+        for notice in &self.notices {
+            lines.push(format!("note: {notice}"));
+        }
+        for (bank, summary) in &self.banks {
+            lines.push(format!("\nbank {bank}: {} turns", summary.turns));
+            lines.extend(summary.lines());
+        }
+        lines.join("\n") + "\n"
+    }
+}
+
+impl BankSummary {
+    fn turn(&mut self, turn: &Turn, turns: u64, edits: u64, seen: &mut Seen) {
+        self.turns += turns;
+        self.edits += edits;
+        let names = |name: &Option<String>, kind, seen: &mut Seen| {
+            u64::from(name.as_ref().is_some_and(|name| seen.is_new(kind, &turn.bank, name)))
+        };
+        self.sessions += names(&turn.session, "session", seen);
+        self.threads += names(&turn.thread, "thread", seen);
+        match self.speakers.get_mut(&turn.speaker) {
+            Some(said) => *said += turns,
+            None => {
+                self.speakers.insert(turn.speaker.clone(), turns);
+            }
+        }
+        self.first = Some(self.first.map_or(turn.time, |first| first.min(turn.time)));
+        self.last = Some(self.last.map_or(turn.time, |last| last.max(turn.time)));
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let (Some(first), Some(last)) = (self.first, self.last) {
+            lines.push(format!("  from {first} to {last}"));
+        }
+        lines.push(format!(
+            "  {} sessions, {} threads, {} edits, {} deletions",
+            self.sessions, self.threads, self.edits, self.deletions
+        ));
+        for (what, speakers) in [("speakers", &self.speakers), ("bots", &self.bots)] {
+            if !speakers.is_empty() {
+                lines.push(format!("  {} {what}: {}", speakers.len(), most(speakers)));
+            }
+        }
+        lines
+    }
+}
+
+/// The numbers of each kind, or `0`.
+fn counted(counts: &BTreeMap<&'static str, u64>) -> String {
+    let total: u64 = counts.values().sum();
+    let parts: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    if parts.is_empty() { total.to_string() } else { format!("{total}: {}", parts.join(", ")) }
+}
+
+/// The speakers with most turns first, at most twenty.
+fn most(speakers: &BTreeMap<String, u64>) -> String {
+    const SHOWN: usize = 20;
+    let mut ordered: Vec<(&String, &u64)> = speakers.iter().collect();
+    ordered.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+    let mut parts: Vec<String> = ordered.iter().take(SHOWN).map(|(name, turns)| format!("{name} ({turns})")).collect();
+    if let Some(more) = speakers.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        parts.push(format!("and {more} more"));
+    }
+    parts.join(", ")
+}
+
+/// The ids so far, as hashes.
+#[derive(Default)]
+struct Seen(HashSet<u64, BuildHasherDefault<Hashed>>);
+
+impl Seen {
+    fn is_new(&mut self, kind: &str, bank: &Bank, id: &str) -> bool {
+        let mut hash = blake3::Hasher::new();
+        for part in [kind, bank.as_str(), id] {
+            hash.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
+        }
+        let mut low = [0; 8];
+        low.copy_from_slice(&hash.finalize().as_bytes()[..8]);
+        self.0.insert(u64::from_le_bytes(low))
+    }
+
+    fn is_edit(&mut self, turn: &Turn) -> bool {
+        turn.version > 0 && self.is_new("edit", &turn.bank, &turn.turn)
+    }
+}
+
+/// Values that are hashes already.
+#[derive(Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
+    }
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}

@@ -1,0 +1,124 @@
+//! A message of Microsoft Graph, whichever way it is written.
+//!
+//! In: a JSON object with names in camelCase or in PascalCase. Out: its fields by their names in
+//! Graph's documentation. Times may be ISO 8601 or what PowerShell 5 makes of them.
+
+use jiff::civil::DateTime;
+use serde_json::Value;
+
+use crate::{chat::Account, zone::Zone};
+use nouns::model::EventTime;
+
+/// An object whose keys begin in lower or in upper case.
+#[derive(Clone, Copy)]
+pub(super) struct Object<'a>(pub(super) &'a Value);
+
+impl<'a> Object<'a> {
+    /// A value by its name in camelCase; none where it is null.
+    pub(super) fn get(self, key: &str) -> Option<&'a Value> {
+        let object = self.0.as_object()?;
+        let value = object.get(key).or_else(|| {
+            let mut letters = key.chars();
+            let first = letters.next()?.to_ascii_uppercase();
+            object.get(&format!("{first}{}", letters.as_str()))
+        })?;
+        (!value.is_null()).then_some(value)
+    }
+
+    /// A text that is not blank.
+    pub(super) fn text(self, key: &str) -> Option<&'a str> {
+        self.get(key)?.as_str().map(str::trim).filter(|text| !text.is_empty())
+    }
+
+    pub(super) fn object(self, key: &str) -> Option<Object<'a>> {
+        self.get(key).filter(|value| value.is_object()).map(Object)
+    }
+
+    /// The objects of a list; PowerShell writes a list of one as the object itself.
+    pub(super) fn list(self, key: &str) -> impl Iterator<Item = Object<'a>> {
+        let value = self.get(key);
+        let many = value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice).iter();
+        let one = value.filter(|value| value.is_object());
+        many.chain(one).filter(|value| value.is_object()).map(Object)
+    }
+
+    /// Its id: a text, or a number.
+    pub(super) fn id(self, key: &str) -> Option<String> {
+        match self.get(key)? {
+            Value::String(id) if !id.trim().is_empty() => Some(id.trim().to_owned()),
+            Value::Number(id) => Some(id.to_string()),
+            _ => None,
+        }
+    }
+
+    /// A time; one without a zone is read in `zone`.
+    pub(super) fn time(self, key: &str, zone: &Zone) -> Option<EventTime> {
+        let value = self.get(key)?;
+        // PowerShell 5 writes `/Date(1666799217259)/`, alone or as `value` of an object.
+        let text = value.as_str().or_else(|| Object(value).text("value"))?.trim();
+        if let Some(ms) = text.strip_prefix("/Date(").and_then(|rest| rest.split([')', '+', '-']).next()) {
+            return zone.at_unix_ms(ms.parse().ok()?);
+        }
+        EventTime::parse(text).ok().or_else(|| zone.moment(text.parse::<DateTime>().ok()?))
+    }
+
+    /// A time in milliseconds since 1970.
+    pub(super) fn unix_ms(self, key: &str, zone: &Zone) -> Option<i64> {
+        self.time(key, zone).map(|time| time.unix_ms)
+    }
+}
+
+/// Where a message was written.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// A channel of a team.
+    Channel {
+        /// The team's id, where it is told.
+        team: Option<String>,
+        /// The channel's id.
+        channel: String,
+    },
+    /// A chat of two or more people.
+    Chat(String),
+    /// What one file holds, where its messages do not tell.
+    File(u32),
+}
+
+impl Place {
+    /// The place of a message in a file.
+    pub(super) fn of(message: Object<'_>, file: u32) -> Self {
+        let channel = message.object("channelIdentity");
+        if let Some(id) = channel.and_then(|c| c.id("channelId")) {
+            return Self::Channel { team: channel.and_then(|c| c.id("teamId")), channel: id };
+        }
+        message.id("chatId").map_or(Self::File(file), Self::Chat)
+    }
+}
+
+/// Whether Teams itself tells that something happened.
+pub(super) fn is_notice(message: Object<'_>) -> bool {
+    let kind = message.text("messageType").unwrap_or("message");
+    let body = message.object("body").and_then(|b| b.text("content")).unwrap_or_default();
+    !kind.eq_ignore_ascii_case("message") && (!kind.eq_ignore_ascii_case("unknownFutureValue") || body.is_empty())
+        || message.object("eventDetail").is_some()
+        || body.eq_ignore_ascii_case("<systemEventMessage/>")
+}
+
+/// Who wrote it; Graph leaves out guests and accounts that were deleted.
+pub(super) fn author(message: Object<'_>) -> Account {
+    let unknown = || Account { id: "unknown".to_owned(), name: "Unknown".to_owned(), handle: None, bot: false };
+    let Some(from) = message.get("from") else { return unknown() };
+    if let Some(name) = from.as_str().map(str::trim).filter(|n| !n.is_empty()) {
+        return Account { id: name.to_owned(), name: name.to_owned(), handle: None, bot: false };
+    }
+    let kinds = [("user", false), ("application", true), ("device", false)];
+    let found = kinds.into_iter().find_map(|(kind, bot)| identity(Object(from).object(kind)?, bot));
+    found.or_else(|| identity(Object(from), false)).unwrap_or_else(unknown)
+}
+
+/// An identity by id and name, of which one may be missing.
+pub(super) fn identity(identity: Object<'_>, bot: bool) -> Option<Account> {
+    let name = identity.text("displayName").map(str::to_owned);
+    let id = identity.id("id").or_else(|| name.clone())?;
+    Some(Account { name: name.unwrap_or_else(|| id.clone()), id, handle: None, bot })
+}

@@ -1,0 +1,333 @@
+//! Messages from files of Microsoft Graph.
+//!
+//! In: JSON files. Out: items, oldest first. Which messages have replies, who takes part in a chat
+//! and whether the export is a single conversation is known before the first message is made.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet, VecDeque},
+    sync::Arc,
+};
+
+use serde_json::Value;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{
+    body::words,
+    message::{Object, Place, author, is_notice},
+};
+use crate::{
+    chat::{
+        ChatItem, ChatMessage, Conversation, Element, Elements, Privacy, Reordered, Sample, Skip, TimeOrder, Timed,
+        Tree, Unordered, has_json_keys,
+    },
+    error::SourceError,
+    format::{Opener, SourceFormat},
+    zone::Zone,
+};
+use nouns::{config::SourceSettings, model::DeadLetter};
+
+/// Chats and channels of Microsoft Teams.
+pub(crate) const FORMAT: SourceFormat = SourceFormat {
+    name: "teams",
+    about: "Microsoft Teams: JSON of Microsoft Graph's messages, a file or a folder",
+    standard_input: false,
+    only: Some("chats and channels"),
+    looks_like,
+    open: Opener::Chat(|settings| Ok(Box::new(Reordered::new(Teams::open(settings)?)))),
+};
+
+/// Where messages lie, and what a file may tell of the chat beside them.
+const PATHS: &[&str] =
+    &["*", "value/*", "Value/*", "messages/*", "Messages/*", "topic", "Topic", "displayName", "chatType", "ChatType"];
+const NAMES: std::ops::Range<usize> = 5..8;
+const CHAT_TYPES: std::ops::Range<usize> = 8..10;
+/// The most people that the name of a chat lists.
+const MAX_NAMES: usize = 10;
+/// The longest file that is a single message.
+const MAX_MESSAGE_BYTES: u64 = 4 << 20;
+
+fn looks_like(sample: &Sample) -> bool {
+    if sample.is_file() {
+        return is_graph(sample.head());
+    }
+    let mut files = sample.entries().filter(|e| e.ends_with(".json"));
+    files.next().is_some_and(|e| is_graph(&sample.head_of(e)))
+}
+
+fn is_graph(head: &str) -> bool {
+    has_json_keys(head, &["createdDateTime", "body"]) && (head.contains("\"messageType\"") || head.contains("\"from\""))
+        || has_json_keys(head, &["CreatedDateTime", "Body"])
+}
+
+/// An export that is read file by file.
+struct Teams {
+    tree: Tree,
+    zone: Zone,
+    files: Vec<File>,
+    file: usize,
+    elements: Option<Elements>,
+    read_bytes: u64,
+    total_bytes: u64,
+    /// Hashes of the posts that have replies, with their places.
+    roots: HashSet<u64>,
+    /// The conversations, and who wrote in each, up to [`MAX_NAMES`].
+    people: HashMap<Place, BTreeSet<String>>,
+    conversations: HashMap<Place, Arc<Conversation>>,
+}
+
+struct File {
+    name: String,
+    bytes: u64,
+    /// The chat's name and kind, where the file tells them.
+    topic: Option<String>,
+    is_chat: bool,
+    /// Whether it held a list.
+    has_elements: bool,
+}
+
+impl Teams {
+    fn open(settings: &SourceSettings) -> Result<Self, SourceError> {
+        let tree = Tree::open(&settings.path)?;
+        let is_file = tree.is_file();
+        let entries = tree.entries().iter().filter(|e| is_file || e.name.ends_with(".json"));
+        let files: Vec<File> = entries
+            .map(|e| File { name: e.name.clone(), bytes: e.bytes, topic: None, is_chat: false, has_elements: false })
+            .collect();
+        if files.is_empty() {
+            return Err(SourceError::Format {
+                path: settings.path.clone(),
+                line: 1,
+                column: 1,
+                problem: "no file that ends in .json".to_owned(),
+                remedy: "name a file of Microsoft Graph's messages, or a folder of them",
+            });
+        }
+        Ok(Self {
+            zone: Zone::parse(&settings.zone)?,
+            total_bytes: files.iter().map(|f| f.bytes).sum(),
+            tree,
+            files,
+            file: 0,
+            elements: None,
+            read_bytes: 0,
+            roots: HashSet::new(),
+            people: HashMap::new(),
+            conversations: HashMap::new(),
+        })
+    }
+
+    fn origin(&self, file: usize) -> String {
+        self.tree.origin(self.files.get(file).map_or("", |f| f.name.as_str()))
+    }
+
+    /// What lies under one of the paths.
+    fn element(
+        &mut self,
+        element: &Element,
+        order: &mut TimeOrder,
+        found: &mut VecDeque<ChatItem>,
+    ) -> Result<(), SourceError> {
+        let (is_name, is_chat_type) = (NAMES.contains(&element.path), CHAT_TYPES.contains(&element.path));
+        if is_name || is_chat_type {
+            let text: Option<String> = serde_json::from_slice(&element.bytes).ok().flatten();
+            if let Some((file, text)) = self.files.get_mut(self.file).zip(text.filter(|t| !t.trim().is_empty())) {
+                file.is_chat |= is_chat_type;
+                if is_name {
+                    file.topic.get_or_insert(text);
+                }
+            }
+            return Ok(());
+        }
+        if let Some(file) = self.files.get_mut(self.file) {
+            file.has_elements = true;
+        }
+        match element.parse::<Value>(&self.origin(self.file)) {
+            Ok(message) => self.message(message, element.line, None, order, found),
+            Err(letter) => {
+                found.push_back(ChatItem::Reject { conversation: None, letter });
+                Ok(())
+            }
+        }
+    }
+
+    /// Keeps a message, and the replies that lie in it.
+    fn message(
+        &mut self,
+        mut message: Value,
+        line: u64,
+        root: Option<&str>,
+        order: &mut TimeOrder,
+        found: &mut VecDeque<ChatItem>,
+    ) -> Result<(), SourceError> {
+        let replies = ["replies", "Replies"].into_iter().find_map(|key| message.as_object_mut()?.remove(key));
+        if let (Some(root), Some(reply)) = (root, message.as_object_mut())
+            && !["replyToId", "ReplyToId"].iter().any(|key| reply.get(*key).is_some_and(|id| !id.is_null()))
+        {
+            reply.insert("replyToId".to_owned(), root.into());
+        }
+        let object = Object(&message);
+        let file = u32::try_from(self.file).unwrap_or(u32::MAX);
+        let place = Place::of(object, file);
+        let id = object.id("id");
+        match object.unix_ms("createdDateTime", &self.zone) {
+            Some(unix_ms) => {
+                let names = self.people.entry(place.clone()).or_default();
+                if !is_notice(object) && names.len() < MAX_NAMES {
+                    names.insert(author(object).name);
+                }
+                if let Some(root) = object.id("replyToId") {
+                    self.roots.insert(hash(&place, &root));
+                }
+                let payload = serde_json::to_vec(&message).unwrap_or_default();
+                order.add(Timed { unix_ms, file, line, payload })?;
+            }
+            None => {
+                let reason = "createdDateTime: missing or not a time; write it as Microsoft Graph does".to_owned();
+                let origin = format!("{}:{line}", self.origin(self.file));
+                let letter = DeadLetter::new(origin, reason, message.to_string().as_bytes());
+                found.push_back(ChatItem::Reject { conversation: None, letter });
+            }
+        }
+        if root.is_none()
+            && let Some(Value::Array(replies)) = replies
+        {
+            for reply in replies {
+                self.message(reply, line, Some(id.as_deref().unwrap_or_default()), order, found)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A file that holds no list may be a single message.
+    fn single(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<(), SourceError> {
+        let Some(file) = self.files.get(self.file) else { return Ok(()) };
+        if file.has_elements || file.bytes > MAX_MESSAGE_BYTES {
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        let mut stream = self.tree.read(&file.name)?;
+        std::io::Read::read_to_end(&mut stream, &mut bytes).map_err(|e| self.tree.unreadable(&file.name, 0, e))?;
+        let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes);
+        match serde_json::from_slice::<Value>(text) {
+            Ok(message) if Object(&message).get("createdDateTime").is_some() => {
+                self.message(message, 1, None, order, found)
+            }
+            // An empty list, or a file that tells of something else than messages.
+            Ok(_) => Ok(()),
+            Err(e) => {
+                let origin = format!("{}:{}", self.origin(self.file), e.line());
+                let letter = DeadLetter::new(origin, format!("{e}; export the file again"), text);
+                found.push_back(ChatItem::Reject { conversation: None, letter });
+                Ok(())
+            }
+        }
+    }
+
+    fn conversation(&mut self, place: &Place, file: u32) -> Arc<Conversation> {
+        if let Some(conversation) = self.conversations.get(place) {
+            return conversation.clone();
+        }
+        // Whoever exports one conversation chose it.
+        let alone = self.people.len() == 1 && self.tree.is_file();
+        let file = self.files.get(file as usize);
+        let stem = file.map_or("", |f| f.name.rsplit('/').next().unwrap_or_default());
+        let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem).to_owned();
+        let is_chat = matches!(place, Place::Chat(_)) || file.is_some_and(|f| f.is_chat);
+        let people = self.people.get(place).map(|names| names.iter().cloned().collect::<Vec<_>>().join(", "));
+        let topic = file.and_then(|f| f.topic.clone());
+        let (workspace, id, otherwise) = match place {
+            Place::Channel { team, channel } => (team.clone(), channel.clone(), stem),
+            Place::Chat(id) => (None, id.clone(), people.filter(|names| !names.is_empty()).unwrap_or(stem)),
+            Place::File(_) => (None, stem.clone(), stem),
+        };
+        let conversation = Arc::new(Conversation {
+            workspace,
+            id,
+            name: topic.unwrap_or(otherwise),
+            privacy: if is_chat && !alone { Privacy::Direct } else { Privacy::Open },
+        });
+        self.conversations.insert(place.clone(), conversation.clone());
+        conversation
+    }
+}
+
+impl Unordered for Teams {
+    fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
+        let Some(file) = self.files.get(self.file) else { return Ok(false) };
+        let mut elements = match self.elements.take() {
+            Some(elements) => elements,
+            None => Elements::new(self.tree.read(&file.name)?, PATHS),
+        };
+        match elements.next() {
+            Ok(Some(element)) => {
+                self.element(&element, order, found)?;
+                self.elements = Some(elements);
+            }
+            Ok(None) => {
+                self.read_bytes += elements.read_bytes();
+                self.single(order, found)?;
+                self.file += 1;
+            }
+            Err(e) => return Err(self.tree.unreadable(&file.name, elements.line(), e)),
+        }
+        Ok(true)
+    }
+
+    fn item(&mut self, record: Timed) -> ChatItem {
+        let message: Value = serde_json::from_slice(&record.payload).unwrap_or_default();
+        let message = Object(&message);
+        let place = Place::of(message, record.file);
+        let conversation = self.conversation(&place, record.file);
+        let reject = |reason: &str| ChatItem::Reject {
+            conversation: Some(conversation.clone()),
+            letter: DeadLetter::new(
+                format!("{}:{}", self.origin(record.file as usize), record.line),
+                reason.to_owned(),
+                &record.payload,
+            ),
+        };
+        if is_notice(message) {
+            return ChatItem::Skip(Skip::ServiceMessage);
+        }
+        let Some(id) = message.id("id") else { return reject("id: missing; write it as Microsoft Graph does") };
+        let Some(time) = message.time("createdDateTime", &self.zone) else {
+            return reject("createdDateTime: out of range; write a date");
+        };
+        let version = |key: &str| message.unix_ms(key, &self.zone).and_then(|ms| u64::try_from(ms).ok());
+        if message.get("deletedDateTime").is_some() {
+            return ChatItem::Deletion { conversation, id, version: version("deletedDateTime") };
+        }
+        let words = words(message);
+        if words.text.is_empty() && words.attachments.is_empty() {
+            return ChatItem::Skip(Skip::Empty);
+        }
+        let reply_to = message.id("replyToId");
+        let has_replies = self.roots.contains(&hash(&place, &id));
+        ChatItem::Message(Box::new(ChatMessage {
+            conversation,
+            thread: reply_to.clone().or_else(|| has_replies.then(|| id.clone())),
+            reply_to: words.quotes.or(reply_to),
+            id,
+            // Not `lastModifiedDateTime`, which reactions move too.
+            version: version("lastEditedDateTime").unwrap_or(0),
+            author: author(message),
+            text: words.text,
+            time,
+            attachments: words.attachments,
+            mentions: words.mentions,
+        }))
+    }
+
+    fn describe(&self) -> String {
+        format!("Microsoft Teams' messages in {}", self.tree.path().display())
+    }
+
+    fn bytes(&self) -> (u64, u64) {
+        (self.read_bytes + self.elements.as_ref().map_or(0, Elements::read_bytes), self.total_bytes)
+    }
+}
+
+/// A post by its place and id.
+fn hash(place: &Place, id: &str) -> u64 {
+    xxh3_64(format!("{place:?}/{id}").as_bytes())
+}

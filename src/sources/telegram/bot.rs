@@ -1,0 +1,367 @@
+//! A message of Telegram's Bot API, as Telegram Desktop would export it.
+//!
+//! In: a message of an update. Out: a chat item with the ids, the chat and the words that
+//! [`Chat`] gives the same message of an export. Message ids of supergroups and channels are the same
+//! for everybody; those of small groups and private chats differ from account to account, so there a
+//! bot's messages are other turns than those of a person's export.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    message::{Chat, Head},
+    text::{integer, text_field},
+};
+use crate::{
+    chat::{ChatItem, Conversation},
+    zone::Zone,
+};
+
+/// The Bot API writes ids of supergroups and channels as this minus the id.
+const CHANNEL_SHIFT: i64 = -1_000_000_000_000;
+/// In place of a file's path: the file stays at Telegram. Blank space and brackets mark it as no path.
+const NOT_HERE: &str = "(File not included. Change data exporting settings to download.)";
+/// What only words and shared things have; a message without any of these is a notice.
+const CONTENT: [&str; 19] = [
+    "text",
+    "caption",
+    "photo",
+    "document",
+    "video",
+    "animation",
+    "audio",
+    "voice",
+    "video_note",
+    "sticker",
+    "contact",
+    "location",
+    "venue",
+    "poll",
+    "game",
+    "invoice",
+    "paid_media",
+    "checklist",
+    "giveaway",
+];
+
+/// The item of a message, new or edited.
+///
+/// # Errors
+/// The conversation, where it is known, and why the message cannot be read.
+pub(crate) fn bot_item(message: &Value, zone: &Zone) -> Result<ChatItem, (Option<Arc<Conversation>>, String)> {
+    let Some(head) = message.get("chat").and_then(head) else {
+        return Err((None, "chat: missing or without an id; a message has one".to_owned()));
+    };
+    let exported = exported(message);
+    let mut chat = Chat::new(&head, false, &exported, zone.clone());
+    let topic = integer(message, "message_thread_id").filter(|_| is_true(message, "is_topic_message"));
+    if let Some(topic) = topic {
+        chat.in_topic(topic, integer(&exported, "reply_to_message_id"));
+    }
+    match chat.item(&exported) {
+        Ok(ChatItem::Message(mut said)) => {
+            said.author.bot = message.get("from").is_some_and(|from| is_true(from, "is_bot"));
+            Ok(ChatItem::Message(said))
+        }
+        Ok(other) => Ok(other),
+        Err(reason) => Err((Some(Arc::clone(chat.conversation())), reason)),
+    }
+}
+
+/// The chat as an export's head names it.
+fn head(chat: &Value) -> Option<Head> {
+    let id = integer(chat, "id")?;
+    let is_public = text_field(chat, "username").is_some();
+    let (kind, id) = match text_field(chat, "type")? {
+        "private" => ("personal_chat", id),
+        "group" => ("private_group", id.checked_neg()?),
+        "supergroup" if is_public => ("public_supergroup", CHANNEL_SHIFT.checked_sub(id)?),
+        "supergroup" => ("private_supergroup", CHANNEL_SHIFT.checked_sub(id)?),
+        "channel" if is_public => ("public_channel", CHANNEL_SHIFT.checked_sub(id)?),
+        _ => ("private_channel", CHANNEL_SHIFT.checked_sub(id)?),
+    };
+    Some(Head { name: name_of(chat), kind: Some(kind.to_owned()), id: Some(id) })
+}
+
+/// The title of a chat, or the name of a person.
+fn name_of(who: &Value) -> Option<String> {
+    let person: Vec<&str> =
+        [text_field(who, "first_name"), text_field(who, "last_name")].into_iter().flatten().collect();
+    text_field(who, "title").map(str::to_owned).or_else(|| Some(person.join(" ")).filter(|name| !name.is_empty()))
+}
+
+/// The message in the form of an export.
+fn exported(message: &Value) -> Value {
+    let mut out = Map::new();
+    let mut put = |key: &str, value: Option<Value>| {
+        if let Some(value) = value.filter(|value| !value.is_null()) {
+            out.insert(key.to_owned(), value);
+        }
+    };
+    let is_said = CONTENT.iter().any(|key| message.get(key).is_some());
+    put("type", Some(if is_said { "message" } else { "service" }.into()));
+    put("id", message.get("message_id").cloned());
+    put("date_unixtime", message.get("date").cloned());
+    put("edited_unixtime", message.get("edit_date").cloned());
+    // Who speaks for a chat, such as a channel or an admin who stays unnamed, is that chat.
+    let speaking_chat = message.get("sender_chat");
+    put("from", speaking_chat.or_else(|| message.get("from")).and_then(name_of).map(Value::from));
+    let chat_id = |chat: &Value| {
+        let Head { kind, id, .. } = head(chat)?;
+        let kind = if kind.as_deref() == Some("private_group") { "chat" } else { "channel" };
+        Some(format!("{kind}{}", id?))
+    };
+    let user_id = |user: &Value| Some(format!("user{}", integer(user, "id")?));
+    let speaker = match (speaking_chat, message.get("from")) {
+        (Some(chat), _) => chat_id(chat),
+        (None, user) => user.and_then(user_id),
+    };
+    put("from_id", speaker.map(Value::from));
+    let (origin, account) = forwarded_from(message);
+    // Only accounts that were deleted have no name.
+    put("forwarded_from_id", account.filter(|_| origin.is_none()).and_then(user_id).map(Value::from));
+    put("forwarded_from", origin.map(Value::from));
+    put("text", Some(words(message)));
+    let reply = message.get("reply_to_message").and_then(|reply| integer(reply, "message_id"));
+    // What stands in a topic answers its beginning, where it answers nothing else.
+    let topic = integer(message, "message_thread_id").filter(|_| is_true(message, "is_topic_message"));
+    put("reply_to_message_id", reply.or(topic).map(Value::from));
+    share(message, &mut put);
+    Value::Object(out)
+}
+
+/// The text of a message or of what it shares, in the pieces of an export.
+fn words(message: &Value) -> Value {
+    let (text, entities) = match message.get("text").and_then(Value::as_str) {
+        Some(text) => (text, message.get("entities")),
+        None => (message.get("caption").and_then(Value::as_str).unwrap_or_default(), message.get("caption_entities")),
+    };
+    // Offsets count UTF-16 units.
+    let units: Vec<u16> = text.encode_utf16().collect();
+    let slice = |from: usize, to: usize| String::from_utf16_lossy(units.get(from..to).unwrap_or_default());
+    let mut pieces = Vec::new();
+    let mut done = 0;
+    for entity in entities.and_then(Value::as_array).into_iter().flatten() {
+        let place = |name| integer(entity, name).and_then(|number| usize::try_from(number).ok());
+        let (Some(offset), Some(length), Some(url)) = (place("offset"), place("length"), text_field(entity, "url"))
+        else {
+            continue;
+        };
+        let end = offset.saturating_add(length);
+        if text_field(entity, "type") != Some("text_link") || offset < done || end > units.len() {
+            continue;
+        }
+        pieces.push(Value::from(slice(done, offset)));
+        pieces.push(json!({ "type": "text_link", "text": slice(offset, end), "href": url }));
+        done = end;
+    }
+    if pieces.is_empty() {
+        return text.into();
+    }
+    pieces.push(slice(done, units.len()).into());
+    Value::Array(pieces)
+}
+
+/// The name of whom a message is forwarded from, and the account or chat, where each is told.
+fn forwarded_from(message: &Value) -> (Option<String>, Option<&Value>) {
+    let origin = message.get("forward_origin");
+    let of = |key: &str| origin.and_then(|origin| origin.get(key)).or_else(|| message.get(key));
+    if origin.is_none() && message.get("forward_date").is_none() {
+        return (None, None);
+    }
+    let told = ["sender_user", "sender_chat", "chat"].iter().find_map(|key| origin?.get(key));
+    let account = told.or_else(|| ["forward_from", "forward_from_chat"].iter().find_map(|key| of(key)));
+    let hidden = ["sender_user_name", "forward_sender_name"].into_iter().find_map(|key| of(key)?.as_str());
+    (hidden.map(str::to_owned).or_else(|| account.and_then(name_of)), account)
+}
+
+/// What is shared, as an export without files has it.
+fn share(message: &Value, put: &mut dyn FnMut(&str, Option<Value>)) {
+    let of = |object: &str, key: &str| message.get(object).and_then(|object| object.get(key)).cloned();
+    let not_here = || Some(Value::from(NOT_HERE));
+    if message.get("photo").is_some() {
+        put("photo", not_here());
+    }
+    // An animation comes as a document, too.
+    let files = [
+        ("animation", "animation"),
+        ("video", "video_file"),
+        ("audio", "audio_file"),
+        ("voice", "voice_message"),
+        ("video_note", "video_message"),
+        ("sticker", "sticker"),
+        ("document", ""),
+    ];
+    if let Some((key, kind)) = files.into_iter().find(|(key, _)| message.get(key).is_some()) {
+        put("file", not_here());
+        put("media_type", Some(kind.into()).filter(|_| !kind.is_empty()));
+        for name in ["file_name", "mime_type", "performer", "title"] {
+            put(name, of(key, name));
+        }
+        put("sticker_emoji", of("sticker", "emoji"));
+    }
+    put("contact_information", message.get("contact").cloned());
+    put("place_name", of("venue", "title"));
+    put("address", of("venue", "address"));
+    put("location_information", message.get("location").cloned());
+    if let Some(poll) = message.get("poll") {
+        put("poll", Some(json!({ "question": poll.get("question"), "answers": poll.get("options") })));
+    }
+    put("game_title", of("game", "title"));
+    put("game_description", of("game", "description"));
+    put("invoice_information", message.get("invoice").cloned());
+    put("todo_list", message.get("checklist").cloned());
+    put("paid_stars_amount", of("paid_media", "star_count"));
+    put("giveaway_information", message.get("giveaway").cloned());
+}
+
+fn is_true(object: &Value, key: &str) -> bool {
+    object.get(key).and_then(Value::as_bool) == Some(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::{ChatMessage, Privacy};
+
+    fn item(message: Value) -> ChatItem {
+        bot_item(&message, &Zone::parse("Z").unwrap()).unwrap()
+    }
+
+    fn said(message: Value) -> ChatMessage {
+        match item(message) {
+            ChatItem::Message(message) => *message,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A message of a supergroup, with more fields.
+    fn message(more: Value) -> Value {
+        let mut message = json!({
+            "message_id": 9, "date": 1_714_557_600,
+            "from": {"id": 5, "is_bot": false, "first_name": "Ann", "last_name": "Bell", "username": "annb"},
+            "chat": {"id": -1_000_000_000_077_i64, "type": "supergroup", "title": "Trip"},
+        });
+        message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        message
+    }
+
+    /// The same message of an export of the group.
+    fn exported_twin(more: Value) -> ChatMessage {
+        let mut exported = json!({
+            "id": 9, "type": "message", "date_unixtime": "1714557600", "from": "Ann Bell", "from_id": "user5",
+        });
+        exported.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let head = Head { name: Some("Trip".to_owned()), kind: Some("private_supergroup".to_owned()), id: Some(77) };
+        let mut chat = Chat::new(&head, false, &exported, Zone::parse("Z").unwrap());
+        match chat.item(&exported).unwrap() {
+            ChatItem::Message(message) => *message,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_live_message_is_the_message_of_the_export() {
+        for (live, export) in [
+            (json!({"text": "hello"}), json!({"text": "hello"})),
+            (json!({"text": "hi", "edit_date": 1_714_557_660}), json!({"text": "hi", "edited_unixtime": "1714557660"})),
+            (
+                json!({"text": "😮 see this", "entities": [
+                    {"type": "bold", "offset": 0, "length": 2},
+                    {"type": "text_link", "offset": 7, "length": 4, "url": "https://a.example"}]}),
+                json!({"text": ["😮 see ", {"type": "text_link", "text": "this", "href": "https://a.example"}]}),
+            ),
+            (
+                json!({"text": "yes", "reply_to_message": {"message_id": 4}}),
+                json!({"text": "yes", "reply_to_message_id": 4}),
+            ),
+            (
+                json!({"photo": [{"file_id": "x"}], "caption": "our cat"}),
+                json!({"photo": "(File not included. Change data exporting settings to download.)", "text": "our cat"}),
+            ),
+            (
+                json!({"document": {"file_name": "plan.pdf", "mime_type": "application/pdf"}}),
+                json!({"file": "(File not included.)", "file_name": "plan.pdf", "mime_type": "application/pdf", "text": ""}),
+            ),
+            (
+                json!({"sticker": {"emoji": "😮"}}),
+                json!({"file": "(x)", "media_type": "sticker", "sticker_emoji": "😮", "text": ""}),
+            ),
+            (
+                json!({"poll": {"question": "Where to?", "options": [{"text": "Paris"}, {"text": "Rome"}]}}),
+                json!({"poll": {"question": "Where to?", "answers": [{"text": "Paris"}, {"text": "Rome"}]}, "text": ""}),
+            ),
+            (
+                json!({"venue": {"title": "Dock", "address": "Pier 1"}, "location": {"latitude": 1.5, "longitude": 2.5}}),
+                json!({"place_name": "Dock", "address": "Pier 1", "text": ""}),
+            ),
+            (
+                json!({"text": "look", "forward_origin": {"type": "hidden_user", "sender_user_name": "Cy"}}),
+                json!({"text": "look", "forwarded_from": "Cy"}),
+            ),
+            (
+                json!({"text": "look", "forward_origin": {"type": "channel", "chat": {"id": -1_000_000_000_008_i64, "type": "channel", "title": "News"}}}),
+                json!({"text": "look", "forwarded_from": "News"}),
+            ),
+            (
+                json!({"text": "look", "forward_origin": {"type": "user", "sender_user": {"id": 9, "first_name": ""}}}),
+                json!({"text": "look", "forwarded_from": null, "forwarded_from_id": "user9"}),
+            ),
+        ] {
+            assert_eq!(said(message(live.clone())), exported_twin(export), "{live}");
+        }
+    }
+
+    #[test]
+    fn a_topic_is_a_thread() {
+        let in_topic = said(message(json!({"text": "a", "is_topic_message": true, "message_thread_id": 3,
+            "reply_to_message": {"message_id": 3, "forum_topic_created": {"name": "Food"}}})));
+        assert_eq!((in_topic.thread.as_deref(), in_topic.reply_to), (Some("3"), None));
+        let answer = said(message(json!({"text": "b", "is_topic_message": true, "message_thread_id": 3,
+            "reply_to_message": {"message_id": 7}})));
+        assert_eq!((answer.thread.as_deref(), answer.reply_to.as_deref()), (Some("3"), Some("7")));
+        let plain = said(message(json!({"text": "c", "message_thread_id": 3, "reply_to_message": {"message_id": 3}})));
+        assert_eq!((plain.thread, plain.reply_to.as_deref()), (None, Some("3")));
+    }
+
+    #[test]
+    fn chats_have_the_ids_and_the_privacy_of_an_account() {
+        for (chat, id, name, privacy) in [
+            (json!({"id": 8, "type": "private", "first_name": "Bo"}), "user8", "Bo", Privacy::Direct),
+            (json!({"id": -11, "type": "group", "title": "Family"}), "chat11", "Family", Privacy::Private),
+            (
+                json!({"id": -1_001_234_567_890_i64, "type": "channel", "title": "News", "username": "news"}),
+                "channel1234567890",
+                "News",
+                Privacy::Open,
+            ),
+        ] {
+            let found = said(message(json!({"text": "a", "chat": chat}))).conversation;
+            assert_eq!((found.id.as_str(), found.name.as_str(), found.privacy), (id, name, privacy));
+        }
+        let small = said(message(json!({"text": "a", "chat": {"id": -11, "type": "group", "title": "Family"}})));
+        assert_eq!(small.id, "group9");
+    }
+
+    #[test]
+    fn whoever_speaks_for_a_chat_is_the_chat_and_bots_are_marked() {
+        let channel = json!({"id": -1_000_000_000_008_i64, "type": "channel", "title": "News"});
+        let post = said(message(json!({"text": "a", "sender_chat": channel})));
+        assert_eq!((post.author.id.as_str(), post.author.name.as_str(), post.author.bot), ("channel8", "News", false));
+        let bot = said(message(json!({"text": "a", "from": {"id": 6, "is_bot": true, "first_name": "Helper"}})));
+        assert!(bot.author.bot);
+    }
+
+    #[test]
+    fn notices_are_skipped_and_what_has_no_chat_is_rejected() {
+        assert!(matches!(item(message(json!({"new_chat_members": []}))), ChatItem::Skip(_)));
+        let zone = Zone::parse("Z").unwrap();
+        for broken in [json!(null), json!({"message_id": 1}), json!({"chat": {"id": "x", "type": "group"}})] {
+            assert!(bot_item(&broken, &zone).is_err(), "{broken}");
+        }
+        let (conversation, reason) = bot_item(&message(json!({"text": "a", "date": null})), &zone).unwrap_err();
+        assert_eq!(conversation.map(|c| c.id.clone()).as_deref(), Some("channel77"));
+        assert!(reason.contains("date"), "{reason}");
+    }
+}

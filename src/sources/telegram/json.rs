@@ -1,0 +1,204 @@
+//! `result.json`, of one chat or of a whole account.
+//!
+//! In: the files of an export. Out: their messages, chat by chat in the file's order, which is oldest
+//! first. Memory is bounded by the largest message and by the topics of one chat. Faults that Telegram
+//! Desktop is known for are mended in the value that holds them; a value that stays unreadable is a
+//! reject with its line.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{
+    message::{Chat, Head},
+    repair::repaired,
+    text::integer,
+};
+use crate::{
+    SourceError,
+    chat::{ChatItem, ChatReader, Conversation, Element, Elements, Tree},
+    turn_source::SourceProgress,
+    zone::{Zone, zone_notice},
+};
+
+/// Where heads and messages lie: in a file of one chat, among the chats, and among the chats that
+/// the account has left.
+const PATHS: [&str; 12] = [
+    "name",
+    "type",
+    "id",
+    "messages/*",
+    "chats/list/*/name",
+    "chats/list/*/type",
+    "chats/list/*/id",
+    "chats/list/*/messages/*",
+    "left_chats/list/*/name",
+    "left_chats/list/*/type",
+    "left_chats/list/*/id",
+    "left_chats/list/*/messages/*",
+];
+/// How many of them belong together.
+const PATHS_OF_A_LIST: usize = 4;
+
+/// A reader of the JSON export.
+pub(super) struct TelegramJson {
+    tree: Tree,
+    /// The files that remain, the next one last.
+    remaining: Vec<String>,
+    current: Option<OpenFile>,
+    zone: Zone,
+    /// The first item, which was read to see whether times have a zone.
+    first: Option<ChatItem>,
+    notice: Option<String>,
+    done_bytes: u64,
+    total_bytes: u64,
+}
+
+struct OpenFile {
+    /// How the user knows it.
+    origin: String,
+    name: String,
+    elements: Elements,
+    head: Head,
+    /// The chat of the messages that are being read; none before the first message.
+    chat: Option<Chat>,
+    /// Whether the last message gave its moment, or no time at all.
+    has_moments: bool,
+}
+
+impl TelegramJson {
+    /// A reader of these files of the tree, in this order.
+    ///
+    /// # Errors
+    /// [`SourceError`] when the first one cannot be read.
+    pub(super) fn open(tree: Tree, mut files: Vec<String>, zone: &str) -> Result<Self, SourceError> {
+        let total_bytes =
+            tree.entries().iter().filter(|entry| files.contains(&entry.name)).map(|entry| entry.bytes).sum();
+        files.reverse();
+        let mut reader = Self {
+            tree,
+            remaining: files,
+            current: None,
+            zone: Zone::parse(zone)?,
+            first: None,
+            notice: None,
+            done_bytes: 0,
+            total_bytes,
+        };
+        reader.first = reader.read()?;
+        if reader.current.as_ref().is_some_and(|file| !file.has_moments) {
+            reader.notice = Some(zone_notice(reader.tree.path(), zone));
+        }
+        Ok(reader)
+    }
+
+    fn read(&mut self) -> Result<Option<ChatItem>, SourceError> {
+        loop {
+            let Some(file) = self.current.as_mut() else {
+                let Some(name) = self.remaining.pop() else { return Ok(None) };
+                let elements = Elements::new(self.tree.read(&name)?, &PATHS);
+                self.current = Some(OpenFile {
+                    origin: self.tree.origin(&name),
+                    name,
+                    elements,
+                    head: Head::default(),
+                    chat: None,
+                    has_moments: true,
+                });
+                continue;
+            };
+            match file.elements.next() {
+                Err(error) => return Err(self.tree.unreadable(&file.name, file.elements.line(), error)),
+                Ok(Some(element)) => {
+                    if let Some(item) = file.item(&element, &self.zone) {
+                        return Ok(Some(item));
+                    }
+                }
+                Ok(None) => {
+                    self.done_bytes += file.elements.read_bytes();
+                    self.current = None;
+                }
+            }
+        }
+    }
+}
+
+impl ChatReader for TelegramJson {
+    fn next(&mut self) -> Result<Option<ChatItem>, SourceError> {
+        match self.first.take() {
+            Some(item) => Ok(Some(item)),
+            None => self.read(),
+        }
+    }
+
+    fn describe(&self) -> String {
+        format!("Telegram from {}", self.tree.path().display())
+    }
+
+    fn progress(&self) -> SourceProgress {
+        let current = self.current.as_ref().map_or(0, |file| file.elements.read_bytes());
+        SourceProgress { done: self.done_bytes + current, total: Some(self.total_bytes), unit: "bytes" }
+    }
+
+    fn notice(&self) -> Option<String> {
+        self.notice.clone()
+    }
+}
+
+impl OpenFile {
+    /// What an element is: an item, or a part of a chat's head.
+    fn item(&mut self, element: &Element, zone: &Zone) -> Option<ChatItem> {
+        let value = match value(element) {
+            Some(value) if element.problem.is_none() => value,
+            _ => {
+                let problem = || element.problem.unwrap_or("not JSON; export the chat again").to_owned();
+                let parsed = element.parse::<Value>(&self.origin);
+                let letter = parsed.err().unwrap_or_else(|| element.reject(&self.origin, problem()));
+                return Some(ChatItem::Reject { conversation: self.conversation(), letter });
+            }
+        };
+        let field = element.path % PATHS_OF_A_LIST;
+        let alone = element.path < PATHS_OF_A_LIST;
+        if field < PATHS_OF_A_LIST - 1 {
+            self.begin(field, &value);
+            return None;
+        }
+        self.has_moments = integer(&value, "date_unixtime").is_some() || value.get("date").is_none();
+        let chat = self.chat.get_or_insert_with(|| Chat::new(&self.head, alone, &value, zone.clone()));
+        Some(match chat.item(&value) {
+            Ok(item) => item,
+            Err(reason) => ChatItem::Reject {
+                conversation: Some(Arc::clone(chat.conversation())),
+                letter: element.reject(&self.origin, reason),
+            },
+        })
+    }
+
+    /// A field of a chat's head. The first one behind messages begins another chat, and so does one
+    /// that the head has already.
+    fn begin(&mut self, field: usize, value: &Value) {
+        let is_known = match field {
+            0 => self.head.name.is_some(),
+            1 => self.head.kind.is_some(),
+            _ => self.head.id.is_some(),
+        };
+        if self.chat.take().is_some() || is_known {
+            self.head = Head::default();
+        }
+        let text = || value.as_str().map(|text| text.trim().to_owned());
+        match field {
+            0 => self.head.name = text(),
+            1 => self.head.kind = text(),
+            _ => self.head.id = value.as_i64().or_else(|| value.as_str()?.parse().ok()),
+        }
+    }
+
+    fn conversation(&self) -> Option<Arc<Conversation>> {
+        self.chat.as_ref().map(|chat| Arc::clone(chat.conversation()))
+    }
+}
+
+/// The element as JSON, mended where Telegram Desktop is known to be wrong.
+fn value(element: &Element) -> Option<Value> {
+    serde_json::from_slice(&element.bytes).ok().or_else(|| serde_json::from_slice(&repaired(&element.bytes)?).ok())
+}

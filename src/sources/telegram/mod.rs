@@ -1,0 +1,26 @@
+//! Telegram Desktop's export of one chat or of a whole account, as JSON or as HTML.
+//!
+//! In: `result.json`, the pages `messages*.html`, or a folder or archive that holds them. Out: messages
+//! with their edits, replies and topics, and what is shared; notices of the platform and messages of
+//! unknown kinds as skips; what cannot be read as rejects. Deletions are not in the export: Telegram
+//! leaves deleted messages out. Reactions are not read.
+//!
+//! `export` opens either form, `json` reads `result.json` and `html` the pages. `message` turns one
+//! JSON message into an item, with `text` for its words, `media` for what is shared and `topics` for
+//! the topic that it belongs to. `bot` turns a message of the Bot API into the same. `repair` mends the JSON that Telegram Desktop writes wrongly.
+
+mod bot;
+mod export;
+mod html;
+mod json;
+mod media;
+mod message;
+mod repair;
+mod text;
+mod topics;
+
+#[cfg(test)]
+mod tests;
+
+pub(super) use bot::bot_item;
+pub(super) use export::FORMAT;

@@ -1,0 +1,71 @@
+//! The interface of a source of turns.
+//!
+//! In: a limit. Out: batches of turn events in the file's order, with dead letters for rejected
+//! records. A reject is data for the dead-letter topic: a bad record never ends a source.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::error::SourceError;
+use nouns::model::{Bank, DeadLetter, TurnEvent};
+
+/// What one call of [`Source::next`] read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SourceBatch {
+    /// Events for the turns topic, in order.
+    pub events: Vec<TurnEvent>,
+    /// Rejected records, with their position and what to do.
+    pub rejects: Vec<DeadLetter>,
+}
+
+/// How far a source is, for a progress bar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceProgress {
+    /// The amount that is read.
+    pub done: u64,
+    /// The whole amount, where it is known.
+    pub total: Option<u64>,
+    /// The unit of both: `bytes` or `turns`.
+    pub unit: &'static str,
+}
+
+/// What a source left out or changed, for a dry run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SourceCounts {
+    /// What is there and is not a turn, by the reason.
+    pub skipped: BTreeMap<&'static str, u64>,
+    /// Passages that were replaced before anything was stored, by what stands there now.
+    pub redacted: BTreeMap<&'static str, u64>,
+    /// Texts that were cut because they are too long.
+    pub cut: u64,
+    /// Speakers that are programs, by bank.
+    pub bots: BTreeSet<(Bank, String)>,
+    /// What the user should know after the last record, such as a name in `only` that never came.
+    pub warnings: Vec<String>,
+}
+
+/// A source of turns.
+///
+/// Resume contract: a source always starts from its beginning and stores no position. Reading it again
+/// is idempotent, because its turn ids are stable and an identical turn changes nothing (decision 4). So
+/// a process that was killed simply reads the whole source again.
+pub trait Source: Send {
+    /// The next events and rejects: at least one, and up to `limit` together (0 counts as 1). `None` at
+    /// the end, also when called again.
+    ///
+    /// # Errors
+    /// [`SourceError`] when the file or stream cannot be read further.
+    fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError>;
+    /// The source's format and path, for messages.
+    fn describe(&self) -> String;
+    /// What was left out or changed so far.
+    fn counts(&self) -> SourceCounts {
+        SourceCounts::default()
+    }
+    /// How much of it is read.
+    fn progress(&self) -> SourceProgress;
+    /// A notice for the user before the first record, such as the zone that is assumed for a format
+    /// without zones (decision 7).
+    fn notice(&self) -> Option<String> {
+        None
+    }
+}

@@ -1,0 +1,246 @@
+//! The order of day, month and year in an export.
+//!
+//! In: the numbers of all dates of a file, in its order, and the year of today. Out: which number is
+//! what, and from what that is known: from a number above 12, from the dates in the names of attached
+//! files, from the sequence of the dates, from the setting, or assumed from the form of the dates. A
+//! file is asked first, and the setting only where the file leaves it open. Never reads the clock.
+
+use jiff::civil::Date;
+
+use super::header::{Header, Shape, Year};
+use nouns::config::DateOrder;
+
+/// The first year that the app wrote dates in; no reading may lead to an earlier one.
+const FIRST_YEAR: u32 = 2009;
+
+/// By how many years the Buddhist era is ahead.
+const BUDDHIST: u32 = 543;
+
+/// What the dates of one shape tell.
+#[derive(Debug, Clone, Default)]
+pub(super) struct DateFacts {
+    dates: u64,
+    /// The smallest and the largest number at each place.
+    smallest: [u32; 3],
+    largest: [u32; 3],
+    /// Dates whose number at each place is above 12.
+    above_12: [u64; 3],
+    /// Dates whose number at each place differs from the one before.
+    changes: [u64; 3],
+    /// Dates that lie before the one before them, for each order of [`ORDERS`].
+    backwards: [u64; ORDERS.len()],
+    /// Dates that are those of the file attached there, for each order of [`ORDERS`].
+    attached: [u64; ORDERS.len()],
+    unpadded: bool,
+    padded: bool,
+    /// Whether the half of the day is written in another form than `AM` and `PM`.
+    other_half: bool,
+    last: Option<[u32; 3]>,
+}
+
+/// Which place of a date holds its year, month and day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Order {
+    year: usize,
+    month: usize,
+    day: usize,
+}
+
+const DMY: Order = Order { year: 2, month: 1, day: 0 };
+const MDY: Order = Order { year: 2, month: 0, day: 1 };
+const YMD: Order = Order { year: 0, month: 1, day: 2 };
+const YDM: Order = Order { year: 0, month: 2, day: 1 };
+const MYD: Order = Order { year: 1, month: 0, day: 2 };
+const DYM: Order = Order { year: 1, month: 2, day: 0 };
+const ORDERS: [Order; 6] = [DMY, MDY, YMD, YDM, MYD, DYM];
+
+/// From what an order is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// Numbers above 12, which are no months.
+    Numbers,
+    /// Names of attached files, which hold the date of their message.
+    Attachments,
+    /// Dates that would otherwise run backwards, or change the month more often than the day.
+    Sequence,
+    /// `source.date_order`.
+    Setting,
+    /// Nothing in the file tells; the form of the dates is most often written in this order.
+    Assumed,
+}
+
+impl DateFacts {
+    pub(super) fn add(&mut self, header: &Header<'_>) {
+        let date = header.date;
+        if self.dates == 0 {
+            self.smallest = date;
+        }
+        self.dates += 1;
+        self.unpadded |= header.unpadded;
+        self.padded |= header.padded;
+        self.other_half |= !header.capitals;
+        if let Some(attached) = date_of_file(header.rest) {
+            for (order, same) in ORDERS.iter().zip(&mut self.attached) {
+                *same += u64::from(order.date(date) == Some(attached));
+            }
+        }
+        for (place, number) in date.into_iter().enumerate() {
+            let before = self.last.and_then(|last| last.get(place).copied());
+            if let Some(smallest) = self.smallest.get_mut(place) {
+                *smallest = number.min(*smallest);
+            }
+            if let Some(largest) = self.largest.get_mut(place) {
+                *largest = number.max(*largest);
+            }
+            if let Some(above) = self.above_12.get_mut(place) {
+                *above += u64::from(number > 12);
+            }
+            if let Some(changes) = self.changes.get_mut(place) {
+                *changes += u64::from(before.is_some_and(|before| before != number));
+            }
+        }
+        if let Some(last) = self.last {
+            for (order, backwards) in ORDERS.iter().zip(&mut self.backwards) {
+                *backwards += u64::from(order.key(date) < order.key(last));
+            }
+        }
+        self.last = Some(date);
+    }
+
+    /// The order of dates of this shape, and from what it is known. No date is later than `this_year`.
+    pub(super) fn settle(&self, shape: Shape, setting: Option<DateOrder>, this_year: u32) -> (Order, Source) {
+        let (day_first, month_first) = match self.year(shape, setting, this_year) {
+            Year::First => (YDM, YMD),
+            Year::Middle => (DYM, MYD),
+            Year::Last | Year::Short => (DMY, MDY),
+        };
+        let of = |numbers: &[u64; 3], place: usize| numbers.get(place).copied().unwrap_or(0);
+        // A number above 12 at the place of a month rules an order out.
+        let against_day_first = of(&self.above_12, day_first.month);
+        let against_month_first = of(&self.above_12, month_first.month);
+        if against_day_first != against_month_first {
+            let order = if against_day_first < against_month_first { day_first } else { month_first };
+            return (order, Source::Numbers);
+        }
+        let count = |counts: [u64; ORDERS.len()], order: Order| {
+            ORDERS.iter().zip(counts).find(|(o, _)| **o == order).map_or(0, |(_, count)| count)
+        };
+        let attached = |order| count(self.attached, order);
+        if attached(day_first) != attached(month_first) {
+            let order = if attached(day_first) > attached(month_first) { day_first } else { month_first };
+            return (order, Source::Attachments);
+        }
+        let backwards = |order| count(self.backwards, order);
+        if backwards(day_first) != backwards(month_first) {
+            let order = if backwards(day_first) < backwards(month_first) { day_first } else { month_first };
+            return (order, Source::Sequence);
+        }
+        // A day changes far more often than a month.
+        let (first, second) = (of(&self.changes, day_first.day), of(&self.changes, month_first.day));
+        if first.max(second) >= 3 && first.max(second) >= 3 * first.min(second) {
+            return (if first > second { day_first } else { month_first }, Source::Sequence);
+        }
+        match (setting, shape.year) {
+            (Some(DateOrder::Dmy), Year::Last | Year::Short) => return (DMY, Source::Setting),
+            (Some(DateOrder::Mdy), Year::Last | Year::Short) => return (MDY, Source::Setting),
+            (Some(DateOrder::Ymd), Year::First | Year::Short) => return (YMD, Source::Setting),
+            _ => {}
+        }
+        // Phones in American English write 1/23/23, 3:19 AM; others with 12 hours pad, write 2023, or p. m.
+        let american = shape.separator == '/' && shape.half && shape.year == Year::Short;
+        let american = american && self.unpadded && !self.padded && !self.other_half;
+        let year_leads = matches!(day_first.year, 0 | 1);
+        (if year_leads || american { month_first } else { day_first }, Source::Assumed)
+    }
+
+    /// Where the year is.
+    fn year(&self, shape: Shape, setting: Option<DateOrder>, this_year: u32) -> Year {
+        if shape.year != Year::Short {
+            return shape.year;
+        }
+        let [first, middle, last] = self.largest.map(|largest| largest > 31);
+        let is_past = |place: usize| {
+            let of = |numbers: [u32; 3]| numbers.get(place).map_or(0, |number| number + 2000);
+            of(self.smallest) >= FIRST_YEAR && of(self.largest) <= this_year
+        };
+        let (maybe_first, maybe_last) = (is_past(0), is_past(2));
+        match setting {
+            _ if last => Year::Last,
+            _ if first => Year::First,
+            _ if middle => Year::Middle,
+            _ if !maybe_last && maybe_first => Year::First,
+            Some(DateOrder::Ymd) if maybe_first => Year::First,
+            _ => Year::Last,
+        }
+    }
+
+    /// Whether some dates rule one order out, and others the other one.
+    pub(super) fn contradicts_itself(&self, order: Order) -> bool {
+        let above = |place: usize| self.above_12.get(place).copied().unwrap_or(0) > 0;
+        above(order.month) && above(order.day)
+    }
+}
+
+/// The date in the name of a file that the app attached: `IMG-20240106-WA0000.jpg`,
+/// `00000002-PHOTO-2024-01-06-21-06-01.jpg` or `2015-08-04-PHOTO-00004762.jpg`.
+fn date_of_file(rest: &str) -> Option<Date> {
+    let from = |digits: &str| {
+        let part = |range: std::ops::Range<usize>| digits.get(range);
+        let date = Date::new(part(0..4)?.parse().ok()?, part(4..6)?.parse().ok()?, part(6..8)?.parse().ok()?).ok()?;
+        (u32::try_from(date.year()).ok()? >= FIRST_YEAR).then_some(date)
+    };
+    let digits = |text: &str, form: &str| {
+        let fits = text.len() >= form.len()
+            && text.bytes().zip(form.bytes()).all(|(b, f)| match f {
+                b'0' => b.is_ascii_digit(),
+                _ => b == f,
+            });
+        fits.then(|| text.bytes().take(form.len()).filter(u8::is_ascii_digit).map(char::from).collect::<String>())
+    };
+    let android = ["IMG-", "VID-", "PTT-", "AUD-", "STK-", "DOC-"].iter().find_map(|kind| {
+        let (_, name) = rest.split_once(kind)?;
+        from(&digits(name, "00000000-WA")?)
+    });
+    android.or_else(|| {
+        ["PHOTO", "VIDEO", "AUDIO", "STICKER", "GIF"].iter().find_map(|kind| {
+            let (before, behind) = rest.split_once(kind)?;
+            let older = || digits(before.get(before.len().checked_sub(11)?..)?, "0000-00-00-");
+            from(&digits(behind, "-0000-00-00").or_else(older)?)
+        })
+    })
+}
+
+impl Order {
+    fn key(self, date: [u32; 3]) -> [u32; 3] {
+        [self.year, self.month, self.day].map(|place| date.get(place).copied().unwrap_or(0))
+    }
+
+    /// The date of these numbers. Where the number of the month is above 12, day and month change
+    /// places: files exist that were put together from two phones.
+    pub(super) fn date(self, numbers: [u32; 3]) -> Option<Date> {
+        let [year, mut month, mut day] = self.key(numbers);
+        if month > 12 && day <= 12 {
+            std::mem::swap(&mut month, &mut day);
+        }
+        let year = match year {
+            // Thai phones count from 543 years before, and may write 66 for 2566.
+            52..100 => year + 2500 - BUDDHIST,
+            0..100 => year + 2000,
+            2540..2643 => year - BUDDHIST,
+            _ => year,
+        };
+        Date::new(i16::try_from(year).ok()?, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()
+    }
+
+    /// The order in words.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            DMY => "day, month, year",
+            MDY => "month, day, year",
+            YMD => "year, month, day",
+            YDM => "year, day, month",
+            MYD => "month, year, day",
+            _ => "day, year, month",
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! Messages from WhatsApp's text exports.
+//!
+//! In: one or several chats, each surveyed before. Out: items in the file's order. A line that begins
+//! no message continues the one before; a notice without a sender is a message of its own that is
+//! skipped. An id is made of the time, the sender and the place among the sender's messages of that
+//! time, so that a message keeps it when it is edited or deleted.
+
+use std::{
+    collections::VecDeque,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use jiff::{SignedDuration, Timestamp, tz::Offset};
+
+use super::{
+    body::{Body, Said, body},
+    date_order::Order,
+    header::{End, Header, header},
+    phrases,
+    survey::{Sender, Survey},
+};
+use crate::{
+    chat::{Account, ChatItem, ChatMessage, ChatReader, Conversation, PositionalIds, Privacy, Sample, Skip, Tree},
+    error::SourceError,
+    format::{Opener, SourceFormat},
+    lines::Lines,
+    turn_source::SourceProgress,
+    zone::Zone,
+};
+use nouns::{
+    config::SourceSettings,
+    model::{DeadLetter, EventTime},
+};
+
+/// WhatsApp's export.
+pub(crate) const FORMAT: SourceFormat = SourceFormat {
+    name: "whatsapp",
+    about: "WhatsApp chat exported as text: the file, its folder or its zip archive",
+    standard_input: false,
+    only: Some("chats"),
+    looks_like,
+    open: Opener::Chat(|settings| Ok(Box::new(Whatsapp::open(settings, this_year())?))),
+};
+
+/// Longest message that is kept; a turn holds less.
+const MAX_MESSAGE_BYTES: usize = 128 << 10;
+
+/// The year of today, or tomorrow's: some zone is there already.
+fn this_year() -> u32 {
+    let tomorrow = Timestamp::now().checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX);
+    u32::try_from(Offset::UTC.to_datetime(tomorrow).year()).unwrap_or_default()
+}
+
+fn looks_like(sample: &Sample) -> bool {
+    if sample.is_file() {
+        return begins_like_chat(&sample.name(), sample.head());
+    }
+    sample.entries().any(|entry| {
+        let name = file_name(entry);
+        name == CHAT_FILE || (is_text(name) && name.to_lowercase().contains("whatsapp"))
+    }) || sample.entries().filter(|e| is_text(e)).take(5).any(|e| begins_like_chat(e, &sample.head_of(e)))
+}
+
+/// Whether one of the first lines begins a message, in a form that no other format writes.
+fn begins_like_chat(name: &str, head: &str) -> bool {
+    let named = file_name(name) == CHAT_FILE || name.to_lowercase().contains("whatsapp");
+    is_text(name)
+        && head.lines().take(5).filter_map(|line| Some((line, header(line)?))).any(|(line, header)| {
+            let iso = header.shape.separator == '-' && header.date.first().is_some_and(|year| *year > 31);
+            // Signal's exporters write `[2019-12-24, 12:23] Name: text`, or end each line with two spaces.
+            let signal =
+                iso && (line.split(']').next().is_some_and(|begin| begin.contains(", ")) || line.ends_with("  "));
+            named || header.shape.end == End::Dash || (header.shape.end == End::Bracket && !signal)
+        })
+}
+
+/// The name of the file on iOS.
+const CHAT_FILE: &str = "_chat.txt";
+
+fn file_name(entry: &str) -> &str {
+    entry.rsplit('/').next().unwrap_or(entry)
+}
+
+fn is_text(entry: &str) -> bool {
+    entry.to_lowercase().ends_with(".txt")
+}
+
+/// Chats that are read one after another.
+pub(super) struct Whatsapp {
+    path: PathBuf,
+    tree: Tree,
+    zone: Zone,
+    notice: String,
+    chats: VecDeque<Chat>,
+    open: Option<OpenChat>,
+    /// Found, and not returned yet.
+    found: VecDeque<ChatItem>,
+    total_bytes: u64,
+    done_bytes: u64,
+}
+
+struct Chat {
+    entry: String,
+    bytes: u64,
+    conversation: Arc<Conversation>,
+    survey: Survey,
+}
+
+struct OpenChat {
+    chat: Chat,
+    lines: Lines,
+    ids: PositionalIds,
+    /// The message whose lines are still coming.
+    message: Option<Message>,
+    /// Lines before the first message.
+    stray: Option<Stray>,
+}
+
+struct Message {
+    line: u64,
+    date: [u32; 3],
+    time: [u32; 3],
+    has_seconds: bool,
+    order: Order,
+    /// What stands behind the date and time, with the lines that follow.
+    text: String,
+}
+
+struct Stray {
+    line: u64,
+    text: String,
+}
+
+impl Whatsapp {
+    /// Opens an export and surveys its chats. No message is from a later year than `this_year`.
+    ///
+    /// # Errors
+    /// [`SourceError`] when it cannot be read, or holds no chat.
+    pub(super) fn open(settings: &SourceSettings, this_year: u32) -> Result<Self, SourceError> {
+        let path = &settings.path;
+        let zone = Zone::parse(&settings.zone)?;
+        let tree = Tree::open(path)?;
+        let mut chats = VecDeque::new();
+        for (entry, bytes) in chat_files(&tree)? {
+            let name = chat_name(&tree, &entry);
+            let mut lines = Lines::new(tree.read(&entry)?);
+            let survey = Survey::of(&mut lines, name.as_deref(), settings.date_order, this_year)
+                .map_err(|e| tree.unreadable(&entry, lines.number(), e))?;
+            if survey.has_messages() {
+                let name = name.unwrap_or_else(|| fallback_name(&tree, &entry));
+                let conversation = Conversation { workspace: None, id: name.clone(), name, privacy: Privacy::Open };
+                chats.push_back(Chat { entry, bytes, conversation: Arc::new(conversation), survey });
+            }
+        }
+        if chats.is_empty() {
+            return Err(SourceError::Format {
+                path: path.clone(),
+                line: 1,
+                column: 1,
+                problem: "no line begins with a date and a time, as WhatsApp's messages do".to_owned(),
+                remedy: "export the chat in the app (More, Export chat) and name the text file, its folder or the archive",
+            });
+        }
+        let total_bytes = chats.iter().map(|chat| chat.bytes).sum();
+        let notice = notice(&tree, &chats, &settings.zone);
+        Ok(Self {
+            path: path.clone(),
+            tree,
+            zone,
+            notice,
+            chats,
+            open: None,
+            found: VecDeque::new(),
+            total_bytes,
+            done_bytes: 0,
+        })
+    }
+
+    /// Reads lines until something is found; false at the end.
+    fn read(&mut self) -> Result<bool, SourceError> {
+        let mut open = match self.open.take() {
+            Some(open) => open,
+            None => match self.chats.pop_front() {
+                Some(chat) => OpenChat {
+                    lines: Lines::new(self.tree.read(&chat.entry)?),
+                    chat,
+                    ids: PositionalIds::default(),
+                    message: None,
+                    stray: None,
+                },
+                None => return Ok(false),
+            },
+        };
+        let origin = self.tree.origin(&open.chat.entry);
+        while self.found.is_empty() {
+            let line = open.lines.next().map_err(|e| self.tree.unreadable(&open.chat.entry, open.lines.number(), e))?;
+            let Some(line) = line else {
+                self.found.extend(open.finish(&origin, &self.zone));
+                self.done_bytes += open.chat.bytes;
+                return Ok(true);
+            };
+            let text = String::from_utf8_lossy(&line.bytes);
+            let begun =
+                open.chat.survey.header(&text).map(|(header, order)| Message::begin(line.number, &header, order));
+            match begun {
+                Some(message) => {
+                    self.found.extend(open.finish(&origin, &self.zone));
+                    open.message = Some(message);
+                }
+                None => open.go_on(line.number, &text),
+            }
+        }
+        self.open = Some(open);
+        Ok(true)
+    }
+}
+
+impl ChatReader for Whatsapp {
+    fn next(&mut self) -> Result<Option<ChatItem>, SourceError> {
+        loop {
+            if let Some(item) = self.found.pop_front() {
+                return Ok(Some(item));
+            }
+            if !self.read()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn describe(&self) -> String {
+        format!("WhatsApp chats from {}", self.path.display())
+    }
+
+    fn progress(&self) -> SourceProgress {
+        let open = self.open.as_ref().map_or(0, |open| open.lines.read_bytes());
+        SourceProgress { done: self.done_bytes + open, total: Some(self.total_bytes), unit: "bytes" }
+    }
+
+    fn notice(&self) -> Option<String> {
+        Some(self.notice.clone())
+    }
+}
+
+impl Message {
+    fn begin(line: u64, header: &Header<'_>, order: Order) -> Self {
+        Self {
+            line,
+            date: header.date,
+            time: header.time,
+            has_seconds: header.shape.seconds,
+            order,
+            text: header.rest.to_owned(),
+        }
+    }
+
+    /// The time in digits, and the moment.
+    fn moment(&self, zone: &Zone) -> Option<(String, EventTime)> {
+        let date = self.order.date(self.date)?;
+        let [hour, minute, second] = self.time.map(|n| i8::try_from(n).ok());
+        let local = date.at(hour?, minute?, second?, 0);
+        let written = local.strftime(if self.has_seconds { "%Y-%m-%dT%H:%M:%S" } else { "%Y-%m-%dT%H:%M" }).to_string();
+        Some((written, zone.moment(local)?))
+    }
+}
+
+impl OpenChat {
+    /// A line that begins no message.
+    fn go_on(&mut self, number: u64, text: &str) {
+        let into = match &mut self.message {
+            Some(message) => &mut message.text,
+            // Blank lines before the first message are no loss.
+            None if text.trim().is_empty() => return,
+            None => &mut self.stray.get_or_insert_with(|| Stray { line: number, text: String::new() }).text,
+        };
+        if into.len() + text.len() < MAX_MESSAGE_BYTES {
+            into.push('\n');
+            into.push_str(text);
+        }
+    }
+
+    /// What the lines so far are.
+    fn finish(&mut self, origin: &str, zone: &Zone) -> Vec<ChatItem> {
+        let mut items = Vec::new();
+        if let Some(stray) = self.stray.take() {
+            let reason = "it stands before the first message; remove it".to_owned();
+            items.push(self.reject(origin, stray.line, reason, stray.text.trim_start()));
+        }
+        if let Some(message) = self.message.take() {
+            items.push(self.item(&message, origin, zone));
+        }
+        items
+    }
+
+    fn item(&mut self, message: &Message, origin: &str, zone: &Zone) -> ChatItem {
+        let Some((written, time)) = message.moment(zone) else {
+            let reason = format!("{} is no date; correct it", message.date.map(|n| n.to_string()).join(" "));
+            return self.reject(origin, message.line, reason, &message.text);
+        };
+        let Sender::Person(name, said) = self.chat.survey.sender(&message.text) else {
+            return ChatItem::Skip(Skip::ServiceMessage);
+        };
+        let body = body(said);
+        if body == Body::Notice {
+            return ChatItem::Skip(Skip::ServiceMessage);
+        }
+        // Whatever the message is now, it may have been another before: it takes part in the count.
+        let id = self.ids.id(&written, &name);
+        let conversation = Arc::clone(&self.chat.conversation);
+        let Said { text, edited, attachments, mentions } = match body {
+            Body::Said(said) => said,
+            Body::Deleted => return ChatItem::Deletion { conversation, id, version: None },
+            Body::Notice => return ChatItem::Skip(Skip::ServiceMessage),
+            Body::Waiting => return ChatItem::Skip(Skip::Encrypted),
+            Body::Empty => return ChatItem::Skip(Skip::Empty),
+            Body::Unsupported => return ChatItem::Skip(Skip::Unsupported),
+        };
+        ChatItem::Message(Box::new(ChatMessage {
+            conversation,
+            id,
+            version: u64::from(edited),
+            author: account(name),
+            text,
+            time,
+            thread: None,
+            reply_to: None,
+            attachments,
+            mentions: mentions.into_iter().map(account).collect(),
+        }))
+    }
+
+    fn reject(&self, origin: &str, line: u64, reason: String, payload: &str) -> ChatItem {
+        let letter = DeadLetter::new(format!("{origin}:{line}"), reason, payload.as_bytes());
+        ChatItem::Reject { conversation: Some(Arc::clone(&self.chat.conversation)), letter }
+    }
+}
+
+fn account(name: String) -> Account {
+    let bot = name == "Meta AI";
+    Account { id: name.clone(), name, handle: None, bot }
+}
+
+/// The files that may be chats, with their sizes.
+fn chat_files(tree: &Tree) -> Result<Vec<(String, u64)>, SourceError> {
+    let files = || tree.entries().iter().map(|entry| (entry.name.clone(), entry.bytes));
+    if tree.is_file() {
+        return Ok(files().collect());
+    }
+    let named: Vec<_> = files()
+        .filter(|(entry, _)| {
+            let name = file_name(entry).to_lowercase();
+            name == CHAT_FILE || (is_text(&name) && name.contains("whatsapp"))
+        })
+        .collect();
+    if !named.is_empty() {
+        return Ok(named);
+    }
+    // Renamed exports: text files that begin like one. Attached texts lie beside them.
+    let mut begun = Vec::new();
+    for (entry, bytes) in files().filter(|(entry, _)| is_text(entry)) {
+        let mut lines = Lines::new(tree.read(&entry)?);
+        for _ in 0..5 {
+            let line = lines.next().map_err(|e| tree.unreadable(&entry, lines.number(), e))?;
+            let Some(line) = line else { break };
+            if header(&String::from_utf8_lossy(&line.bytes)).is_some() {
+                begun.push((entry, bytes));
+                break;
+            }
+        }
+    }
+    Ok(begun)
+}
+
+/// The chat's name, if the app wrote it into the name of the file, its folder or the archive.
+fn chat_name(tree: &Tree, entry: &str) -> Option<String> {
+    let folder = entry.rsplit_once('/').map(|(folder, _)| file_name(folder));
+    // `_chat.txt` and `.` have their names from where they lie.
+    let path = std::path::absolute(tree.path()).unwrap_or_else(|_| tree.path().to_owned());
+    let named = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let own = named(&path);
+    let parent = path.parent().filter(|_| tree.is_file() && file_name(entry) == CHAT_FILE).and_then(named);
+    [Some(file_name(entry)), folder, own.as_deref(), parent.as_deref()].into_iter().flatten().find_map(|name| {
+        let name = without_ending(name);
+        let lower = name.to_lowercase();
+        // Lower case may have another length in rare scripts: count characters, not bytes.
+        let known = phrases::FILE_NAMES.iter().find(|known| lower.starts_with(**known))?;
+        let rest: String = name.chars().skip(known.chars().count()).collect();
+        Some(rest.trim().to_owned()).filter(|rest| !rest.is_empty())
+    })
+}
+
+/// A name for a chat whose file does not tell it.
+fn fallback_name(tree: &Tree, entry: &str) -> String {
+    let path = tree.path();
+    let parent = || path.parent().and_then(|p| p.file_name()).map(|n| n.to_string_lossy().into_owned());
+    let own = || path.file_name().map(|n| without_ending(&n.to_string_lossy()).to_owned());
+    let name = file_name(entry);
+    let name = if name != CHAT_FILE {
+        Some(without_ending(name).to_owned())
+    } else if tree.is_file() {
+        parent()
+    } else {
+        entry.rsplit_once('/').map(|(folder, _)| file_name(folder).to_owned()).or_else(own)
+    };
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| "chat".to_owned())
+}
+
+/// A file's name without `.txt`, `.zip`, and the ` (1)` of a second download.
+fn without_ending(name: &str) -> &str {
+    let lower = name.to_lowercase();
+    let name = if lower.ends_with(".txt") || lower.ends_with(".zip") {
+        name.get(..name.len() - 4).unwrap_or(name)
+    } else {
+        name
+    };
+    match name.strip_suffix(')').and_then(|n| n.rsplit_once(" (")) {
+        Some((before, number)) if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) => before,
+        _ => name,
+    }
+}
+
+/// The order of the dates and the zone, said once for all chats that agree.
+fn notice(tree: &Tree, chats: &VecDeque<Chat>, zone: &str) -> String {
+    let mut said: Vec<(String, String, usize)> = Vec::new();
+    for chat in chats {
+        let Some(notice) = chat.survey.notice() else { continue };
+        match said.iter_mut().find(|(known, ..)| *known == notice) {
+            Some((_, _, others)) => *others += 1,
+            None => said.push((notice, tree.origin(&chat.entry), 0)),
+        }
+    }
+    let mut lines: Vec<String> = said
+        .into_iter()
+        .map(|(notice, origin, others)| match others {
+            0 => format!("{origin}: {notice}"),
+            _ => format!("{origin} and {others} more: {notice}"),
+        })
+        .collect();
+    lines.push(format!("times have no zone and are read as {zone}; set source.zone if that is wrong"));
+    lines.join("; ")
+}

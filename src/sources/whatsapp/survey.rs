@@ -1,0 +1,281 @@
+//! The first pass over a chat: what holds for all of its messages.
+//!
+//! In: the lines of a file. Out: in which form its messages begin, the order of its dates, and which
+//! names are no people. A line in another form than the file's own is part of a message: somebody
+//! pasted it. Memory does not grow with the file, except by its senders, of which 20,000 are kept.
+
+use std::{
+    collections::{HashMap, HashSet},
+    io,
+};
+
+use super::{
+    body::{Body, body, clean_name, is_notice_start, words},
+    date_order::{DateFacts, Order, Source},
+    header::{Header, Shape, header, is_space},
+    phrases,
+};
+use crate::lines::Lines;
+use nouns::config::DateOrder;
+
+/// How many senders are kept.
+const MAX_SENDERS: usize = 20_000;
+/// How many forms of a message's beginning are told apart.
+const MAX_SHAPES: usize = 32;
+
+/// What holds for a whole chat.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Survey {
+    orders: Vec<(Shape, Order, Source)>,
+    names: Names,
+    /// Whether the dates contradict each other.
+    mixed: bool,
+}
+
+/// The senders of a chat.
+#[derive(Debug, Clone, Default)]
+struct Names {
+    known: HashSet<String>,
+    /// Names that hold a colon, by what stands before it.
+    with_colon: HashMap<String, String>,
+    /// The group itself, to which newer versions attribute notices.
+    groups: HashSet<String>,
+}
+
+/// Who is named at the start of a message.
+#[derive(Debug, PartialEq)]
+pub(super) enum Sender<'a> {
+    /// A person, and what stands behind the name.
+    Person(String, &'a str),
+    /// Nobody, or the group: a notice of the app.
+    Nobody,
+}
+
+#[derive(Default)]
+struct ShapeFacts {
+    messages: u64,
+    dates: DateFacts,
+    senders: HashMap<String, SenderFacts>,
+}
+
+#[derive(Default)]
+struct SenderFacts {
+    messages: u64,
+    /// What stands before a second colon, and how often.
+    second: Option<(String, u64)>,
+    /// Whether the notice about encryption is attributed to it.
+    has_encryption_notice: bool,
+}
+
+impl Survey {
+    /// Reads a whole file. `chat` is the chat's name, if the file's name tells it; no message is from a
+    /// later year than `this_year`.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(super) fn of(
+        lines: &mut Lines,
+        chat: Option<&str>,
+        setting: Option<DateOrder>,
+        this_year: u32,
+    ) -> io::Result<Self> {
+        let mut shapes: Vec<(Shape, ShapeFacts)> = Vec::new();
+        while let Some(line) = lines.next()? {
+            let text = String::from_utf8_lossy(&line.bytes);
+            let Some(header) = header(&text) else { continue };
+            let at = match shapes.iter().position(|(shape, _)| *shape == header.shape) {
+                Some(at) => at,
+                None if shapes.len() < MAX_SHAPES => {
+                    shapes.push((header.shape, ShapeFacts::default()));
+                    shapes.len() - 1
+                }
+                None => continue,
+            };
+            if let Some((_, facts)) = shapes.get_mut(at) {
+                facts.add(&header);
+            }
+        }
+        Ok(Self::new(shapes, chat, |shape, dates| dates.settle(shape, setting, this_year)))
+    }
+
+    fn new(
+        mut shapes: Vec<(Shape, ShapeFacts)>,
+        chat: Option<&str>,
+        settle: impl Fn(Shape, &DateFacts) -> (Order, Source),
+    ) -> Self {
+        let total: u64 = shapes.iter().map(|(_, facts)| facts.messages).sum();
+        let most = shapes.iter().map(|(_, facts)| facts.messages).max().unwrap_or(0);
+        // One phone writes one form. Where none prevails, the file was put together from several.
+        let prevails = most * 3 >= total * 2;
+        shapes.retain(|(_, facts)| {
+            let count = facts.messages;
+            !prevails || count == most || (count >= 3 && count * 5 >= total)
+        });
+        let mut survey = Self::default();
+        let mut senders: HashMap<String, SenderFacts> = HashMap::new();
+        for (shape, facts) in shapes {
+            let (order, source) = settle(shape, &facts.dates);
+            survey.mixed |= facts.dates.contradicts_itself(order);
+            survey.orders.push((shape, order, source));
+            for (name, facts) in facts.senders {
+                senders.entry(name).or_default().merge(facts);
+            }
+        }
+        survey.names = Names::new(senders, chat);
+        survey
+    }
+
+    /// Whether the file has messages.
+    pub(super) fn has_messages(&self) -> bool {
+        !self.orders.is_empty()
+    }
+
+    /// The header of a line, if it is in a form that is the file's own, and the order of its date.
+    pub(super) fn header<'a>(&self, line: &'a str) -> Option<(Header<'a>, Order)> {
+        let header = header(line)?;
+        let (_, order, _) = self.orders.iter().find(|(shape, ..)| *shape == header.shape)?;
+        Some((header, *order))
+    }
+
+    /// How the dates are read, and from what that is known.
+    pub(super) fn notice(&self) -> Option<String> {
+        let (_, order, source) = self.orders.first()?;
+        let agree = self.orders.iter().all(|(_, other, _)| other == order);
+        if !agree || self.mixed {
+            return Some("its dates are in several orders, and each is read as its numbers allow".to_owned());
+        }
+        let why = match source {
+            Source::Numbers => "some of them allow no other order",
+            Source::Attachments => "the names of attached files tell",
+            Source::Sequence => "their sequence tells",
+            Source::Setting => "as source.date_order says",
+            Source::Assumed => "assumed, since the file does not tell; set source.date_order if that is wrong",
+        };
+        Some(format!("its dates are read as {} ({why})", order.words()))
+    }
+
+    /// Who says something, from what stands behind the date and time.
+    pub(super) fn sender<'a>(&self, rest: &'a str) -> Sender<'a> {
+        let Some((raw, said)) = split_sender(rest).or_else(|| self.names.split_known(rest)) else {
+            return Sender::Nobody;
+        };
+        if is_notice_start(raw) {
+            return Sender::Nobody;
+        }
+        let name = clean_name(raw);
+        if name.is_empty() || self.names.groups.contains(&name) {
+            return Sender::Nobody;
+        }
+        let Some(second) = self.names.with_colon.get(&name) else { return Sender::Person(name, said) };
+        let full = format!("{name}: {second}");
+        match said.strip_prefix(second.as_str()) {
+            Some(behind) => match behind.strip_prefix(':') {
+                Some(said) => Sender::Person(full, said.strip_prefix(is_space).unwrap_or(said)),
+                // `Team: Support joined` is a notice about Team: Support.
+                None if behind.starts_with(is_space) => Sender::Nobody,
+                None => Sender::Person(name, said),
+            },
+            None => Sender::Person(name, said),
+        }
+    }
+}
+
+impl ShapeFacts {
+    fn add(&mut self, header: &Header<'_>) {
+        self.messages += 1;
+        self.dates.add(header);
+        let Some((raw, said)) = split_sender(header.rest) else { return };
+        if is_notice_start(raw) {
+            return;
+        }
+        let name = clean_name(raw);
+        if name.is_empty() || (self.senders.len() >= MAX_SENDERS && !self.senders.contains_key(&name)) {
+            return;
+        }
+        let facts = self.senders.entry(name).or_default();
+        facts.messages += 1;
+        if let Some((second, _)) = split_sender(said).filter(|(second, _)| second.chars().count() <= 40) {
+            match &mut facts.second {
+                Some((known, count)) if known == second => *count += 1,
+                Some(_) => {}
+                None => facts.second = Some((second.to_owned(), 1)),
+            }
+        }
+        // The lists of notices are long, and the notice stands at the start of the chat.
+        if self.messages <= 20 && body(said) == Body::Notice {
+            let start = words(said).to_lowercase();
+            facts.has_encryption_notice |= phrases::NOTICES.iter().any(|p| start.starts_with(p));
+        }
+    }
+}
+
+impl SenderFacts {
+    fn merge(&mut self, other: Self) {
+        self.messages += other.messages;
+        self.has_encryption_notice |= other.has_encryption_notice;
+        match (&mut self.second, other.second) {
+            (Some((known, count)), Some((second, more))) if *known == second => *count += more,
+            (None, second) => self.second = second,
+            _ => {}
+        }
+    }
+}
+
+impl Names {
+    fn new(senders: HashMap<String, SenderFacts>, chat: Option<&str>) -> Self {
+        let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
+        let chat_letters = chat.map(letters).filter(|c| !c.is_empty());
+        let mut names = Self::default();
+        let people = senders.len();
+        for (name, facts) in senders {
+            if let Some((second, count)) = facts.second {
+                let full = format!("{name}: {second}");
+                let is_chat = chat_letters.as_ref().is_some_and(|chat| *chat == letters(&full));
+                if is_chat || (count >= 3 && count * 4 >= facts.messages * 3) {
+                    names.with_colon.insert(name.clone(), second);
+                }
+            }
+            // In a chat of two, the notice about encryption is attributed to the other person.
+            let is_chat = chat.is_some_and(|chat| clean_name(chat) == name);
+            if matches!(name.as_str(), "System" | "WhatsApp")
+                || (people >= 3 && (is_chat || facts.has_encryption_notice))
+            {
+                names.groups.insert(name.clone());
+            }
+            names.known.insert(name);
+        }
+        names
+    }
+
+    /// A name that is known from other messages, and a colon without a space.
+    fn split_known<'a>(&self, rest: &'a str) -> Option<(&'a str, &'a str)> {
+        let (name, said) = rest.split_once(':')?;
+        self.known.contains(&clean_name(name)).then_some((name, said))
+    }
+}
+
+/// What stands before the first colon that a space, a mark or the end follows, and behind it.
+fn split_sender(rest: &str) -> Option<(&str, &str)> {
+    for (at, _) in rest.match_indices(':') {
+        let behind = rest.get(at + 1..).unwrap_or_default();
+        if behind.is_empty() || behind.starts_with(is_space) || behind.starts_with('\u{200e}') {
+            return Some((rest.get(..at)?, behind.strip_prefix(is_space).unwrap_or(behind)));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::header::End, *};
+
+    #[test]
+    fn the_end_of_a_header_is_part_of_its_shape() {
+        let ends: Vec<_> =
+            ["[1/2/24, 10:00:00] A: x", "1/2/24, 10:00 - A: x", "1.2.24 10.00.00: A: x", "1/2/24, 10:00 A: x"]
+                .iter()
+                .map(|line| header(line).unwrap().shape.end)
+                .collect();
+        assert_eq!(ends, [End::Bracket, End::Dash, End::Colon, End::Space]);
+    }
+}

@@ -1,0 +1,65 @@
+//! Times of formats without zones (decision 7).
+//!
+//! In: a civil time, and the zone in the settings: an offset, or a name such as `Europe/Berlin`.
+//! Out: a moment, and the notice that the zone is assumed.
+
+use std::path::Path;
+
+use jiff::{
+    Timestamp,
+    civil::DateTime,
+    tz::{Offset, TimeZone},
+};
+
+use super::error::SourceError;
+use nouns::model::EventTime;
+
+/// The zone of times that name none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Zone(TimeZone);
+
+impl Zone {
+    /// Reads a setting such as `+02:00`, `Z` or `Europe/Berlin`.
+    ///
+    /// # Errors
+    /// [`SourceError::Settings`] when it is neither an offset nor a zone that is known.
+    pub fn parse(zone: &str) -> Result<Self, SourceError> {
+        if let Ok(at) = EventTime::parse(&format!("2000-01-01T00:00:00{zone}")) {
+            let offset = Offset::from_seconds(at.offset_seconds).unwrap_or(Offset::UTC);
+            return Ok(Self(TimeZone::fixed(offset)));
+        }
+        // A zone's name holds a slash or is `UTC`: abbreviations such as `EST` mislead.
+        let named = (zone.contains('/') || zone == "UTC").then(|| TimeZone::get(zone).ok()).flatten();
+        named.map(Self).ok_or_else(|| SourceError::Settings {
+            key: "zone",
+            problem: format!(
+                "{zone:?} is not an offset or a zone; write one such as \"+02:00\", \"Z\" or \"Europe/Berlin\""
+            ),
+        })
+    }
+
+    /// The moment of a civil time; `None` if it is out of range. Where a change of the clocks makes
+    /// an hour come twice, the first one is taken; in an hour that is left out, the clock goes on.
+    pub fn moment(&self, local: DateTime) -> Option<EventTime> {
+        let zoned = self.0.to_ambiguous_zoned(local).compatible().ok()?;
+        event_time(zoned.timestamp(), zoned.offset())
+    }
+
+    /// A moment given in milliseconds since 1970, with this zone's offset at that moment; `None` if
+    /// it is out of range.
+    pub fn at_unix_ms(&self, unix_ms: i64) -> Option<EventTime> {
+        let moment = Timestamp::from_millisecond(unix_ms).ok()?;
+        event_time(moment, self.0.to_offset(moment))
+    }
+}
+
+/// Offsets of seconds, which zones had before about 1900, are rounded to minutes.
+fn event_time(moment: Timestamp, offset: Offset) -> Option<EventTime> {
+    EventTime::new(moment.as_millisecond(), offset.seconds() / 60 * 60).ok()
+}
+
+/// The notice of a format without zones (decision 7).
+pub fn zone_notice(path: &Path, zone: &str) -> String {
+    let path = path.display();
+    format!("{path}: its times have no zone and are read as {zone}; set source.zone if that is wrong")
+}

@@ -1,0 +1,260 @@
+//! Messages from Zulip's export.
+//!
+//! In: files of messages, and what the realm tells. Out: items, oldest first: an export has its
+//! messages by the order in which the exporter asked for them.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+
+use super::{
+    message::{Message, Sent},
+    realm::{Realm, direct},
+};
+use crate::{
+    chat::{
+        ChatItem, ChatMessage, Conversation, Element, Elements, Privacy, Reordered, Sample, Skip, TimeOrder, Timed,
+        Tree, Unordered, has_json_keys,
+    },
+    error::SourceError,
+    format::{Opener, SourceFormat},
+    zone::Zone,
+};
+use nouns::{config::SourceSettings, model::DeadLetter};
+
+/// Zulip's export.
+pub(crate) const FORMAT: SourceFormat = SourceFormat {
+    name: "zulip",
+    about: "Zulip export: its folder or archive, or files of messages",
+    standard_input: false,
+    only: Some("channels"),
+    looks_like,
+    open: Opener::Chat(|settings| Ok(Box::new(Reordered::new(Zulip::open(settings)?)))),
+};
+
+/// Where messages lie: in an export, and in what the API returns.
+const MESSAGES: &[&str] = &["zerver_message/*", "messages/*", "*"];
+
+fn looks_like(sample: &Sample) -> bool {
+    if sample.is_file() {
+        return is_message_file(sample.head());
+    }
+    let entries: Vec<&str> = sample.entries().collect();
+    let messages = || entries.iter().find(|e| is_messages(e));
+    // In an archive they may stand behind so many files that a look at it shows none: Zulip calls it so.
+    let is_named = sample.name().starts_with("zulip-export") && sample.name().contains(".tar");
+    is_named || messages().is_some_and(|e| sample.head_of(e).contains("\"zerver_message\""))
+}
+
+/// Whether a text begins like a file of messages.
+fn is_message_file(head: &str) -> bool {
+    has_json_keys(head, &["zerver_message"]) || has_json_keys(head, &["display_recipient", "sender_full_name"])
+}
+
+/// Whether an entry holds messages of an export.
+fn is_messages(entry: &str) -> bool {
+    let name = file_name(entry);
+    name.starts_with("messages-") && name.ends_with(".json") && !format!("/{entry}").contains("/uploads/")
+}
+
+fn is_realm(entry: &str) -> bool {
+    file_name(entry) == "realm.json"
+}
+
+fn file_name(entry: &str) -> &str {
+    entry.rsplit('/').next().unwrap_or(entry)
+}
+
+/// An export that is read file by file.
+struct Zulip {
+    tree: Tree,
+    zone: Zone,
+    realm: Realm,
+    /// Whether the user named one file of messages.
+    alone: bool,
+    files: Vec<String>,
+    file: usize,
+    elements: Option<Elements>,
+    read_bytes: u64,
+    total_bytes: u64,
+    conversations: HashMap<(i64, i64), Option<Arc<Conversation>>>,
+}
+
+impl Zulip {
+    fn open(settings: &SourceSettings) -> Result<Self, SourceError> {
+        let zone = Zone::parse(&settings.zone)?;
+        let tree = Tree::open(&settings.path)?;
+        let alone = tree.is_file();
+        let of = |wanted: fn(&str) -> bool| tree.entries().iter().filter(move |e| wanted(&e.name));
+        let mut entries: Vec<(String, u64)> = of(is_messages).map(|e| (e.name.clone(), e.bytes)).collect();
+        if entries.is_empty() {
+            // What the API returned may have any name.
+            let of = of(|name| name.ends_with(".json") && !is_realm(name)).map(|e| (e.name.clone(), e.bytes));
+            entries =
+                if alone { tree.entries().iter().map(|e| (e.name.clone(), e.bytes)).collect() } else { of.collect() };
+        }
+        if entries.is_empty() {
+            return Err(SourceError::Format {
+                path: settings.path.clone(),
+                line: 1,
+                column: 1,
+                problem: "no file such as messages-000001.json".to_owned(),
+                remedy: "name the export's folder, its archive, or a file of messages",
+            });
+        }
+        let realm = match of(is_realm).next() {
+            Some(entry) => Realm::read(&tree, &entry.name)?,
+            None => Realm::default(),
+        };
+        let (files, sizes): (Vec<String>, Vec<u64>) = entries.into_iter().unzip();
+        Ok(Self {
+            tree,
+            zone,
+            realm,
+            alone,
+            files,
+            file: 0,
+            elements: None,
+            read_bytes: 0,
+            total_bytes: sizes.iter().sum(),
+            conversations: HashMap::new(),
+        })
+    }
+
+    fn origin(&self, file: usize) -> String {
+        self.tree.origin(self.files.get(file).map_or("", String::as_str))
+    }
+
+    fn take(&self, element: &Element, order: &mut TimeOrder) -> Result<Option<ChatItem>, SourceError> {
+        let sent = match element.parse::<Sent>(&self.origin(self.file)) {
+            Ok(sent) => sent,
+            Err(letter) => return Ok(Some(ChatItem::Reject { conversation: None, letter })),
+        };
+        let Some(unix_ms) = sent.unix_ms() else {
+            let reason = "date_sent: missing; write seconds since 1970".to_owned();
+            let letter = element.reject(&self.origin(self.file), reason);
+            return Ok(Some(ChatItem::Reject { conversation: None, letter }));
+        };
+        let file = u32::try_from(self.file).unwrap_or(u32::MAX);
+        order.add(Timed { unix_ms, file, line: element.line, payload: element.bytes.clone() })?;
+        Ok(None)
+    }
+
+    /// Where a message was written.
+    fn conversation(&mut self, message: &Message, sender: i64) -> Option<Arc<Conversation>> {
+        if let Some(recipient) = message.recipient {
+            let realm = &self.realm;
+            let known = self.conversations.entry((recipient, sender));
+            let known = known.or_insert_with(|| realm.conversation(recipient, sender).map(Arc::new));
+            if known.is_some() {
+                return known.clone();
+            }
+        }
+        if let Some((members, names)) = message.members() {
+            return Some(Arc::new(direct(&members, &names)));
+        }
+        let id = match (message.stream_id, message.recipient) {
+            (Some(channel), _) => channel.to_string(),
+            (None, Some(recipient)) => format!("recipient-{recipient}"),
+            (None, None) => message.recipient_name()?.to_owned(),
+        };
+        let privacy = match (message.is_in_channel(), self.alone) {
+            (false, _) => Privacy::Direct,
+            (true, true) => Privacy::Open,
+            (true, false) => Privacy::Private,
+        };
+        let name = message.recipient_name().map_or_else(|| id.clone(), str::to_owned);
+        Some(Arc::new(Conversation { workspace: None, id, name, privacy }))
+    }
+
+    fn message(&mut self, record: &Timed) -> Result<ChatItem, (Option<Arc<Conversation>>, String)> {
+        let message: Message =
+            serde_json::from_slice(&record.payload).map_err(|e| (None, format!("{e}; write it as Zulip does")))?;
+        let sender = message.sender().ok_or_else(|| (None, "sender: missing; write its number".to_owned()))?;
+        let conversation = self.conversation(&message, sender);
+        let conversation =
+            conversation.ok_or_else(|| (None, "recipient: missing or not in realm.json; export both".to_owned()))?;
+        if message.is_notice() || self.realm.is_system(sender) {
+            return Ok(ChatItem::Skip(Skip::ServiceMessage));
+        }
+        let wrong = |reason: &str| (Some(conversation.clone()), reason.to_owned());
+        let words = message.words(&self.realm).ok_or_else(|| wrong("content: missing; write what was said"))?;
+        let time =
+            self.zone.at_unix_ms(record.unix_ms).ok_or_else(|| wrong("date_sent: out of range; write a date"))?;
+        let id = message.id.to_string();
+        if message.is_emptied() {
+            return Ok(ChatItem::Deletion { conversation, id, version: Some(message.version()) });
+        }
+        if words.text.is_empty() && words.attachments.is_empty() {
+            return Ok(ChatItem::Skip(Skip::Empty));
+        }
+        let named = if self.realm.is_known() { None } else { message.named_sender() };
+        let author = named.unwrap_or_else(|| self.realm.account(sender));
+        // `/me waves` shows as the author's name and `waves`; a poll begins with its command.
+        let text = match words.text.strip_prefix("/me ") {
+            Some(act) => format!("{} {act}", author.name),
+            None => words.text.strip_prefix("/poll ").unwrap_or(&words.text).to_owned(),
+        };
+        let thread = if message.is_in_channel() { message.topic() } else { None };
+        Ok(ChatItem::Message(Box::new(ChatMessage {
+            conversation,
+            id,
+            version: message.version(),
+            author,
+            text,
+            time,
+            thread,
+            reply_to: None,
+            attachments: words.attachments,
+            mentions: words.mentions,
+        })))
+    }
+}
+
+impl Unordered for Zulip {
+    fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
+        let Some(name) = self.files.get(self.file) else { return Ok(false) };
+        let mut elements = match self.elements.take() {
+            Some(elements) => elements,
+            None => Elements::new(self.tree.read(name)?, MESSAGES),
+        };
+        match elements.next() {
+            Ok(Some(element)) => {
+                found.extend(self.take(&element, order)?);
+                self.elements = Some(elements);
+            }
+            Ok(None) => {
+                self.read_bytes += elements.read_bytes();
+                self.file += 1;
+            }
+            Err(e) => return Err(self.tree.unreadable(name, elements.line(), e)),
+        }
+        Ok(true)
+    }
+
+    fn item(&mut self, record: Timed) -> ChatItem {
+        self.message(&record).unwrap_or_else(|(conversation, reason)| {
+            let origin = format!("{}:{}", self.origin(record.file as usize), record.line);
+            ChatItem::Reject { conversation, letter: DeadLetter::new(origin, reason, &record.payload) }
+        })
+    }
+
+    fn describe(&self) -> String {
+        format!("Zulip's export {}", self.tree.path().display())
+    }
+
+    fn bytes(&self) -> (u64, u64) {
+        (self.read_bytes + self.elements.as_ref().map_or(0, Elements::read_bytes), self.total_bytes)
+    }
+
+    fn notice(&self) -> Option<String> {
+        let path = self.tree.path().display();
+        (!self.realm.is_known()).then(|| {
+            format!(
+                "{path}: no realm.json, so that accounts keep their numbers as names and private channels are not \
+                 known; name the whole export if you have it"
+            )
+        })
+    }
+}
