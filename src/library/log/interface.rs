@@ -1,4 +1,4 @@
-//! The interface that both logs implement.
+//! The interface that both logs implement, and what a change of the embedding model needs besides.
 
 use std::ops::ControlFlow;
 
@@ -52,13 +52,17 @@ pub trait Log: SourceLog {
     fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError>;
     /// The generation of the memory topic that this log reads and writes, from 1.
     fn generation(&self) -> u32;
+    /// Fences the writer of the next generation: its copy may lack what was just written here.
+    fn interrupt_next(&self) -> Result<(), LogError>;
+}
+
+/// A log whose memory moves to a topic of a later generation, for vectors of another model.
+pub trait Generations: Log {
     /// Creates the next generation if it does not exist, and becomes its only writer.
     fn begin_next(&self) -> Result<(), LogError>;
     /// Writes records to the next generation, all or nothing, with the read position from which
     /// the partition will continue.
     fn fill_next(&self, partition: u32, records: &[KeyedValue], next_offset: u64) -> Result<(), LogError>;
-    /// Fences the writer of the next generation: its copy may lack what was just written here.
-    fn interrupt_next(&self) -> Result<(), LogError>;
     /// Makes the next generation the current one, atomically, for every process that opens the log
     /// from now on. Do not use this value afterwards.
     fn switch(&self, model: &ModelRef) -> Result<(), LogError>;

@@ -4,7 +4,7 @@
 //! write is never lost. A transaction is written as a whole or not at all. The offsets of a
 //! partition only grow. A record replaces the earlier record of its key; a null deletes it.
 //!
-//! - `interface`: the trait [`Log`]; `suite` tests it on both logs; `source_log`: what live sources need
+//! - `interface`: the traits [`Log`] and [`Generations`]; `suite` tests it on both logs; `source_log`: what live sources need
 //! - `embedded`: the log in a local directory; `kafka`: the log on a Kafka cluster
 //! - `record`: what is read and written; `topic`: where; `error`: what can fail
 //! - `view`: a read-only look into one topic
@@ -25,10 +25,10 @@ mod view;
 
 pub use embedded::EmbeddedLog;
 pub use error::LogError;
-pub use interface::Log;
+pub use interface::{Generations, Log};
 #[cfg(feature = "kafka")]
 pub use kafka::KafkaLog;
-pub use open::{open, turns_partitions};
+pub use open::{open, open_generations, turns_partitions};
 pub use record::{KeyedValue, LiveKey, RawRecord, ReadBatch, Record, Transaction, TransactionEnd, Written};
 pub use record::{MAX_RECORD_BYTES, MAX_VALUE_BYTES};
 pub use source_log::{SourceLog, SourceState, SourceTransaction, SourceWriter};

@@ -4,7 +4,7 @@
 
 #[cfg(feature = "kafka")]
 use super::KafkaLog;
-use super::{EmbeddedLog, Log, LogError};
+use super::{EmbeddedLog, Generations, Log, LogError};
 use nouns::config::{LogKind, LogSettings};
 
 /// Opens the log that the settings name.
@@ -12,6 +12,14 @@ use nouns::config::{LogKind, LogSettings};
 /// # Errors
 /// [`LogError`]; [`LogError::NoKafka`] for a log on Kafka in a build without it.
 pub fn open(settings: &LogSettings) -> Result<Box<dyn Log>, LogError> {
+    Ok(open_generations(settings)?)
+}
+
+/// As [`open`], for a change of the embedding model.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_generations(settings: &LogSettings) -> Result<Box<dyn Generations>, LogError> {
     Ok(match settings.kind {
         LogKind::Embedded => Box::new(EmbeddedLog::open(settings)?),
         #[cfg(feature = "kafka")]

@@ -23,7 +23,8 @@ use super::{
     writer_lock::{Refused, WriterLock},
 };
 use crate::log::{
-    KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, Written, memory_name,
+    Generations, KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, Written,
+    memory_name,
 };
 use nouns::{
     config::{Fsync, LogSettings},
@@ -519,6 +520,13 @@ impl Log for EmbeddedLog {
         self.store.generation
     }
 
+    /// The directory's lock already excludes other writers.
+    fn interrupt_next(&self) -> Result<(), LogError> {
+        Ok(())
+    }
+}
+
+impl Generations for EmbeddedLog {
     fn begin_next(&self) -> Result<(), LogError> {
         let made = self.store.memory_of(&self.directory, self.store.generation + 1, true)?;
         *sync::lock(&self.next) = made;
@@ -537,11 +545,6 @@ impl Log for EmbeddedLog {
         let key = store::memory_end(self.store.generation + 1, partition);
         batch.insert(&self.store.positions, key, ends.next_memory(partition).to_be_bytes());
         self.write(&mut writer, batch, ends, bytes_of(records))
-    }
-
-    /// The directory's lock already excludes other writers.
-    fn interrupt_next(&self) -> Result<(), LogError> {
-        Ok(())
     }
 
     fn switch(&self, _model: &ModelRef) -> Result<(), LogError> {

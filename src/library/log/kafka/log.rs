@@ -22,7 +22,7 @@ use super::{
     topics::{self, OptionalTopics},
 };
 use crate::log::{
-    KeyedValue, LiveKey, Log, LogError, MAX_VALUE_BYTES, RawRecord, ReadBatch, Record, Topic, Transaction,
+    Generations, KeyedValue, LiveKey, Log, LogError, MAX_VALUE_BYTES, RawRecord, ReadBatch, Record, Topic, Transaction,
     TransactionEnd, Written, memory_name, partition_of,
 };
 use nouns::{
@@ -448,6 +448,36 @@ impl Log for KafkaLog {
         self.generation
     }
 
+    fn interrupt_next(&self) -> Result<(), LogError> {
+        Owner::take(&self.cluster, "reembed", 0).map(|_| ())
+    }
+
+    fn live_keys(&self, _partition: u32) -> Result<Option<Vec<LiveKey>>, LogError> {
+        Ok(None)
+    }
+
+    /// Uses a separate reader, so that the shared one keeps its position.
+    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {
+        self.check_partition(Topic::Turns, partition)?;
+        let home = partition % self.partitions;
+        let mut reader = PartitionReader::open(&self.cluster, &self.memory, home, true)?;
+        reader.must_reach(sync::lock(&self.readers).written_end(Topic::Memory, home));
+        let (mut from, mut committed) = (reader.span(&self.cluster)?.0, None);
+        loop {
+            let raw = reader.read(&self.cluster, from, REPLAYED_AT_ONCE)?;
+            let Some(last) = raw.last() else { return self.resume_position(partition, committed) };
+            from = last.record.offset + 1;
+            let mut batch = ReadBatch::default();
+            self.split(home, raw, &mut batch)?;
+            committed = batch.covers.iter().find(|(p, _)| *p == partition).map(|(_, next)| *next).or(committed);
+            if home == partition {
+                batch.records.iter().for_each(&mut *each);
+            }
+        }
+    }
+}
+
+impl Generations for KafkaLog {
     fn begin_next(&self) -> Result<(), LogError> {
         let (found, _) =
             topics::ensure(&self.cluster, self.partitions, OptionalTopics { next: true, ..OptionalTopics::default() })?;
@@ -480,10 +510,6 @@ impl Log for KafkaLog {
         Ok(())
     }
 
-    fn interrupt_next(&self) -> Result<(), LogError> {
-        Owner::take(&self.cluster, "reembed", 0).map(|_| ())
-    }
-
     /// One transaction marks every partition of the old generation. Then this fences the owners of
     /// the old one; they find the mark when they own a partition again.
     fn switch(&self, model: &ModelRef) -> Result<(), LogError> {
@@ -508,30 +534,6 @@ impl Log for KafkaLog {
 
     fn drop_old(&self) -> Result<Vec<String>, LogError> {
         topics::drop_old(&self.cluster, self.generation)
-    }
-
-    fn live_keys(&self, _partition: u32) -> Result<Option<Vec<LiveKey>>, LogError> {
-        Ok(None)
-    }
-
-    /// Uses a separate reader, so that the shared one keeps its position.
-    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {
-        self.check_partition(Topic::Turns, partition)?;
-        let home = partition % self.partitions;
-        let mut reader = PartitionReader::open(&self.cluster, &self.memory, home, true)?;
-        reader.must_reach(sync::lock(&self.readers).written_end(Topic::Memory, home));
-        let (mut from, mut committed) = (reader.span(&self.cluster)?.0, None);
-        loop {
-            let raw = reader.read(&self.cluster, from, REPLAYED_AT_ONCE)?;
-            let Some(last) = raw.last() else { return self.resume_position(partition, committed) };
-            from = last.record.offset + 1;
-            let mut batch = ReadBatch::default();
-            self.split(home, raw, &mut batch)?;
-            committed = batch.covers.iter().find(|(p, _)| *p == partition).map(|(_, next)| *next).or(committed);
-            if home == partition {
-                batch.records.iter().for_each(&mut *each);
-            }
-        }
     }
 }
 

@@ -14,7 +14,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::log::{self, KeyedValue, Log, Topic, memory_name};
+use crate::log::{self, Generations, KeyedValue, Log, Topic, memory_name};
 use heart::extract::rules::draft_from_record;
 use models::embed::EmbedError;
 use nouns::{
@@ -65,7 +65,7 @@ pub fn reembed(
     drop_old: bool,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Reembedded, PipelineError> {
-    let mut log = log::open(&pipeline.log)?;
+    let mut log = log::open_generations(&pipeline.log)?;
     let mut vectors = Vectors::with_separate_cache(pipeline);
     let to = vectors.embedder()?.model().clone();
     let from = model_of(&*log)?.filter(|from| *from != to);
@@ -89,7 +89,7 @@ pub fn reembed(
         }
         log.switch(&to)?;
         drop(log);
-        log = log::open(&pipeline.log)?;
+        log = log::open_generations(&pipeline.log)?;
     }
     vectors.discard();
     let dropped = if drop_old { log.drop_old()? } else { Vec::new() };
@@ -107,7 +107,7 @@ struct Written {
 /// The copy of one partition to the next generation.
 struct Copy<'c> {
     pipeline: &'c Pipeline,
-    log: &'c dyn Log,
+    log: &'c dyn Generations,
     partition: u32,
     to: &'c ModelRef,
     vectors: &'c mut Vectors,

@@ -10,14 +10,14 @@ use std::{
 
 use crate::{
     log::{
-        self, KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, SourceLog, SourceState, SourceWriter, Topic,
-        Transaction, TransactionEnd, Written, partition_of,
+        self, LiveKey, Log, LogError, ReadBatch, Record, SourceLog, SourceState, SourceWriter, Topic, Transaction,
+        TransactionEnd, Written, partition_of,
     },
     pipeline::{PipelineError, Service},
 };
 use nouns::{
     config::{Hold, Pipeline},
-    model::{Bank, DeadLetter, MemoryKey, MemoryRecord, ModelRef, TurnEvent},
+    model::{Bank, DeadLetter, MemoryKey, MemoryRecord, TurnEvent},
 };
 
 use super::{Answerer, AnswererOptions};
@@ -442,24 +442,8 @@ impl Log for SlowLog {
         self.log.generation()
     }
 
-    fn begin_next(&self) -> Result<(), LogError> {
-        self.log.begin_next()
-    }
-
-    fn fill_next(&self, partition: u32, records: &[KeyedValue], next_offset: u64) -> Result<(), LogError> {
-        self.log.fill_next(partition, records, next_offset)
-    }
-
     fn interrupt_next(&self) -> Result<(), LogError> {
         self.log.interrupt_next()
-    }
-
-    fn switch(&self, model: &ModelRef) -> Result<(), LogError> {
-        self.log.switch(model)
-    }
-
-    fn drop_old(&self) -> Result<Vec<String>, LogError> {
-        self.log.drop_old()
     }
 }
 

@@ -8,14 +8,14 @@ use std::{
 use super::{export, file::FileReader, import, import::into_log};
 use crate::{
     log::{
-        self, KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, SourceLog, SourceState, SourceWriter, Topic,
-        Transaction, TransactionEnd, Written,
+        self, LiveKey, Log, LogError, ReadBatch, Record, SourceLog, SourceState, SourceWriter, Topic, Transaction,
+        TransactionEnd, Written,
     },
     pipeline::Service,
 };
 use nouns::{
     config::Pipeline,
-    model::{Bank, DeadLetter, ModelRef, TurnEvent},
+    model::{Bank, DeadLetter, TurnEvent},
 };
 
 /// A log that fails at a commit, before or after it is done.
@@ -65,20 +65,8 @@ impl Log for FailingLog {
     fn generation(&self) -> u32 {
         self.log.generation()
     }
-    fn begin_next(&self) -> Result<(), LogError> {
-        self.log.begin_next()
-    }
-    fn fill_next(&self, partition: u32, records: &[KeyedValue], next_offset: u64) -> Result<(), LogError> {
-        self.log.fill_next(partition, records, next_offset)
-    }
     fn interrupt_next(&self) -> Result<(), LogError> {
         self.log.interrupt_next()
-    }
-    fn switch(&self, model: &ModelRef) -> Result<(), LogError> {
-        self.log.switch(model)
-    }
-    fn drop_old(&self) -> Result<Vec<String>, LogError> {
-        self.log.drop_old()
     }
     fn lag(&self, partition: u32, position: u64) -> Result<u64, LogError> {
         self.log.lag(partition, position)
