@@ -116,7 +116,7 @@ fn transport(profile: &str) {
 /// Fills the memory until it has so many units; how many it has.
 fn build(pipeline: &Pipeline, units: usize) -> u64 {
     let memory = Memory::open(pipeline).expect("the memory opens");
-    let count = |memory: &Memory| memory.digest(None).map_or(0, |counted| counted.value.units);
+    let count = |memory: &Memory| memory.replica().digest(None).map_or(0, |counted| counted.value.units);
     let mut n = 0;
     while count(&memory) < units as u64 {
         let turns: Vec<Turn> = (n..n + WRITTEN).map(turn).collect();

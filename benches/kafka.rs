@@ -30,7 +30,7 @@ use rdkafka::{
 };
 use ripplemem::{
     log::{KafkaLog, Log, Topic, Transaction, partition_of},
-    pipeline::{Answerer, AnswererOptions, ExtractionEvent, Replay, ReplayRequest, Service, extract},
+    pipeline::{ExtractionEvent, Replay, ReplayRequest, Replica, ReplicaOptions, Service, extract},
     snapshot::Table,
 };
 
@@ -191,9 +191,9 @@ fn commit(broker: &Broker) {
 
 /// Runs extraction and memory while `work` runs, which starts when all partitions are assigned;
 /// calls `each` whenever the memory has followed the log.
-fn at_work(pipeline: &Pipeline, each: impl Fn(&Answerer) + Sync, work: impl FnOnce(&KafkaLog, &Answerer)) {
+fn at_work(pipeline: &Pipeline, each: impl Fn(&Replica) + Sync, work: impl FnOnce(&KafkaLog, &Replica)) {
     let log = KafkaLog::open(&pipeline.log).expect("a log");
-    let beginning = AnswererOptions {
+    let beginning = ReplicaOptions {
         hold: Hold::All,
         edges: None,
         record: false,
@@ -201,7 +201,7 @@ fn at_work(pipeline: &Pipeline, each: impl Fn(&Answerer) + Sync, work: impl FnOn
         say: &mut |_| {},
         progress: &mut |_, _| {},
     };
-    let answerer = Answerer::open(pipeline, &log, beginning).expect("threads start");
+    let replica = Replica::open(pipeline, &log, beginning).expect("threads start");
     let (stop, owned) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -212,9 +212,9 @@ fn at_work(pipeline: &Pipeline, each: impl Fn(&Answerer) + Sync, work: impl FnOn
         });
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                let follow = |p| answerer.follow(&log, p, |_, _, _| {}).expect("the memory follows");
+                let follow = |p| replica.follow(&log, p, |_, _, _| {}).expect("the memory follows");
                 if (0..log.partitions()).map(follow).fold(false, |any, some| any | some) {
-                    each(&answerer);
+                    each(&replica);
                 } else {
                     std::thread::sleep(Duration::from_millis(2));
                 }
@@ -223,7 +223,7 @@ fn at_work(pipeline: &Pipeline, each: impl Fn(&Answerer) + Sync, work: impl FnOn
         while owned.load(Ordering::Relaxed) < PARTITIONS as usize {
             std::thread::sleep(Duration::from_millis(10));
         }
-        work(&log, &answerer);
+        work(&log, &replica);
         stop.store(true, Ordering::Relaxed);
     });
 }
@@ -247,12 +247,12 @@ fn fresh(broker: &Broker, name: &str, events: &[TurnEvent]) {
     let pipeline = pipeline(broker, home.path(), &format!("fresh-{name}"), DEFAULT);
     let waiting: Mutex<BTreeMap<u32, VecDeque<(u64, Instant)>>> = Mutex::default();
     let times = Mutex::new(Vec::new());
-    let arrived = |answerer: &Answerer| {
+    let arrived = |replica: &Replica| {
         // Records that were followed are not yet indexed.
-        answerer.wait_until_visible().expect("the memory runs");
+        replica.wait_until_visible().expect("the memory runs");
         let now = Instant::now();
         for (partition, turns) in waiting.lock().expect("no panic").iter_mut() {
-            let reached = answerer.position(*partition).unwrap_or_default();
+            let reached = replica.position(*partition).unwrap_or_default();
             while turns.front().is_some_and(|(next, _)| *next <= reached) {
                 let Some((_, sent)) = turns.pop_front() else { break };
                 times.lock().expect("no panic").push((now - sent).as_secs_f64() * 1e3);
@@ -306,14 +306,14 @@ fn sustained(broker: &Broker, chat: &Chat, name: &str, extra: &str, turns: usize
         at_work(
             &there,
             |_| {},
-            |log, answerer| {
+            |log, replica| {
                 // A log's client needs half a second for its first record.
                 let mut from = BTreeMap::new();
                 ends(&[warm()], &mut from);
                 log.append_turns(&[warm()]).expect("an append");
                 let all = |from: &BTreeMap<u32, u64>| {
                     for (partition, end) in from {
-                        answerer.wait_for(*partition, *end, Instant::now() + Duration::from_secs(3_600));
+                        replica.wait_for(*partition, *end, Instant::now() + Duration::from_secs(3_600));
                     }
                 };
                 all(&from);
@@ -323,7 +323,7 @@ fn sustained(broker: &Broker, chat: &Chat, name: &str, extra: &str, turns: usize
                         log.append_turns(batch).expect("an append");
                     }
                     all(&from);
-                    answerer.wait_until_visible().expect("the memory runs");
+                    replica.wait_until_visible().expect("the memory runs");
                 });
             },
         );
@@ -433,7 +433,8 @@ fn volume(broker: &Broker, name: &str, banks: &[(String, Vec<TurnEvent>)]) {
     let (_, service) = restarted(&pipeline, service);
     let (named, _service) = restarted(&pipeline, service);
     let records = (0..PARTITIONS).map(|p| log.end(Topic::Memory, p).expect("an end")).sum::<u64>();
-    let census = Service::open(&pipeline, &mut |_| {}).expect("a memory").digest(None).expect("a memory").value;
+    let census =
+        Service::open(&pipeline, &mut |_| {}).expect("a memory").replica().digest(None).expect("a memory").value;
     println!(
         "{name}: first answer {answered:.1} s after kill -9 of a memory of {} units and {} edges, {named:.1} s with a \
          group.instance.id ({:.1} s a 100,000 units; {records} offsets in the log, at most {peak:.0} MB)",

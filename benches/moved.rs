@@ -22,7 +22,7 @@ use nouns::{
 };
 use ripplemem::{
     log::{KafkaLog, Log, Transaction},
-    pipeline::{Answerer, AnswererOptions},
+    pipeline::{Replica, ReplicaOptions},
 };
 
 #[path = "../tests/broker_process.rs"]
@@ -180,7 +180,7 @@ impl Setting<'_> {
         let pipeline = self.pipeline();
         let log = KafkaLog::open(&pipeline.log).expect("a log");
         let started = Instant::now();
-        let beginning = AnswererOptions {
+        let beginning = ReplicaOptions {
             hold: Hold::All,
             edges: None,
             record: false,
@@ -188,9 +188,9 @@ impl Setting<'_> {
             say: &mut |what| println!("{what}"),
             progress: &mut |_, _| {},
         };
-        let answerer = Answerer::open(&pipeline, &log, beginning).expect("a memory");
-        while answerer.follow(&log, 0, |_, _, _| {}).expect("the memory follows") {}
-        answerer.wait_until_visible().expect("the memory runs");
+        let replica = Replica::open(&pipeline, &log, beginning).expect("a memory");
+        while replica.follow(&log, 0, |_, _, _| {}).expect("the memory follows") {}
+        replica.wait_until_visible().expect("the memory runs");
         started.elapsed().as_secs_f64()
     }
 }

@@ -216,7 +216,11 @@ fn warm(pipeline: &Pipeline, home: &std::path::Path) -> Service {
 fn ingest(service: &mut Service, file: &std::path::Path, only: &str) -> Census {
     let mut source = open_source(file, only);
     service.ingest(&mut *source, &mut |_| {}).expect("the path runs");
-    service.digest(Some(&Bank::parse(&format!("locomo/{only}")).expect("a good name"))).expect("a memory").value
+    service
+        .replica()
+        .digest(Some(&Bank::parse(&format!("locomo/{only}")).expect("a good name")))
+        .expect("a memory")
+        .value
 }
 
 fn open_source(file: &std::path::Path, only: &str) -> Box<dyn sources::Source> {

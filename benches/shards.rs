@@ -87,7 +87,7 @@ fn ingest_and_ask(partitions: u32, workers: usize) -> (f64, f64) {
         service.log().append_turns(some).expect("room");
         service.catch_up().expect("extracted");
     }
-    service.answerer().wait_until_visible().expect("visible");
+    service.replica().wait_until_visible().expect("visible");
     let ingest = started.elapsed().as_secs_f64();
     let started = Instant::now();
     std::thread::scope(|scope| {

@@ -24,7 +24,7 @@ use nouns::{
 };
 use ripplemem::{
     log::{self, Log, Transaction, partition_of},
-    pipeline::{Answerer, AnswererOptions, Cancellation},
+    pipeline::{Cancellation, Replica, ReplicaOptions},
     snapshot::{ClaimRule, LogRead, Manifest, Snapshots, UpdateTable},
 };
 
@@ -92,13 +92,13 @@ fn questions(banks: usize, size: usize) {
     ] {
         pipeline.snapshot.directory =
             directory.map(|of| home.path().join(of).to_string_lossy().into_owned()).unwrap_or_default();
-        let (answerer, _) = start_with(&pipeline, &*log);
-        drop(answerer.snapshot().expect("a snapshot"));
+        let (replica, _) = start_with(&pipeline, &*log);
+        drop(replica.snapshot().expect("a snapshot"));
         let over = AtomicBool::new(false);
         let (mut took, mut snapshots) = (Vec::new(), 0);
         std::thread::scope(|scope| {
             let first = window;
-            let (answerer, log, over, model) = (&answerer, &*log, &over, &model);
+            let (replica, log, over, model) = (&replica, &*log, &over, &model);
             let ingesting = scope.spawn(move || {
                 let mut windows = (first..).flat_map(|window| (0..banks).map(move |bank| (bank, window)));
                 let mut last = first;
@@ -107,7 +107,7 @@ fn questions(banks: usize, size: usize) {
                     let (key, mut record) = window_of(bank, size, at);
                     record.turns.iter_mut().take(usize::from(deletes)).for_each(|turn| turn.deleted = true);
                     commit(log, &key, &MemoryRecord { model: model.clone(), ..record });
-                    while answerer.follow(log, 0, |_, _, _| {}).expect("the memory follows") {}
+                    while replica.follow(log, 0, |_, _, _| {}).expect("the memory follows") {}
                     last = at;
                     std::thread::sleep(Duration::from_millis(20));
                 }
@@ -116,7 +116,7 @@ fn questions(banks: usize, size: usize) {
             let writing = scope.spawn(|| {
                 let mut written = 0;
                 while directory.is_some() && !over.load(Ordering::Relaxed) {
-                    written += usize::from(answerer.snapshot().expect("a snapshot").is_some());
+                    written += usize::from(replica.snapshot().expect("a snapshot").is_some());
                 }
                 written
             });
@@ -126,7 +126,7 @@ fn questions(banks: usize, size: usize) {
                 let text = format!("What about word{} and word{}?", n % 97, n % 53);
                 let question = Question { bank, text, asked_at: None };
                 let from = Instant::now();
-                answerer.ask(&question, &embedders, None, &Cancellation::default()).expect("evidence");
+                replica.ask(&question, &embedders, None, &Cancellation::default()).expect("evidence");
                 took.push(from.elapsed().as_secs_f64() * 1_000.0);
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -167,9 +167,9 @@ fn most_memory(banks: usize, size: usize) {
     shown("from the log, without snapshots", took);
     pipeline.snapshot.directory = home.path().join("snapshots").to_string_lossy().into_owned();
     let begun = Instant::now();
-    let (answerer, _) = start_with(&pipeline, &*log);
-    let taken = answerer.snapshot().expect("a snapshot").expect("the first");
-    drop(answerer);
+    let (replica, _) = start_with(&pipeline, &*log);
+    let taken = replica.snapshot().expect("a snapshot").expect("the first");
+    drop(replica);
     shown("from the log, with the first snapshot", begun.elapsed().as_secs_f64());
     let bytes: u64 = taken.manifests.iter().map(Manifest::bytes).sum();
     println!("the snapshot has {:.0} bytes a unit on disk", bytes as f64 / units);
@@ -185,9 +185,9 @@ fn measure(name: &str, banks: usize, size: usize) {
 
     let (replayed, replaying) = start(&pipeline, &*log);
     pipeline.snapshot.directory = home.path().join("snapshots").to_string_lossy().into_owned();
-    let (answerer, _) = start_with(&pipeline, &*log);
-    let taken = answerer.snapshot().expect("a snapshot").expect("the first").manifests.remove(0);
-    drop(answerer);
+    let (replica, _) = start_with(&pipeline, &*log);
+    let taken = replica.snapshot().expect("a snapshot").expect("the first").manifests.remove(0);
+    drop(replica);
     let (restored, restoring) = start(&pipeline, &*log);
     assert_eq!(restored, replayed, "the digest of a full replay");
 
@@ -220,9 +220,9 @@ fn window_of(bank: usize, size: usize, window: usize) -> (MemoryKey, MemoryRecor
     record(&bank, (window * WINDOW) as u32, units)
 }
 
-fn start_with(pipeline: &Pipeline, log: &dyn Log) -> (Answerer, f64) {
+fn start_with(pipeline: &Pipeline, log: &dyn Log) -> (Replica, f64) {
     let started = Instant::now();
-    let beginning = AnswererOptions {
+    let beginning = ReplicaOptions {
         hold: Hold::All,
         edges: None,
         record: true,
@@ -230,17 +230,17 @@ fn start_with(pipeline: &Pipeline, log: &dyn Log) -> (Answerer, f64) {
         say: &mut |_| {},
         progress: &mut |_, _| {},
     };
-    let answerer = Answerer::open(pipeline, log, beginning).expect("a memory");
+    let replica = Replica::open(pipeline, log, beginning).expect("a memory");
     for partition in 0..log.partitions() {
-        while answerer.follow(log, partition, |_, _, _| {}).expect("the memory follows") {}
+        while replica.follow(log, partition, |_, _, _| {}).expect("the memory follows") {}
     }
-    answerer.wait_until_visible().expect("the memory runs");
-    (answerer, started.elapsed().as_secs_f64())
+    replica.wait_until_visible().expect("the memory runs");
+    (replica, started.elapsed().as_secs_f64())
 }
 
 fn start(pipeline: &Pipeline, log: &dyn Log) -> (Census, f64) {
-    let (answerer, took) = start_with(pipeline, log);
-    (answerer.digest(None).expect("the memory runs").value, took)
+    let (replica, took) = start_with(pipeline, log);
+    (replica.digest(None).expect("the memory runs").value, took)
 }
 
 /// Writes the tables of a snapshot again, with RippleMem and with pyarrow.

@@ -67,7 +67,7 @@ pub(crate) fn remember_and_ask(
     show(format!("after forgetting turn 3:\n{}", evidence.context));
 
     let names: Vec<String> = memory.banks().iter().map(ToString::to_string).collect();
-    let counts = memory.digest(Some(&bank))?.value;
+    let counts = memory.replica().digest(Some(&bank))?.value;
     show(format!("banks: {}; {} units in {bank}", names.join(", "), counts.units));
     memory.close()?;
     let (added, removed) = edge_changes

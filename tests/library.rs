@@ -69,7 +69,7 @@ fn a_turn_that_is_put_again_changes_nothing_and_holds_up_no_answer() {
     let first = memory.put([turn("1", "The red kayak is stored in the boathouse")]).unwrap();
     let evidence = memory.ask_and_wait(asked("Where is the red kayak?").after(&first)).unwrap();
     assert_eq!(evidence.units[0].sources, ["1"]);
-    let before = memory.digest(None).unwrap();
+    let before = memory.replica().digest(None).unwrap();
     let again = memory.put([turn("1", "The red kayak is stored in the boathouse")]).unwrap();
     assert!(again.of(&bank()) > first.of(&bank()), "{again} after {first}");
     let later = memory.ask_and_wait(asked("Where is the red kayak?").after(&again)).unwrap();
@@ -79,7 +79,7 @@ fn a_turn_that_is_put_again_changes_nothing_and_holds_up_no_answer() {
         found.iter().any(|at| at.topic == "turns" && at.partition == partition && at.next_offset >= next)
     };
     assert!(reflects(&later.reflects), "{:?}", later.reflects);
-    assert_eq!(memory.digest(None).unwrap().value, before.value);
+    assert_eq!(memory.replica().digest(None).unwrap().value, before.value);
     assert_eq!((memory.status().behind, memory.problem()), (0, None));
 }
 
@@ -125,13 +125,13 @@ fn what_was_put_before_a_close_is_there_afterwards() {
     }
     let memory = Memory::open(&settings).unwrap();
     until("everything is extracted", || memory.status().behind == 0);
-    let found = memory.digest(None).unwrap().value;
-    assert!(memory.snapshot().unwrap().is_some() || home.path().join("snapshots").exists());
+    let found = memory.replica().digest(None).unwrap().value;
+    assert!(memory.replica().snapshot().unwrap().is_some() || home.path().join("snapshots").exists());
     drop(memory);
     let never_closed = Memory::open(&pipeline(whole.path(), "")).unwrap();
     let written = never_closed.put(turns).unwrap();
     assert!(never_closed.wait_for(&written, Instant::now() + Duration::from_secs(60)));
-    assert_eq!(found, never_closed.digest(None).unwrap().value);
+    assert_eq!(found, never_closed.replica().digest(None).unwrap().value);
     assert_eq!(census(&open(&settings)), found);
 }
 

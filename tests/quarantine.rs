@@ -8,7 +8,7 @@ use nouns::{
 };
 use ripplemem::{
     log::{self, Log, Record, Topic, Transaction, partition_of},
-    pipeline::{self, Answerer, AnswererOptions, PipelineError, Service},
+    pipeline::{self, PipelineError, Replica, ReplicaOptions, Service},
     snapshot::AsOf,
 };
 
@@ -32,7 +32,7 @@ fn banks(directory: &Path, extra: &str) -> Pipeline {
         service.log().append_turns(&events).unwrap();
     }
     service.catch_up().unwrap();
-    service.snapshot().unwrap();
+    service.replica().snapshot().unwrap();
     pipeline
 }
 
@@ -72,7 +72,7 @@ fn spoiled(good: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
 
 fn follow(service: &Service) {
     for partition in 0..service.log().partitions() {
-        while service.answerer().follow(service.log(), partition, |_, _, _| {}).unwrap() {}
+        while service.replica().follow(service.log(), partition, |_, _, _| {}).unwrap() {}
     }
 }
 
@@ -103,14 +103,14 @@ fn an_unreadable_record_quarantines_its_bank_until_a_good_one_of_its_key_or_its_
         for restart in 0..3 {
             let said = refused(&service);
             assert!(said.contains(word) && said.contains(&format!("offset {offset}")), "restart {restart}: {said}");
-            assert_eq!(service.answerer().quarantined_banks(), 1);
+            assert_eq!(service.replica().quarantined_banks(), 1);
             assert_eq!(ask(&service, WELL, "Where is the kayak?").units.len(), 1, "{word}, restart {restart}");
             let past = |offset| service.ask_as_of(&question(), AsOf::Offset(offset));
             let refusal = past(offset).unwrap_err().to_string();
             assert!(refusal.contains(word), "as of the record, restart {restart}: {refusal}");
             assert_eq!(past(before).unwrap().units, sound, "{word}: as of before the record");
             if restart == 1 {
-                service.snapshot().unwrap();
+                service.replica().snapshot().unwrap();
             }
             drop(service);
             service = open(&settings);
@@ -118,7 +118,7 @@ fn an_unreadable_record_quarantines_its_bank_until_a_good_one_of_its_key_or_its_
         put(service.log(), SICK, &good.key, Some(value.clone()));
         follow(&service);
         assert_eq!(ask(&service, SICK, "Where is the kayak?").units, sound, "{word}");
-        service.snapshot().unwrap();
+        service.replica().snapshot().unwrap();
         drop(service);
         assert_eq!(ask(&open(&settings), SICK, "Where is the kayak?").units, sound, "{word}, restored");
     }
@@ -129,7 +129,7 @@ fn an_unreadable_record_quarantines_its_bank_until_a_good_one_of_its_key_or_its_
     refused(&service);
     put(service.log(), SICK, &good.key, None);
     follow(&service);
-    assert_eq!(service.answerer().quarantined_banks(), 0);
+    assert_eq!(service.replica().quarantined_banks(), 0);
 }
 
 /// The bank's export mends it, also where the log's record is the only one that differs.
@@ -167,7 +167,7 @@ fn a_partition_waits_before_a_record_of_a_newer_build_and_is_answered_as_of_befo
         let at = partition_of(&Bank::parse(SICK).unwrap(), 3);
         let elsewhere = partition_of(&Bank::parse(WELL).unwrap(), 3);
         assert_ne!(at, elsewhere);
-        let options = AnswererOptions {
+        let options = ReplicaOptions {
             hold: Hold::All,
             edges: None,
             record: false,
@@ -177,10 +177,10 @@ fn a_partition_waits_before_a_record_of_a_newer_build_and_is_answered_as_of_befo
         };
         let mut alone = settings.clone();
         alone.snapshot.directory = String::new();
-        let answerer = Answerer::open(&alone, &*log, options).unwrap();
+        let replica = Replica::open(&alone, &*log, options).unwrap();
         let follow = || -> Vec<u32> {
             let waits = |partition| loop {
-                match answerer.follow(&*log, partition, |_, _, _| {}) {
+                match replica.follow(&*log, partition, |_, _, _| {}) {
                     Ok(true) => {}
                     Ok(false) => break false,
                     Err(PipelineError::Waits { .. }) => break true,
@@ -197,7 +197,7 @@ fn a_partition_waits_before_a_record_of_a_newer_build_and_is_answered_as_of_befo
         put(&*log, WELL, &more.key, more.value.clone());
         assert_eq!(follow(), [at], "the other partition goes on");
         for bank in [SICK, WELL] {
-            assert_eq!(answerer.digest(Some(&Bank::parse(bank).unwrap())).unwrap().value.units, 1, "{bank}");
+            assert_eq!(replica.digest(Some(&Bank::parse(bank).unwrap())).unwrap().value.units, 1, "{bank}");
         }
     }
 }
@@ -332,7 +332,7 @@ fn a_restart_knows_the_turns_of_a_record_that_cannot_be_read() {
             refused(&service);
         }
         if snapshot {
-            service.snapshot().unwrap();
+            service.replica().snapshot().unwrap();
         }
         if restarts {
             drop(service);
@@ -341,7 +341,7 @@ fn a_restart_knows_the_turns_of_a_record_that_cannot_be_read() {
         }
         service.log().append_turns(&events(&(edit.clone() + &further))).unwrap();
         service.catch_up().unwrap();
-        assert_eq!(service.answerer().quarantined_banks(), 0, "both windows were written again");
+        assert_eq!(service.replica().quarantined_banks(), 0, "both windows were written again");
         support::census(&service)
     };
     let expected = run(None, false, false);
@@ -394,7 +394,7 @@ fn the_unreadable_record_of_a_new_bank_is_a_point_of_the_past() {
         assert_eq!(past(AsOf::Offset(offset)), quarantined, "restart {restart}");
         assert_eq!(past(AsOf::Time(jiff::Timestamp::now().as_millisecond())), quarantined, "restart {restart}");
         assert_eq!(past(AsOf::Offset(before)), "unknown", "restart {restart}");
-        service.snapshot().unwrap();
+        service.replica().snapshot().unwrap();
         drop(service);
         service = open(&settings);
     }

@@ -275,14 +275,14 @@ fn a_restored_memory_continues_extraction_and_pays_once() {
     unreachable.snapshot.directory.clone_from(&snapshots);
     let mut service = ingested(&unreachable);
     assert_eq!(finish(&mut service).left, 1);
-    assert!(service.snapshot().unwrap().is_some());
+    assert!(service.replica().snapshot().unwrap().is_some());
     drop(service);
     let server = ScriptedModel::start(&[]);
     let mut settings = server.pipeline(home.path(), "scripted", READS);
     settings.snapshot.directory = snapshots;
     let mut service = open(&settings);
     assert_eq!((finish(&mut service).read, server.requests().len()), (1, 1));
-    assert!(service.snapshot().unwrap().is_some());
+    assert!(service.replica().snapshot().unwrap().is_some());
     let (made, evidence) = (census(&service), ask(&service, "b", "Where is the red kayak?"));
     assert_eq!((made.units, &evidence.units[0].sources[..]), (4, &["1".to_owned()][..]));
     drop(service);
@@ -464,7 +464,7 @@ fn a_questions_deadline_limits_the_planner() {
     let text = r#"{"bank":"sample/harbour","text":"What does Marta sing?"}"#;
     let until = Instant::now() + std::time::Duration::from_secs(4);
     let question = serde_json::from_str(text).unwrap();
-    let evidence = service.answerer().ask(&question, &embedders, None, &Cancellation::at(until)).unwrap();
+    let evidence = service.replica().ask(&question, &embedders, None, &Cancellation::at(until)).unwrap();
     assert!(until.elapsed().as_secs() < 30);
     let note = evidence.trace.rounds[0].plan.note.as_deref().unwrap();
     assert!(note.contains("did not answer in time"), "{note}");

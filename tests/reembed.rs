@@ -75,7 +75,7 @@ fn a_memory_moves_to_another_model_and_takes_more_turns() {
         let mut service = open(&first);
         feed(&mut service, before);
         feed(&mut service, &papers);
-        assert_eq!(service.snapshot().unwrap().is_some(), snapshots);
+        assert_eq!(service.replica().snapshot().unwrap().is_some(), snapshots);
         let (memory, generation) = (census(&service), service.log().generation());
         assert_eq!(generation, 1);
         drop(service);
@@ -102,7 +102,7 @@ fn a_memory_moves_to_another_model_and_takes_more_turns() {
         let whole = from_the_start(&second, &[before, &papers, &more, after]);
         assert_eq!(census(&service), whole, "{extra}");
         assert!(!ask(&service, BANK, "Which books has Marta recommended?").units.is_empty());
-        assert_eq!(service.snapshot().unwrap().is_some(), snapshots);
+        assert_eq!(service.replica().snapshot().unwrap().is_some(), snapshots);
         drop(service);
         assert_eq!(census(&open(&second)), whole, "from its own snapshots");
         // Vectors of two models are never compared.

@@ -44,8 +44,8 @@ fn a_restored_memory_equals_the_replayed_one() {
     let question = "Which books has Marta recommended to Elias?";
     let mut service = open(&with_snapshots(home.path(), ""));
     ingest(&mut service, &data("sample.jsonl"));
-    assert!(service.snapshot().unwrap().is_some());
-    assert!(service.snapshot().unwrap().is_none(), "nothing has changed");
+    assert!(service.replica().snapshot().unwrap().is_some());
+    assert!(service.replica().snapshot().unwrap().is_none(), "nothing has changed");
     let (first, evidence) = (census(&service), ask(&service, "sample/harbour", question));
     drop(service);
     for workers in [1, 3] {
@@ -134,7 +134,7 @@ fn an_as_of_question_gets_the_answer_of_its_time() {
     append(&mut service, r#"{"type": "session_end", "bank": "b", "session": "s"}"#);
     let (last, now) = (service.log().end(Topic::Memory, 0).unwrap() - 1, census(&service));
     for (offset, then) in moments.iter().chain([&(last, now.clone())]) {
-        let past = service.answerer().past(&bank, AsOf::Offset(*offset)).unwrap();
+        let past = service.replica().past(&bank, AsOf::Offset(*offset)).unwrap();
         assert_eq!(past.digest(None).unwrap().value, *then, "offset {offset}");
     }
     let question = Question { bank: bank.clone(), text: "Where is the red kayak?".to_owned(), asked_at: None };
@@ -149,7 +149,7 @@ fn an_as_of_question_gets_the_answer_of_its_time() {
     let error = service.ask_as_of(&question, AsOf::Time(0)).unwrap_err().to_string();
     assert!(error.contains("1970-01-01T00:00:00Z") && error.contains("offset 0"), "{error}");
 
-    let diff = service.answerer().diff(&bank, AsOf::Offset(moments[0].0), AsOf::Offset(moments[1].0)).unwrap();
+    let diff = service.replica().diff(&bank, AsOf::Offset(moments[0].0), AsOf::Offset(moments[1].0)).unwrap();
     let text: Vec<&str> = diff.units_added.iter().map(|unit| unit.body.restatement()).collect();
     assert!(text.len() == 1 && text[0].contains("neighbour") && diff.units_removed.is_empty(), "{text:?}");
     assert!(diff.edges_removed.is_empty(), "{:?}", diff.edges_removed);
@@ -175,7 +175,7 @@ fn a_question_about_the_past_writes_no_snapshot_that_it_does_not_need() {
     let home = tempfile::tempdir().unwrap();
     let mut service = open(&with_snapshots(home.path(), "extract.unit_turns = 1"));
     append(&mut service, &lines("b", "s", &[("1", "Ann", "The red kayak is stored in the boathouse")]));
-    service.snapshot().unwrap().unwrap();
+    service.replica().snapshot().unwrap().unwrap();
     let then = service.log().end(Topic::Memory, 0).unwrap() - 1;
     let question =
         Question { bank: Bank::parse("b").unwrap(), text: "Where is the red kayak?".to_owned(), asked_at: None };
@@ -203,9 +203,9 @@ fn no_snapshot_has_a_deleted_turn() {
     let said =
         [("1", "Ann", "We met at the harbour"), ("2", "Bo", "My password is xyzzy"), ("3", "Ann", "Never say that")];
     append(&mut service, &lines("b", "s", &said));
-    service.snapshot().unwrap().unwrap();
+    service.replica().snapshot().unwrap().unwrap();
     append(&mut service, r#"{"type": "session_end", "bank": "b", "session": "s"}"#);
-    service.snapshot().unwrap().unwrap();
+    service.replica().snapshot().unwrap().unwrap();
     let everything = |python: &Python| -> String {
         let tables = ["turns", "units"].map(|table| home.path().join("snapshots/shard-00000").join(table));
         tables.iter().flat_map(|table| rows(python, table.to_str().unwrap())).map(|row| row.to_string()).collect()
@@ -218,7 +218,7 @@ fn no_snapshot_has_a_deleted_turn() {
     assert!(before.contains("xyzzy") && before.contains("harbour"));
     append(&mut service, r#"{"type": "deletion", "bank": "b", "turn": "2"}"#);
     assert!(!service.ask_as_of(&question, then).unwrap().context.contains("xyzzy"), "nor in an as-of answer");
-    assert!(service.snapshot().unwrap().is_none(), "the question caused a snapshot");
+    assert!(service.replica().snapshot().unwrap().is_none(), "the question caused a snapshot");
     let after = everything(&python);
     assert!(!after.contains("xyzzy") && after.contains("harbour"), "{after}");
     assert_eq!(
@@ -237,7 +237,7 @@ fn a_snapshot_of_another_log_is_refused() {
     let home = tempfile::tempdir().unwrap();
     let mut service = open(&with_snapshots(home.path(), ""));
     append(&mut service, &lines("b", "s", &[("1", "Ann", "The red kayak is stored in the boathouse")]));
-    service.snapshot().unwrap().unwrap();
+    service.replica().snapshot().unwrap().unwrap();
     drop(service);
     fs::remove_dir_all(home.path().join("log")).unwrap();
     let refused = |what: &str| {
@@ -294,7 +294,7 @@ fn killed_at_any_moment_with_snapshots() {
         let mut service = open(&pipeline);
         service.catch_up().unwrap();
         ingest(&mut service, &data("sample.jsonl"));
-        service.snapshot().unwrap();
+        service.replica().snapshot().unwrap();
         assert_eq!(census(&service), expected, "round {round}");
         drop(service);
         assert_eq!(census(&open(&pipeline)), expected, "round {round}, restored");
@@ -417,7 +417,7 @@ fn snapshots_of_version_1_are_continued() {
     let replayed = census(&open(&without));
     let (a, b) = (Bank::parse("a").unwrap(), Bank::parse("b").unwrap());
     let units = |service: &Service, bank: &Bank, at: u64| {
-        service.answerer().past(bank, AsOf::Offset(at)).map(|past| past.digest(None).unwrap().value.units)
+        service.replica().past(bank, AsOf::Offset(at)).map(|past| past.digest(None).unwrap().value.units)
     };
     let old = home.path().join("snapshots/manifests");
     for round in 0..3 {
@@ -428,7 +428,7 @@ fn snapshots_of_version_1_are_continued() {
         assert_eq!((units(&service, &a, 1).unwrap(), units(&service, &a, 3).unwrap()), (3, 5), "round {round}");
         assert_eq!((units(&service, &b, 1).unwrap(), units(&service, &b, 2).unwrap()), (1, 2), "round {round}");
         assert!(units(&service, &a, 0).unwrap_err().to_string().contains("the oldest that can be asked for"));
-        let diff = service.answerer().diff(&a, AsOf::Offset(1), AsOf::Offset(3)).unwrap();
+        let diff = service.replica().diff(&a, AsOf::Offset(1), AsOf::Offset(3)).unwrap();
         assert_eq!((diff.units_added.len(), diff.units_removed.len()), (2, 0), "round {round}");
         if round == 2 {
             append(&mut service, &lines("a", "more", &[("m", "Ann", "Elias bought a new boat")]));

@@ -39,7 +39,7 @@ pub(crate) fn ingest(service: &mut Service, path: &Path) -> Ingested {
 }
 
 pub(crate) fn census(service: &Service) -> Census {
-    service.digest(None).unwrap().value
+    service.replica().digest(None).unwrap().value
 }
 
 pub(crate) fn ask(service: &Service, bank: &str, text: &str) -> Evidence {

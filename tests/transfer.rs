@@ -58,7 +58,7 @@ fn import(to: &Pipeline, from: &Path) -> Result<Imported, TransferError> {
 }
 
 fn of_bank(service: &Service) -> Census {
-    service.digest(Some(&bank())).unwrap().value
+    service.replica().digest(Some(&bank())).unwrap().value
 }
 
 /// The deletion of a turn.
@@ -81,7 +81,7 @@ fn a_moved_bank_equals_the_original_after_the_same_turns() {
         let mut service = open(&second);
         let other = lines("other", "s", &[("1", "Ann", "The red kayak is stored in the boathouse")]);
         feed(&mut service, &events(&other));
-        service.snapshot().unwrap().unwrap();
+        service.replica().snapshot().unwrap().unwrap();
         drop(service);
 
         let file = here.path().join(if round % 2 == 0 { "bank.jsonl" } else { "bank.jsonl.zst" });
@@ -104,7 +104,7 @@ fn a_moved_bank_equals_the_original_after_the_same_turns() {
             feed(&mut first, some);
             feed(&mut moved, some);
             assert_eq!(of_bank(&moved), of_bank(&first), "split at {split}");
-            moved.snapshot().unwrap();
+            moved.replica().snapshot().unwrap();
             drop(moved);
             moved = open(&second);
         }
@@ -116,7 +116,7 @@ fn a_moved_bank_equals_the_original_after_the_same_turns() {
         assert_eq!(of_bank(&moved), of_bank(&first), "split at {split}, a deleted turn");
         assert_eq!(ask(&moved, "other", "Where is the kayak?").units.len(), 1);
         let (whole, restored) = (census(&moved), second.clone());
-        moved.snapshot().unwrap();
+        moved.replica().snapshot().unwrap();
         drop(moved);
         assert_eq!(census(&open(&restored)), whole, "the snapshots of the target hold it");
     }

@@ -44,7 +44,7 @@ impl Digest {
 
 /// Counts a memory, or a bank of it.
 pub(crate) fn digest_of(service: &Service, bank: Option<&Bank>) -> Result<Counts> {
-    Ok(Counts::of(bank.cloned(), service.digest(bank)?))
+    Ok(Counts::of(bank.cloned(), service.replica().digest(bank)?))
 }
 
 /// The digest of a memory, as a line or as JSON.

@@ -105,7 +105,7 @@ pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings) -> Result<E
     ))?;
     let finished = with_progress(|progress| service.finish(progress));
     print_warnings(&mut service);
-    service.snapshot()?;
+    service.replica().snapshot()?;
     let finished = finished?;
     let finished = Finished { read: finished.read + by_model, refused: finished.refused + refused, ..finished };
     let all_usable = print_reading(pipeline, &finished, "these windows keep the rules' units; the next run continues")?;

@@ -61,7 +61,7 @@ fn reextract(pipeline: &Pipeline, bank: &Bank) -> Result<ExitCode> {
     let mut service = open_memory(pipeline)?;
     let finished = with_progress(|progress| service.reextract(bank, progress));
     print_warnings(&mut service);
-    service.snapshot()?;
+    service.replica().snapshot()?;
     let finished = finished?;
     let all_usable =
         print_reading(pipeline, &finished, "the windows that are left keep their units; run reextract again")?;

@@ -36,7 +36,7 @@ impl Stats {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let bank = self.bank.as_deref().map(Bank::parse).transpose()?;
         let stats = match open_or_reach(&self.memory.pipeline()?)? {
-            Memory::Here(service) => api::Stats::of(bank.clone(), service.footprint(bank.as_ref())?),
+            Memory::Here(service) => api::Stats::of(bank.clone(), service.replica().footprint(bank.as_ref())?),
             Memory::There(reached) => reached.get("/v1/stats", &[("bank", bank.as_ref().map(Bank::as_str))])?,
         };
         match self.json {

@@ -129,7 +129,7 @@ impl Step {
         let started = Instant::now();
         let ingested = with_progress(|progress| service.ingest(&mut source, progress));
         ingested.with_context(|| source.describe())?;
-        service.answerer().wait_until_visible()?;
+        service.replica().wait_until_visible()?;
         let seconds = started.elapsed().as_secs_f64();
         print_warnings(&mut service);
         if source.turns() == 0 {
@@ -137,7 +137,7 @@ impl Step {
         }
         let questions = serde_json::to_string(&source.questions())?;
         fs::write(within.join(QUESTIONS), questions).context("the temporary directory cannot be written")?;
-        service.snapshot()?;
+        service.replica().snapshot()?;
         let settled_bytes = settled_bytes();
         let peak_bytes = peak_bytes().filter(|_| is_marked);
         let units = units_of(&service)?;
@@ -184,14 +184,14 @@ fn warm(pipeline: &Pipeline) -> Result<Service> {
     let turn = Turn::new(Bank::parse(WARM)?, "1", "Ann", "This turn opens the model.", EventTime::new(0, 0)?);
     service.log().append_turns(&[TurnEvent::from(turn)])?;
     service.catch_up()?;
-    service.snapshot()?;
+    service.replica().snapshot()?;
     Ok(service)
 }
 
 /// Units of the whole memory but that of [`warm`].
 fn units_of(service: &Service) -> Result<u64> {
-    let all = service.digest(None)?.value.units;
-    Ok(all - service.digest(Some(&Bank::parse(WARM)?))?.value.units)
+    let all = service.replica().digest(None)?.value.units;
+    Ok(all - service.replica().digest(Some(&Bank::parse(WARM)?))?.value.units)
 }
 
 /// Asks each question twice, the second time with the vectors of the first; the milliseconds of both.
@@ -199,7 +199,7 @@ fn ask_all(service: &Service, pipeline: &Pipeline, questions: &[Question]) -> Re
     let embedders = EmbedderPool::open(&pipeline.embed, &pipeline.model())?;
     let ask = |question: &Question, kept: &KeptVectors| -> Result<f64> {
         let started = Instant::now();
-        service.answerer().ask(question, &embedders, Some(kept), &Cancellation::default())?;
+        service.replica().ask(question, &embedders, Some(kept), &Cancellation::default())?;
         Ok(milliseconds(started.elapsed()))
     };
     // The first answers only fill the caches of the machine.

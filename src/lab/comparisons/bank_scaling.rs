@@ -43,7 +43,7 @@ pub(crate) fn rows(
             turns.give(((size - held) as f64 / units_a_turn) as u64);
             service.ingest(&mut turns, progress)?;
             finish(&mut service, progress)?;
-            held = service.digest(Some(&bank))?.value.units;
+            held = service.replica().digest(Some(&bank))?.value.units;
         }
         rows.push(row(&merged, service, size, held, turns.given(), progress)?);
         if turns.is_empty() {

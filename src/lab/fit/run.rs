@@ -61,7 +61,7 @@ fn read_set(
             dialogues.push(asked.conversation.clone());
             dialogues.len() - 1
         });
-        let terms = terms_of(service.answerer(), &mut *embedder, asked, before + dialogue, &request.pipeline.recall);
+        let terms = terms_of(service.replica(), &mut *embedder, asked, before + dialogue, &request.pipeline.recall);
         questions.push(terms.map_err(|e| EvalError::Question { id: asked.id.clone(), source: Box::new(e) })?);
         progress(Progress { doing: "reading terms", done, total, unit: "questions" });
     }

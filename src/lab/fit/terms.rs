@@ -16,7 +16,7 @@ use nouns::{
     config::{FamiliarityWeights, RecallSettings},
     model::{FamiliarityTerms, UnitId},
 };
-use ripplemem::pipeline::{Answerer, PipelineError};
+use ripplemem::pipeline::{PipelineError, Replica};
 
 /// Number of terms.
 pub(super) const TERMS: usize = 10;
@@ -67,7 +67,7 @@ pub(super) struct PartTerms {
 /// # Errors
 /// [`PipelineError`] when the memory or the embedder fails.
 pub(super) fn terms_of(
-    answerer: &Answerer,
+    replica: &Replica,
     embedder: &mut dyn Embedder,
     asked: &DatasetQuestion,
     dialogue: usize,
@@ -78,7 +78,7 @@ pub(super) fn terms_of(
         let vectors: Result<Vec<_>, _> = texts.iter().map(|text| embedder.embed_query(text)).collect();
         vectors.map_err(Into::into)
     };
-    let looks = answerer.every_part(&question, &mut embed, &LOOKS.map(|look| look.settings(settings)))?;
+    let looks = replica.every_part(&question, &mut embed, &LOOKS.map(|look| look.settings(settings)))?;
     let mut parts: PartsInOrder<'_> = BTreeMap::new();
     for (look, found) in LOOKS.iter().zip(&looks) {
         look.read(found, &mut parts);

@@ -98,16 +98,16 @@ mod tests {
         bench.dataset = dataset::read(BenchmarkFormat::Locomo, &path, &[], 0).unwrap();
         let (service, _) = bench.build(&mut |_| ()).unwrap();
         let mut embedder = embed::open(&pipeline.embed, &pipeline.model()).unwrap();
-        let answerer = service.answerer();
+        let replica = service.replica();
         let recall = &pipeline.recall;
         for asked in &bench.dataset.questions {
-            let terms = terms_of(answerer, &mut *embedder, asked, 0, recall).unwrap();
+            let terms = terms_of(replica, &mut *embedder, asked, 0, recall).unwrap();
             let weights = &recall.familiarity.weights;
             let mut embed = |texts: &[&str]| {
                 let vectors: Result<Vec<_>, _> = texts.iter().map(|text| embedder.embed_query(text)).collect();
                 vectors.map_err(Into::into)
             };
-            let looks = answerer.every_part(&asked.question(), &mut embed, std::slice::from_ref(recall)).unwrap();
+            let looks = replica.every_part(&asked.question(), &mut embed, std::slice::from_ref(recall)).unwrap();
             let mut expected: Vec<_> = looks[0]
                 .best
                 .iter()

@@ -41,6 +41,6 @@ pub use maintenance::{
 pub use progress::{Finished, Ingested, Progress};
 pub use replica::snapshots;
 pub use replica::{
-    Answerer, AnswererOptions, Changes, News, OnRestoredTurns, ShardPlace, ShardStatus, WatchedBank, WrittenSnapshots,
+    Changes, News, OnRestoredTurns, Replica, ReplicaOptions, ShardPlace, ShardStatus, WatchedBank, WrittenSnapshots,
 };
 pub use service::Service;

@@ -15,7 +15,7 @@ use crate::{
     log::{self, Log, Topic},
     snapshot::AsOf,
 };
-use heart::memory::{Answered, Census, EdgeChanges, Footprint};
+use heart::memory::EdgeChanges;
 use models::{embed::EmbedderPool, llm::LlmError};
 use nouns::{
     config::{Hold, LogKind, Pipeline},
@@ -27,7 +27,7 @@ use sources::Source;
 use super::{
     Asked, Finished, Front, Ingested, PipelineError, Progress,
     ingest::{Extractors, LiveTurns, Stage, Vectors},
-    replica::{Answerer, AnswererOptions, WrittenSnapshots},
+    replica::{Replica, ReplicaOptions},
 };
 
 /// Pause between two looks for results of the language model.
@@ -37,7 +37,7 @@ const POLL: Duration = Duration::from_millis(10);
 pub struct Service {
     pipeline: Pipeline,
     log: Arc<dyn Log>,
-    answerer: Arc<Answerer>,
+    replica: Arc<Replica>,
     stages: Vec<Stage>,
     extractors: Extractors,
     vectors: Mutex<Vectors>,
@@ -69,10 +69,10 @@ impl Service {
             total += log.end(Topic::Memory, partition)?;
         }
         let mut restored: Vec<LiveTurns> = (0..log.partitions()).map(|_| LiveTurns::default()).collect();
-        let answerer = Answerer::open(
+        let replica = Replica::open(
             pipeline,
             &*log,
-            AnswererOptions {
+            ReplicaOptions {
                 hold: Hold::All,
                 edges,
                 // On Kafka the running service writes them.
@@ -90,29 +90,29 @@ impl Service {
             },
         )?;
         for (partition, mut live) in (0..).zip(restored) {
-            while answerer.follow(&*log, partition, |key, record, at| {
+            while replica.follow(&*log, partition, |key, record, at| {
                 let record = record.filter(|record| record.bank == key.bank);
                 live.take(key, record.map(|r| (r.turns.clone(), r.extractor.as_str())));
                 progress(Progress { doing: "loading", done: at, total: Some(total), unit: "records" });
             })? {}
-            let position = match answerer.position(partition) {
+            let position = match replica.position(partition) {
                 // Input that changed no record is covered by the position alone.
                 Some(position) if pipeline.log.kind == LogKind::Kafka => position,
                 _ => log.read_position(partition)?,
             };
-            answerer.unreadable(partition).iter().for_each(|record| live.take_unreadable(&record.key));
-            let mut stage = Stage::new(partition, pipeline, &*log, live, position, answerer.model())?;
+            replica.unreadable(partition).iter().for_each(|record| live.take_unreadable(&record.key));
+            let mut stage = Stage::new(partition, pipeline, &*log, live, position, replica.model())?;
             warnings.append(&mut stage.take_warnings());
             stages.push(stage);
         }
-        answerer.snapshot()?;
+        replica.snapshot()?;
         Ok(Self {
             pipeline: pipeline.clone(),
             vectors: Mutex::new(Vectors::new(pipeline)),
             front: Mutex::default(),
             extractors: Extractors::new(pipeline)?,
             log,
-            answerer: Arc::new(answerer),
+            replica: Arc::new(replica),
             stages,
             warnings,
         })
@@ -131,7 +131,7 @@ impl Service {
                 ingested += done;
             }
         }
-        self.answerer.check_model(sync::lock(&self.vectors).model())?;
+        self.replica.check_model(sync::lock(&self.vectors).model())?;
         Ok(ingested)
     }
 
@@ -148,7 +148,7 @@ impl Service {
         self.warnings.append(&mut vectors.take_warnings());
         drop(vectors);
         let step = step?;
-        while self.answerer.follow(&*self.log, stage.partition(), |_, _, _| {})? {}
+        while self.replica.follow(&*self.log, stage.partition(), |_, _, _| {})? {}
         Ok(step.map(|done| Ingested {
             events: 0,
             rejects: done.rejects,
@@ -247,7 +247,7 @@ impl Service {
     /// # Errors
     /// [`PipelineError::UnknownBank`], [`LlmError::NotConfigured`] without a model, and as [`Self::finish`].
     pub fn reextract(&mut self, bank: &Bank, progress: &mut dyn FnMut(Progress)) -> Result<Finished, PipelineError> {
-        self.answerer.check_bank(bank)?;
+        self.replica.check_bank(bank)?;
         if self.extractors.model.is_none() {
             return Err(LlmError::NotConfigured.into());
         }
@@ -277,41 +277,16 @@ impl Service {
             return Ok(Arc::clone(front));
         }
         let embedders = Arc::new(EmbedderPool::open(&self.pipeline.embed, &self.pipeline.model())?);
-        let front = Front::start(Arc::clone(&self.answerer), embedders, self.pipeline.serve.threads)?;
+        let front = Front::start(Arc::clone(&self.replica), embedders, self.pipeline.serve.threads)?;
         Ok(Arc::clone(started.insert(Arc::new(front))))
     }
 
-    /// Writes a snapshot of the memory; None when nothing has changed since the last, or this
-    /// service writes none.
+    /// Recollects evidence for a question from a bank as of a point of the past; see [`Replica::past`].
     ///
     /// # Errors
-    /// [`PipelineError::Snapshot`]; the memory keeps answering.
-    pub fn snapshot(&self) -> Result<Option<WrittenSnapshots>, PipelineError> {
-        self.answerer.snapshot()
-    }
-
-    /// Recollects evidence for a question from a bank as of a point of the past; see [`Answerer::past`].
-    ///
-    /// # Errors
-    /// As [`Self::ask`] and [`Answerer::past`].
+    /// As [`Self::ask`] and [`Replica::past`].
     pub fn ask_as_of(&self, question: &Question, at: AsOf) -> Result<Evidence, PipelineError> {
         self.front()?.ask_and_wait(Asked { as_of: Some(at), ..Asked::now(question.clone()) })
-    }
-
-    /// Counts of units and edges and a hash that depends only on the set.
-    ///
-    /// # Errors
-    /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
-    pub fn digest(&self, bank: Option<&Bank>) -> Result<Answered<Census>, PipelineError> {
-        self.answerer.digest(bank)
-    }
-
-    /// How much room one bank takes in memory, or all of them.
-    ///
-    /// # Errors
-    /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
-    pub fn footprint(&self, bank: Option<&Bank>) -> Result<Answered<Footprint>, PipelineError> {
-        self.answerer.footprint(bank)
     }
 
     /// Warnings since the last call, such as a cache that had to be rebuilt; each is given once.
@@ -320,14 +295,14 @@ impl Service {
     }
 
     /// The memory and the log, for those who share them.
-    pub(super) fn shared(&self) -> (Arc<Answerer>, Arc<dyn Log>) {
-        (Arc::clone(&self.answerer), Arc::clone(&self.log))
+    pub(super) fn shared(&self) -> (Arc<Replica>, Arc<dyn Log>) {
+        (Arc::clone(&self.replica), Arc::clone(&self.log))
     }
 
     /// The memory.
     #[must_use]
-    pub fn answerer(&self) -> &Answerer {
-        &self.answerer
+    pub fn replica(&self) -> &Replica {
+        &self.replica
     }
 
     /// The durable log.

@@ -67,8 +67,8 @@ impl Api {
         let memory = Arc::clone(&self.memory);
         blocking(move || {
             // In this order: what is counted reflects at least this.
-            let complete_through = memory.read_to(&bank);
-            let counts = Digest::of(Some(bank.clone()), memory.digest(Some(&bank))?);
+            let complete_through = memory.replica().read_to(&bank);
+            let counts = Digest::of(Some(bank.clone()), memory.replica().digest(Some(&bank))?);
             let partition = partition_of(&bank, memory.partitions());
             let end = memory.end()?.places().find_map(|(of, next)| (of == partition).then_some(next));
             let reflected = complete_through.iter().find(|at| at.topic == "turns").map_or(0, |at| at.next_offset);
@@ -86,7 +86,7 @@ impl Api {
         who.may_everywhere(Right::Admin)?;
         let memory = Arc::clone(&self.memory);
         blocking(move || {
-            let manifests = memory.snapshots()?.ok_or_else(nowhere)?;
+            let manifests = memory.replica().snapshots()?.ok_or_else(nowhere)?;
             Ok(SnapshotList { snapshots: manifests.iter().map(SnapshotView::of).collect() })
         })
         .await
@@ -100,8 +100,9 @@ impl Api {
         who.may_everywhere(Right::Admin)?;
         let memory = Arc::clone(&self.memory);
         blocking(move || {
-            memory.snapshots()?.ok_or_else(nowhere)?;
-            let manifests = memory.snapshot_on_request()?.map(|written| written.manifests).unwrap_or_default();
+            memory.replica().snapshots()?.ok_or_else(nowhere)?;
+            let manifests =
+                memory.replica().snapshot_on_request()?.map(|written| written.manifests).unwrap_or_default();
             Ok(SnapshotList { snapshots: manifests.iter().map(SnapshotView::of).collect() })
         })
         .await

@@ -78,7 +78,7 @@ impl Api {
     /// [`Code::Loading`] while its shard moves.
     pub(super) fn check_here(&self, bank: &Bank) -> Result<(), Problem> {
         let Some(holders) = &self.holders else { return Ok(()) };
-        holders.check(bank, self.memory.place_of(bank))
+        holders.check(bank, self.memory.replica().place_of(bank))
     }
 
     /// Writes turns; answered when they are durable, or, within a time, reflected. Of turns that are not all
@@ -149,7 +149,7 @@ impl Api {
         // It would wait for turns, or for its shard.
         let waits = || {
             place.as_ref().is_some_and(|place| !self.memory.wait_for(place, Instant::now()))
-                || matches!(self.memory.place_of(&bank), ShardPlace::Loading { .. })
+                || matches!(self.memory.replica().place_of(&bank), ShardPlace::Loading { .. })
         };
         let asked = self.memory.ask(Asked { question, after, as_of: as_of.transpose()?, cancellation, kept: None });
         let asked = self.before_the_end(asked, waits).await?;
@@ -222,8 +222,8 @@ impl Api {
 
     /// A bank that is watched from now on, and the offset before which its answers reflect everything now.
     pub(crate) fn watch(&self, bank: &Bank) -> (WatchedBank, u64) {
-        let watched = self.memory.changes().watch(bank);
-        let read_to = self.memory.read_to(bank);
+        let watched = self.memory.replica().changes().watch(bank);
+        let read_to = self.memory.replica().read_to(bank);
         (watched, read_to.iter().find(|at| at.topic == "memory").map_or(0, |at| at.next_offset))
     }
 
@@ -266,7 +266,7 @@ impl Api {
         let memory = Arc::clone(&self.memory);
         let id = id.to_owned();
         blocking(move || {
-            let Answered { value, epoch, reflects } = memory.unit(&bank, UnitId(number))?;
+            let Answered { value, epoch, reflects } = memory.replica().unit(&bank, UnitId(number))?;
             let unknown = || {
                 let detail = format!("bank {bank}: it has no unit {id}; an edit or a deletion may have replaced it");
                 Problem::new(Code::UnknownUnit, detail)
@@ -310,7 +310,7 @@ impl Api {
         }
         let memory = Arc::clone(&self.memory);
         blocking(move || {
-            let counted = memory.digest(bank.as_ref())?;
+            let counted = memory.replica().digest(bank.as_ref())?;
             Ok(Digest::of(bank, counted))
         })
         .await
@@ -324,7 +324,7 @@ impl Api {
         self.may_count(who, bank.as_ref())?;
         let memory = Arc::clone(&self.memory);
         blocking(move || {
-            let measured = memory.footprint(bank.as_ref())?;
+            let measured = memory.replica().footprint(bank.as_ref())?;
             Ok(Stats::of(bank, measured))
         })
         .await

@@ -145,7 +145,7 @@ mod tests {
             metrics: Metrics::new(),
             loaded: AtomicBool::new(true),
             joined: AtomicBool::new(true),
-            answerer: OnceLock::new(),
+            replica: OnceLock::new(),
             positions: Mutex::default(),
             snapshots,
             reextractions: None,

@@ -26,7 +26,7 @@ use ripplemem::{
         },
         partition_of,
     },
-    pipeline::Answerer,
+    pipeline::Replica,
 };
 
 /// Time before a failed write is retried.
@@ -42,7 +42,7 @@ struct Change {
 /// Publishes until `stopping`.
 pub(super) fn publish(
     log: &KafkaLog,
-    answerer: &Answerer,
+    replica: &Replica,
     state: &State,
     changes: &Receiver<EdgeChanges>,
     stopping: &AtomicBool,
@@ -92,7 +92,7 @@ pub(super) fn publish(
     let take = |net: &mut BTreeMap<Vec<u8>, Change>, received: EdgeChanges| {
         for (edge, added) in received.removed.iter().map(|e| (e, false)).chain(received.added.iter().map(|e| (e, true)))
         {
-            if let Some(change) = change(log, answerer, edge, added) {
+            if let Some(change) = change(log, replica, edge, added) {
                 net.insert(change.key.clone(), change);
             }
         }
@@ -116,8 +116,8 @@ pub(super) fn publish(
 }
 
 /// The record of an edge; none if the bank's name is not known, which no live edge has.
-fn change(log: &KafkaLog, answerer: &Answerer, edge: &GraphEdge, added: bool) -> Option<Change> {
-    let bank = answerer.bank(edge.bank)?;
+fn change(log: &KafkaLog, replica: &Replica, edge: &GraphEdge, added: bool) -> Option<Change> {
+    let bank = replica.bank(edge.bank)?;
     let partition = partition_of(&bank, log.partitions());
     let (a, b, weight) = (edge.a, edge.b, edge.weight.as_f64());
     let record = EdgeRecord { schema: SCHEMA_VERSION, bank, channel: edge.channel, a, b, weight };

@@ -15,7 +15,7 @@ use crate::telemetry::OfPartition;
 use nouns::config::Hold;
 use ripplemem::{
     log::{KafkaLog, Log, LogError, Topic},
-    pipeline::{Answerer, PipelineError, ShardStatus},
+    pipeline::{PipelineError, Replica, ShardStatus},
 };
 
 /// Time between two reads when there is nothing new.
@@ -29,7 +29,7 @@ const FALLEN: Duration = Duration::from_millis(100);
 /// Follows every partition of the memory topic that is held.
 pub(super) fn follow(
     log: &KafkaLog,
-    answerer: &Answerer,
+    replica: &Replica,
     hold: Hold,
     state: &State,
     stopping: &AtomicBool,
@@ -46,12 +46,12 @@ pub(super) fn follow(
             if waiting.get(&partition).is_some_and(|(until, _)| Instant::now() < *until) {
                 continue;
             }
-            if !answerer.has_room(partition) {
+            if !replica.has_room(partition) {
                 busy = true;
                 continue;
             }
             let mut records = 0;
-            match answerer.follow(log, partition, |_, _, _| records += 1) {
+            match replica.follow(log, partition, |_, _, _| records += 1) {
                 Ok(some) => {
                     any |= some;
                     waiting.remove(&partition);
@@ -74,7 +74,7 @@ pub(super) fn follow(
             state.metrics.records.inc_by(records);
         }
         if any {
-            let now = answerer.quarantined_banks();
+            let now = replica.quarantined_banks();
             if now > quarantined {
                 say(&format!("{now} bank(s) are quarantined: a record of theirs cannot be read; see the refusals"));
             }
@@ -86,8 +86,8 @@ pub(super) fn follow(
             std::thread::sleep(IDLE);
             continue;
         }
-        if !backoff.is_failing() && !state.loaded.load(Ordering::Relaxed) && answerer.is_loaded(hold) {
-            answerer.wait_until_visible()?;
+        if !backoff.is_failing() && !state.loaded.load(Ordering::Relaxed) && replica.is_loaded(hold) {
+            replica.wait_until_visible()?;
             let took = started.elapsed().as_secs_f64();
             state.metrics.recovery_seconds.set(took);
             state.loaded.store(true, Ordering::Relaxed);
@@ -99,11 +99,11 @@ pub(super) fn follow(
 }
 
 /// Measures every shard; while the cluster is unavailable the last figures of what is behind stay.
-pub(super) fn measure(log: &KafkaLog, answerer: &Answerer, state: &State) {
+pub(super) fn measure(log: &KafkaLog, replica: &Replica, state: &State) {
     let metrics = &state.metrics;
     let shards: BTreeMap<u32, ShardStatus> =
-        answerer.shards().into_iter().map(|shard| (shard.partition, shard)).collect();
-    let awaited = answerer.awaited();
+        replica.shards().into_iter().map(|shard| (shard.partition, shard)).collect();
+    let awaited = replica.awaited();
     for partition in 0..log.partitions() {
         let of = OfPartition { partition };
         let shard = shards.get(&partition);

@@ -14,7 +14,7 @@ use std::{
 use super::{backoff::Backoff, error::ServeError, state::State};
 use ripplemem::{
     log::{KafkaLog, Log, LogError, kafka::partitions_of},
-    pipeline::{Answerer, PipelineError},
+    pipeline::{PipelineError, Replica},
 };
 
 /// Time between two looks at what is assigned.
@@ -27,7 +27,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Takes and leaves shards until `stopping`.
 pub(super) fn hold(
     log: &KafkaLog,
-    answerer: &Answerer,
+    replica: &Replica,
     state: &State,
     stopping: &AtomicBool,
     say: &(dyn Fn(&str) + Sync),
@@ -38,19 +38,19 @@ pub(super) fn hold(
     // Partitions that could not be taken: when, and the pause.
     let mut failed: BTreeMap<u32, (Instant, Duration)> = BTreeMap::new();
     while !stopping.load(Ordering::Relaxed) {
-        let surplus = answerer.revoked();
+        let surplus = replica.revoked();
         revoked.retain(|partition, _| surplus.contains(partition));
         for partition in surplus {
             if revoked.entry(partition).or_insert_with(Instant::now).elapsed() > patience {
-                answerer.leave(partition);
+                replica.leave(partition);
                 say(&format!("shard {partition}: another instance has it"));
             }
         }
-        for partition in answerer.awaited() {
+        for partition in replica.awaited() {
             if failed.get(&partition).is_some_and(|(at, pause)| at.elapsed() < *pause) {
                 continue;
             }
-            match answerer.take(log, partition) {
+            match replica.take(log, partition) {
                 Ok(()) => {
                     backoff.reset();
                     failed.remove(&partition);

@@ -14,7 +14,7 @@ use std::{
 use super::{api::Holders, backoff::Backoff, error::ServeError, state::State};
 use ripplemem::{
     log::{KafkaLog, LogError, kafka::instances::InstancesTopic},
-    pipeline::Answerer,
+    pipeline::Replica,
 };
 
 /// Time between two looks at what is assigned and what others say.
@@ -26,7 +26,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// of this one.
 pub(super) fn announce(
     log: &KafkaLog,
-    answerer: &Answerer,
+    replica: &Replica,
     instance: (&Holders, &str),
     state: &State,
     stopping: &AtomicBool,
@@ -35,7 +35,7 @@ pub(super) fn announce(
     let mut backoff = Backoff::new(state, say);
     let (mut topic, mut said) = (None, Said::default());
     while !stopping.load(Ordering::Relaxed) {
-        match look(log, answerer, instance, &mut topic, &mut said) {
+        match look(log, replica, instance, &mut topic, &mut said) {
             Ok(()) => backoff.reset(),
             Err(error @ LogError::Cluster { retriable: true, .. }) => backoff.wait(&error),
             Err(error) => return Err(error.into()),
@@ -54,7 +54,7 @@ struct Said {
 
 fn look<'l>(
     log: &'l KafkaLog,
-    answerer: &Answerer,
+    replica: &Replica,
     (holders, own): (&Holders, &str),
     topic: &mut Option<InstancesTopic<'l>>,
     said: &mut Said,
@@ -71,7 +71,7 @@ fn look<'l>(
         let is_own = said.urls.get(partition).is_some_and(|url| url == own);
         !is_own && said.at.get(partition).is_none_or(|at| at.elapsed() > AGAIN)
     };
-    let due: Vec<u32> = answerer.assigned().into_iter().filter(is_due).collect();
+    let due: Vec<u32> = replica.assigned().into_iter().filter(is_due).collect();
     if !due.is_empty() {
         topic.announce(&due, own)?;
         said.at.extend(due.into_iter().map(|partition| (partition, Instant::now())));

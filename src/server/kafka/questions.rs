@@ -52,7 +52,7 @@ use ripplemem::{
         },
         partition_of,
     },
-    pipeline::{Answerer, Asked, Cancellation, Ended, Front, Memory, PipelineError, refusal},
+    pipeline::{Asked, Cancellation, Ended, Front, Memory, PipelineError, Replica, refusal},
 };
 
 /// Most questions whose reply topic is being looked up; more are refused.
@@ -68,7 +68,7 @@ const MEASURE: Duration = Duration::from_millis(250);
 pub(super) fn answer(
     pipeline: &Pipeline,
     log: &Arc<KafkaLog>,
-    answerer: &Arc<Answerer>,
+    replica: &Arc<Replica>,
     state: &Arc<State>,
     stopping: &AtomicBool,
     say: &(dyn Fn(&str) + Sync),
@@ -77,10 +77,10 @@ pub(super) fn answer(
     let rules = rules(pipeline, cluster);
     let Some(embedders) = open_embedders(pipeline, stopping)? else { return Ok(()) };
     let embedders = Arc::new(embedders);
-    let front = Arc::new(Front::start(Arc::clone(answerer), Arc::clone(&embedders), pipeline.serve.threads)?);
+    let front = Arc::new(Front::start(Arc::clone(replica), Arc::clone(&embedders), pipeline.serve.threads)?);
     let (mut http, mut instance) = (None, None);
     if !pipeline.http.listen.is_empty() {
-        let memory = Memory::over(Arc::<KafkaLog>::clone(log), Arc::clone(answerer), Arc::clone(&front));
+        let memory = Memory::over(Arc::<KafkaLog>::clone(log), Arc::clone(replica), Arc::clone(&front));
         let holders = (pipeline.serve.hold == Hold::Assigned).then(Arc::<Holders>::default);
         let (listen, known) = (&pipeline.http.listen, holders.clone());
         let (_, serving) = v1::start(pipeline, listen, Arc::new(memory), axum::Router::new(), known)?;
@@ -96,13 +96,13 @@ pub(super) fn answer(
         let delivering = scope.spawn(|| replies.deliver(&ended));
         let looking = scope.spawn(|| topics.read(cluster, &ended));
         let announcing = instance.as_ref().map(|(holders, url)| {
-            scope.spawn(|| instances::announce(log, answerer, (holders, url), state, &ended, say))
+            scope.spawn(|| instances::announce(log, replica, (holders, url), state, &ended, say))
         });
         let reader = Questions {
             cluster,
             rules: &rules,
             hold: pipeline.serve.hold,
-            answerer,
+            replica,
             state,
             say,
             embedders: &embedders,
@@ -153,7 +153,7 @@ struct Questions<'a> {
     cluster: &'a Cluster,
     rules: &'a Rules,
     hold: Hold,
-    answerer: &'a Answerer,
+    replica: &'a Replica,
     state: &'a State,
     say: &'a (dyn Fn(&str) + Sync),
     embedders: &'a EmbedderPool,
@@ -224,9 +224,9 @@ impl Questions<'_> {
                 if self.hold == Hold::Assigned {
                     match decision {
                         Membership::Assigned(partitions) => {
-                            self.answerer.assign(&partitions, std::mem::take(&mut rejoins))
+                            self.replica.assign(&partitions, std::mem::take(&mut rejoins))
                         }
-                        Membership::Revoked(partitions) => self.answerer.revoke(&partitions),
+                        Membership::Revoked(partitions) => self.replica.revoke(&partitions),
                     }
                 }
             }
@@ -292,7 +292,7 @@ impl Questions<'_> {
             list
         };
         // What fails is due again.
-        let (pause, resume) = pauses.due(fill, || self.answerer.loading());
+        let (pause, resume) = pauses.due(fill, || self.replica.loading());
         if !pause.is_empty() && consumer.pause(&list(&pause)).is_ok() {
             pauses.paused(&pause);
         }

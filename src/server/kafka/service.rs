@@ -26,7 +26,7 @@ use nouns::{
 };
 use ripplemem::{
     log::{KafkaLog, Log},
-    pipeline::{Answerer, AnswererOptions, PipelineError},
+    pipeline::{PipelineError, Replica, ReplicaOptions},
     snapshot::Table,
 };
 
@@ -62,7 +62,7 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
         metrics: Metrics::new(),
         loaded: AtomicBool::new(!roles(Role::Serve)),
         joined: AtomicBool::new(!roles(Role::Extract)),
-        answerer: OnceLock::new(),
+        replica: OnceLock::new(),
         positions: Mutex::default(),
         snapshots: (roles(Role::Serve) && !pipeline.snapshot.directory.is_empty()).then_some(requests_out),
         reextractions: by_model.then_some(reextractions_out),
@@ -82,7 +82,7 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
     };
     let (edges_out, edges_in) = unbounded();
     let edge_changes = (pipeline.serve.edges && roles(Role::Serve)).then_some(edges_out);
-    let beginning = AnswererOptions {
+    let beginning = ReplicaOptions {
         hold: pipeline.serve.hold,
         edges: edge_changes,
         record: true,
@@ -90,9 +90,9 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
         say: &mut |what| say(what),
         progress: &mut |_, _| {},
     };
-    let answerer = if roles(Role::Serve) { Some(Arc::new(Answerer::open(pipeline, &*log, beginning)?)) } else { None };
-    if let Some(answerer) = &answerer {
-        state.answerer.get_or_init(|| Arc::clone(answerer));
+    let replica = if roles(Role::Serve) { Some(Arc::new(Replica::open(pipeline, &*log, beginning)?)) } else { None };
+    if let Some(replica) = &replica {
+        state.replica.get_or_init(|| Arc::clone(replica));
     }
     // The first thread that fails stops the others.
     let stopping = AtomicBool::new(false);
@@ -109,18 +109,18 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
             let reextractions = &reextractions;
             scope.spawn(move || ended(extract(pipeline, log, state, reextractions, stopping, say)));
         }
-        if let Some(answerer) = &answerer {
+        if let Some(replica) = &replica {
             let hold = pipeline.serve.hold;
-            scope.spawn(move || ended(follow::follow(log, answerer, hold, state, stopping, started, say)));
+            scope.spawn(move || ended(follow::follow(log, replica, hold, state, stopping, started, say)));
             if hold == Hold::Assigned {
-                scope.spawn(move || ended(hold::hold(log, answerer, state, stopping, say)));
+                scope.spawn(move || ended(hold::hold(log, replica, state, stopping, say)));
             }
-            scope.spawn(move || ended(questions::answer(pipeline, log, answerer, shared, stopping, say)));
+            scope.spawn(move || ended(questions::answer(pipeline, log, replica, shared, stopping, say)));
             if !pipeline.snapshot.directory.is_empty() {
-                scope.spawn(move || snapshots::write(pipeline, &**log, answerer, state, &requests, stopping, say));
+                scope.spawn(move || snapshots::write(pipeline, &**log, replica, state, &requests, stopping, say));
             }
             if pipeline.serve.edges {
-                scope.spawn(move || ended(edges::publish(log, answerer, state, &edges_in, stopping)));
+                scope.spawn(move || ended(edges::publish(log, replica, state, &edges_in, stopping)));
             }
         }
         if roles(Role::Replay) {
@@ -137,7 +137,7 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
             std::thread::sleep(Duration::from_millis(20));
             if measured.elapsed() > LAG_INTERVAL {
                 measure_lag(log, state);
-                answerer.iter().for_each(|answerer| follow::measure(log, answerer, state));
+                replica.iter().for_each(|replica| follow::measure(log, replica, state));
                 if let Some(llm) = &llm {
                     count_model(llm, &mut counted, &state.metrics);
                 }

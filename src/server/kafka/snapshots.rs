@@ -12,14 +12,14 @@ use crossbeam_channel::Receiver;
 
 use super::state::{SnapshotReply, State};
 use nouns::config::Pipeline;
-use ripplemem::{log::Log, pipeline::Answerer};
+use ripplemem::{log::Log, pipeline::Replica};
 
 /// Writes snapshots until `stopping`. A store that cannot be reached stops nothing else: the next
 /// interval tries again.
 pub(super) fn write(
     pipeline: &Pipeline,
     log: &dyn Log,
-    answerer: &Answerer,
+    replica: &Replica,
     state: &State,
     requests: &Receiver<SnapshotReply>,
     stopping: &AtomicBool,
@@ -36,17 +36,17 @@ pub(super) fn write(
         }
         let started = Instant::now();
         // Another process may have written snapshots of shards, and have ended.
-        let taken_over = answerer.take_over(log).map(|taken| {
+        let taken_over = replica.take_over(log).map(|taken| {
             if taken > 0 {
                 say(&format!("snapshots: this process writes those of {taken} more shard(s) from now on"));
             }
         });
         let written = match &reply {
-            Some(_) => answerer.snapshot_on_request(),
-            None => answerer.snapshot(),
+            Some(_) => replica.snapshot_on_request(),
+            None => replica.snapshot(),
         };
         let result = match taken_over.and(written) {
-            Ok(None) => Ok(nothing(answerer.written_elsewhere())),
+            Ok(None) => Ok(nothing(replica.written_elsewhere())),
             Ok(Some(written)) => {
                 state.metrics.snapshots.inc();
                 state.metrics.snapshot_seconds.observe(started.elapsed().as_secs_f64());
@@ -65,7 +65,7 @@ pub(super) fn write(
                 Err(problem)
             }
         };
-        let now = answerer.written_elsewhere();
+        let now = replica.written_elsewhere();
         if now != elsewhere && now > 0 {
             say(&format!("snapshots: another process writes those of {now} shard(s); this one keeps answering"));
         }

@@ -12,7 +12,7 @@ use crossbeam_channel::Sender;
 use tokio::sync::oneshot;
 
 use crate::telemetry::Metrics;
-use ripplemem::pipeline::{Answerer, ReextractRequest};
+use ripplemem::pipeline::{ReextractRequest, Replica};
 
 /// What the threads of a service share.
 pub(super) struct State {
@@ -22,7 +22,7 @@ pub(super) struct State {
     /// Whether this instance is a member of the extractors' group; true without `extract`.
     pub(super) joined: AtomicBool,
     /// The memory, once it is open; never with another role than `serve`.
-    pub(super) answerer: OnceLock<Arc<Answerer>>,
+    pub(super) replica: OnceLock<Arc<Replica>>,
     /// The read position of each owned partition, to compute the lag.
     pub(super) positions: Mutex<BTreeMap<u32, u64>>,
     /// Takes requests for a snapshot, where snapshots are written.
@@ -43,7 +43,7 @@ impl State {
             Some("the memory to be loaded")
         } else if !self.joined.load(Ordering::Relaxed) {
             Some("the group of extractors")
-        } else if self.answerer.get().is_some_and(|answerer| !answerer.can_answer()) {
+        } else if self.replica.get().is_some_and(|replica| !replica.can_answer()) {
             Some("the memory, whose shards have all panicked; each is loaded again")
         } else {
             None

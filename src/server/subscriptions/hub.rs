@@ -205,7 +205,7 @@ fn check(question: &Question) -> Result<(), Problem> {
 /// Asks again what the news concern, for ever.
 async fn follow_news(shared: &Arc<Shared>) {
     let handle = Handle::current();
-    let changes = Arc::clone(shared.asking.memory.changes());
+    let changes = Arc::clone(shared.asking.memory.replica().changes());
     // Partitions of which unchanged questions were not told yet, and when they are.
     let (mut untold, mut due) = (BTreeSet::new(), None::<Instant>);
     loop {
@@ -240,7 +240,7 @@ impl Shared {
     fn live(&self, question: Question) -> LiveQuestion {
         let memory = &self.asking.memory;
         let partition = partition_of(&question.bank, memory.partitions());
-        let watched = memory.changes().watch(&question.bank);
+        let watched = memory.replica().changes().watch(&question.bank);
         LiveQuestion::new(question, partition, watched, SLOT)
     }
 

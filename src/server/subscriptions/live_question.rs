@@ -182,7 +182,7 @@ impl LiveQuestion {
     /// Moves the newest version on to what was read since, where the bank did not change.
     pub(super) fn advance(&self, memory: &Memory) {
         // In this order: a change up to there is noted by then.
-        let read_to = memory.read_to(&self.question.bank);
+        let read_to = memory.replica().read_to(&self.question.bank);
         let mut state = self.state();
         let Value::Version(newest) = self.newest.borrow().value.clone() else { return };
         let unchanged = !state.changed && !state.asking && self.watched.changed_at() <= newest.memory_offset();
@@ -206,7 +206,7 @@ impl LiveQuestion {
             }
             let began = Instant::now();
             let resets = self.newest.borrow().resets;
-            let read_to = asking.memory.read_to(&self.question.bank);
+            let read_to = asking.memory.replica().read_to(&self.question.bank);
             let answer = {
                 let Ok(_place) = asking.places.acquire().await else { return false };
                 asking.begun.fetch_add(1, Ordering::Relaxed);

@@ -116,7 +116,7 @@ fn a_shard_that_is_another_one_now_resets_who_follows_its_banks() {
     home.put("1", "The red kayak is in the boathouse");
     let mut follower = home.follow("Where is the red kayak?");
     assert_eq!(home.names(&mut follower), ["snapshot"]);
-    home.memory.changes().lost(0);
+    home.memory.replica().changes().lost(0);
     while home.names(&mut follower) != ["reset", "snapshot"] {}
 }
 

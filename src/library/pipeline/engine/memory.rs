@@ -8,19 +8,13 @@ use std::{sync::Arc, time::Instant};
 
 use crossbeam_channel::Sender;
 
-use super::{
-    Answerer, Asked, Changes, Front, PipelineError, Progress, Service, ShardPlace, WrittenSnapshots,
-    status::MemoryStatus, turns, upkeep::Upkeep,
-};
+use super::{Asked, Front, PipelineError, Progress, Replica, Service, status::MemoryStatus, turns, upkeep::Upkeep};
 use super::{LiveEvent, LiveRun, follow_source};
-use crate::{
-    log::{Log, Topic, Written},
-    snapshot::Manifest,
-};
-use heart::memory::{Answered, Census, EdgeChanges, Footprint, UnitWithNeighbours};
+use crate::log::{Log, Topic, Written};
+use heart::memory::EdgeChanges;
 use nouns::{
     config::{LogKind, Pipeline},
-    model::{Bank, DeadLetter, Deletion, Evidence, Position, TurnEvent, UnitId},
+    model::{Bank, DeadLetter, Deletion, Evidence, TurnEvent},
 };
 use sources::live::Delivered;
 
@@ -30,7 +24,7 @@ pub struct Memory {
     // The threads end before what they use.
     upkeep: Option<Upkeep>,
     front: Arc<Front>,
-    pub(super) answerer: Arc<Answerer>,
+    pub(super) replica: Arc<Replica>,
     log: Arc<dyn Log>,
 }
 
@@ -66,15 +60,15 @@ impl Memory {
         }
         let MemoryOptions { edges, say, progress } = options;
         let service = Service::open_with_edges(pipeline, edges, progress)?;
-        let (answerer, log) = service.shared();
+        let (replica, log) = service.shared();
         let front = service.front()?;
         let upkeep = Some(Upkeep::start(service, pipeline, say)?);
-        Ok(Self { upkeep, front, answerer, log })
+        Ok(Self { upkeep, front, replica, log })
     }
 
-    /// The memory that a service on Kafka follows; others extract, and the caller feeds `answerer`.
-    pub fn over(log: Arc<dyn Log>, answerer: Arc<Answerer>, front: Arc<Front>) -> Self {
-        Self { upkeep: None, front, answerer, log }
+    /// The memory that a service on Kafka follows; others extract, and the caller feeds `replica`.
+    pub fn over(log: Arc<dyn Log>, replica: Arc<Replica>, front: Arc<Front>) -> Self {
+        Self { upkeep: None, front, replica, log }
     }
 
     /// Writes turns, edits, deletions and ends of sessions to the log, and returns when they are durable.
@@ -178,20 +172,15 @@ impl Memory {
         self.front.ask_and_wait(asked)
     }
 
-    /// Where a bank's shard is, where instances divide the memory.
-    pub fn place_of(&self, bank: &Bank) -> ShardPlace {
-        self.answerer.place_of(bank)
-    }
-
     /// Whether this process follows every partition of what was written, or will.
     pub fn follows(&self, written: &Written) -> bool {
-        written.places().all(|(partition, _)| self.answerer.holds(partition))
+        written.places().all(|(partition, _)| self.replica.holds(partition))
     }
 
     /// Waits until answers reflect what was written; false where the time was too short.
     #[must_use]
     pub fn wait_for(&self, written: &Written, until: Instant) -> bool {
-        written.places().all(|(partition, next)| self.answerer.wait_for(partition, next, until))
+        written.places().all(|(partition, next)| self.replica.wait_for(partition, next, until))
     }
 
     /// Where everything lies that is durable now.
@@ -218,44 +207,13 @@ impl Memory {
     /// The banks that hold something and pass, by name.
     #[must_use]
     pub fn banks_where(&self, passes: &dyn Fn(&Bank) -> bool) -> Vec<Bank> {
-        self.answerer.banks(passes).into_iter().collect()
+        self.replica.banks(passes).into_iter().collect()
     }
 
-    /// Counts of units and edges of one bank or of all, a hash that depends only on the set, and the
-    /// offsets that they reflect.
-    ///
-    /// # Errors
-    /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
-    pub fn digest(&self, bank: Option<&Bank>) -> Result<Answered<Census>, PipelineError> {
-        self.answerer.digest(bank)
-    }
-
-    /// How much room one bank takes in memory, or all of them.
-    ///
-    /// # Errors
-    /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
-    pub fn footprint(&self, bank: Option<&Bank>) -> Result<Answered<Footprint>, PipelineError> {
-        self.answerer.footprint(bank)
-    }
-
-    /// A unit of a bank, with the units that its edges lead to; none where the bank has not the unit.
-    ///
-    /// # Errors
-    /// [`PipelineError`] for an unknown bank, or one that is loading.
-    pub fn unit(&self, bank: &Bank, id: UnitId) -> Result<Answered<Option<UnitWithNeighbours>>, PipelineError> {
-        self.answerer.unit(bank, id)
-    }
-
-    /// The changes of the banks that somebody watches.
+    /// What follows the memory log here: its counts, units and snapshots.
     #[must_use]
-    pub fn changes(&self) -> &Arc<Changes> {
-        self.answerer.changes()
-    }
-
-    /// How far a bank's partition was read: a question from now on reflects at least this.
-    #[must_use]
-    pub fn read_to(&self, bank: &Bank) -> Vec<Position> {
-        self.answerer.read_to(bank)
+    pub fn replica(&self) -> &Replica {
+        &self.replica
     }
 
     /// How it is.
@@ -273,31 +231,6 @@ impl Memory {
         self.status().problem
     }
 
-    /// Writes a snapshot; None when nothing has changed since the last, or the pipeline names no place.
-    ///
-    /// # Errors
-    /// [`PipelineError::Snapshot`]; the memory keeps answering.
-    pub fn snapshot(&self) -> Result<Option<WrittenSnapshots>, PipelineError> {
-        self.answerer.snapshot()
-    }
-
-    /// As [`Self::snapshot`]; a person asks for it, so a claim of another process that writes none passes to
-    /// this one.
-    ///
-    /// # Errors
-    /// As [`Self::snapshot`].
-    pub fn snapshot_on_request(&self) -> Result<Option<WrittenSnapshots>, PipelineError> {
-        self.answerer.snapshot_on_request()
-    }
-
-    /// The newest snapshot of each shard; None where the pipeline names no place.
-    ///
-    /// # Errors
-    /// [`PipelineError::Snapshot`] where the place cannot be read.
-    pub fn snapshots(&self) -> Result<Option<Vec<Manifest>>, PipelineError> {
-        self.answerer.listed_snapshots()
-    }
-
     /// The number of partitions of the log, which [`Written::parse`] needs.
     #[must_use]
     pub fn partitions(&self) -> u32 {
@@ -312,6 +245,6 @@ impl Memory {
     /// [`PipelineError::Snapshot`]; nothing is lost, the next start reads more of the log.
     pub fn close(mut self) -> Result<(), PipelineError> {
         self.upkeep = None;
-        self.answerer.snapshot().map(drop)
+        self.replica.snapshot().map(drop)
     }
 }

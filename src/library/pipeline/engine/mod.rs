@@ -16,10 +16,7 @@ mod tests;
 mod turns;
 mod upkeep;
 
-use super::{
-    Asked, Changes, Front, Ingested, PipelineError, Progress, WrittenSnapshots, replica::Answerer, replica::ShardPlace,
-    service::Service,
-};
+use super::{Asked, Front, Ingested, PipelineError, Progress, replica::Replica, service::Service};
 use super::{LiveEvent, LiveRun, follow_source};
 
 pub use memory::{Memory, MemoryOptions};

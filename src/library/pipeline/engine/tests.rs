@@ -26,17 +26,17 @@ fn a_shard_that_is_recorded_no_more_is_recorded_again() {
         assert!(memory.wait_for(&written, until));
     };
     put(0);
-    memory.answerer.revoke(&[0]);
-    memory.answerer.assign(&[0], false);
+    memory.replica.revoke(&[0]);
+    memory.replica.assign(&[0], false);
     put(1);
     let recorded = || {
-        let newest = memory.answerer.newest_snapshots();
-        newest.is_ok_and(|newest| newest.manifests.iter().map(|manifest| manifest.live.records).sum::<u64>() == 2)
+        let newest = memory.replica.snapshots();
+        newest.is_ok_and(|newest| newest.into_iter().flatten().map(|manifest| manifest.live.records).sum::<u64>() == 2)
     };
     while !recorded() {
         assert!(Instant::now() < until, "{:?}", memory.problem());
         std::thread::sleep(Duration::from_millis(50));
     }
     put(2);
-    assert_eq!(memory.digest(None).expect("counted").value.units, 3);
+    assert_eq!(memory.replica().digest(None).expect("counted").value.units, 3);
 }

@@ -14,7 +14,7 @@ use std::{
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
 
-use super::{Answerer, PipelineError, Service, status::MemoryStatus};
+use super::{PipelineError, Replica, Service, status::MemoryStatus};
 use crate::log::Log;
 use nouns::{config::Pipeline, sync};
 
@@ -64,10 +64,10 @@ impl Upkeep {
         if !pipeline.snapshot.directory.is_empty() {
             let (stop, stopped) = bounded(1);
             upkeep.snapshots = Some(stop);
-            let (answerer, log) = service.shared();
+            let (replica, log) = service.shared();
             let every = Duration::from_secs(pipeline.snapshot.interval_seconds);
             upkeep.spawn("memory-snapshots", move |shared| {
-                write_snapshots(&answerer, &*log, every, &stopped, shared);
+                write_snapshots(&replica, &*log, every, &stopped, shared);
             })?;
         }
         upkeep.spawn("memory-extract", move |shared| extract(service, &woken, shared, &say))?;
@@ -166,17 +166,11 @@ fn extract(mut service: Service, woken: &Receiver<()>, shared: &Mutex<Shared>, s
 }
 
 /// Writes snapshots until the other end of `stopped` is dropped.
-fn write_snapshots(
-    answerer: &Answerer,
-    log: &dyn Log,
-    every: Duration,
-    stopped: &Receiver<()>,
-    shared: &Mutex<Shared>,
-) {
+fn write_snapshots(replica: &Replica, log: &dyn Log, every: Duration, stopped: &Receiver<()>, shared: &Mutex<Shared>) {
     while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
         // The lock of the log leaves no other process that writes them; but a shard is recorded no more
         // after the place was away for too long.
-        let written = answerer.take_over(log).and_then(|_| answerer.snapshot());
+        let written = replica.take_over(log).and_then(|_| replica.snapshot());
         let mut shared = sync::lock(shared);
         match written {
             Ok(_) => drop(shared.problems.remove(&SNAPSHOTS)),

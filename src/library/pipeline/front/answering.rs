@@ -19,7 +19,7 @@ use std::{
 use tokio::sync::oneshot;
 
 use super::{
-    Answerer, Asked, Cancellation, Ended, PipelineError,
+    Asked, Cancellation, Ended, PipelineError, Replica,
     fair_queue::Full,
     waiting::{Place, Reply, State, Waiting},
 };
@@ -84,13 +84,13 @@ impl Front {
     ///
     /// # Errors
     /// [`PipelineError::Thread`].
-    pub fn start(answerer: Arc<Answerer>, embedders: Arc<EmbedderPool>, threads: usize) -> Result<Self, PipelineError> {
-        let (follower, holder) = (Arc::clone(&answerer), Arc::clone(&answerer));
+    pub fn start(replica: Arc<Replica>, embedders: Arc<EmbedderPool>, threads: usize) -> Result<Self, PipelineError> {
+        let (follower, holder) = (Arc::clone(&replica), Arc::clone(&replica));
         let answer = move |asked: &Asked| {
-            let past = asked.as_of.map(|at| answerer.past(&asked.question.bank, at)).transpose()?;
+            let past = asked.as_of.map(|at| replica.past(&asked.question.bank, at)).transpose()?;
             // A restore takes long.
             over(&asked.cancellation)?;
-            past.as_ref().unwrap_or(&answerer).ask(
+            past.as_ref().unwrap_or(&replica).ask(
                 &asked.question,
                 &embedders,
                 asked.kept.as_deref(),

@@ -20,7 +20,7 @@ mod fair_queue;
 mod refusal;
 mod waiting;
 
-use super::{Cancellation, Ended, PipelineError, replica::Answerer};
+use super::{Cancellation, Ended, PipelineError, replica::Replica};
 
 pub use answering::{Front, FrontLoad};
 pub use asked::{Asked, parse_after, parse_as_of};

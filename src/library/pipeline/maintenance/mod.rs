@@ -19,7 +19,7 @@ mod snapshots;
 mod transfer;
 mod unreadable;
 
-use super::{Answerer, AnswererOptions, PipelineError, Progress, WrittenSnapshots};
+use super::{PipelineError, Progress, Replica, ReplicaOptions, WrittenSnapshots};
 
 pub use check_model::check_model;
 pub use estimate::{Estimate, estimate};

@@ -5,14 +5,14 @@
 
 use crate::{
     log::{self, Log, Topic},
-    snapshot::{AsOf, BankDiff},
+    snapshot::{AsOf, BankDiff, SnapshotError},
 };
 use nouns::{
     config::{Hold, LogKind, Pipeline},
     model::Bank,
 };
 
-use super::{Answerer, AnswererOptions, PipelineError, Progress, WrittenSnapshots};
+use super::{PipelineError, Progress, Replica, ReplicaOptions, WrittenSnapshots};
 
 /// Reads a log to its end and writes a snapshot of each shard; gives the newest where nothing has
 /// changed since. Extracts nothing.
@@ -24,14 +24,17 @@ pub fn take_snapshot(
     say: &mut dyn FnMut(&str),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<WrittenSnapshots, PipelineError> {
-    let (answerer, _log) = up_to_date(pipeline, true, say, progress)?;
-    match answerer.snapshot_on_request()? {
+    let (replica, _log) = up_to_date(pipeline, true, say, progress)?;
+    match replica.snapshot_on_request()? {
         Some(written) => Ok(written),
-        None => answerer.newest_snapshots(),
+        None => match replica.snapshots()? {
+            Some(manifests) if !manifests.is_empty() => Ok(WrittenSnapshots { manifests }),
+            _ => Err(SnapshotError::None.into()),
+        },
     }
 }
 
-/// What was added to a bank and removed from it between two points of its past; see [`Answerer::diff`].
+/// What was added to a bank and removed from it between two points of its past; see [`Replica::diff`].
 ///
 /// # Errors
 /// [`PipelineError`].
@@ -43,8 +46,8 @@ pub fn diff(
     say: &mut dyn FnMut(&str),
 ) -> Result<BankDiff, PipelineError> {
     // On Kafka a running service may be writing snapshots: this compares up to its newest one.
-    let (answerer, _log) = up_to_date(pipeline, pipeline.log.kind == LogKind::Embedded, say, &mut |_| {})?;
-    answerer.diff(bank, from, to)
+    let (replica, _log) = up_to_date(pipeline, pipeline.log.kind == LogKind::Embedded, say, &mut |_| {})?;
+    replica.diff(bank, from, to)
 }
 
 /// A memory that reflects its log to the end; with `record` it writes snapshots.
@@ -53,7 +56,7 @@ fn up_to_date(
     record: bool,
     say: &mut dyn FnMut(&str),
     progress: &mut dyn FnMut(Progress),
-) -> Result<(Answerer, Box<dyn Log>), PipelineError> {
+) -> Result<(Replica, Box<dyn Log>), PipelineError> {
     let log = log::open(&pipeline.log)?;
     let mut total = 0;
     for partition in 0..log.partitions() {
@@ -62,12 +65,12 @@ fn up_to_date(
     let restoring = &mut |done, total| {
         progress(Progress { doing: "restoring", done, total: Some(total), unit: "bytes" });
     };
-    let options = AnswererOptions { hold: Hold::All, edges: None, record, turns: None, say, progress: restoring };
-    let answerer = Answerer::open(pipeline, &*log, options)?;
+    let options = ReplicaOptions { hold: Hold::All, edges: None, record, turns: None, say, progress: restoring };
+    let replica = Replica::open(pipeline, &*log, options)?;
     for partition in 0..log.partitions() {
-        while answerer.follow(&*log, partition, |_, _, at| {
+        while replica.follow(&*log, partition, |_, _, at| {
             progress(Progress { doing: "loading", done: at, total: Some(total), unit: "records" });
         })? {}
     }
-    Ok((answerer, log))
+    Ok((replica, log))
 }

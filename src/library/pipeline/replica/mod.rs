@@ -3,21 +3,23 @@
 //! In: the memory log, snapshots of it, questions. Out: evidence, counts, new snapshots. Extracts
 //! nothing and writes nothing to a log.
 //!
-//! - `answerer`: the memory, and every question to it.
+//! - `surface`: the memory, and every call to it.
 //! - `shards`: the shard of each partition that is held; `shard`: one of them; `held`: its banks.
-//! - `changes`: which banks changed, for those who watch some.
+//! - `reached`: how far the turns are reflected; `changes`: which banks changed, for those who watch some.
 //! - `reader`: one partition of the memory log to its shard.
-//! - `recording`: which shards' snapshots are written here; `recorder`: the thread that writes them.
+//! - `asking`: a question to a shard; `recall_memory`: the shard as recall sees it.
+//! - `recording`: which shards' snapshots are written here; `recorder`: the thread that writes them;
+//!   `snapshot_place`: where they lie.
 //! - `record_value`: the value of a memory record, and why it cannot be read.
-//! - `past`: memories of the past, and the snapshots they need.
+//! - `past`: memories of the past; `snapshot_points`: which snapshots they need.
 //! - `live`: the live records of a partition, without a dataflow.
-//! - `recall_memory`: the dataflow as recall sees it.
 
-mod answerer;
+mod asking;
 mod changes;
 mod held;
 mod live;
 mod past;
+mod reached;
 mod reader;
 mod recall_memory;
 mod record_value;
@@ -25,15 +27,18 @@ mod recorder;
 mod recording;
 mod shard;
 mod shards;
+mod snapshot_place;
+mod snapshot_points;
+mod surface;
 #[cfg(test)]
 mod tests;
 
 use super::{Cancellation, PipelineError};
 
-pub(super) use answerer::edge_settings;
-pub use answerer::snapshots;
-pub use answerer::{Answerer, AnswererOptions, OnRestoredTurns, ShardPlace, ShardStatus};
 pub use changes::{Changes, News, WatchedBank};
 pub(super) use live::{LiveRecords, model_of, record_of};
 pub(super) use record_value::{Unread, check_schema, read_value};
 pub use recording::WrittenSnapshots;
+pub(super) use snapshot_place::edge_settings;
+pub use snapshot_place::snapshots;
+pub use surface::{OnRestoredTurns, Replica, ReplicaOptions, ShardPlace, ShardStatus};

@@ -1,35 +1,43 @@
-//! The snapshots of the shards that this process holds, and which of them it writes.
+//! Which snapshots of the shards that are held this process writes.
 //!
 //! In: shards with what they were restored from, requests. Out: snapshots, and for a question about the
 //! past those that hold its point. A shard whose snapshots another process writes is answered for all
 //! the same; it is recorded again once that process writes no more.
 
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
+use crossbeam_channel::Receiver;
+
 use super::{
     PipelineError,
-    answerer::Answerer,
     past::Purge,
-    recorder::{Found, Taken},
+    recorder::{Found, Recorder, Taken},
     shard::{RestoredShard, Shard},
+    shards::Shards,
+    snapshot_place::snapshots,
+    snapshot_points::{SnapshotPoints, deletes},
 };
 use crate::{
     log::Log,
-    snapshot::{AsOf, ClaimRule, LiveCounts, Manifest, SnapshotError, Snapshots},
+    snapshot::{AsOf, ClaimRule, LiveCounts, LogRead, Manifest, SnapshotError, Snapshots},
 };
+use heart::memory::ChoiceChanges;
 use nouns::{
-    config::{Hold, LogKind},
+    config::{Hold, LogKind, Pipeline},
     model::Bank,
 };
 
 /// After this time a place that failed once is tried no further for the same snapshots.
 const PLACE_TIMEOUT: Duration = Duration::from_secs(5);
-/// A shard's snapshots count as nobody's that were not written or found unchanged for so many intervals,
+/// Snapshots that were not renewed for this many intervals, and at least for [`OLD_SECONDS`], may be claimed by
+/// another process.
 const OLD_INTERVALS: u64 = 3;
-/// and for this time.
 const OLD_SECONDS: u64 = 60;
 
 /// The newest snapshots of the shards that this process writes.
@@ -54,9 +62,82 @@ impl WrittenSnapshots {
     }
 }
 
-impl Answerer {
+/// The snapshots of a memory, and what this process writes of them.
+pub(super) struct Recording {
+    log: LogKind,
+    hold: Hold,
+    interval_seconds: u64,
+    history_days: u64,
+    /// Where snapshots are kept.
+    snapshots: Option<Arc<Snapshots>>,
+    recorder: Option<Recorder>,
+    /// A name that no other process has that writes snapshots.
+    run: String,
+    /// The shards whose snapshots another process writes, when they were last written.
+    written_elsewhere: AtomicUsize,
+    points: SnapshotPoints,
+}
+
+impl Recording {
+    /// Reads and writes no snapshots.
+    pub(super) fn none(pipeline: &Pipeline) -> Self {
+        Self {
+            log: pipeline.log.kind,
+            hold: pipeline.serve.hold,
+            interval_seconds: pipeline.snapshot.interval_seconds,
+            history_days: pipeline.snapshot.history_days,
+            snapshots: None,
+            recorder: None,
+            run: format!("{:x}-{:x}", jiff::Timestamp::now().as_nanosecond(), std::process::id()),
+            written_elsewhere: AtomicUsize::default(),
+            points: SnapshotPoints::default(),
+        }
+    }
+
+    /// Opens the place that the pipeline names, if it names one; with `records`, snapshots are written there.
+    pub(super) fn open(pipeline: &Pipeline, log: &dyn Log, records: bool) -> Result<Self, PipelineError> {
+        let mut recording = Self::none(pipeline);
+        if !pipeline.snapshot.directory.is_empty() {
+            recording.snapshots = Some(Arc::new(snapshots(pipeline, log.partitions(), log.generation())?));
+        }
+        if records {
+            recording.recorder = Some(Recorder::start().map_err(PipelineError::Thread)?);
+        }
+        Ok(recording)
+    }
+
+    /// The snapshots, where the pipeline names a place.
+    pub(super) fn snapshots(&self) -> Option<&Arc<Snapshots>> {
+        self.snapshots.as_ref()
+    }
+
+    /// Takes what a shard has read.
+    pub(super) fn take(&self, shard: &Shard, read: LogRead, choices: &Receiver<ChoiceChanges>) {
+        if let Some(recorder) = &self.recorder {
+            let (next_offset, deletes) = (read.next_offset, deletes(&read));
+            recorder.take(shard.id, read, choices);
+            self.points.has_read(shard.partition, next_offset, deletes);
+        }
+    }
+
+    /// Ends the recording of a shard that is made again, after a last snapshot: that is the point at which the next
+    /// one goes on. Where it cannot be written, the log has what it lacks.
+    pub(super) fn hand_over(&self, shard: &Shard) {
+        if let Some(recorder) = &self.recorder {
+            drop(recorder.snapshot(shard.id, now_ms(), self.claim_rule()));
+            recorder.end(shard.id);
+        }
+    }
+
+    /// Ends the recording of a shard.
+    pub(super) fn end(&self, shard: &Shard) {
+        if let Some(recorder) = &self.recorder {
+            recorder.end(shard.id);
+        }
+    }
+
     /// Records a shard from now on, on top of the snapshot that it was restored from.
-    pub(super) fn record(
+    pub(super) fn begin(
         &self,
         shard: &Shard,
         found: &Found,
@@ -66,8 +147,8 @@ impl Answerer {
         let Found { partition, seen, restored } = found;
         // A shard that is made again writes files of other names.
         let run = format!("{}.{}", self.run, shard.id.0);
-        let days = self.pipeline.snapshot.history_days;
-        let mut writer = snapshots.writer(*partition, *seen, restored.as_ref(), run, days, self.claim_rule())?;
+        let mut writer =
+            snapshots.writer(*partition, *seen, restored.as_ref(), run, self.history_days, self.claim_rule())?;
         if let (Some(restored), Some(brought)) = (restored, brought) {
             if !restored.same_settings {
                 writer.replace_choices(restored, brought.choices.clone());
@@ -82,8 +163,8 @@ impl Answerer {
 
     /// An embedded log has one process, and a group assigns a partition to one; otherwise several may
     /// hold it.
-    pub(super) fn claim_rule(&self) -> ClaimRule {
-        match (self.pipeline.log.kind, self.pipeline.serve.hold) {
+    fn claim_rule(&self) -> ClaimRule {
+        match (self.log, self.hold) {
             (LogKind::Embedded, _) | (LogKind::Kafka, Hold::Assigned) => ClaimRule::AtOnce,
             (LogKind::Kafka, Hold::All) => self.claim_of_another(),
         }
@@ -91,52 +172,33 @@ impl Answerer {
 
     /// When to claim what another process has claimed.
     fn claim_of_another(&self) -> ClaimRule {
-        let seconds = (OLD_INTERVALS * self.pipeline.snapshot.interval_seconds).max(OLD_SECONDS);
+        let seconds = (OLD_INTERVALS * self.interval_seconds).max(OLD_SECONDS);
         ClaimRule::WhenOld(i64::try_from(1_000 * seconds).unwrap_or(i64::MAX))
     }
 
-    /// Writes a snapshot of each shard that changed since its last, and whose snapshots no other process
-    /// writes; None when there is none. It gives the newest of every shard that this process writes.
-    ///
-    /// # Errors
-    /// [`PipelineError::Snapshot`] of the first shard that failed; the others are written, and the memory
-    /// keeps answering.
-    pub fn snapshot(&self) -> Result<Option<WrittenSnapshots>, PipelineError> {
-        self.write_snapshots(self.claim_rule())
-    }
-
-    /// As [`Self::snapshot`]; a person asks for it. Where another process has claimed a shard's snapshots
-    /// and has written none since this one began, this one claims them.
-    ///
-    /// # Errors
-    /// As [`Self::snapshot`].
-    pub fn snapshot_on_request(&self) -> Result<Option<WrittenSnapshots>, PipelineError> {
-        self.write_snapshots(ClaimRule::AtOnce)
-    }
-
-    /// The newest snapshot of each shard; None where the pipeline names no place.
-    ///
-    /// # Errors
-    /// [`PipelineError::Snapshot`] where the place cannot be read.
-    pub(in crate::pipeline) fn listed_snapshots(&self) -> Result<Option<Vec<Manifest>>, PipelineError> {
+    /// The newest snapshot of each of a memory's shards; None where the pipeline names no place.
+    pub(super) fn newest(&self, partitions: u32) -> Result<Option<Vec<Manifest>>, PipelineError> {
         let Some(snapshots) = &self.snapshots else { return Ok(None) };
         let of_shard = |partition| snapshots.manifest(partition).transpose();
-        let found = (0..self.shards.partitions()).filter_map(of_shard).collect::<Result<_, _>>()?;
+        let found = (0..partitions).filter_map(of_shard).collect::<Result<_, _>>()?;
         Ok(Some(found))
     }
 
-    fn write_snapshots(&self, rule: ClaimRule) -> Result<Option<WrittenSnapshots>, PipelineError> {
+    /// Writes a snapshot of each shard that changed since its last, and whose snapshots no other process
+    /// writes; None when there is none. `on_request` claims those of a process that has written none meanwhile.
+    pub(super) fn write(&self, shards: &Shards, on_request: bool) -> Result<Option<WrittenSnapshots>, PipelineError> {
+        let rule = if on_request { ClaimRule::AtOnce } else { self.claim_rule() };
         let Some(recorder) = &self.recorder else { return Ok(None) };
         let (mut manifests, mut written, mut elsewhere, mut failure) = (Vec::new(), false, 0, None);
         let started = Instant::now();
-        for shard in self.shards.all() {
+        for shard in shards.all() {
             // Where the place hangs, each shard would wait for it.
             if failure.is_some() && started.elapsed() > PLACE_TIMEOUT {
                 break;
             }
             match recorder.snapshot(shard.id, now_ms(), rule) {
                 Ok(Some(taken)) => {
-                    self.past.has_snapshot(shard.partition, &taken.manifest);
+                    self.points.has_snapshot(shard.partition, &taken.manifest);
                     written |= taken.written;
                     manifests.push(taken.manifest);
                 }
@@ -151,50 +213,42 @@ impl Answerer {
     }
 
     /// How many shards are held here whose snapshots another process writes, as of the last snapshot.
-    #[must_use]
-    pub fn written_elsewhere(&self) -> usize {
+    pub(super) fn written_elsewhere(&self) -> usize {
         self.written_elsewhere.load(Ordering::Relaxed)
     }
 
-    /// Takes those shards again that are recorded no more, because another process wrote their snapshots
-    /// or the place was away for too long, once nobody else writes them: from then on this process does.
-    /// Gives their number.
-    ///
-    /// # Errors
-    /// As [`Self::take`].
-    pub fn take_over(&self, log: &dyn Log) -> Result<usize, PipelineError> {
-        let (Some(recorder), Some(snapshots)) = (&self.recorder, &self.snapshots) else { return Ok(0) };
-        let (mut taken, revoked) = (0, self.shards.revoked());
+    /// The partitions of those shards that are recorded no more, because another process wrote their snapshots or
+    /// the place was away for too long, and that nobody else writes now.
+    pub(super) fn to_take_over(&self, shards: &Shards) -> Result<Vec<u32>, PipelineError> {
+        let (Some(recorder), Some(snapshots)) = (&self.recorder, &self.snapshots) else { return Ok(Vec::new()) };
+        let revoked = shards.revoked();
         // A revoked shard is another's to write, also while it is kept here.
         let ours = |shard: &&Arc<Shard>| !recorder.records(shard.id) && !revoked.contains(&shard.partition);
-        for shard in self.shards.all().iter().filter(ours) {
+        let mut partitions = Vec::new();
+        for shard in shards.all().iter().filter(ours) {
             if snapshots.may_claim(shard.partition, &self.run, self.claim_of_another(), now_ms())? {
-                self.take(log, shard.partition)?;
-                taken += 1;
+                partitions.push(shard.partition);
             }
         }
-        Ok(taken)
-    }
-
-    /// The newest snapshots.
-    pub(in crate::pipeline) fn newest_snapshots(&self) -> Result<WrittenSnapshots, PipelineError> {
-        let snapshots = self.snapshots.as_ref().ok_or(SnapshotError::None)?;
-        let newest = (0..self.shards.partitions()).map(|partition| snapshots.manifest(partition));
-        let manifests: Vec<Manifest> = newest.filter_map(Result::transpose).collect::<Result<_, _>>()?;
-        if manifests.is_empty() { Err(SnapshotError::None.into()) } else { Ok(WrittenSnapshots { manifests }) }
+        Ok(partitions)
     }
 
     /// The snapshots, which hold these points and no deleted turn; the bank's partition; and the epoch and
     /// number of its last purge.
-    pub(super) fn history(&self, bank: &Bank, points: &[AsOf]) -> Result<(Arc<Snapshots>, u32, Purge), PipelineError> {
+    pub(super) fn history(
+        &self,
+        shards: &Shards,
+        bank: &Bank,
+        points: &[AsOf],
+    ) -> Result<(Arc<Snapshots>, u32, Purge), PipelineError> {
         let snapshots = Arc::clone(self.snapshots.as_ref().ok_or(SnapshotError::None)?);
-        let partition = self.shards.partition_of(bank);
+        let partition = shards.partition_of(bank);
         if let Some(recorder) = &self.recorder {
-            let shard = self.shards.of(bank)?;
+            let shard = shards.of(bank)?;
             for at in points {
-                let brought_up = self.past.bring_up(partition, *at, || {
+                let brought_up = self.points.bring_up(partition, *at, || {
                     match recorder.snapshot(shard.id, now_ms(), self.claim_rule())? {
-                        Some(Taken { manifest, .. }) => self.past.has_snapshot(partition, &manifest),
+                        Some(Taken { manifest, .. }) => self.points.has_snapshot(partition, &manifest),
                         None => return Err(snapshots.elsewhere(partition)),
                     }
                     Ok(())
@@ -202,9 +256,9 @@ impl Answerer {
                 match brought_up {
                     Err(error @ (SnapshotError::Elsewhere { .. } | SnapshotError::Taken { .. })) => {
                         if let Some(newest) = snapshots.manifest(partition)? {
-                            self.past.has_snapshot(partition, &newest);
+                            self.points.has_snapshot(partition, &newest);
                         }
-                        if self.past.lacks(partition, *at) {
+                        if self.points.lacks(partition, *at) {
                             return Err(error.into());
                         }
                     }

@@ -20,7 +20,7 @@ use nouns::{
     model::{Bank, DeadLetter, MemoryKey, MemoryRecord, TurnEvent},
 };
 
-use super::{Answerer, AnswererOptions};
+use super::{Replica, ReplicaOptions};
 
 fn bank(name: &str) -> Bank {
     Bank::parse(name).expect("a good name")
@@ -59,27 +59,27 @@ fn ingest(pipeline: &Pipeline, events: &[TurnEvent]) {
     service.catch_up().expect("extracted");
 }
 
-fn open(pipeline: &Pipeline, log: &dyn Log) -> Answerer {
-    let answerer = open_holding(pipeline, log, Hold::All);
-    follow(&answerer, log);
-    answerer
+fn open(pipeline: &Pipeline, log: &dyn Log) -> Replica {
+    let replica = open_holding(pipeline, log, Hold::All);
+    follow(&replica, log);
+    replica
 }
 
 /// A memory that has followed nothing yet.
-fn open_holding(pipeline: &Pipeline, log: &dyn Log, hold: Hold) -> Answerer {
+fn open_holding(pipeline: &Pipeline, log: &dyn Log, hold: Hold) -> Replica {
     let options =
-        AnswererOptions { hold, edges: None, record: true, turns: None, say: &mut |_| {}, progress: &mut |_, _| {} };
-    Answerer::open(pipeline, log, options).expect("a memory")
+        ReplicaOptions { hold, edges: None, record: true, turns: None, say: &mut |_| {}, progress: &mut |_, _| {} };
+    Replica::open(pipeline, log, options).expect("a memory")
 }
 
-fn follow(answerer: &Answerer, log: &dyn Log) {
+fn follow(replica: &Replica, log: &dyn Log) {
     for partition in 0..log.partitions() {
-        while answerer.follow(log, partition, |_, _, _| {}).expect("followed") {}
+        while replica.follow(log, partition, |_, _, _| {}).expect("followed") {}
     }
 }
 
-fn hash(answerer: &Answerer, name: &str) -> Result<u128, PipelineError> {
-    Ok(answerer.digest(Some(&bank(name)))?.value.hash)
+fn hash(replica: &Replica, name: &str) -> Result<u128, PipelineError> {
+    Ok(replica.digest(Some(&bank(name)))?.value.hash)
 }
 
 /// Two banks in different shards of three.
@@ -97,34 +97,34 @@ fn a_shard_that_panics_is_made_again_alone_and_recorded_on() {
         let settings = pipeline(&home.path().join(format!("{snapshots}")), snapshots, "log.partitions = 3");
         ingest(&settings, &[turns(falls, "s", 9), turns(stays, "s", 5)].concat());
         let log = log::open(&settings.log).expect("the log");
-        let answerer = open(&settings, &*log);
-        let before = (hash(&answerer, falls).expect("known"), hash(&answerer, stays).expect("known"));
+        let replica = open(&settings, &*log);
+        let before = (hash(&replica, falls).expect("known"), hash(&replica, stays).expect("known"));
         let partition = partition_of(&bank(falls), 3);
-        answerer.shard(partition).expect("held").memory.panic();
-        assert!(hash(&answerer, falls).is_err());
-        assert_eq!(hash(&answerer, stays).expect("it stays"), before.1);
-        let rebuilds = |answerer: &Answerer| -> u64 { answerer.shards().iter().map(|shard| shard.rebuilds).sum() };
-        assert_eq!(rebuilds(&answerer), 0);
-        follow(&answerer, &*log);
-        assert_eq!((hash(&answerer, falls).expect("known"), hash(&answerer, stays).expect("known")), before);
-        assert_eq!(rebuilds(&answerer), 1);
+        replica.shard(partition).expect("held").memory.panic();
+        assert!(hash(&replica, falls).is_err());
+        assert_eq!(hash(&replica, stays).expect("it stays"), before.1);
+        let rebuilds = |replica: &Replica| -> u64 { replica.shards().iter().map(|shard| shard.rebuilds).sum() };
+        assert_eq!(rebuilds(&replica), 0);
+        follow(&replica, &*log);
+        assert_eq!((hash(&replica, falls).expect("known"), hash(&replica, stays).expect("known")), before);
+        assert_eq!(rebuilds(&replica), 1);
         // What is read from then on is recorded on top of what was recorded before.
-        drop((answerer, log));
+        drop((replica, log));
         ingest(&settings, &turns(falls, "t", 6));
         let log = log::open(&settings.log).expect("the log");
-        let answerer = open(&settings, &*log);
-        answerer.shard(partition).expect("held").memory.panic();
-        assert!(hash(&answerer, falls).is_err());
-        follow(&answerer, &*log);
-        let whole = hash(&answerer, falls).expect("known");
+        let replica = open(&settings, &*log);
+        replica.shard(partition).expect("held").memory.panic();
+        assert!(hash(&replica, falls).is_err());
+        follow(&replica, &*log);
+        let whole = hash(&replica, falls).expect("known");
         assert_ne!(whole, before.0);
         if snapshots {
             // Making the shard again may have written one already.
-            answerer.snapshot().expect("written");
-            drop(answerer);
+            replica.snapshot().expect("written");
+            drop(replica);
             let restored = open(&settings, &*log);
             assert_eq!(hash(&restored, falls).expect("known"), whole);
-            let newest = restored.newest_snapshots().expect("manifests").manifests;
+            let newest = restored.snapshots().expect("manifests").unwrap_or_default();
             let census = restored.digest(None).expect("counts").value;
             assert_eq!(newest.iter().map(|of| of.live.units).sum::<u64>(), census.units);
         }
@@ -138,24 +138,24 @@ fn a_shard_that_cannot_be_made_again_is_counted_only_once_it_is() {
     let settings = pipeline(home.path(), true, "log.partitions = 1");
     ingest(&settings, &turns("a", "s", 5));
     let log = log::open(&settings.log).expect("the log");
-    let answerer = open(&settings, &*log);
-    let before = hash(&answerer, "a").expect("known");
-    answerer.snapshot().expect("written");
+    let replica = open(&settings, &*log);
+    let before = hash(&replica, "a").expect("known");
+    replica.snapshot().expect("written");
     let (place, away) = (home.path().join("snapshots"), home.path().join("away"));
     std::fs::rename(&place, &away).expect("moved");
     std::fs::write(&place, "no directory").expect("written");
-    answerer.shard(0).expect("held").memory.panic();
-    assert!(hash(&answerer, "a").is_err());
-    let rises = || answerer.follow(&*log, 0, |_, _, _| {});
+    replica.shard(0).expect("held").memory.panic();
+    assert!(hash(&replica, "a").is_err());
+    let rises = || replica.follow(&*log, 0, |_, _, _| {});
     assert!(matches!(rises(), Err(PipelineError::Snapshot(_))));
     assert!(matches!(rises(), Err(PipelineError::Memory(_))), "there is a pause");
-    assert_eq!(answerer.shards()[0].rebuilds, 0);
+    assert_eq!(replica.shards()[0].rebuilds, 0);
     std::fs::remove_file(&place).expect("removed");
     std::fs::rename(&away, &place).expect("moved back");
     while rises().is_err() {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    assert_eq!((answerer.shards()[0].rebuilds, hash(&answerer, "a").expect("known")), (1, before));
+    assert_eq!((replica.shards()[0].rebuilds, hash(&replica, "a").expect("known")), (1, before));
 }
 
 #[test]
@@ -168,19 +168,19 @@ fn a_shard_is_taken_and_left_a_thousand_times_in_flat_memory() {
     let settings = pipeline(home.path(), false, "log.partitions = 3");
     ingest(&settings, &[turns(moves, "s", 9), turns(stays, "s", 5)].concat());
     let log = log::open(&settings.log).expect("the log");
-    let answerer = open(&settings, &*log);
-    let before = (hash(&answerer, moves).expect("known"), hash(&answerer, stays).expect("known"));
+    let replica = open(&settings, &*log);
+    let before = (hash(&replica, moves).expect("known"), hash(&replica, stays).expect("known"));
     let partition = partition_of(&bank(moves), 3);
     let mut after_first = 0;
     for round in 0..1_000 {
-        answerer.leave(partition);
-        let error = hash(&answerer, moves).expect_err("left");
+        replica.leave(partition);
+        let error = hash(&replica, moves).expect_err("left");
         assert!(matches!(error, PipelineError::OtherInstance { .. }), "{error}");
-        assert_eq!(answerer.position(partition), None);
-        answerer.take(&*log, partition).expect("taken");
-        while answerer.follow(&*log, partition, |_, _, _| {}).expect("followed") {}
+        assert_eq!(replica.position(partition), None);
+        replica.take(&*log, partition).expect("taken");
+        while replica.follow(&*log, partition, |_, _, _| {}).expect("followed") {}
         if round % 100 == 99 {
-            assert_eq!((hash(&answerer, moves).expect("known"), hash(&answerer, stays).expect("known")), before);
+            assert_eq!((hash(&replica, moves).expect("known"), hash(&replica, stays).expect("known")), before);
         }
         if round == 99 {
             after_first = testing::resident_bytes();
@@ -220,21 +220,21 @@ fn a_shard_that_is_taken_reads_its_own_snapshot() {
     let settings = pipeline(home.path(), true, "log.partitions = 3");
     ingest(&settings, &[turns(moves, "s", 9), turns(stays, "s", 5)].concat());
     let log = log::open(&settings.log).expect("the log");
-    let answerer = open(&settings, &*log);
-    let before = hash(&answerer, moves).expect("known");
-    answerer.snapshot().expect("written").expect("new");
+    let replica = open(&settings, &*log);
+    let before = hash(&replica, moves).expect("known");
+    replica.snapshot().expect("written").expect("new");
     let partition = partition_of(&bank(moves), 3);
-    answerer.leave(partition);
+    replica.leave(partition);
     let directory = |of: u32| home.path().join(format!("snapshots/shard-{of:05}"));
     for other in (0..3).filter(|other| *other != partition) {
         for entry in std::fs::read_dir(directory(other).join("manifests")).expect("listed") {
             std::fs::write(entry.expect("a manifest").path(), "spoiled").expect("written");
         }
     }
-    answerer.take(&*log, partition).expect("taken");
+    replica.take(&*log, partition).expect("taken");
     // Nothing is left to read of the log: its snapshot had everything.
-    assert!(!answerer.follow(&*log, partition, |_, _, _| {}).expect("followed"));
-    assert_eq!(hash(&answerer, moves).expect("known"), before);
+    assert!(!replica.follow(&*log, partition, |_, _, _| {}).expect("followed"));
+    assert_eq!(hash(&replica, moves).expect("known"), before);
 }
 
 /// Commits the newest record of a partition once more.
@@ -264,10 +264,10 @@ fn of_two_holders_one_writes_and_the_other_takes_over() {
     assert!(second.snapshot().expect("looked").is_none());
     assert_eq!((first.written_elsewhere(), second.written_elsewhere()), (0, 3));
     assert_eq!(second.take_over(&*log).expect("looked"), 0, "its writer is alive");
-    let now = |answerer: &Answerer| (hash(answerer, name).expect("known"), hash(answerer, other).expect("known"));
+    let now = |replica: &Replica| (hash(replica, name).expect("known"), hash(replica, other).expect("known"));
     assert_eq!(now(&first), now(&second));
 
-    let ask = |answerer: &Answerer, at: u64| answerer.past(&bank(name), crate::snapshot::AsOf::Offset(at)).map(drop);
+    let ask = |replica: &Replica, at: u64| replica.past(&bank(name), crate::snapshot::AsOf::Offset(at)).map(drop);
     let before = log.end(Topic::Memory, partition).expect("an end") - 1;
     let after = rewrite(&*log, partition);
     follow(&first, &*log);
@@ -300,30 +300,30 @@ fn questions_of_an_assigned_partition_wait_until_its_shard_is_loaded() {
     ingest(&settings, &[turns(ours, "s", 5), turns(theirs, "s", 5)].concat());
     let log = log::open(&settings.log).expect("the log");
     let expected = hash(&open(&settings, &*log), ours).expect("known");
-    let answerer = open_holding(&settings, &*log, Hold::Assigned);
-    assert!(!answerer.is_loaded(Hold::Assigned), "the group has not decided");
+    let replica = open_holding(&settings, &*log, Hold::Assigned);
+    assert!(!replica.is_loaded(Hold::Assigned), "the group has not decided");
     let partition = partition_of(&bank(ours), 3);
     // The questions topic may have more partitions than the memory.
-    answerer.assign(&[partition, 7], false);
-    assert_eq!((answerer.awaited(), answerer.loading()), (vec![partition], vec![partition]));
-    assert!(answerer.is_loading(&bank(ours)) && !answerer.is_loading(&bank(theirs)));
-    answerer.take(&*log, partition).expect("taken");
-    assert_eq!((answerer.awaited(), answerer.loading()), (vec![], vec![partition]));
-    assert!(answerer.is_loading(&bank(ours)) && !answerer.is_loaded(Hold::Assigned));
-    follow(&answerer, &*log);
-    assert!(!answerer.is_loading(&bank(ours)) && answerer.is_loaded(Hold::Assigned));
-    assert_eq!(hash(&answerer, ours).expect("known"), expected);
-    let elsewhere = hash(&answerer, theirs).expect_err("another instance has it");
+    replica.assign(&[partition, 7], false);
+    assert_eq!((replica.awaited(), replica.loading()), (vec![partition], vec![partition]));
+    assert!(replica.is_loading(&bank(ours)) && !replica.is_loading(&bank(theirs)));
+    replica.take(&*log, partition).expect("taken");
+    assert_eq!((replica.awaited(), replica.loading()), (vec![], vec![partition]));
+    assert!(replica.is_loading(&bank(ours)) && !replica.is_loaded(Hold::Assigned));
+    follow(&replica, &*log);
+    assert!(!replica.is_loading(&bank(ours)) && replica.is_loaded(Hold::Assigned));
+    assert_eq!(hash(&replica, ours).expect("known"), expected);
+    let elsewhere = hash(&replica, theirs).expect_err("another instance has it");
     assert!(matches!(elsewhere, PipelineError::OtherInstance { .. }), "{elsewhere}");
     // A new membership begins with what it is assigned, and ours is not of it.
-    answerer.assign(&[partition_of(&bank(theirs), 3)], true);
-    assert_eq!(answerer.revoked(), [partition]);
-    assert_eq!(hash(&answerer, ours).expect("it is held until it is left"), expected);
-    answerer.leave(partition);
-    assert!(answerer.revoked().is_empty() && !answerer.is_loading(&bank(ours)));
-    assert!(matches!(hash(&answerer, ours), Err(PipelineError::OtherInstance { .. })));
-    answerer.revoke(&[partition_of(&bank(theirs), 3)]);
-    assert!(answerer.awaited().is_empty() && answerer.is_loaded(Hold::Assigned), "it stands by");
+    replica.assign(&[partition_of(&bank(theirs), 3)], true);
+    assert_eq!(replica.revoked(), [partition]);
+    assert_eq!(hash(&replica, ours).expect("it is held until it is left"), expected);
+    replica.leave(partition);
+    assert!(replica.revoked().is_empty() && !replica.is_loading(&bank(ours)));
+    assert!(matches!(hash(&replica, ours), Err(PipelineError::OtherInstance { .. })));
+    replica.revoke(&[partition_of(&bank(theirs), 3)]);
+    assert!(replica.awaited().is_empty() && replica.is_loaded(Hold::Assigned), "it stands by");
 }
 
 /// A shard that a group moves is loaded from what its holder before wrote, and its new holder writes on.
@@ -337,7 +337,7 @@ fn a_shard_that_moves_takes_its_snapshots_along() {
     let partition = partition_of(&bank(name), 3);
     (settings.log.kind, settings.serve.hold) = (nouns::config::LogKind::Kafka, Hold::Assigned);
     let join = || {
-        let options = AnswererOptions {
+        let options = ReplicaOptions {
             hold: Hold::Assigned,
             edges: None,
             record: true,
@@ -345,11 +345,11 @@ fn a_shard_that_moves_takes_its_snapshots_along() {
             say: &mut |_| {},
             progress: &mut |_, _| {},
         };
-        Answerer::open(&settings, &*log, options).expect("a memory")
+        Replica::open(&settings, &*log, options).expect("a memory")
     };
-    let take = |answerer: &Answerer| {
-        answerer.assign(&[partition], false);
-        answerer.awaited().iter().for_each(|partition| answerer.take(&*log, *partition).expect("taken"));
+    let take = |replica: &Replica| {
+        replica.assign(&[partition], false);
+        replica.awaited().iter().for_each(|partition| replica.take(&*log, *partition).expect("taken"));
     };
     let [first, second] = [join(), join()];
     take(&first);
@@ -455,19 +455,19 @@ fn no_lock_that_a_question_takes_is_held_while_the_log_is_read() {
     ingest(&settings, &turns("a", "s", 5));
     let log = log::open(&settings.log).expect("the log");
     let slow = SlowLog { log, allowed: Mutex::default(), reading: AtomicBool::new(false) };
-    let answerer = open(&settings, &slow);
-    let before = hash(&answerer, "a").expect("known");
+    let replica = open(&settings, &slow);
+    let before = hash(&replica, "a").expect("known");
     slow.reading.store(false, Ordering::SeqCst);
     let each = |_: &MemoryKey, _: Option<&MemoryRecord>, _: u64| {};
     std::thread::scope(|scope| {
         let held = nouns::sync::lock(&slow.allowed);
-        let following = scope.spawn(|| answerer.follow(&slow, 0, each).expect("followed"));
+        let following = scope.spawn(|| replica.follow(&slow, 0, each).expect("followed"));
         while !slow.reading.load(Ordering::SeqCst) {
             std::thread::yield_now();
         }
         // All that a question looks at, while the read hangs.
-        assert_eq!(hash(&answerer, "a").expect("known"), before);
-        assert!(answerer.bank(bank("a").key()).is_some() && answerer.model().is_some());
+        assert_eq!(hash(&replica, "a").expect("known"), before);
+        assert!(replica.bank(bank("a").key()).is_some() && replica.model().is_some());
         assert!(!following.is_finished());
         drop(held);
         assert!(!following.join().expect("no panic"));

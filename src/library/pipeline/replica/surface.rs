@@ -6,76 +6,60 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
-        Arc, Condvar, Mutex, MutexGuard,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::{
-    log::{Log, Topic, memory_name, partition_of},
-    snapshot::{AsOf, BankDiff, LogRead, Restored, SnapshotError, Snapshots, UnreadableRecord},
+    log::{Log, Topic},
+    snapshot::{AsOf, BankDiff, Manifest, Restored, UnreadableRecord},
 };
 use heart::{
     memory::{
         Answered, Census, CensusProbe, ChoiceChanges, EdgeChanges, Footprint, MemoryError, MemoryHandle, MemoryThreads,
         UnitWithNeighbours,
     },
-    recall::{self, Planner, RulesPlanner, Unplanned},
+    recall,
 };
-use models::{
-    embed::{EmbedderPool, KeptVectors},
-    llm::{Llm, LlmPlanner},
-};
+use models::embed::{EmbedderPool, KeptVectors};
 use nouns::{
-    config::{Hold, LLM, LogKind, Pipeline},
-    model::{
-        Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Position, Question, SCHEMA_VERSION, UnitId,
-        WindowTurn,
-    },
+    config::{Hold, LogKind, Pipeline},
+    model::{Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Position, Question, UnitId, WindowTurn},
     sync,
 };
 
 use super::{
-    Cancellation, PipelineError,
+    Cancellation, PipelineError, WrittenSnapshots,
+    asking::Asking,
     changes::Changes,
-    past::{PastMemories, PastPoint, deletes},
+    past::{PastMemories, PastPoint},
+    reached::ReachedOffsets,
     reader::RestoredPartition,
-    recall_memory::AskedMemory,
-    recorder::{Found, Recorder},
+    recorder::Found,
+    recording::Recording,
     shard::{RestoredShard, Shard},
     shards::Shards,
 };
 
 /// A memory that follows a log: a shard for each partition that it holds.
-pub struct Answerer {
-    pub(super) pipeline: Pipeline,
+pub struct Replica {
+    pipeline: Pipeline,
     /// Generation of the memory topic.
     generation: u32,
-    /// Plans, or reads cues, where the pipeline names it for that.
-    llm: Option<Arc<Llm>>,
-    pub(super) shards: Shards,
-    /// Where snapshots are kept.
-    pub(super) snapshots: Option<Arc<Snapshots>>,
-    pub(super) recorder: Option<Recorder>,
-    /// A name that no other process has that writes snapshots.
-    pub(super) run: String,
-    /// The shards whose snapshots another process writes, when they were last written.
-    pub(super) written_elsewhere: AtomicUsize,
+    asking: Asking,
+    shards: Shards,
+    recording: Recording,
     /// Held while a shard is made at run time.
     taking: Mutex<()>,
-    pub(super) past: PastMemories<Self>,
-    /// By turns partition: the first offset that the memory does not reflect.
-    reached: Mutex<BTreeMap<u32, u64>>,
-    moved: Condvar,
+    past: PastMemories<Self>,
+    reached: ReachedOffsets,
     /// For those who watch banks.
     changes: Arc<Changes>,
 }
-
-/// Most time before a question's deadline that is kept for the rules.
-const RULES_TIME: Duration = Duration::from_secs(1);
 
 /// How a shard is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,8 +99,8 @@ pub enum ShardPlace {
 pub type OnRestoredTurns<'b> = &'b mut dyn FnMut(&MemoryKey, Option<(Vec<WindowTurn>, &str)>);
 
 /// How a memory is opened.
-pub struct AnswererOptions<'b> {
-    /// Which partitions it holds from the beginning: all, or none before [`Answerer::assign`].
+pub struct ReplicaOptions<'b> {
+    /// Which partitions it holds from the beginning: all, or none before [`Replica::assign`].
     pub hold: Hold,
     /// Receives every change of the graph's edges.
     pub edges: Option<Sender<EdgeChanges>>,
@@ -130,33 +114,28 @@ pub struct AnswererOptions<'b> {
     pub progress: &'b mut dyn FnMut(u64, u64),
 }
 
-impl Answerer {
+impl Replica {
     /// A memory restored from the newest snapshot, where there is one; it continues from there.
     ///
     /// # Errors
     /// [`PipelineError::Memory`] when its threads cannot be started, [`PipelineError::Snapshot`]
     /// when the place cannot be read, or its snapshots are of another log,
     /// [`PipelineError::Llm`] when the language model that the pipeline names cannot be used.
-    pub fn open(pipeline: &Pipeline, log: &dyn Log, options: AnswererOptions<'_>) -> Result<Self, PipelineError> {
-        let AnswererOptions { hold, edges, record, turns, say, progress } = options;
+    pub fn open(pipeline: &Pipeline, log: &dyn Log, options: ReplicaOptions<'_>) -> Result<Self, PipelineError> {
+        let ReplicaOptions { hold, edges, record, turns, say, progress } = options;
         let place = &pipeline.snapshot.directory;
         let record = record && !place.is_empty();
         let threads = MemoryThreads::start(pipeline.memory.workers).map_err(PipelineError::Thread)?;
         let shards = Shards::new(pipeline, log.partitions(), threads, edges, record);
-        let mut answerer = Self::new(pipeline, log.generation(), shards)?;
-        if !place.is_empty() {
-            answerer.snapshots = Some(Arc::new(snapshots(pipeline, log.partitions(), log.generation())?));
-        }
-        if record {
-            answerer.recorder = Some(Recorder::start().map_err(PipelineError::Thread)?);
-        }
+        let recording = Recording::open(pipeline, log, record)?;
+        let replica = Self::new(pipeline, log.generation(), shards, recording)?;
         if hold == Hold::Assigned {
-            return Ok(answerer);
+            return Ok(replica);
         }
         for partition in 0..log.partitions() {
-            answerer.shards.put(answerer.shards.make(partition)?);
+            replica.shards.put(replica.shards.make(partition)?);
         }
-        let Some(snapshots) = &answerer.snapshots else { return Ok(answerer) };
+        let Some(snapshots) = replica.recording.snapshots() else { return Ok(replica) };
         let (mut found, mut bytes) = (Vec::new(), 0);
         for partition in 0..log.partitions() {
             let (seen, mut of_shard) = (snapshots.newest_id(partition)?, 0);
@@ -167,10 +146,10 @@ impl Answerer {
             bytes += of_shard;
             found.push(Found { partition, seen, restored });
         }
-        let brought = answerer.restore(log, &found)?;
+        let brought = replica.restore(log, &found)?;
         for of_shard in &found {
-            if let Some(shard) = answerer.shards.get(of_shard.partition) {
-                answerer.record(&shard, of_shard, brought.get(&of_shard.partition))?;
+            if let Some(shard) = replica.shards.get(of_shard.partition) {
+                replica.recording.begin(&shard, of_shard, brought.get(&of_shard.partition))?;
             }
         }
         if let Some(turns) = turns {
@@ -180,24 +159,17 @@ impl Answerer {
             let removed = brought.values().filter_map(|shard| shard.removed.as_ref());
             removed.flat_map(|(update, _)| &update.records).for_each(|(key, _)| turns(key, None));
         }
-        Ok(answerer)
+        Ok(replica)
     }
 
-    fn new(pipeline: &Pipeline, generation: u32, shards: Shards) -> Result<Self, PipelineError> {
-        let asks = [&pipeline.recall.planner, &pipeline.recall.cues_by].iter().any(|by| *by == LLM);
-        let llm = if asks { Some(Llm::open(&pipeline.llm, pipeline.responses())?) } else { None };
-        llm.as_ref().map_or(Ok(()), |llm| llm.check_key())?;
+    fn new(pipeline: &Pipeline, generation: u32, shards: Shards, recording: Recording) -> Result<Self, PipelineError> {
         Ok(Self {
-            llm,
+            asking: Asking::open(pipeline)?,
             shards,
-            snapshots: None,
-            recorder: None,
-            run: format!("{:x}-{:x}", jiff::Timestamp::now().as_nanosecond(), std::process::id()),
-            written_elsewhere: AtomicUsize::default(),
+            recording,
             taking: Mutex::default(),
             past: PastMemories::default(),
-            reached: Mutex::default(),
-            moved: Condvar::new(),
+            reached: ReachedOffsets::default(),
             changes: Arc::default(),
             pipeline: pipeline.clone(),
             generation,
@@ -240,7 +212,7 @@ impl Answerer {
         let snapshot = RestoredPartition { restored, covers };
         shard.restore(&snapshot)?;
         let brought = shard.check_restored(log, &self.pipeline.snapshot.directory, &snapshot)?;
-        self.reached().extend(snapshot.covers);
+        self.reached.extend(snapshot.covers);
         Ok(brought)
     }
 
@@ -252,17 +224,14 @@ impl Answerer {
     pub fn take(&self, log: &dyn Log, partition: u32) -> Result<(), PipelineError> {
         let _taking = sync::lock(&self.taking);
         let shard = self.shards.make(partition)?;
-        if let Some(snapshots) = &self.snapshots {
-            if let (Some(recorder), Some(before)) = (&self.recorder, self.shards.get(partition)) {
-                // What this process recorded is the point at which it goes on recording; where that cannot
-                // be written, the log has it.
-                drop(recorder.snapshot(before.id, jiff::Timestamp::now().as_millisecond(), self.claim_rule()));
-                recorder.end(before.id);
+        if let Some(snapshots) = self.recording.snapshots() {
+            if let Some(before) = self.shards.get(partition) {
+                self.recording.hand_over(&before);
             }
             let seen = snapshots.newest_id(partition)?;
             let restored = snapshots.newest(partition, false, &mut |_| {}, &mut |_, _| {})?;
             let brought = restored.as_ref().map(|restored| self.restore_shard(log, &shard, restored)).transpose()?;
-            self.record(&shard, &Found { partition, seen, restored }, brought.as_ref())?;
+            self.recording.begin(&shard, &Found { partition, seen, restored }, brought.as_ref())?;
         }
         self.shards.put(shard);
         self.changes.lost(partition);
@@ -273,11 +242,8 @@ impl Answerer {
     pub fn leave(&self, partition: u32) {
         let _taking = sync::lock(&self.taking);
         if let Some(shard) = self.shards.remove(partition) {
-            if let Some(recorder) = &self.recorder {
-                recorder.end(shard.id);
-            }
-            self.reached().remove(&partition);
-            self.moved.notify_all();
+            self.recording.end(&shard);
+            self.reached.forget(partition);
             self.changes.lost(partition);
         }
     }
@@ -318,10 +284,8 @@ impl Answerer {
     }
 
     fn record_no_more(&self, partitions: &[u32]) {
-        if let Some(recorder) = &self.recorder {
-            let held = partitions.iter().filter_map(|partition| self.shards.get(*partition));
-            held.for_each(|shard| recorder.end(shard.id));
-        }
+        let held = partitions.iter().filter_map(|partition| self.shards.get(*partition));
+        held.for_each(|shard| self.recording.end(&shard));
     }
 
     /// Partitions that a group has assigned to this process.
@@ -369,7 +333,7 @@ impl Answerer {
     }
 
     /// Whether every partition that this process should hold is loaded, but for shards that have
-    /// panicked. `hold` is that of [`AnswererOptions`].
+    /// panicked. `hold` is that of [`ReplicaOptions`].
     #[must_use]
     pub fn is_loaded(&self, hold: Hold) -> bool {
         let awaits = hold == Hold::Assigned && self.shards.awaited().is_none_or(|awaited| !awaited.is_empty());
@@ -430,13 +394,7 @@ impl Answerer {
             let Some(another) = self.shards.get(partition) else { return Ok(false) };
             shard = another;
         }
-        let record = |read: LogRead, choices: &Receiver<ChoiceChanges>| {
-            if let Some(recorder) = &self.recorder {
-                let (next_offset, deletes) = (read.next_offset, deletes(&read));
-                recorder.take(shard.id, read, choices);
-                self.past.has_read(partition, next_offset, deletes);
-            }
-        };
+        let record = |read, choices: &Receiver<ChoiceChanges>| self.recording.take(&shard, read, choices);
         let mut watched = BTreeSet::new();
         let noted = |key: &MemoryKey, record: Option<&MemoryRecord>, next_offset| {
             if self.changes.note(&key.bank, next_offset) {
@@ -447,12 +405,10 @@ impl Answerer {
         let read = shard.follow(log, noted, record);
         if matches!(read, Ok(None) | Err(PipelineError::Waits { .. })) {
             shard.set_loaded();
-            self.moved.notify_all();
         }
         let Some(covers) = read? else { return Ok(false) };
         if !covers.is_empty() {
-            self.reached().extend(covers);
-            self.moved.notify_all();
+            self.reached.extend(covers);
         }
         self.changes.loaded(partition, watched);
         Ok(true)
@@ -461,7 +417,7 @@ impl Answerer {
     /// The first offset of a turns partition that the memory does not reflect, where known.
     #[must_use]
     pub fn position(&self, partition: u32) -> Option<u64> {
-        self.reached().get(&partition).copied()
+        self.reached.of(partition)
     }
 
     /// The changes of the banks that somebody watches.
@@ -483,20 +439,12 @@ impl Answerer {
 
     /// Waits until the memory reflects a turns partition up to an offset; false on timeout.
     pub fn wait_for(&self, partition: u32, next_offset: u64, until: Instant) -> bool {
-        let mut reached = self.reached();
-        loop {
-            if reached.get(&partition).is_some_and(|at| *at >= next_offset) {
-                return true;
-            }
-            let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else {
-                return false;
-            };
-            reached = sync::wait_timeout(&self.moved, reached, left);
-        }
+        self.reached.wait_for(partition, next_offset, until)
     }
 
-    /// Recollects evidence for a question; texts whose vectors are `kept` are not embedded. The language model's timeout ends before the deadline, if
-    /// any, so that the rules can answer; no text is embedded and no hop begins after the deadline.
+    /// Recollects evidence for a question; texts whose vectors are `kept` are not embedded. The language model's
+    /// timeout ends before the deadline, if any, so that the rules can answer; no text is embedded and no hop begins
+    /// after the deadline.
     ///
     /// # Errors
     /// [`PipelineError`] for an unknown or quarantined bank, one that is loading or an empty question, or
@@ -508,7 +456,6 @@ impl Answerer {
         kept: Option<&KeptVectors>,
         cancellation: &Cancellation,
     ) -> Result<Evidence, PipelineError> {
-        let model_ref = embedders.model();
         let shard = self.shards.of(&question.bank)?;
         let loading = || PipelineError::Loading { bank: question.bank.clone(), partition: shard.partition };
         // It panicked after the front had seen that it was loaded.
@@ -516,30 +463,8 @@ impl Answerer {
             return Err(loading());
         }
         self.shards.check_bank(&shard, &question.bank)?;
-        check_models(sync::read(&shard.held).model(), Some(model_ref))?;
-        let rules = RulesPlanner::new(&self.pipeline.model());
-        // On a shared log only the extracting process learns of deletions and can evict a response.
-        let (settings, keep) = (&self.pipeline.recall, self.pipeline.log.kind == LogKind::Embedded);
-        let until = Instant::now() + Duration::from_secs(self.pipeline.llm.question_seconds);
-        // The rules need time too, where the model is late.
-        let before = |deadline: Instant| {
-            let left = deadline.saturating_duration_since(Instant::now());
-            deadline.checked_sub((left / 4).min(RULES_TIME)).unwrap_or(deadline)
-        };
-        let until = cancellation.deadline().map_or(until, |deadline| until.min(before(deadline)));
-        let model = self.llm.as_ref().map(|llm| LlmPlanner::new(Arc::clone(llm), rules, settings, until, keep));
-        let planner: &dyn Planner = match &model {
-            _ if !self.pipeline.recall.planned => &Unplanned(rules),
-            Some(model) => model,
-            None => &rules,
-        };
-        let mut embed = |texts: &[&str]| {
-            cancellation.check()?;
-            let embedded = |texts: &[&str]| embedders.embed_queries(texts);
-            kept.map_or_else(|| embedded(texts), |kept| kept.of(texts, embedded)).map_err(Into::into)
-        };
-        let memory = AskedMemory { memory: &shard.memory, cancellation };
-        let found = recall::recollect(&memory, &mut embed, question, planner, &self.pipeline.recall, model_ref);
+        check_models(sync::read(&shard.held).model(), Some(embedders.model()))?;
+        let found = self.asking.recollect(&self.pipeline, &shard, question, embedders, kept, cancellation);
         found.map_err(|error| {
             if shard.memory.is_stopped() && self.shards.all().iter().any(|other| !other.memory.is_stopped()) {
                 return loading();
@@ -581,7 +506,7 @@ impl Answerer {
     /// # Errors
     /// [`PipelineError::Snapshot`] when no snapshots were written then, or their history is shorter.
     pub fn past(&self, bank: &Bank, at: AsOf) -> Result<Arc<Self>, PipelineError> {
-        let (snapshots, partition, purged) = self.history(bank, &[at])?;
+        let (snapshots, partition, purged) = self.recording.history(&self.shards, bank, &[at])?;
         let offset = snapshots.resolve(partition, at)?;
         let point = PastPoint { bank: bank.clone(), partition, offset, purged };
         self.past.memory(&point, || {
@@ -594,7 +519,7 @@ impl Answerer {
     fn past_memory(&self, partition: u32, restored: &Restored) -> Result<Self, PipelineError> {
         let threads = Arc::clone(self.shards.threads());
         let shards = Shards::new(&self.pipeline, self.shards.partitions(), threads, None, false);
-        let memory = Self::new(&self.pipeline, self.generation, shards)?;
+        let memory = Self::new(&self.pipeline, self.generation, shards, Recording::none(&self.pipeline))?;
         let shard = memory.shards.make(partition)?;
         shard.restore(&RestoredPartition { restored, covers: BTreeMap::new() })?;
         shard.set_loaded();
@@ -602,12 +527,57 @@ impl Answerer {
         Ok(memory)
     }
 
+    /// Writes a snapshot of each shard that changed since its last, and whose snapshots no other process
+    /// writes; None when there is none. It gives the newest of every shard that this process writes.
+    ///
+    /// # Errors
+    /// [`PipelineError::Snapshot`] of the first shard that failed; the others are written, and the memory
+    /// keeps answering.
+    pub fn snapshot(&self) -> Result<Option<WrittenSnapshots>, PipelineError> {
+        self.recording.write(&self.shards, false)
+    }
+
+    /// As [`Self::snapshot`]; a person asks for it. Where another process has claimed a shard's snapshots
+    /// and has written none since this one began, this one claims them.
+    ///
+    /// # Errors
+    /// As [`Self::snapshot`].
+    pub fn snapshot_on_request(&self) -> Result<Option<WrittenSnapshots>, PipelineError> {
+        self.recording.write(&self.shards, true)
+    }
+
+    /// The newest snapshot of each shard; None where the pipeline names no place.
+    ///
+    /// # Errors
+    /// [`PipelineError::Snapshot`] where the place cannot be read.
+    pub fn snapshots(&self) -> Result<Option<Vec<Manifest>>, PipelineError> {
+        self.recording.newest(self.shards.partitions())
+    }
+
+    /// How many shards are held here whose snapshots another process writes, as of the last snapshot.
+    #[must_use]
+    pub fn written_elsewhere(&self) -> usize {
+        self.recording.written_elsewhere()
+    }
+
+    /// Takes those shards again that are recorded no more, because another process wrote their snapshots
+    /// or the place was away for too long, once nobody else writes them: from then on this process does.
+    /// Gives their number.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub fn take_over(&self, log: &dyn Log) -> Result<usize, PipelineError> {
+        let partitions = self.recording.to_take_over(&self.shards)?;
+        partitions.iter().try_for_each(|partition| self.take(log, *partition))?;
+        Ok(partitions.len())
+    }
+
     /// What was added to a bank and removed from it between two points of its past.
     ///
     /// # Errors
     /// As [`Self::past`].
     pub fn diff(&self, bank: &Bank, from: AsOf, to: AsOf) -> Result<BankDiff, PipelineError> {
-        let (snapshots, partition, _) = self.history(bank, &[from, to])?;
+        let (snapshots, partition, _) = self.recording.history(&self.shards, bank, &[from, to])?;
         let (from, to) = (snapshots.resolve(partition, from)?, snapshots.resolve(partition, to)?);
         Ok(snapshots.diff(bank, partition, from, to)?)
     }
@@ -709,47 +679,6 @@ impl Answerer {
     pub(in crate::pipeline) fn check_bank(&self, bank: &Bank) -> Result<(), PipelineError> {
         self.shards.check_bank(&*self.shards.of(bank)?, bank)
     }
-
-    fn reached(&self) -> MutexGuard<'_, BTreeMap<u32, u64>> {
-        sync::lock(&self.reached)
-    }
-}
-
-/// The snapshots of a generation of the memory: those of the first are in the configured place,
-/// those of later ones below it.
-pub fn snapshots(pipeline: &Pipeline, partitions: u32, generation: u32) -> Result<Snapshots, SnapshotError> {
-    let name = memory_name(generation);
-    let mut log = match pipeline.log.kind {
-        LogKind::Embedded => "an embedded log".to_owned(),
-        LogKind::Kafka => format!("the topic {}.{name}", pipeline.log.kafka.prefix),
-    };
-    let mut place = pipeline.snapshot.directory.clone();
-    if generation > 1 {
-        place = format!("{}/{name}", place.trim_end_matches('/'));
-        if pipeline.log.kind == LogKind::Embedded {
-            log = format!("{name} of an embedded log");
-        }
-    }
-    let settings = serde_json::json!([SCHEMA_VERSION, edge_settings(pipeline)]);
-    let settings = blake3::hash(settings.to_string().as_bytes()).to_hex().to_string();
-    Snapshots::open(&place, &log, partitions, settings, partition_of)
-}
-
-/// The settings that a bank's edges depend on, besides its units.
-pub(in crate::pipeline) fn edge_settings(pipeline: &Pipeline) -> BTreeMap<String, f64> {
-    let m = &pipeline.memory;
-    let named = [
-        ("semantic_edges", m.semantic_edges as f64),
-        ("structural_edges", m.structural_edges as f64),
-        ("cue_neighbours", m.cue_neighbours as f64),
-        ("structural_threshold", m.structural_threshold),
-        ("participant_weight", m.participant_weight),
-        ("location_weight", m.location_weight),
-        ("time_weight", m.time_weight),
-        ("time_decay_days", m.time_decay_days),
-        ("semantic_threshold", pipeline.model().semantic_threshold),
-    ];
-    named.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
 fn check_models(found: Option<&ModelRef>, expected: Option<&ModelRef>) -> Result<(), PipelineError> {

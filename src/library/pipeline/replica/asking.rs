@@ -1,0 +1,75 @@
+//! A question to the shard that holds its bank.
+//!
+//! In: a shard, a question, the embedders, until when somebody waits. Out: evidence. The language model's timeout
+//! ends before the deadline, so that the rules can answer; no text is embedded and no hop begins after it.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use heart::recall::{self, Planner, RecallError, RulesPlanner, Unplanned};
+use models::{
+    embed::{EmbedderPool, KeptVectors},
+    llm::{Llm, LlmError, LlmPlanner},
+};
+use nouns::{
+    config::{LLM, LogKind, Pipeline},
+    model::{Evidence, Question},
+};
+
+use super::{Cancellation, recall_memory::AskedMemory, shard::Shard};
+
+/// Most time before a question's deadline that is kept for the rules.
+const RULES_TIME: Duration = Duration::from_secs(1);
+
+/// The planners of a pipeline, and how questions are recollected.
+pub(super) struct Asking {
+    /// Plans, or reads cues, where the pipeline names it for that.
+    llm: Option<Arc<Llm>>,
+}
+
+impl Asking {
+    /// Opens the language model where the pipeline has it plan or read cues.
+    pub(super) fn open(pipeline: &Pipeline) -> Result<Self, LlmError> {
+        let asks = [&pipeline.recall.planner, &pipeline.recall.cues_by].iter().any(|by| *by == LLM);
+        let llm = if asks { Some(Llm::open(&pipeline.llm, pipeline.responses())?) } else { None };
+        llm.as_ref().map_or(Ok(()), |llm| llm.check_key())?;
+        Ok(Self { llm })
+    }
+
+    /// Recollects evidence for a question; texts whose vectors are `kept` are not embedded.
+    pub(super) fn recollect(
+        &self,
+        pipeline: &Pipeline,
+        shard: &Shard,
+        question: &Question,
+        embedders: &EmbedderPool,
+        kept: Option<&KeptVectors>,
+        cancellation: &Cancellation,
+    ) -> Result<Evidence, RecallError> {
+        let rules = RulesPlanner::new(&pipeline.model());
+        // On a shared log only the extracting process learns of deletions and can evict a response.
+        let (settings, keep) = (&pipeline.recall, pipeline.log.kind == LogKind::Embedded);
+        let until = Instant::now() + Duration::from_secs(pipeline.llm.question_seconds);
+        // The rules need time too, where the model is late.
+        let before = |deadline: Instant| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            deadline.checked_sub((left / 4).min(RULES_TIME)).unwrap_or(deadline)
+        };
+        let until = cancellation.deadline().map_or(until, |deadline| until.min(before(deadline)));
+        let model = self.llm.as_ref().map(|llm| LlmPlanner::new(Arc::clone(llm), rules, settings, until, keep));
+        let planner: &dyn Planner = match &model {
+            _ if !settings.planned => &Unplanned(rules),
+            Some(model) => model,
+            None => &rules,
+        };
+        let mut embed = |texts: &[&str]| {
+            cancellation.check()?;
+            let embedded = |texts: &[&str]| embedders.embed_queries(texts);
+            kept.map_or_else(|| embedded(texts), |kept| kept.of(texts, embedded)).map_err(Into::into)
+        };
+        let memory = AskedMemory { memory: &shard.memory, cancellation };
+        recall::recollect(&memory, &mut embed, question, planner, settings, embedders.model())
+    }
+}
