@@ -109,15 +109,9 @@ fn sources_that_cannot_be_read() {
         ripplemem(&["ingest", format, path.to_str().unwrap(), "--data", data.to_str().unwrap()])
     };
     fails(&ingest("jsonl", &home.path().join("none.jsonl")), 1, &["none.jsonl"]);
-    fails(&ingest("csv", &home.path().join("none.jsonl")), 1, &["csv", "jsonl", "locomo"]);
-    let half = |start: &str| write(&home.path().join("half.json"), start);
-    for (format, start) in [
-        ("locomo", "[{\"sample_id\": \"conv-1\", \"conversation\": {\"session_1\": ["),
-        ("longmemeval", "[{\"question_id\": \"q1\", \"haystack_session_ids\": ["),
-        ("evermembench", "{\"dialogues\": {\"2025-01-09\": ["),
-    ] {
-        fails(&ingest(format, &half(start)), 1, &["half.json:1", "fetch the whole"]);
-    }
+    fails(&ingest("csv", &home.path().join("none.jsonl")), 1, &["csv", "jsonl", "telegram"]);
+    let half = write(&home.path().join("half.json"), "{\"messages\": [{\"text\": ");
+    fails(&ingest("telegram", &half), 1, &["half.json:1"]);
 }
 
 #[test]

@@ -52,5 +52,5 @@ fn what_cannot_be_calibrated_says_why() {
     };
     fails(&run(short.to_str().unwrap(), "jsonl"), 1, &["1 units", "longer dialogue"]);
     fails(&run("none.jsonl", "jsonl"), 1, &["none.jsonl"]);
-    fails(&run(short.to_str().unwrap(), "csv"), 1, &["csv", "longmemeval"]);
+    fails(&run(short.to_str().unwrap(), "csv"), 1, &["csv", "jsonl"]);
 }

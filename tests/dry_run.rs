@@ -82,11 +82,10 @@ fn a_dry_run_works_for_every_format() {
     let sample = data("sample.jsonl");
     let (code, text) = dry_run(&["jsonl", sample.to_str().unwrap()], home.path());
     assert!(code == 0 && text.starts_with("239 turns in 1 bank"), "{text}");
-    let locomo = json!([{"sample_id": "conv-1", "conversation": {"session_1_date_time": "1:56 pm on 8 May, 2023",
-        "session_1": [{"speaker": "Ann", "dia_id": "D1:1", "text": "hello"}]}}]);
-    let locomo = write(&home.path().join("locomo.json"), locomo.to_string());
-    let (code, text) = dry_run(&["auto", locomo.to_str().unwrap()], home.path());
-    assert!(code == 0 && text.starts_with("1 turns in 1 bank") && text.contains("read as +00:00"), "{text}");
+    let chat = "[01/05/2024, 10:00:00] Ann: hello\n[13/05/2024, 10:00:00] Bo: good morning\n";
+    let chat = write(&home.path().join("_chat.txt"), chat);
+    let (code, text) = dry_run(&["auto", chat.to_str().unwrap(), "--bank", "b"], home.path());
+    assert!(code == 0 && text.starts_with("2 turns in 1 bank") && text.contains("read as +00:00"), "{text}");
 }
 
 #[test]
@@ -96,9 +95,9 @@ fn a_wrong_format_names_the_likely_one() {
     let sample = data("sample.jsonl");
     let nothing = write(&home.path().join("notes.bin"), "\u{0}\u{1}");
     for (format, path, words) in [
-        ("locomo", &root, &["is not locomo", "looks like slack"][..]),
+        ("discord", &root, &["is not discord", "looks like slack"][..]),
         ("slack", &sample, &["is not slack", "looks like jsonl"]),
-        ("auto", &nothing, &["looks like no format that is known", "jsonl, locomo"]),
+        ("auto", &nothing, &["looks like no format that is known", "jsonl, slack"]),
         ("slak", &root, &["\"slak\" is not known", "slack", "auto"]),
     ] {
         fails(&ripplemem(&["ingest", format, path.to_str().unwrap(), "--dry-run"]), 1, words);

@@ -76,7 +76,7 @@ impl Calibrate {
             zone: self.zone.clone(),
             ..SourceSettings::new(&self.format, path)
         };
-        let sources = self.files.iter().map(|path| sources::open(&settings(path)));
+        let sources = self.files.iter().map(|path| lab::readers::open(&settings(path)));
         let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
         let mut service = open_memory(pipeline)?;
         let mut rejects = 0;
