@@ -1,16 +1,12 @@
 //! One HTTP request to a running service.
 //!
-//! In: a method, a URL, a token where one is needed, and a body. Out: the body of the response. Written by hand: one request
-//! needs no client library. Never retries.
+//! In: a method, a URL, a token where one is needed, and a body. Out: the body of the response. Never retries.
 
-use std::{
-    io::{Read, Write},
-    net::TcpStream,
-    time::Duration,
-};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use server::AdminAccess;
+use ureq::http::{Request, Uri};
 
 /// Timeout of a health check.
 pub(crate) const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
@@ -22,7 +18,7 @@ const WORK_TIMEOUT: Duration = Duration::from_secs(600);
 #[error("{address}: nobody answers")]
 pub(crate) struct Unreachable {
     address: String,
-    source: std::io::Error,
+    source: ureq::Error,
 }
 
 /// Has the service at an address do some administrative work.
@@ -33,23 +29,27 @@ pub(crate) fn administer(access: &AdminAccess, work: &str, body: &str) -> Result
 
 /// Sends a request and returns the body of the response.
 pub(crate) fn request(method: &str, url: &str, token: Option<&str>, body: &str, timeout: Duration) -> Result<String> {
-    let rest = url.strip_prefix("http://").with_context(|| format!("--url {url:?}: not http://ADDRESS:PORT/PATH"))?;
-    let (address, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let mut stream =
-        TcpStream::connect(address).map_err(|source| Unreachable { address: address.to_owned(), source })?;
-    stream.set_read_timeout(Some(timeout))?;
-    stream.set_write_timeout(Some(timeout))?;
-    let shown = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
-    write!(
-        stream,
-        "{method} /{path} HTTP/1.1\r\nHost: {address}\r\n{shown}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    )?;
-    let mut response = String::new();
-    stream.read_to_string(&mut response).with_context(|| format!("{address}: the response is not complete"))?;
-    let body = response.split("\r\n\r\n").nth(1).unwrap_or_default().trim();
-    if response.starts_with("HTTP/1.1 200") {
-        return Ok(body.to_owned());
+    let uri: Option<Uri> = url.parse().ok().filter(|uri: &Uri| uri.scheme().is_some() && uri.authority().is_some());
+    let uri = uri.with_context(|| format!("--url {url:?}: not http://ADDRESS:PORT/PATH"))?;
+    let address = uri.authority().map(ToString::to_string).unwrap_or_default();
+    let mut request = Request::builder().method(method).uri(uri);
+    if let Some(token) = token {
+        request = request.header("authorization", format!("Bearer {token}"));
     }
-    anyhow::bail!("{url}: {}", if body.is_empty() { "not an answer of this service" } else { body })
+    let agent = endpoint::agent();
+    let request = agent.configure_request(request.body(body.to_owned())?).timeout_global(Some(timeout)).build();
+    let mut response = agent.run(request).map_err(|source| match source {
+        ureq::Error::Io(_) | ureq::Error::ConnectionFailed | ureq::Error::HostNotFound => {
+            anyhow::Error::from(Unreachable { address: address.clone(), source })
+        }
+        source => anyhow::Error::from(source).context(address.clone()),
+    })?;
+    let is_done = response.status() == 200;
+    let text = response.body_mut().read_to_string();
+    let text = text.with_context(|| format!("{address}: the response is not complete"))?;
+    let text = text.trim();
+    if is_done {
+        return Ok(text.to_owned());
+    }
+    anyhow::bail!("{url}: {}", if text.is_empty() { "not an answer of this service" } else { text })
 }

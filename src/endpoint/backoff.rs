@@ -5,18 +5,17 @@
 
 use std::time::{Duration, SystemTime};
 
-/// The longest backoff.
-const MAX_BACKOFF: Duration = Duration::from_secs(30);
-/// The longest backoff after the first attempt.
-const FIRST_BACKOFF: Duration = Duration::from_millis(500);
+use nouns::backoff::Backoff;
+
+/// The longest pauses between two attempts: the first, and the last.
+const LIMITS: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(30));
 /// The longest `Retry-After` that is read, in seconds.
 const MAX_RETRY_AFTER_SECONDS: f64 = 86_400.0;
 
 /// Exponential backoff with jitter: between half of the limit for this attempt and all of it.
 #[must_use]
 pub fn backoff(attempts: u32) -> Duration {
-    let limit = FIRST_BACKOFF.saturating_mul(1 << attempts.saturating_sub(1).min(16)).min(MAX_BACKOFF);
-    limit.mul_f64(0.5 + fastrand::f64() / 2.0)
+    LIMITS.after(attempts).mul_f64(0.5 + fastrand::f64() / 2.0)
 }
 
 /// A `Retry-After` header: seconds, or an HTTP date.

@@ -26,10 +26,12 @@
 //!
 //! | module | question |
 //! |---|---|
+//! | [`file_lock`] | Who may write, of several processes? |
 //! | [`log`] | Where are turns and memory records stored durably? |
 //! | [`snapshot`] | How is the memory restored, and what was it in the past? |
 //! | [`pipeline`] | How do the rooms work together, from a turn to an answer? |
 
+pub mod file_lock;
 pub mod log;
 pub mod pipeline;
 pub mod snapshot;

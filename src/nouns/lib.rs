@@ -8,10 +8,12 @@
 //! | [`model`] | What are a turn, a window, a unit, an edge, a question, its evidence? |
 //! | [`config`] | What may a pipeline file say? |
 //! | [`schema`] | Which JSON Schema does each record have? |
+//! | [`backoff`] | How long does a caller wait before it tries again? |
 //! | [`sync`] | What happens to a lock whose holder panicked? |
 //! | [`chunked_map`] | How do many entries lie in order in little room? |
 //! | [`sparse`] | How does a collection have little more room than it needs? |
 
+pub mod backoff;
 pub mod chunked_map;
 pub mod config;
 pub mod model;

@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use super::error::PipelineError;
 use crate::log::{LogError, SourceLog, SourceTransaction, SourceWriter};
 use nouns::{
+    backoff::Backoff,
     config::LiveSettings,
     model::{Bank, EventTime, Idle, TurnEvent},
 };
@@ -25,11 +26,7 @@ use sources::live::{Delivered, LiveBatch, LiveError, LiveSource};
 const WAIT: Duration = Duration::from_secs(3);
 /// The first and the longest pause after a refusal, which only a change at the platform or in the
 /// settings ends. Discord blocks a bot that begins a thousand sessions a day.
-const REFUSED_PAUSE: Duration = Duration::from_secs(60);
-const LONGEST_REFUSED_PAUSE: Duration = Duration::from_secs(600);
-/// The first and the longest pause after a lost connection.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const REFUSED: Backoff = Backoff::new(Duration::from_secs(60), Duration::from_secs(600));
 /// How often a pause looks whether it should end.
 const SLICE: Duration = Duration::from_millis(50);
 
@@ -81,8 +78,7 @@ pub fn follow_source(
     tell: &mut dyn FnMut(LiveEvent),
 ) -> Result<(), PipelineError> {
     let mut silence = Silence::default();
-    let mut pause = FIRST_PAUSE;
-    let mut refused_pause = REFUSED_PAUSE;
+    let (mut lost, mut refused) = (Backoff::SERVICE, REFUSED);
     while !stop() {
         let mut committed = false;
         let error = follow_once(log, run, arriving, stop, &mut silence, &mut |event| {
@@ -91,21 +87,15 @@ pub fn follow_source(
         });
         let Err(error) = error else { break };
         if committed {
-            pause = FIRST_PAUSE;
-            refused_pause = REFUSED_PAUSE;
+            lost.reset();
+            refused.reset();
         }
         let after = match &error {
             PipelineError::Live(LiveError::Limited { after, .. }) => *after,
-            PipelineError::Live(LiveError::Refused { .. }) => {
-                let now = refused_pause;
-                refused_pause = (refused_pause * 2).min(LONGEST_REFUSED_PAUSE);
-                now
-            }
+            PipelineError::Live(LiveError::Refused { .. }) => refused.pause(),
             PipelineError::Log(LogError::Fenced { .. }) => run.fenced_pause,
             PipelineError::Live(LiveError::Lost(_)) | PipelineError::Log(LogError::Cluster { retriable: true, .. }) => {
-                let now = pause.mul_f64(0.5 + fastrand::f64() / 2.0);
-                pause = (pause * 2).min(LONGEST_PAUSE);
-                now
+                lost.pause().mul_f64(0.5 + fastrand::f64() / 2.0)
             }
             _ => return Err(error),
         };

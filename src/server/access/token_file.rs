@@ -7,13 +7,14 @@
 
 use std::{
     collections::HashSet,
-    fs::{self, File, Metadata, OpenOptions},
+    fs::{self, Metadata},
     io::{ErrorKind, Write as _},
     num::NonZeroU32,
     path::{Path, PathBuf},
 };
 
 use jiff::Timestamp;
+use ripplemem::file_lock::FileLock;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -148,7 +149,7 @@ impl TokenFile {
 
     /// Waits until no other process changes the file, and reads it again; nobody else changes it until the
     /// result is dropped. The lock is on a file beside it, which stays: the file itself is replaced.
-    fn lock(&mut self) -> Result<File, AccessError> {
+    fn lock(&mut self) -> Result<FileLock, AccessError> {
         let mut path = self.path.clone().into_os_string();
         path.push(LOCK);
         let path = PathBuf::from(path);
@@ -157,12 +158,7 @@ impl TokenFile {
             problem: format!("it cannot be locked: {e}; check the directory"),
         };
         fs::create_dir_all(self.directory()).map_err(failed)?;
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let lock = options.open(&path).map_err(failed)?;
-        lock.lock().map_err(failed)?;
+        let lock = FileLock::wait(&path).map_err(failed)?;
         self.grants = Self::read(&self.path)?.grants;
         Ok(lock)
     }

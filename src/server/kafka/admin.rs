@@ -20,7 +20,7 @@ use axum::{
 use tokio::sync::oneshot;
 
 use super::{
-    admin_token::{service_token, write_address},
+    admin_files::{service_token, write_address},
     error::ServeError,
     hosts::Hosts,
     http,

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{backoff::Backoff, error::ServeError, state::State};
+use super::{cluster_retry::ClusterRetry, error::ServeError, state::State};
 use crate::telemetry::OfPartition;
 use nouns::config::Hold;
 use ripplemem::{
@@ -36,7 +36,7 @@ pub(super) fn follow(
     started: Instant,
     say: &(dyn Fn(&str) + Sync),
 ) -> Result<(), ServeError> {
-    let mut backoff = Backoff::new(state, say);
+    let mut retry = ClusterRetry::new(state, say);
     // Until when each partition waits, and what was said of it since it last moved on.
     let mut waiting: BTreeMap<u32, (Instant, BTreeSet<String>)> = BTreeMap::new();
     let mut quarantined = 0;
@@ -56,7 +56,7 @@ pub(super) fn follow(
                     any |= some;
                     waiting.remove(&partition);
                 }
-                Err(PipelineError::Log(error @ LogError::Cluster { retriable: true, .. })) => backoff.wait(&error),
+                Err(PipelineError::Log(error @ LogError::Cluster { retriable: true, .. })) => retry.wait(&error),
                 // A shard that has panicked may need a snapshot that cannot be read: that is its problem alone.
                 Err(error @ (PipelineError::Waits { .. } | PipelineError::Memory(_) | PipelineError::Snapshot(_))) => {
                     let (pause, problem) = match &error {
@@ -79,14 +79,14 @@ pub(super) fn follow(
                 say(&format!("{now} bank(s) are quarantined: a record of theirs cannot be read; see the refusals"));
             }
             quarantined = now;
-            backoff.reset();
+            retry.reset();
             continue;
         }
         if busy {
             std::thread::sleep(IDLE);
             continue;
         }
-        if !backoff.is_failing() && !state.loaded.load(Ordering::Relaxed) && replica.is_loaded(hold) {
+        if !retry.is_failing() && !state.loaded.load(Ordering::Relaxed) && replica.is_loaded(hold) {
             replica.wait_until_visible()?;
             let took = started.elapsed().as_secs_f64();
             state.metrics.recovery_seconds.set(took);

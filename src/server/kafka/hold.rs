@@ -11,7 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{backoff::Backoff, error::ServeError, state::State};
+use super::{cluster_retry::ClusterRetry, error::ServeError, state::State};
+use nouns::backoff::Backoff;
 use ripplemem::{
     log::{KafkaLog, Log, LogError, kafka::partitions_of},
     pipeline::{PipelineError, Replica},
@@ -19,10 +20,6 @@ use ripplemem::{
 
 /// Time between two looks at what is assigned.
 const LOOK: Duration = Duration::from_millis(5);
-/// Time between two attempts to take a shard that could not be taken; doubled each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// The longest pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Takes and leaves shards until `stopping`.
 pub(super) fn hold(
@@ -33,10 +30,10 @@ pub(super) fn hold(
     say: &(dyn Fn(&str) + Sync),
 ) -> Result<(), ServeError> {
     let patience = 2 * Duration::from_secs(log.cluster().settings.session_seconds);
-    let mut backoff = Backoff::new(state, say);
+    let mut retry = ClusterRetry::new(state, say);
     let mut revoked: BTreeMap<u32, Instant> = BTreeMap::new();
-    // Partitions that could not be taken: when, and the pause.
-    let mut failed: BTreeMap<u32, (Instant, Duration)> = BTreeMap::new();
+    // Partitions that could not be taken: when that is tried again.
+    let mut failed: BTreeMap<u32, (Instant, Backoff)> = BTreeMap::new();
     while !stopping.load(Ordering::Relaxed) {
         let surplus = replica.revoked();
         revoked.retain(|partition, _| surplus.contains(partition));
@@ -47,23 +44,23 @@ pub(super) fn hold(
             }
         }
         for partition in replica.awaited() {
-            if failed.get(&partition).is_some_and(|(at, pause)| at.elapsed() < *pause) {
+            if failed.get(&partition).is_some_and(|(again, _)| Instant::now() < *again) {
                 continue;
             }
             match replica.take(log, partition) {
                 Ok(()) => {
-                    backoff.reset();
+                    retry.reset();
                     failed.remove(&partition);
                     say(&format!("shard {partition}: assigned to this instance"));
                 }
-                Err(PipelineError::Log(error @ LogError::Cluster { retriable: true, .. })) => backoff.wait(&error),
+                Err(PipelineError::Log(error @ LogError::Cluster { retriable: true, .. })) => retry.wait(&error),
                 // Its snapshot cannot be read: that is this shard's problem alone.
                 Err(error @ (PipelineError::Snapshot(_) | PipelineError::Memory(_))) => {
                     if !failed.contains_key(&partition) {
                         say(&format!("shard {partition}: {error}; trying again"));
                     }
-                    let of = failed.entry(partition).or_insert((Instant::now(), FIRST_PAUSE / 2));
-                    *of = (Instant::now(), (2 * of.1).min(LONGEST_PAUSE));
+                    let (again, backoff) = failed.entry(partition).or_insert((Instant::now(), Backoff::SERVICE));
+                    *again = Instant::now() + backoff.pause();
                 }
                 Err(error) => return Err(error.into()),
             }

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{api::Holders, backoff::Backoff, error::ServeError, state::State};
+use super::{api::Holders, cluster_retry::ClusterRetry, error::ServeError, state::State};
 use ripplemem::{
     log::{KafkaLog, LogError, kafka::instances::InstancesTopic},
     pipeline::Replica,
@@ -32,12 +32,12 @@ pub(super) fn announce(
     stopping: &AtomicBool,
     say: &(dyn Fn(&str) + Sync),
 ) -> Result<(), ServeError> {
-    let mut backoff = Backoff::new(state, say);
+    let mut retry = ClusterRetry::new(state, say);
     let (mut topic, mut said) = (None, Said::default());
     while !stopping.load(Ordering::Relaxed) {
         match look(log, replica, instance, &mut topic, &mut said) {
-            Ok(()) => backoff.reset(),
-            Err(error @ LogError::Cluster { retriable: true, .. }) => backoff.wait(&error),
+            Ok(()) => retry.reset(),
+            Err(error @ LogError::Cluster { retriable: true, .. }) => retry.wait(&error),
             Err(error) => return Err(error.into()),
         }
         std::thread::sleep(LOOK);

@@ -10,11 +10,12 @@
 //! form of a question's record, `pauses`, `reply_topics` and `replies`), `hold` (the shards that the
 //! group assigns), `instances` (where each bank is asked over HTTP), `edges`, `snapshots`, `replay`, `leases`
 //! (the live sources that the group assigns), `http` (how the service is, and how a route is added), `admin`
-//! (orders); `state` is what they share, `backoff` how they retry. `client` asks a running service.
+//! (orders) with `admin_files`; `state` is what they share, `cluster_retry` how they retry. `client` asks a running service.
 
 mod admin;
-mod backoff;
+mod admin_files;
 mod client;
+mod cluster_retry;
 mod edges;
 mod extraction;
 mod follow;
@@ -32,7 +33,7 @@ mod service;
 mod snapshots;
 mod state;
 
-use super::{admin_token, api, error, hosts, v1};
+use super::{api, error, hosts, v1};
 use super::{platforms, webhooks};
 
 pub use client::{AskError, ask};

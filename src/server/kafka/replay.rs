@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{backoff::Backoff, error::ServeError, state::State};
+use super::{cluster_retry::ClusterRetry, error::ServeError, state::State};
 use nouns::config::Pipeline;
 use ripplemem::{
     log::LogError,
@@ -32,13 +32,13 @@ pub(super) fn replay(
     let to: &Path = &settings.directory;
     let request = ReplayRequest { table, to, partition: None, from: None, by_bank: settings.by_bank };
     let every = Duration::from_secs(settings.finish_seconds);
-    let mut backoff = Backoff::new(state, say);
+    let mut retry = ClusterRetry::new(state, say);
     say(&format!("replaying {} into {}", table.name(), to.join(table.name()).display()));
     while !stopping.load(Ordering::Relaxed) {
         // Opened again for each round of files, because partitions may have been added.
         let mut replay = match Replay::open(&pipeline.log, &request) {
             Err(ReplayError::Log(error @ LogError::Cluster { retriable: true, .. })) => {
-                backoff.wait(&error);
+                retry.wait(&error);
                 continue;
             }
             opened => opened?,
@@ -49,9 +49,9 @@ pub(super) fn replay(
                 Ok(0) => std::thread::sleep(IDLE),
                 Ok(rows) => {
                     state.metrics.replayed_rows.inc_by(rows);
-                    backoff.reset();
+                    retry.reset();
                 }
-                Err(ReplayError::Log(error @ LogError::Cluster { retriable: true, .. })) => backoff.wait(&error),
+                Err(ReplayError::Log(error @ LogError::Cluster { retriable: true, .. })) => retry.wait(&error),
                 Err(error) => return Err(error.into()),
             }
         }

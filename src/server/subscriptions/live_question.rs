@@ -19,6 +19,7 @@ use super::version::{Version, memory_offset};
 use crate::api::Problem;
 use models::embed::KeptVectors;
 use nouns::{
+    backoff::Backoff,
     model::{Evidence, Question, RefusalCode},
     sync,
 };
@@ -28,9 +29,8 @@ use ripplemem::pipeline::{Asked, Cancellation, Memory, PipelineError, WatchedBan
 const RETAINED: usize = 32;
 /// Time between two askings of one question.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The first pause after a failure that may pass, doubled each time, and the longest.
-const FIRST_RETRY: Duration = Duration::from_millis(100);
-const LONGEST_RETRY: Duration = Duration::from_secs(5);
+/// The pauses after failures that may pass.
+const RETRY: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
 /// Failures in a row, other than too much load, after which whoever follows is told.
 const FAILURES: u32 = 6;
 
@@ -194,7 +194,7 @@ impl LiveQuestion {
     /// Asks until what was asked is what the bank holds. One call at a time, as [`Self::begin`] says. False:
     /// it is asked no more.
     pub(super) async fn ask(&self, asking: &Asking) -> bool {
-        let (mut failures, mut retry) = (0, FIRST_RETRY);
+        let (mut failures, mut retry) = (0, RETRY);
         loop {
             {
                 let mut state = self.state();
@@ -232,13 +232,12 @@ impl LiveQuestion {
                         self.newest.send_modify(|newest| newest.value = Value::Ended(error.into()));
                         return false;
                     }
-                    tokio::time::sleep(retry).await;
-                    retry = (2 * retry).min(LONGEST_RETRY);
+                    tokio::time::sleep(retry.pause()).await;
                     self.state().changed = true;
                     continue;
                 }
             };
-            (failures, retry) = (0, FIRST_RETRY);
+            (failures, retry) = (0, RETRY);
             {
                 let mut state = self.state();
                 match found {

@@ -20,8 +20,8 @@ use super::{
     cleaning::{Cleaning, Marker},
     record::{self, decode, encode, offset_of, record_key},
     store::{self, Ends, MemoryKeyspaces, Store, persist_mode},
-    writer_lock::{Refused, WriterLock},
 };
+use crate::file_lock::{FileLock, LockError};
 use crate::log::{
     Generations, KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, Written,
     memory_name,
@@ -55,7 +55,7 @@ pub struct EmbeddedLog {
     cleaning: Mutex<Cleaning>,
     fsync: Fsync,
     directory: PathBuf,
-    _lock: WriterLock,
+    _lock: FileLock,
 }
 
 /// The state of writing, locked during each write.
@@ -83,9 +83,9 @@ impl EmbeddedLog {
     pub fn open(settings: &LogSettings) -> Result<Self, LogError> {
         let directory = settings.directory.clone();
         std::fs::create_dir_all(&directory).map_err(|e| store::disk(&directory, "creating the directory", e))?;
-        let lock = WriterLock::take(&directory.join("writer.lock")).map_err(|refused| match refused {
-            Refused::InUse(holder) => LogError::InUse { directory: directory.clone(), holder },
-            Refused::Failed(e) => store::disk(&directory, "locking the directory", e),
+        let lock = FileLock::take(&directory.join("writer.lock")).map_err(|refused| match refused {
+            LockError::InUse(holder) => LogError::InUse { directory: directory.clone(), holder },
+            LockError::Failed(e) => store::disk(&directory, "locking the directory", e),
         })?;
         let acknowledged = Acknowledged::read(&directory).map_err(|e| {
             if e.kind() == std::io::ErrorKind::InvalidData {

@@ -25,7 +25,7 @@
 //! - `appends`: the appends that wait, and are written together
 //! - `cleaning`: which markers may go while the log is open
 //! - `store`: opens and checks the store; `store_manifest`: checks the keyspaces' manifests first
-//! - `acknowledged`: the count of synced writes; `writer_lock`: one process a directory
+//! - `acknowledged`: the count of synced writes
 //! - `record`: how records, keys and index entries are encoded
 
 mod acknowledged;
@@ -36,7 +36,6 @@ mod record;
 mod sources;
 mod store;
 mod store_manifest;
-mod writer_lock;
 
 #[cfg(test)]
 mod tests;

@@ -16,15 +16,12 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounde
 
 use super::{PipelineError, Replica, Service, status::MemoryStatus};
 use crate::log::Log;
-use nouns::{config::Pipeline, sync};
+use nouns::{backoff::Backoff, config::Pipeline, sync};
 
 /// Time between two looks at the log when nobody calls.
 const IDLE: Duration = Duration::from_millis(250);
 /// The same while the language model reads.
 const MODEL_READS: Duration = Duration::from_millis(10);
-/// The pause after the first failure of a partition, doubled each time, and the longest one.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// The problem of writing snapshots, beside those of the partitions.
 const SNAPSHOTS: usize = usize::MAX;
 
@@ -48,7 +45,7 @@ struct Shared {
 /// A partition whose extraction failed.
 struct Failing {
     again_at: Instant,
-    pause: Duration,
+    backoff: Backoff,
 }
 
 impl Upkeep {
@@ -139,8 +136,9 @@ fn extract(mut service: Service, woken: &Receiver<()>, shared: &Mutex<Shared>, s
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => "extraction panicked; this is a defect, please report it".to_owned(),
             };
-            let pause = failing.get(&stage).map_or(FIRST_PAUSE, |before| (2 * before.pause).min(LONGEST_PAUSE));
-            failing.insert(stage, Failing { again_at: Instant::now() + pause, pause });
+            let mut backoff = failing.get(&stage).map_or(Backoff::SERVICE, |before| before.backoff);
+            let again_at = Instant::now() + backoff.pause();
+            failing.insert(stage, Failing { again_at, backoff });
             if last_said.get(&stage) != Some(&problem) {
                 say(&format!("{problem}; trying again"));
                 last_said.insert(stage, problem.clone());

@@ -65,6 +65,7 @@ impl Extractors {
 
     /// Evicts the responses of banks whose partitions are not assigned to this process: only the
     /// owner of a partition learns what is deleted there.
+    #[cfg(feature = "kafka")]
     pub(super) fn keep_partitions(&self, ours: impl Fn(u32) -> bool, partitions: u32) -> Result<(), PipelineError> {
         let ours = |bank: &Bank| ours(partition_of(bank, partitions));
         self.llm.as_ref().map_or(Ok(()), |llm| Ok(llm.retain_banks(ours)?))

@@ -193,11 +193,13 @@ impl Stage {
     }
 
     /// The first offset of its turns that is not covered.
+    #[cfg(feature = "kafka")]
     pub(in crate::pipeline) fn position(&self) -> u64 {
         self.position
     }
 
     /// Evicts responses about windows that changed while another process owned the partition.
+    #[cfg(feature = "kafka")]
     pub(super) fn evict_responses(&self, extractors: &Extractors) -> Result<(), PipelineError> {
         let windows = self.windower.banks().flat_map(|bank| self.windower.closed_windows(bank));
         if extractors.model.is_some() {

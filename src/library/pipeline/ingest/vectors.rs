@@ -211,6 +211,27 @@ impl Vectors {
         Ok(self.open()?.cache.evict_window(&drafted.bank, &drafted.window, &keep)?)
     }
 
+    fn layout(&self, drafts: &[DraftUnit]) -> Layout {
+        Layout::of(&self.settings, &self.model.turn_template, drafts)
+    }
+
+    fn open(&mut self) -> Result<&mut Open, PipelineError> {
+        if self.open.is_none() {
+            let embedder = embed::open(&self.settings, &self.model)?;
+            let (cache, warning) = VectorCache::open(&self.cache_directory)?;
+            self.warnings.extend(warning);
+            self.open = Some(Open { embedder, cache });
+        }
+        // Unreachable: it has just been opened.
+        self.open.as_mut().ok_or_else(|| {
+            PipelineError::Embed(embed::EmbedError::Model { model: String::new(), problem: "not open".to_owned() })
+        })
+    }
+}
+
+/// Where a group divides the partitions.
+#[cfg(feature = "kafka")]
+impl Vectors {
     /// Evicts what is cached for partitions that this process does not own: their owners alone learn
     /// what is deleted there.
     pub(super) fn keep_partitions(&mut self, ours: impl Fn(u32) -> bool, partitions: u32) -> Result<(), PipelineError> {
@@ -231,23 +252,6 @@ impl Vectors {
     /// Notes that what was deleted before a read position is evicted.
     pub(super) fn reached(&mut self, partition: u32, position: u64) -> Result<(), PipelineError> {
         Ok(self.open()?.cache.set_position(partition, Some(position))?)
-    }
-
-    fn layout(&self, drafts: &[DraftUnit]) -> Layout {
-        Layout::of(&self.settings, &self.model.turn_template, drafts)
-    }
-
-    fn open(&mut self) -> Result<&mut Open, PipelineError> {
-        if self.open.is_none() {
-            let embedder = embed::open(&self.settings, &self.model)?;
-            let (cache, warning) = VectorCache::open(&self.cache_directory)?;
-            self.warnings.extend(warning);
-            self.open = Some(Open { embedder, cache });
-        }
-        // Unreachable: it has just been opened.
-        self.open.as_mut().ok_or_else(|| {
-            PipelineError::Embed(embed::EmbedError::Model { model: String::new(), problem: "not open".to_owned() })
-        })
     }
 }
 

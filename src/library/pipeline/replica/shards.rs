@@ -19,6 +19,7 @@ use super::{PipelineError, recorder::ShardId, shard::Shard};
 use crate::log::partition_of;
 use heart::memory::{EdgeChanges, Listeners, MemoryHandle, MemoryThreads};
 use nouns::{
+    backoff::Backoff,
     config::{MemorySettings, Pipeline},
     model::{Bank, BankKey, ModelRef, Score},
     sync,
@@ -26,10 +27,6 @@ use nouns::{
 
 /// Names in the message about an unknown bank.
 const NAMED_BANKS: usize = 8;
-/// The pause before the second attempt to make a shard again; doubled each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// The longest pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// An attempt after a longer time is a first one.
 const SAME_CAUSE: Duration = Duration::from_secs(600);
 
@@ -54,7 +51,9 @@ pub(super) struct Shards {
 struct Falls {
     rebuilds: u64,
     last_attempt: Instant,
+    /// Time from the last attempt to the next.
     pause: Duration,
+    backoff: Backoff,
 }
 
 impl Shards {
@@ -199,14 +198,18 @@ impl Shards {
         let mut falls = sync::lock(&self.falls);
         let now = Instant::now();
         let Some(before) = falls.get_mut(&partition) else {
-            falls.insert(partition, Falls { rebuilds: 0, last_attempt: now, pause: FIRST_PAUSE });
+            let mut backoff = Backoff::SERVICE;
+            falls.insert(partition, Falls { rebuilds: 0, last_attempt: now, pause: backoff.pause(), backoff });
             return true;
         };
         let since = now.duration_since(before.last_attempt);
         if since < before.pause {
             return false;
         }
-        before.pause = if since > SAME_CAUSE { FIRST_PAUSE } else { (2 * before.pause).min(LONGEST_PAUSE) };
+        if since > SAME_CAUSE {
+            before.backoff.reset();
+        }
+        before.pause = before.backoff.pause();
         before.last_attempt = now;
         true
     }

@@ -5,14 +5,17 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, File},
     io::{self, Write},
     path::Path,
 };
 
 use serde::{Deserialize, Serialize};
 
-use crate::snapshot::{SnapshotError, Table};
+use crate::{
+    file_lock::{FileLock, LockError},
+    snapshot::{SnapshotError, Table},
+};
 
 pub(super) const INDEX: &str = "_held.json";
 const LOCK: &str = "_lock";
@@ -100,18 +103,11 @@ impl ArchiveIndex {
     }
 }
 
-/// Locks a directory for one writer, until the file is unlocked or closed.
-pub(super) fn lock(directory: &Path) -> Result<File, SnapshotError> {
+/// Locks a directory for one writer.
+pub(super) fn lock(directory: &Path) -> Result<FileLock, SnapshotError> {
     let path = directory.join(LOCK);
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .map_err(|e| SnapshotError::disk(&path, "creating the file", e))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(SnapshotError::InUse { directory: directory.to_owned() }),
-        Err(TryLockError::Error(e)) => Err(SnapshotError::disk(&path, "locking the directory", e)),
-    }
+    FileLock::take(&path).map_err(|refused| match refused {
+        LockError::InUse(_) => SnapshotError::InUse { directory: directory.to_owned() },
+        LockError::Failed(e) => SnapshotError::disk(&path, "locking the directory", e),
+    })
 }

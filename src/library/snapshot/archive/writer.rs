@@ -81,7 +81,7 @@ pub struct Archive {
     writes: u64,
     /// Directories with new names that are not synced.
     unsynced: BTreeSet<PathBuf>,
-    lock: File,
+    _lock: FileLock,
 }
 
 impl Archive {
@@ -137,7 +137,7 @@ impl Archive {
             buffered: 0,
             writes: 0,
             unsynced: BTreeSet::new(),
-            lock,
+            _lock: lock,
         })
     }
 
@@ -289,15 +289,6 @@ impl Archive {
         self.unsynced.retain(|directory| open.contains(directory));
         self.index.write(&self.directory)?;
         sync(&self.directory)
-    }
-}
-
-impl Drop for Archive {
-    /// Unlocks explicitly: a child process that another thread is just starting has a copy of the
-    /// descriptor, and the lock would last until that is closed.
-    fn drop(&mut self) {
-        // If this fails, closing the descriptor unlocks.
-        let _ = self.lock.unlock();
     }
 }
 

@@ -1,8 +1,7 @@
-//! One writer a directory: a locked file that contains the writer's process id.
+//! Locks on files: one holder at a time, in whatever process.
 //!
-//! In: the path of the lock file. Out: the lock, or the id of the process that holds it. The
-//! operating system releases the lock when the process ends, however it ends. A leftover file locks
-//! nothing.
+//! In: the path of a lock file, which is made and stays. Out: the lock, or the id of the process that holds it. The
+//! operating system releases the lock when the process ends, however it ends. A leftover file locks nothing.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -10,52 +9,71 @@ use std::{
     path::Path,
 };
 
-/// The lock, held until it is dropped.
+/// A lock, held until it is dropped.
 #[derive(Debug)]
-pub(super) struct WriterLock {
+pub struct FileLock {
     file: File,
 }
 
-/// Why the lock was refused.
+/// Why a lock was refused.
 #[derive(Debug)]
-pub(super) enum Refused {
+pub enum LockError {
     /// Another process has it: `process 4711`, or `another process`.
     InUse(String),
     /// The file could not be opened or locked.
     Failed(io::Error),
 }
 
-impl WriterLock {
+impl FileLock {
     /// Takes the lock, without waiting for its holder.
-    pub(super) fn take(path: &Path) -> Result<Self, Refused> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(Refused::Failed)?;
+    ///
+    /// # Errors
+    /// [`LockError`].
+    pub fn take(path: &Path) -> Result<Self, LockError> {
+        let mut file = open(path).map_err(LockError::Failed)?;
         match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Refused::InUse(holder(&mut file))),
-            Err(TryLockError::Error(e)) => return Err(Refused::Failed(e)),
+            Ok(()) => Ok(Self::held(file)),
+            Err(TryLockError::WouldBlock) => Err(LockError::InUse(holder(&mut file))),
+            Err(TryLockError::Error(e)) => Err(LockError::Failed(e)),
         }
+    }
+
+    /// Takes the lock once nobody else has it.
+    ///
+    /// # Errors
+    /// The file could not be opened or locked.
+    pub fn wait(path: &Path) -> io::Result<Self> {
+        let file = open(path)?;
+        file.lock()?;
+        Ok(Self::held(file))
+    }
+
+    fn held(mut file: File) -> Self {
         // The id only serves the error message: writing it may fail, such as on a full disk.
         let _ = file
             .set_len(0)
             .and_then(|()| file.seek(SeekFrom::Start(0)))
             .and_then(|_| file.write_all(std::process::id().to_string().as_bytes()));
-        Ok(Self { file })
+        Self { file }
     }
 }
 
-impl Drop for WriterLock {
+impl Drop for FileLock {
     /// Unlocks explicitly: a child process that another thread is just starting has a copy of the
     /// descriptor until `exec`, and the lock would last until the last copy is closed.
     fn drop(&mut self) {
         // If this fails, closing the descriptor unlocks.
         let _ = self.file.unlock();
     }
+}
+
+/// Opens the file of a lock, which only its owner may read.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 fn holder(file: &mut File) -> String {
@@ -74,10 +92,10 @@ mod tests {
     fn a_drop_unlocks_although_a_child_process_inherited_the_descriptor() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
-        let lock = WriterLock::take(&path).unwrap();
+        let lock = FileLock::take(&path).unwrap();
         let _inherited = lock.file.try_clone().unwrap();
-        assert!(matches!(WriterLock::take(&path), Err(Refused::InUse(_))));
+        assert!(matches!(FileLock::take(&path), Err(LockError::InUse(_))));
         drop(lock);
-        WriterLock::take(&path).unwrap();
+        FileLock::take(&path).unwrap();
     }
 }

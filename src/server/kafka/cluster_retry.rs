@@ -9,13 +9,13 @@ use ripplemem::log::LogError;
 const RETRY: Duration = Duration::from_millis(500);
 
 /// Counts and reports failed reads.
-pub(super) struct Backoff<'s> {
+pub(super) struct ClusterRetry<'s> {
     state: &'s State,
     say: &'s (dyn Fn(&str) + Sync),
     failing: bool,
 }
 
-impl<'s> Backoff<'s> {
+impl<'s> ClusterRetry<'s> {
     pub(super) fn new(state: &'s State, say: &'s (dyn Fn(&str) + Sync)) -> Self {
         Self { state, say, failing: false }
     }
