@@ -71,26 +71,6 @@ pub(super) fn delete_turns(
     Ok(any)
 }
 
-/// Copies the shard's rows of files that also have rows of others into files of its own.
-pub(super) fn own_rows(files: &mut SegmentFiles, manifest: &mut Manifest) -> Result<(), SnapshotError> {
-    let partition = files.partition();
-    let mut segments = Vec::new();
-    for segment in &manifest.segments {
-        let mut own = Vec::new();
-        for file in &segment.files {
-            let path = files.new_path(file.table);
-            let keep = |batch: &RecordBatch| of_partition(partition, file.table, batch);
-            let rows = filtered(files, file, file.read(&files.store)?, keep)?;
-            own.extend(files.write(file.table, path, rows)?);
-        }
-        if !own.is_empty() {
-            segments.push(Segment { files: own });
-        }
-    }
-    manifest.segments = segments;
-    Ok(())
-}
-
 /// Removes history up to `until_ms`, in milliseconds since 1970. The oldest point for as-of questions
 /// moves to the last read up to that time. Versions of records that were removed by then lose both of
 /// their rows; each choice that existed then keeps one row. Answers for later points do not change.
@@ -284,15 +264,6 @@ fn choice_counts(
 
 fn is_old(oldest: &OldestPoints, choices: &ChoiceColumns<'_>, row: usize) -> bool {
     oldest.get(&choices.partition(row)).is_some_and(|(offset, _)| choices.offset(row) <= *offset)
-}
-
-fn of_partition(partition: u32, table: UpdateTable, batch: &RecordBatch) -> Result<Vec<bool>, String> {
-    if table == UpdateTable::Edges {
-        let choices = ChoiceColumns::of(batch)?;
-        return Ok((0..batch.num_rows()).map(|row| choices.partition(row) == partition).collect());
-    }
-    let heads = HeadColumns::of(batch)?;
-    Ok((0..batch.num_rows()).map(|row| heads.partition(row) == partition).collect())
 }
 
 fn keep_versions(removed: &HashSet<RecordVersion>, batch: &RecordBatch) -> Result<Vec<bool>, String> {

@@ -21,7 +21,6 @@ use super::{
     manifest::{DeletedTurns, shard_directory},
     rewrite,
     segment_files::{SegmentFiles, encode, parquet_failed},
-    store::SnapshotStore,
     update::{ChoiceRows, RowHead, TurnRows, UnitRows, UpdateTable},
 };
 use heart::memory::{ChoiceChanges, RecordKey};
@@ -67,8 +66,6 @@ pub struct SnapshotWriter {
     claim: Option<Claim>,
     /// When it may claim where it runs out of room.
     rule: ClaimRule,
-    /// Whether snapshots of version 1 may be left to delete.
-    of_all_left: bool,
     live: LiveRows,
     names: HashMap<BankKey, Bank>,
     /// Deleted turns of which rows may be left.
@@ -123,7 +120,6 @@ impl SnapshotWriter {
             newest,
             claim: None,
             rule,
-            of_all_left: true,
             live,
             names,
             deleted,
@@ -233,10 +229,6 @@ impl SnapshotWriter {
             return Ok(None);
         }
         self.claim_shard(now_ms, rule)?;
-        if self.manifest.is_of_all() {
-            rewrite::own_rows(&mut self.files, &mut self.manifest)?;
-            self.manifest = self.manifest.clone().continued();
-        }
         self.store_pending()?;
         if rewrite::delete_turns(&mut self.files, &mut self.manifest, &self.live, &self.deleted)? {
             self.manifest.last_deletion = self.manifest.number + 1;
@@ -355,9 +347,6 @@ impl SnapshotWriter {
         let claims = epochs.iter().filter(|epoch| **epoch < claim.epoch).map(|epoch| Claim::path(partition, *epoch));
         for path in obsolete.into_iter().chain(claims) {
             store.delete(&path)?;
-        }
-        if self.of_all_left {
-            self.of_all_left = !delete_of_all(store, self.manifest.partitions)?;
         }
         self.cleanup_due = false;
         Ok(())
@@ -496,26 +485,6 @@ impl SnapshotWriter {
         }
         Ok(())
     }
-}
-
-/// Deletes the snapshots of version 1 once every shard has one of its own; whether none is left.
-fn delete_of_all(store: &SnapshotStore, partitions: u32) -> Result<bool, SnapshotError> {
-    let numbers = Manifest::numbers_of_all(store)?;
-    for partition in 0..partitions {
-        if !numbers.is_empty() && Manifest::ids(store, partition)?.is_empty() {
-            return Ok(false);
-        }
-    }
-    for number in numbers {
-        store.delete(&Manifest::path_of_all(number))?;
-    }
-    // A process that was killed here leaves files that no manifest lists.
-    for table in UpdateTable::ALL {
-        for path in store.list(table.name())? {
-            store.delete(&path)?;
-        }
-    }
-    Ok(true)
 }
 
 fn deleted_turns(manifest: &Manifest) -> DeletedTurns {

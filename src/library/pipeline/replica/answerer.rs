@@ -15,7 +15,7 @@ use std::{
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::{
-    log::{Log, Topic, memory_name, partition_of},
+    log::{Log, Topic, memory_name},
     snapshot::{AsOf, BankDiff, LogRead, Restored, SnapshotError, Snapshots, UnreadableRecord},
 };
 use heart::{
@@ -732,7 +732,7 @@ pub fn snapshots(pipeline: &Pipeline, partitions: u32, generation: u32) -> Resul
     }
     let settings = serde_json::json!([SCHEMA_VERSION, edge_settings(pipeline)]);
     let settings = blake3::hash(settings.to_string().as_bytes()).to_hex().to_string();
-    Snapshots::open(&place, &log, partitions, settings, partition_of)
+    Snapshots::open(&place, &log, partitions, settings)
 }
 
 /// The settings that a bank's edges depend on, besides its units.
