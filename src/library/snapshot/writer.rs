@@ -80,10 +80,10 @@ pub struct SnapshotWriter {
     pending: VecDeque<Vec<(TableFile, Bytes)>>,
     /// How much history is kept; 0: all.
     history_ms: i64,
-    /// The first offset that this run read, by partition, until its first snapshot.
-    first_offsets: Option<BTreeMap<u32, u64>>,
-    /// The last read of this run that wrote a row, by partition: an as-of question can ask for it.
-    last_changes: BTreeMap<u32, (u64, i64)>,
+    /// The first offset that this run read after the snapshot that it continues, until its own first one.
+    first_offset: Option<u64>,
+    /// The last read of this run that wrote a row: an as-of question can ask for it.
+    last_change: Option<(u64, i64)>,
     /// Whether encoding failed and lost rows, which every later snapshot would lack.
     rows_lost: bool,
     /// Whether there may be unlisted files or old manifests to delete.
@@ -111,7 +111,7 @@ impl SnapshotWriter {
         }
         let deleted = deleted_turns(&first);
         let from = |last: Option<(u64, i64)>| last.map_or(0, |(offset, _)| offset + 1);
-        let first_offsets = first.reached.iter().map(|reached| (reached.partition, from(reached.last))).collect();
+        let first_offset = first.reached.first().map(|reached| from(reached.last));
         let newest = restored.map(|restored| restored.manifest.clone()).filter(|of| seen == Some(of.id()));
         Self {
             files,
@@ -130,8 +130,8 @@ impl SnapshotWriter {
             has_rows: false,
             pending: VecDeque::new(),
             history_ms: i64::try_from(history_days).unwrap_or(i64::MAX).saturating_mul(DAY_MS),
-            first_offsets: Some(first_offsets),
-            last_changes: BTreeMap::new(),
+            first_offset,
+            last_change: None,
             rows_lost: false,
             cleanup_due: true,
             unavailable: false,
@@ -154,7 +154,7 @@ impl SnapshotWriter {
             let head = RowHead { key, partition, offset, append_ms, since: offset, diff: 1 };
             let old = self.live.remove(&id);
             if old.is_some() || record.is_some() || read.unreadable.iter().any(|unreadable| unreadable.key == *key) {
-                self.last_changes.insert(partition, (offset, append_ms));
+                self.last_change = Some((offset, append_ms));
             }
             if let Some(old) = old {
                 self.remove_rows(&RowHead { since: old.since, diff: -1, ..head }, &old);
@@ -283,11 +283,10 @@ impl SnapshotWriter {
         }
         for reached in &mut self.manifest.reached {
             // Before the first snapshot there is no history: compaction may have removed versions.
-            let changed = self.last_changes.get(&reached.partition).copied();
-            reached.oldest.get_or_insert(changed.or(reached.last).unwrap_or_default());
+            reached.oldest.get_or_insert(self.last_change.or(reached.last).unwrap_or_default());
         }
-        for (partition, from) in self.first_offsets.take().into_iter().flatten() {
-            let until = self.last_changes.get(&partition).map_or(from, |(offset, _)| *offset);
+        if let Some(from) = self.first_offset.take() {
+            let until = self.last_change.map_or(from, |(offset, _)| offset);
             if until > from {
                 self.manifest.gaps.push(Gap { partition, from, until });
             }
