@@ -9,12 +9,14 @@
 //! | [`config`] | What may a pipeline file say? |
 //! | [`schema`] | Which JSON Schema does each record have? |
 //! | [`sync`] | What happens to a lock whose holder panicked? |
+//! | [`months`] | Which month does an English word name? |
 //! | [`chunked_map`] | How do many entries lie in order in little room? |
 //! | [`sparse`] | How does a collection have little more room than it needs? |
 
 pub mod chunked_map;
 pub mod config;
 pub mod model;
+pub mod months;
 pub mod schema;
 pub mod sparse;
 pub mod sync;
