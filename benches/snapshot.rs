@@ -23,7 +23,7 @@ use nouns::{
     model::{Bank, MemoryKey, MemoryRecord, ModelRef, Question},
 };
 use ripplemem::{
-    log::{self, Log, Transaction, partition_of},
+    log::{self, Log, Transaction},
     pipeline::{Cancellation, Replica, ReplicaOptions},
     snapshot::{ClaimRule, LogRead, Manifest, Snapshots, UpdateTable},
 };
@@ -248,7 +248,7 @@ fn write(name: &str, pipeline: &Pipeline, taken: &Manifest, banks: usize, size: 
     let (log, partitions) = ("an embedded log", taken.partitions);
     let open = |place: &Path| {
         let settings = taken.settings.clone();
-        Snapshots::open(&place.to_string_lossy(), log, partitions, settings, partition_of).expect("a place")
+        Snapshots::open(&place.to_string_lossy(), log, partitions, settings).expect("a place")
     };
     let before = open(Path::new(&pipeline.snapshot.directory));
     let restored = before.newest(0, false, &mut |_| {}, &mut |_, _| {}).expect("a snapshot").expect("there is one");

@@ -12,11 +12,7 @@ use nouns::{
     config::{Pipeline, SnapshotSettings},
     model::{Bank, Question, TurnEvent},
 };
-use ripplemem::{
-    log::{Topic, partition_of},
-    pipeline::Service,
-    snapshot::{AsOf, Restored, Snapshots},
-};
+use ripplemem::{log::Topic, pipeline::Service, snapshot::AsOf};
 
 use super::{
     oracle::Dice,
@@ -358,91 +354,4 @@ fn a_restore_killed_at_any_moment() {
         assert!(warnings.is_empty(), "round {round}: {warnings:?}");
     }
     println!("{unfinished} of {rounds} restores were killed before their end");
-}
-
-/// Every later build reads snapshots of version 1.
-#[test]
-fn a_frozen_snapshot_of_version_1_loads() {
-    let frozen = data("snapshot-v1");
-    let settings = String::new();
-    let snapshots = Snapshots::open(frozen.to_str().unwrap(), "an embedded log", 1, settings, partition_of).unwrap();
-    let restored = snapshots.newest(0, true, &mut |what| panic!("{what}"), &mut |_, _| {}).unwrap().unwrap();
-    let texts = |restored: &Restored| -> Vec<String> {
-        let units = restored.records.iter().flat_map(|record| &record.extraction.units);
-        let mut texts: Vec<String> = units.map(|unit| unit.body.parts().map(|part| part.text).collect()).collect();
-        texts.sort();
-        texts
-    };
-    assert_eq!(texts(&restored), ["The red kayak", "We met Elias at the harbour"]);
-    let turns: Vec<_> = restored.records.iter().flat_map(|record| &record.window_turns).collect();
-    assert_eq!(
-        turns.iter().map(|of| (of.turn.turn.as_str(), of.deleted)).collect::<Vec<_>>(),
-        [("1", false), ("2", true), ("3", false)]
-    );
-    assert_eq!(turns[0].turn.time.to_string(), "2024-05-01T10:00:00Z");
-    assert_eq!(restored.choices.values().flatten().count() as u64, restored.manifest.live.choices);
-    assert!(restored.manifest.live.choices > 0);
-}
-
-/// A copy of a memory of three partitions with its snapshots of version 1, written by the last build that
-/// wrote those.
-fn memory_of_version_1(home: &Path) -> Pipeline {
-    fn copy(from: &Path, to: &Path) {
-        fs::create_dir_all(to).unwrap();
-        for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-            let (path, to) = (entry.path(), to.join(entry.file_name()));
-            if path.is_dir() {
-                copy(&path, &to);
-            } else {
-                fs::copy(&path, &to).unwrap();
-            }
-        }
-    }
-    copy(&data("memory-snapshot-v1"), home);
-    // Empty directories and locks are in no repository.
-    fs::write(home.join("log/store/lock"), "").unwrap();
-    for keyspace in fs::read_dir(home.join("log/store/keyspaces")).unwrap() {
-        fs::create_dir_all(keyspace.unwrap().path().join("tables")).unwrap();
-    }
-    Pipeline::read(&home.join("p.toml")).unwrap()
-}
-
-/// A memory goes on from snapshots of version 1: its first snapshot is of version 2, history included.
-#[test]
-fn snapshots_of_version_1_are_continued() {
-    let home = tempfile::tempdir().unwrap();
-    let settings = memory_of_version_1(home.path());
-    let mut without = settings.clone();
-    without.snapshot.directory.clear();
-    let replayed = census(&open(&without));
-    let (a, b) = (Bank::parse("a").unwrap(), Bank::parse("b").unwrap());
-    let units = |service: &Service, bank: &Bank, at: u64| {
-        service.replica().past(bank, AsOf::Offset(at)).map(|past| past.digest(None).unwrap().value.units)
-    };
-    let old = home.path().join("snapshots/manifests");
-    for round in 0..3 {
-        let mut service = Service::open(&settings, &mut |_| {}).unwrap();
-        assert_eq!(service.take_warnings(), Vec::<String>::new(), "round {round}");
-        assert_eq!(census(&service), replayed, "round {round}");
-        // Before and after windows were added, and a deletion; what no history has is refused by name.
-        assert_eq!((units(&service, &a, 1).unwrap(), units(&service, &a, 3).unwrap()), (3, 5), "round {round}");
-        assert_eq!((units(&service, &b, 1).unwrap(), units(&service, &b, 2).unwrap()), (1, 2), "round {round}");
-        assert!(units(&service, &a, 0).unwrap_err().to_string().contains("the oldest that can be asked for"));
-        let diff = service.replica().diff(&a, AsOf::Offset(1), AsOf::Offset(3)).unwrap();
-        assert_eq!((diff.units_added.len(), diff.units_removed.len()), (2, 0), "round {round}");
-        if round == 2 {
-            append(&mut service, &lines("a", "more", &[("m", "Ann", "Elias bought a new boat")]));
-            let end = service.log().end(Topic::Memory, partition_of(&a, 3)).unwrap();
-            assert_eq!(units(&service, &a, end - 1).unwrap(), 6);
-            assert_eq!(units(&service, &a, 1).unwrap(), 3);
-        }
-        let left = fs::read_dir(&old).unwrap().count();
-        assert_eq!(left, 0, "round {round}: all shards have snapshots of their own");
-    }
-    for table in ["turns", "units", "edges"] {
-        assert_eq!(fs::read_dir(home.path().join("snapshots").join(table)).unwrap().count(), 0, "{table}");
-    }
-    let now = census(&open(&without));
-    assert_ne!(now, replayed);
-    assert_eq!(census(&open(&settings)), now);
 }

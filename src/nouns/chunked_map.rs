@@ -31,6 +31,11 @@ impl<K: Ord + Copy, V> ChunkedMap<K, V> {
         self.len
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// What lies at a key.
     pub fn get(&self, key: K) -> Option<&V> {
         let (chunk, at) = self.find(key).ok()?;

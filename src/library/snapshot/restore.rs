@@ -1,8 +1,8 @@
 //! Reads snapshots of a shard: the newest, or a bank as of an earlier offset.
 //!
-//! In: the files that a manifest of the shard lists; before its first, one of version 1, which is of
-//! all shards. Out: the live records, ready for the dataflow, and the choices of their units. A damaged
-//! snapshot is reported by name, and the one before it is used. No file of another shard is read.
+//! In: the files that a manifest of the shard lists. Out: the live records, ready for the dataflow, and the
+//! choices of their units. A damaged snapshot is reported by name, and the one before it is used. No file of
+//! another shard is read.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -13,8 +13,8 @@ use std::{
 };
 
 use super::{
-    AsOf, BankDiff, ClaimRule, LiveCounts, Manifest, ManifestId, Reached, Restored, RestoredRecord, Segment,
-    SnapshotError, SnapshotWriter, TableFile,
+    AsOf, BankDiff, ClaimRule, Manifest, ManifestId, Reached, Restored, RestoredRecord, Segment, SnapshotError,
+    SnapshotWriter, TableFile,
     claim::Claim,
     manifest::shard_directory,
     segment_files::SegmentFiles,
@@ -33,17 +33,11 @@ pub struct Snapshots {
     log: String,
     partitions: u32,
     settings: String,
-    partition_of: PartitionOf,
 }
-
-/// The partition of a bank, of so many.
-type PartitionOf = fn(&Bank, u32) -> u32;
 
 /// The rows to read.
 #[derive(Default)]
 struct Scope<'s> {
-    /// The shard's partition: files of version 1 have rows of others too.
-    partition: u32,
     bank: Option<&'s Bank>,
     /// The last offset, inclusive.
     until: Option<u64>,
@@ -51,10 +45,8 @@ struct Scope<'s> {
 }
 
 impl Scope<'_> {
-    fn includes(&self, partition: u32, bank: &str, offset: u64) -> bool {
-        self.partition == partition
-            && self.bank.is_none_or(|wanted| wanted.as_str() == bank)
-            && self.until.is_none_or(|until| offset <= until)
+    fn includes(&self, bank: &str, offset: u64) -> bool {
+        self.bank.is_none_or(|wanted| wanted.as_str() == bank) && self.until.is_none_or(|until| offset <= until)
     }
 }
 
@@ -63,26 +55,19 @@ type RemovedVersions = HashSet<(RecordKey, u64)>;
 
 impl Snapshots {
     /// Opens a place: a directory, which is created, or the URL of a bucket. `settings` is a hash of the
-    /// settings that the choices depend on; `partition_of` says where a bank lies.
+    /// settings that the choices depend on.
     ///
     /// # Errors
     /// [`SnapshotError::Place`].
-    pub fn open(
-        place: &str,
-        log: &str,
-        partitions: u32,
-        settings: String,
-        partition_of: PartitionOf,
-    ) -> Result<Self, SnapshotError> {
+    pub fn open(place: &str, log: &str, partitions: u32, settings: String) -> Result<Self, SnapshotError> {
         let store = Arc::new(SnapshotStore::open(place)?);
-        Ok(Self { store, log: log.to_owned(), partitions, settings, partition_of })
+        Ok(Self { store, log: log.to_owned(), partitions, settings })
     }
 
     #[cfg(test)]
     pub(super) fn over(objects: Box<dyn super::store::Objects>) -> Self {
         let (log, settings) = ("a test's log".to_owned(), "settings".to_owned());
-        let partition_of = |bank: &Bank, _: u32| u32::from(bank.as_str() == "b/c");
-        Self { store: Arc::new(SnapshotStore::over(objects)), log, partitions: 2, settings, partition_of }
+        Self { store: Arc::new(SnapshotStore::over(objects)), log, partitions: 2, settings }
     }
 
     /// The newest undamaged snapshot of a shard, if any. Calls `warn` for each damaged one, and `progress`
@@ -97,20 +82,21 @@ impl Snapshots {
         warn: &mut dyn FnMut(&str),
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Option<Restored>, SnapshotError> {
-        let scope = Scope { partition, window_turns, ..Scope::default() };
+        let scope = Scope { window_turns, ..Scope::default() };
         let mut damaged = Vec::new();
         'again: for attempt in 1..=ATTEMPTS {
-            let candidates = self.candidates(partition)?;
+            let ids = Manifest::ids(&self.store, partition)?;
             damaged.clear();
-            for candidate in &candidates {
-                match self.listed(partition, *candidate).and_then(|manifest| self.read(manifest, &scope, progress)) {
+            for id in &ids {
+                let listed = self.listed(partition, *id);
+                match listed.and_then(|manifest| self.read(partition, manifest, &scope, progress)) {
                     Ok(restored) => {
                         damaged.iter().for_each(|what: &String| warn(what));
                         return Ok(Some(restored));
                     }
                     Err(unfit @ SnapshotError::Unfit { .. }) => {
                         // Its writer may have replaced it while it was read.
-                        if attempt < ATTEMPTS && self.candidates(partition)? != candidates {
+                        if attempt < ATTEMPTS && Manifest::ids(&self.store, partition)? != ids {
                             continue 'again;
                         }
                         damaged.push(format!("{unfit}; this snapshot is skipped, the one before it is used"));
@@ -129,7 +115,7 @@ impl Snapshots {
     /// # Errors
     /// [`SnapshotError`] when it cannot be read.
     pub fn manifest(&self, partition: u32) -> Result<Option<Manifest>, SnapshotError> {
-        self.candidates(partition)?.first().map(|candidate| self.listed(partition, *candidate)).transpose()
+        self.newest_id(partition)?.map(|id| self.listed(partition, id)).transpose()
     }
 
     /// The newest snapshot that is listed, damaged or not: what a writer that continues from there must
@@ -174,8 +160,8 @@ impl Snapshots {
     /// [`SnapshotError`] when it cannot be read.
     pub fn as_of(&self, bank: &Bank, partition: u32, offset: u64) -> Result<Restored, SnapshotError> {
         let manifest = self.manifest(partition)?.ok_or(SnapshotError::None)?;
-        let scope = Scope { partition, bank: Some(bank), until: Some(offset), window_turns: false };
-        let mut restored = self.read(manifest, &scope, &mut |_, _| {})?;
+        let scope = Scope { bank: Some(bank), until: Some(offset), window_turns: false };
+        let mut restored = self.read(partition, manifest, &scope, &mut |_, _| {})?;
         restored.manifest.reached = vec![Reached { next_offset: offset + 1, ..Reached::nothing(partition) }];
         restored.manifest.covers = Vec::new();
         restored.manifest.unreadable.retain(|record| record.key.bank == *bank && record.offset <= offset);
@@ -232,28 +218,13 @@ impl Snapshots {
         Ok(SnapshotWriter::new(files, first, seen, restored, history_days, rule))
     }
 
-    /// A shard's snapshots, newest first; those of version 1 are older than its own.
-    fn candidates(&self, partition: u32) -> Result<Vec<Candidate>, SnapshotError> {
-        let own: Vec<Candidate> = Manifest::ids(&self.store, partition)?.into_iter().map(Candidate::Own).collect();
-        if !own.is_empty() {
-            return Ok(own);
-        }
-        Ok(Manifest::numbers_of_all(&self.store)?.into_iter().map(Candidate::OfAll).collect())
-    }
-
-    fn listed(&self, partition: u32, candidate: Candidate) -> Result<Manifest, SnapshotError> {
-        let manifest = match candidate {
-            Candidate::Own(id) => Manifest::read(&self.store, partition, id)?,
-            Candidate::OfAll(number) => Manifest::read_of_all(&self.store, number)?,
-        };
+    fn listed(&self, partition: u32, id: ManifestId) -> Result<Manifest, SnapshotError> {
+        let manifest = Manifest::read(&self.store, partition, id)?;
         if (manifest.log.as_str(), manifest.partitions) != (self.log.as_str(), self.partitions) {
             let (place, found, ours) = (self.store.place().to_owned(), manifest.log, self.log.clone());
             return Err(SnapshotError::Other { place, found, ours });
         }
-        if !manifest.is_of_all() {
-            return Ok(manifest);
-        }
-        Ok(manifest.of_shard(partition, &|bank| (self.partition_of)(bank, self.partitions)))
+        Ok(manifest)
     }
 
     /// As [`Self::resolve`], for a manifest.
@@ -276,7 +247,7 @@ impl Snapshots {
             for batch in batches(bytes, &columns).map_err(unfit)? {
                 let batch = batch.map_err(unfit)?;
                 let heads = HeadColumns::of(&batch).map_err(unfit)?;
-                for row in (0..batch.num_rows()).filter(|row| heads.partition(*row) == partition) {
+                for row in 0..batch.num_rows() {
                     let offset = heads.offset(row);
                     let append_ms = HeadColumns::append_ms(&batch, row).map_err(unfit)?;
                     if before(offset, append_ms) && manifest.answers_for(partition, offset) {
@@ -299,11 +270,11 @@ impl Snapshots {
 
     fn read(
         &self,
+        partition: u32,
         manifest: Manifest,
         scope: &Scope<'_>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Restored, SnapshotError> {
-        let mut manifest = manifest;
         let total = manifest.bytes();
         let removed = self.removed_versions(&manifest, scope)?;
         let next = AtomicUsize::new(0);
@@ -342,18 +313,13 @@ impl Snapshots {
             differential_dataflow::consolidation::consolidate(&mut changes);
             if let Some((choice, count)) = changes.iter().find(|(_, count)| *count != 1) {
                 let problem = format!("bank {bank}: {choice:?} has the count {count}, not 1");
-                let shard = shard_directory(scope.partition);
+                let shard = shard_directory(partition);
                 let place = format!("{}/{shard}: snapshot {}", self.store.place(), manifest.number);
                 return Err(SnapshotError::Unfit { place, problem });
             }
             live.insert(bank, changes.into_iter().map(|(choice, _)| choice).collect());
         }
         let records: Vec<RestoredRecord> = parts.into_values().flatten().collect();
-        if manifest.is_of_all() {
-            let units = records.iter().map(|record| record.extraction.units.len() as u64).sum();
-            let choices = live.values().map(|of_bank: &Vec<_>| of_bank.len() as u64).sum();
-            manifest.live = LiveCounts { records: records.len() as u64, units, choices };
-        }
         Ok(Restored { choices: live, records, same_settings: manifest.settings == self.settings, manifest })
     }
 
@@ -367,7 +333,7 @@ impl Snapshots {
                 let batch = batch.map_err(unfit)?;
                 let heads = HeadColumns::of(&batch).map_err(unfit)?;
                 for row in 0..batch.num_rows() {
-                    let is_in = scope.includes(heads.partition(row), heads.bank(row), heads.offset(row));
+                    let is_in = scope.includes(heads.bank(row), heads.offset(row));
                     if is_in && !heads.added(row) && !heads.continues(row) {
                         let key = heads.key(row).map_err(unfit)?;
                         removed.insert((RecordKey::from(&key), heads.since(row)));
@@ -397,7 +363,7 @@ impl Snapshots {
                 let (heads, turns) = (HeadColumns::of(&batch).map_err(unfit)?, TurnColumns::of(&batch).map_err(unfit)?);
                 let mut at = None;
                 for row in 0..batch.num_rows() {
-                    if !heads.added(row) || !scope.includes(heads.partition(row), heads.bank(row), heads.offset(row)) {
+                    if !heads.added(row) || !scope.includes(heads.bank(row), heads.offset(row)) {
                         at = None;
                         continue;
                     }
@@ -424,7 +390,7 @@ impl Snapshots {
                 let (heads, units) = (HeadColumns::of(&batch).map_err(unfit)?, UnitColumns::of(&batch).map_err(unfit)?);
                 let mut at: Option<Option<usize>> = None;
                 for row in 0..batch.num_rows() {
-                    if !heads.added(row) || !scope.includes(heads.partition(row), heads.bank(row), heads.offset(row)) {
+                    if !heads.added(row) || !scope.includes(heads.bank(row), heads.offset(row)) {
                         at = None;
                         continue;
                     }
@@ -467,7 +433,7 @@ impl Snapshots {
             let mut last: Option<Bank> = None;
             for row in 0..batch.num_rows() {
                 let name = choices.bank(row);
-                if !scope.includes(choices.partition(row), name, choices.offset(row)) {
+                if !scope.includes(name, choices.offset(row)) {
                     continue;
                 }
                 if last.as_ref().is_none_or(|bank| bank.as_str() != name) {
@@ -483,15 +449,6 @@ impl Snapshots {
         }
         Ok(())
     }
-}
-
-/// A snapshot that may hold a shard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Candidate {
-    /// One of the shard.
-    Own(ManifestId),
-    /// One of version 1, of all shards.
-    OfAll(u64),
 }
 
 /// A live record of a segment, as far as it was read.

@@ -23,8 +23,8 @@ const MAX_SEGMENTS: usize = 32;
 /// The size limit of a merged segment, in bytes.
 const MERGED_BYTES: u64 = 8 << 20;
 
-/// The oldest point of each partition for as-of questions: offset and append time.
-type OldestPoints = BTreeMap<u32, (u64, i64)>;
+/// The oldest point for as-of questions, if there is one: offset and append time.
+type OldestPoint = Option<(u64, i64)>;
 /// How often each choice exists, by bank: 0 or 1 in an undamaged snapshot.
 type ChoiceCounts = BTreeMap<String, BTreeMap<GraphChoice, i64>>;
 /// A version of a record: its key, and the offset that added it.
@@ -71,26 +71,6 @@ pub(super) fn delete_turns(
     Ok(any)
 }
 
-/// Copies the shard's rows of files that also have rows of others into files of its own.
-pub(super) fn own_rows(files: &mut SegmentFiles, manifest: &mut Manifest) -> Result<(), SnapshotError> {
-    let partition = files.partition();
-    let mut segments = Vec::new();
-    for segment in &manifest.segments {
-        let mut own = Vec::new();
-        for file in &segment.files {
-            let path = files.new_path(file.table);
-            let keep = |batch: &RecordBatch| of_partition(partition, file.table, batch);
-            let rows = filtered(files, file, file.read(&files.store)?, keep)?;
-            own.extend(files.write(file.table, path, rows)?);
-        }
-        if !own.is_empty() {
-            segments.push(Segment { files: own });
-        }
-    }
-    manifest.segments = segments;
-    Ok(())
-}
-
 /// Removes history up to `until_ms`, in milliseconds since 1970. The oldest point for as-of questions
 /// moves to the last read up to that time. Versions of records that were removed by then lose both of
 /// their rows; each choice that existed then keeps one row. Answers for later points do not change.
@@ -100,7 +80,7 @@ pub(super) fn trim_history(
     until_ms: i64,
 ) -> Result<(), SnapshotError> {
     let (oldest, removed) = history(files, manifest, until_ms)?;
-    let mut counts = choice_counts(files, manifest, &oldest)?;
+    let mut counts = choice_counts(files, manifest, oldest)?;
     let mut segments = Vec::new();
     for segment in manifest.segments.clone() {
         let mut replaced = Vec::new();
@@ -110,7 +90,7 @@ pub(super) fn trim_history(
                     UpdateTable::Turns | UpdateTable::Units => {
                         kept(files, file, |batch| keep_versions(&removed, batch))?
                     }
-                    UpdateTable::Edges => kept(files, file, |batch| keep_one(&mut counts, &oldest, batch))?,
+                    UpdateTable::Edges => kept(files, file, |batch| keep_one(&mut counts, oldest, batch))?,
                 };
                 replace(files, file.clone(), kept, &mut replaced)?;
             }
@@ -121,9 +101,9 @@ pub(super) fn trim_history(
     }
     manifest.segments = segments;
     for reached in &mut manifest.reached {
-        reached.oldest = oldest.get(&reached.partition).copied().or(reached.oldest);
+        reached.oldest = oldest.or(reached.oldest);
     }
-    let is_later = |gap: &Gap| oldest.get(&gap.partition).is_none_or(|(offset, _)| gap.until > *offset);
+    let is_later = |gap: &Gap| oldest.is_none_or(|(offset, _)| gap.until > offset);
     manifest.gaps.retain(is_later);
     Ok(())
 }
@@ -219,14 +199,14 @@ fn replace(
     Ok(())
 }
 
-/// The last read of each partition up to a time that as-of questions can ask for, and the versions
-/// of records that were removed by then.
+/// The last read up to a time that as-of questions can ask for, and the versions of records that were
+/// removed by then.
 fn history(
     files: &SegmentFiles,
     manifest: &Manifest,
     until_ms: i64,
-) -> Result<(OldestPoints, HashSet<RecordVersion>), SnapshotError> {
-    let mut oldest = OldestPoints::new();
+) -> Result<(OldestPoint, HashSet<RecordVersion>), SnapshotError> {
+    let mut oldest: OldestPoint = None;
     let mut removals = Vec::new();
     // A part of a long record may have units only.
     for file in manifest.files(UpdateTable::Turns).chain(manifest.files(UpdateTable::Units)) {
@@ -236,32 +216,31 @@ fn history(
             let batch = batch.map_err(unfit)?;
             let heads = HeadColumns::of(&batch).map_err(unfit)?;
             for row in 0..batch.num_rows() {
-                let (partition, offset) = (heads.partition(row), heads.offset(row));
+                let offset = heads.offset(row);
                 let append_ms = HeadColumns::append_ms(&batch, row).map_err(unfit)?;
                 if append_ms > until_ms {
                     continue;
                 }
-                if manifest.answers_for(partition, offset) {
-                    let at = oldest.entry(partition).or_insert((offset, append_ms));
-                    *at = (*at).max((offset, append_ms));
+                if manifest.answers_for(files.partition(), offset) {
+                    oldest = oldest.max(Some((offset, append_ms)));
                 }
                 if !heads.added(row) && !heads.continues(row) {
                     let id = RecordKey::from(&heads.key(row).map_err(unfit)?);
-                    removals.push((partition, offset, (id, heads.since(row))));
+                    removals.push((offset, (id, heads.since(row))));
                 }
             }
         }
     }
-    let by_then = |(partition, offset, _): &(u32, u64, _)| oldest.get(partition).is_some_and(|at| *offset <= at.0);
-    let removed = removals.into_iter().filter(by_then).map(|(.., version)| version).collect();
+    let by_then = |(offset, _): &(u64, _)| oldest.is_some_and(|at| *offset <= at.0);
+    let removed = removals.into_iter().filter(by_then).map(|(_, version)| version).collect();
     Ok((oldest, removed))
 }
 
-/// The choices that existed at these points.
+/// The choices that existed at this point.
 fn choice_counts(
     files: &SegmentFiles,
     manifest: &Manifest,
-    oldest: &OldestPoints,
+    oldest: OldestPoint,
 ) -> Result<ChoiceCounts, SnapshotError> {
     let mut counts = ChoiceCounts::new();
     for file in manifest.files(UpdateTable::Edges) {
@@ -269,7 +248,7 @@ fn choice_counts(
         for batch in files.read(file)? {
             let batch = batch?;
             let choices = ChoiceColumns::of(&batch).map_err(unfit)?;
-            for row in (0..batch.num_rows()).filter(|row| is_old(oldest, &choices, *row)) {
+            for row in (0..batch.num_rows()).filter(|row| is_old(oldest, choices.offset(*row))) {
                 let choice = choices.choice(row).map_err(unfit)?;
                 let diff = if choices.added(row) { 1 } else { -1 };
                 match counts.get_mut(choices.bank(row)) {
@@ -282,17 +261,8 @@ fn choice_counts(
     Ok(counts)
 }
 
-fn is_old(oldest: &OldestPoints, choices: &ChoiceColumns<'_>, row: usize) -> bool {
-    oldest.get(&choices.partition(row)).is_some_and(|(offset, _)| choices.offset(row) <= *offset)
-}
-
-fn of_partition(partition: u32, table: UpdateTable, batch: &RecordBatch) -> Result<Vec<bool>, String> {
-    if table == UpdateTable::Edges {
-        let choices = ChoiceColumns::of(batch)?;
-        return Ok((0..batch.num_rows()).map(|row| choices.partition(row) == partition).collect());
-    }
-    let heads = HeadColumns::of(batch)?;
-    Ok((0..batch.num_rows()).map(|row| heads.partition(row) == partition).collect())
+fn is_old(oldest: OldestPoint, offset: u64) -> bool {
+    oldest.is_some_and(|(oldest, _)| offset <= oldest)
 }
 
 fn keep_versions(removed: &HashSet<RecordVersion>, batch: &RecordBatch) -> Result<Vec<bool>, String> {
@@ -301,11 +271,11 @@ fn keep_versions(removed: &HashSet<RecordVersion>, batch: &RecordBatch) -> Resul
     (0..batch.num_rows()).map(keep).collect()
 }
 
-/// Of the rows of a choice up to these points, keeps one if the choice existed then.
-fn keep_one(counts: &mut ChoiceCounts, oldest: &OldestPoints, batch: &RecordBatch) -> Result<Vec<bool>, String> {
+/// Of the rows of a choice up to this point, keeps one if the choice existed then.
+fn keep_one(counts: &mut ChoiceCounts, oldest: OldestPoint, batch: &RecordBatch) -> Result<Vec<bool>, String> {
     let choices = ChoiceColumns::of(batch)?;
     let mut keep = |row| {
-        if !is_old(oldest, &choices, row) {
+        if !is_old(oldest, choices.offset(row)) {
             return Ok(true);
         }
         let of = choices.choice(row)?;

@@ -21,7 +21,6 @@ use super::{
     manifest::{DeletedTurns, shard_directory},
     rewrite,
     segment_files::{SegmentFiles, encode, parquet_failed},
-    store::SnapshotStore,
     update::{ChoiceRows, RowHead, TurnRows, UnitRows, UpdateTable},
 };
 use heart::memory::{ChoiceChanges, RecordKey};
@@ -67,8 +66,6 @@ pub struct SnapshotWriter {
     claim: Option<Claim>,
     /// When it may claim where it runs out of room.
     rule: ClaimRule,
-    /// Whether snapshots of version 1 may be left to delete.
-    of_all_left: bool,
     live: LiveRows,
     names: HashMap<BankKey, Bank>,
     /// Deleted turns of which rows may be left.
@@ -83,10 +80,10 @@ pub struct SnapshotWriter {
     pending: VecDeque<Vec<(TableFile, Bytes)>>,
     /// How much history is kept; 0: all.
     history_ms: i64,
-    /// The first offset that this run read, by partition, until its first snapshot.
-    first_offsets: Option<BTreeMap<u32, u64>>,
-    /// The last read of this run that wrote a row, by partition: an as-of question can ask for it.
-    last_changes: BTreeMap<u32, (u64, i64)>,
+    /// The first offset that this run read after the snapshot that it continues, until its own first one.
+    first_offset: Option<u64>,
+    /// The last read of this run that wrote a row: an as-of question can ask for it.
+    last_change: Option<(u64, i64)>,
     /// Whether encoding failed and lost rows, which every later snapshot would lack.
     rows_lost: bool,
     /// Whether there may be unlisted files or old manifests to delete.
@@ -114,7 +111,7 @@ impl SnapshotWriter {
         }
         let deleted = deleted_turns(&first);
         let from = |last: Option<(u64, i64)>| last.map_or(0, |(offset, _)| offset + 1);
-        let first_offsets = first.reached.iter().map(|reached| (reached.partition, from(reached.last))).collect();
+        let first_offset = first.reached.first().map(|reached| from(reached.last));
         let newest = restored.map(|restored| restored.manifest.clone()).filter(|of| seen == Some(of.id()));
         Self {
             files,
@@ -123,7 +120,6 @@ impl SnapshotWriter {
             newest,
             claim: None,
             rule,
-            of_all_left: true,
             live,
             names,
             deleted,
@@ -134,8 +130,8 @@ impl SnapshotWriter {
             has_rows: false,
             pending: VecDeque::new(),
             history_ms: i64::try_from(history_days).unwrap_or(i64::MAX).saturating_mul(DAY_MS),
-            first_offsets: Some(first_offsets),
-            last_changes: BTreeMap::new(),
+            first_offset,
+            last_change: None,
             rows_lost: false,
             cleanup_due: true,
             unavailable: false,
@@ -158,7 +154,7 @@ impl SnapshotWriter {
             let head = RowHead { key, partition, offset, append_ms, since: offset, diff: 1 };
             let old = self.live.remove(&id);
             if old.is_some() || record.is_some() || read.unreadable.iter().any(|unreadable| unreadable.key == *key) {
-                self.last_changes.insert(partition, (offset, append_ms));
+                self.last_change = Some((offset, append_ms));
             }
             if let Some(old) = old {
                 self.remove_rows(&RowHead { since: old.since, diff: -1, ..head }, &old);
@@ -233,10 +229,6 @@ impl SnapshotWriter {
             return Ok(None);
         }
         self.claim_shard(now_ms, rule)?;
-        if self.manifest.is_of_all() {
-            rewrite::own_rows(&mut self.files, &mut self.manifest)?;
-            self.manifest = self.manifest.clone().continued();
-        }
         self.store_pending()?;
         if rewrite::delete_turns(&mut self.files, &mut self.manifest, &self.live, &self.deleted)? {
             self.manifest.last_deletion = self.manifest.number + 1;
@@ -291,11 +283,10 @@ impl SnapshotWriter {
         }
         for reached in &mut self.manifest.reached {
             // Before the first snapshot there is no history: compaction may have removed versions.
-            let changed = self.last_changes.get(&reached.partition).copied();
-            reached.oldest.get_or_insert(changed.or(reached.last).unwrap_or_default());
+            reached.oldest.get_or_insert(self.last_change.or(reached.last).unwrap_or_default());
         }
-        for (partition, from) in self.first_offsets.take().into_iter().flatten() {
-            let until = self.last_changes.get(&partition).map_or(from, |(offset, _)| *offset);
+        if let Some(from) = self.first_offset.take() {
+            let until = self.last_change.map_or(from, |(offset, _)| offset);
             if until > from {
                 self.manifest.gaps.push(Gap { partition, from, until });
             }
@@ -355,9 +346,6 @@ impl SnapshotWriter {
         let claims = epochs.iter().filter(|epoch| **epoch < claim.epoch).map(|epoch| Claim::path(partition, *epoch));
         for path in obsolete.into_iter().chain(claims) {
             store.delete(&path)?;
-        }
-        if self.of_all_left {
-            self.of_all_left = !delete_of_all(store, self.manifest.partitions)?;
         }
         self.cleanup_due = false;
         Ok(())
@@ -496,26 +484,6 @@ impl SnapshotWriter {
         }
         Ok(())
     }
-}
-
-/// Deletes the snapshots of version 1 once every shard has one of its own; whether none is left.
-fn delete_of_all(store: &SnapshotStore, partitions: u32) -> Result<bool, SnapshotError> {
-    let numbers = Manifest::numbers_of_all(store)?;
-    for partition in 0..partitions {
-        if !numbers.is_empty() && Manifest::ids(store, partition)?.is_empty() {
-            return Ok(false);
-        }
-    }
-    for number in numbers {
-        store.delete(&Manifest::path_of_all(number))?;
-    }
-    // A process that was killed here leaves files that no manifest lists.
-    for table in UpdateTable::ALL {
-        for path in store.list(table.name())? {
-            store.delete(&path)?;
-        }
-    }
-    Ok(true)
 }
 
 fn deleted_turns(manifest: &Manifest) -> DeletedTurns {

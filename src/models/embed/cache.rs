@@ -22,9 +22,6 @@ use nouns::model::{Bank, ModelRef, SpannedText, Vector, WindowId};
 
 /// The folder inside the caller's directory, numbered by its format.
 const FOLDER: &str = "vectors-6";
-/// Folders of older formats. Only these and the folder itself are ever removed.
-const OLDER_FOLDERS: [&str; 7] =
-    ["vectors-1", "vectors-1.fresh", "vectors-2", "vectors-2.fresh", "vectors-3", "vectors-4", "vectors-5"];
 /// Keys that are evicted in one batch.
 const EVICTED_AT_ONCE: usize = 4_096;
 /// Bytes of blocks of the cache that are kept for the next read.
@@ -44,8 +41,7 @@ pub struct VectorCache {
 impl VectorCache {
     /// Opens the cache in `directory`, or creates it.
     ///
-    /// A damaged cache, or one of an older format, is replaced by an empty one; the second value
-    /// is the warning that says so.
+    /// A damaged cache is replaced by an empty one; the second value is the warning that says so.
     ///
     /// # Errors
     /// [`EmbedError::Cache`] when another process has it open, or the disk refuses.
@@ -56,13 +52,8 @@ impl VectorCache {
             problem: format!("{error}; {remedy}"),
         };
         std::fs::create_dir_all(directory).map_err(|e| refused(&e, "check the directory"))?;
-        let mut older = None;
-        for path in OLDER_FOLDERS.map(|folder| directory.join(folder)).iter().filter(|path| path.exists()) {
-            std::fs::remove_dir_all(path).map_err(|e| refused(&e, "remove the older cache by hand"))?;
-            older = Some(format!("{}: the cache of vectors was of an older format and is empty now", path.display()));
-        }
         match Self::try_open(&path) {
-            Ok(cache) => Ok((cache, older)),
+            Ok(cache) => Ok((cache, None)),
             Err(OpenFailure::Refused(error)) => {
                 Err(refused(&error, "close the other process, or check permissions and space"))
             }
@@ -617,18 +608,5 @@ mod tests {
             }
             assert!(decode(&[&[2], &good[1..]].concat()).is_none());
         }
-    }
-
-    #[test]
-    fn a_cache_of_an_older_format_is_replaced_with_a_warning() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let older = directory.path().join("vectors-2");
-        std::fs::create_dir(&older).expect("made");
-        std::fs::write(older.join("entries"), b"secret").expect("written");
-        let (cache, warning) = VectorCache::open(directory.path()).expect("an empty cache");
-        assert!(warning.expect("a warning").contains("older format and is empty now"));
-        assert!(!older.exists());
-        drop(cache);
-        assert_eq!(VectorCache::open(directory.path()).expect("opened again").1, None);
     }
 }

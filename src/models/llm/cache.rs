@@ -48,7 +48,6 @@ pub(super) struct Response {
     /// The limit on completion tokens that cut it off.
     pub(super) cut_at: Option<u32>,
     /// It repeated itself and was stopped; the text ends with the first copy.
-    #[serde(default)]
     pub(super) repeats: bool,
     /// What it cost.
     pub(super) usage: Usage,

@@ -206,15 +206,10 @@ mod tests {
     }
 
     #[test]
-    fn the_old_paths_are_gone_and_name_the_new_ones() {
+    fn what_anybody_may_ask_is_not_the_administration() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         http::serve("http", "metrics.listen", listener, http::routes().with_state(state(None))).unwrap();
-        for old in ["snapshot", "reextract"] {
-            let (status, body) = ask(address, "POST", &format!("/{old}"), &format!("Host: {address}\r\n"));
-            assert_eq!(status, 410, "{body}");
-            assert!(body.contains(&format!("/v1/admin/{old}")) && body.contains("admin.listen"), "{body}");
-        }
         assert_eq!(ask(address, "GET", "/health", "Host: any\r\n").0, 200);
         assert_eq!(ask(address, "GET", "/ready", "Host: any\r\n").0, 200);
         assert!(ask(address, "GET", "/metrics", "Host: any\r\n").1.contains("ripplemem_"));

@@ -10,12 +10,7 @@
 
 use std::{net::TcpListener, sync::Arc};
 
-use axum::{
-    Router,
-    extract::State as Shared,
-    http::StatusCode,
-    routing::{any, get},
-};
+use axum::{Router, extract::State as Shared, http::StatusCode, routing::get};
 
 use super::{error::ServeError, state::State};
 
@@ -36,8 +31,6 @@ pub(super) fn routes() -> Router<Arc<State>> {
         .route("/health", get(|| async { "ok\n" }))
         .route("/ready", get(ready))
         .route("/metrics", get(|Shared(state): Shared<Arc<State>>| async move { state.metrics.text() }))
-        .route("/snapshot", any(|| async { moved("snapshot") }))
-        .route("/reextract", any(|| async { moved("reextract") }))
 }
 
 /// Serves a router on a thread of its own until the process ends. `key` names the listener's setting.
@@ -65,9 +58,4 @@ async fn ready(Shared(state): Shared<Arc<State>>) -> (StatusCode, String) {
         None => (StatusCode::OK, "ready\n".to_owned()),
         Some(what) => (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for {what}\n")),
     }
-}
-
-fn moved(path: &str) -> (StatusCode, String) {
-    let text = format!("moved: POST /v1/admin/{path} at admin.listen, with its token ([admin] in the pipeline file)\n");
-    (StatusCode::GONE, text)
 }

@@ -9,7 +9,7 @@
 //! read and which bank each goes to, `people` gives each account one name, `redaction` removes
 //! what must not be stored, `names` keeps ids within their limits. `tree` opens a file, a directory
 //! or an archive alike (`tarball` the tar archives), `sample` looks at its beginning, `elements` splits a JSON array without
-//! holding it, `positional_id` makes ids for platforms that have none, `media` names shared files, `months` reads names of months, `markup` turns HTML into
+//! holding it, `positional_id` makes ids for platforms that have none, `media` names shared files, `months` reads foreign names of months, `markup` turns HTML into
 //! text, `reordered` returns the messages of an export that is not in order of time oldest first, by
 //! `time_order`.
 
@@ -44,7 +44,7 @@ pub(crate) use elements::{Element, Elements};
 pub(crate) use markup::{html_to_text, resolve_entities};
 pub(crate) use media::{media_kind, shared_file};
 pub(crate) use message::{Account, ChatItem, ChatMessage, Conversation, Privacy, Skip};
-pub(crate) use months::{foreign_month, month};
+pub(crate) use months::foreign_month;
 pub(crate) use positional_id::PositionalIds;
 pub(crate) use reader::ChatReader;
 #[cfg(test)]

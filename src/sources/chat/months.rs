@@ -1,28 +1,7 @@
-//! Names of months.
+//! Names of months in other languages than English.
 //!
-//! In: a word. Out: the month that it names, from 1: in English, or in the languages in which programs that
-//! people chat with write dates. Of these the first letters decide.
-
-/// The month of an English name, whole or cut to three letters.
-pub(crate) fn month(word: &str) -> Option<i8> {
-    const NAMES: [&str; 12] = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ];
-    let word = word.to_ascii_lowercase();
-    let at = NAMES.iter().position(|name| *name == word || (word.len() == 3 && name.starts_with(word.as_str())))?;
-    i8::try_from(at + 1).ok()
-}
+//! In: a word. Out: the month that it names, from 1, in the languages in which programs that people chat with write
+//! dates. The first letters decide.
 
 /// The month of a name in another language, whole or cut.
 pub(crate) fn foreign_month(word: &str) -> Option<i8> {

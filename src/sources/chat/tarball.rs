@@ -5,6 +5,7 @@
 //! Never writes outside the folder: of a name only its plain parts count.
 
 use std::{
+    cell::{Cell, RefCell},
     fs::{self, File},
     io::{self, BufReader, Read},
     ops::ControlFlow,
@@ -12,11 +13,12 @@ use std::{
 };
 
 use flate2::read::MultiGzDecoder;
+use tar::Archive;
 use tempfile::TempDir;
 
 const BLOCK_BYTES: usize = 512;
-/// Longest name in an extension header.
-const MAX_NAME_BYTES: u64 = 64 << 10;
+/// Most bytes between two files: padding, headers, and names and attributes that do not fit there.
+const MAX_HEADER_BYTES: u64 = 1 << 20;
 /// How much of an archive is looked at to recognise it: names of files, their beginnings, and all bytes.
 const MOST_NAMES: usize = 10_000;
 const MOST_HEADS: usize = 64;
@@ -67,14 +69,14 @@ pub(super) type Beginning = (String, u64, Vec<u8>);
 /// # Errors
 /// As [`unpack`].
 pub(super) fn beginnings(path: &Path, head_bytes: u64) -> io::Result<Vec<Beginning>> {
-    let (mut found, mut seen) = (Vec::new(), 0);
+    let (mut found, mut seen) = (Vec::new(), 0_u64);
     each(path, &mut |name, bytes, content| {
         let mut head = Vec::new();
         if found.len() < MOST_HEADS {
             content.take(head_bytes).read_to_end(&mut head)?;
         }
         found.push((name.to_string_lossy().replace('\\', "/"), bytes, head));
-        seen += bytes;
+        seen = seen.saturating_add(bytes);
         let is_enough = found.len() >= MOST_NAMES || seen > MOST_BYTES;
         Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
@@ -89,45 +91,51 @@ fn bytes(path: &Path) -> io::Result<Box<dyn Read>> {
     Ok(if start == *b"\x1f\x8b" { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) })
 }
 
+/// The bytes of an archive, no more than `left` before that is set anew: the crate keeps what stands before a file
+/// whole, however long it is.
+struct Bounded {
+    input: RefCell<Box<dyn Read>>,
+    left: Cell<u64>,
+}
+
+impl Read for &Bounded {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.left.get();
+        if left == 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "what stands before a file is no tar header"));
+        }
+        let most = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
+        let read = self.input.borrow_mut().read(buffer.get_mut(..most).unwrap_or_default())?;
+        self.left.set(left.saturating_sub(read as u64));
+        Ok(read)
+    }
+}
+
 /// What is done with each text: its name, its size, its bytes.
 type Take<'t> = dyn FnMut(&Path, u64, &mut dyn Read) -> io::Result<ControlFlow<()>> + 't;
 
 /// Goes through the texts until `take` has enough.
 fn each(path: &Path, take: &mut Take<'_>) -> io::Result<()> {
-    let mut tar = bytes(path)?;
-    // A long name lies in a block of its own before the file.
-    let mut long_name: Option<String> = None;
-    while let Some(header) = block(&mut tar)? {
-        let bytes = size(&header)?;
-        let kind = header.get(156).copied().unwrap_or(0);
-        let mut content = (&mut tar).take(bytes);
-        match kind {
-            b'L' | b'x' => {
-                let mut text = Vec::new();
-                (&mut content).take(MAX_NAME_BYTES).read_to_end(&mut text)?;
-                let text = String::from_utf8_lossy(&text).into_owned();
-                long_name = if kind == b'L' { Some(text.trim_end_matches('\0').to_owned()) } else { pax_path(&text) };
-            }
-            0 | b'0' | b'7' => {
-                let name = plain(&long_name.take().unwrap_or_else(|| whole_name(&header)));
-                if is_text(&name) && take(&name, bytes, &mut content)?.is_break() {
-                    return Ok(());
-                }
-            }
-            _ => long_name = None,
+    let input = Bounded { input: RefCell::new(bytes(path)?), left: Cell::new(MAX_HEADER_BYTES) };
+    let mut archive = Archive::new(&input);
+    for entry in archive.entries()? {
+        let mut entry = entry?;
+        let kind = entry.header().entry_type();
+        // A sparse file says how long it is with its holes, which do not lie in the archive.
+        let packed = if kind.is_gnu_sparse() { entry.header().entry_size()? } else { entry.size() };
+        input.left.set(packed.saturating_add(MAX_HEADER_BYTES));
+        let name = plain(&String::from_utf8_lossy(&entry.path_bytes()));
+        let is_file = kind.is_file() || kind.is_contiguous();
+        if is_file && is_text(&name) && take(&name, entry.size(), &mut entry)?.is_break() {
+            return Ok(());
         }
-        io::copy(&mut content, &mut io::sink())?;
-        if content.limit() > 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the archive ends inside a file"));
-        }
-        let padding = (BLOCK_BYTES as u64 - bytes % BLOCK_BYTES as u64) % BLOCK_BYTES as u64;
-        io::copy(&mut (&mut tar).take(padding), &mut io::sink())?;
     }
     Ok(())
 }
 
 /// The parts of a name that lead nowhere else.
 fn plain(name: &str) -> PathBuf {
+    let name = name.trim_end_matches('\0');
     Path::new(name).components().filter(|part| matches!(part, Component::Normal(_))).collect()
 }
 
@@ -136,49 +144,100 @@ fn is_text(name: &Path) -> bool {
     name.file_name().is_some() && !ending.is_some_and(|ending| NO_TEXTS.contains(&ending.as_str()))
 }
 
-/// The name in a header: its end, behind the folders that do not fit there.
-fn whole_name(header: &[u8; BLOCK_BYTES]) -> String {
-    let name = string(header.get(..100).unwrap_or_default());
-    let is_ustar = header.get(257..263) == Some(b"ustar\0");
-    let folders = string(header.get(345..500).unwrap_or_default());
-    if is_ustar && !folders.is_empty() { format!("{folders}/{name}") } else { name }
-}
+#[cfg(test)]
+mod tests {
+    use tar::{Builder, EntryType, Header};
 
-/// The next block; none at the end, which is a block of zeros or the end of the file.
-fn block(tar: &mut dyn Read) -> io::Result<Option<[u8; BLOCK_BYTES]>> {
-    let mut block = [0; BLOCK_BYTES];
-    let mut filled = 0;
-    while filled < BLOCK_BYTES {
-        match tar.read(block.get_mut(filled..).unwrap_or_default())? {
-            0 if filled == 0 => return Ok(None),
-            0 => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the archive ends inside a header")),
-            bytes => filled += bytes,
+    use super::*;
+
+    /// Adds a file whose header says that it has `bytes`.
+    fn add(archive: &mut Builder<Vec<u8>>, kind: EntryType, name: &str, bytes: usize, content: &[u8]) {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_size(bytes as u64);
+        header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_cksum();
+        archive.append(&header, content).unwrap();
+    }
+
+    fn file(archive: &mut Builder<Vec<u8>>, name: &str, content: &[u8]) {
+        add(archive, EntryType::Regular, name, content.len(), content);
+    }
+
+    /// The names and texts of an archive, in order.
+    fn texts(archive: &[u8]) -> io::Result<Vec<(String, String)>> {
+        let file = tempfile::NamedTempFile::new()?;
+        fs::write(file.path(), archive)?;
+        let folder = unpack(file.path())?;
+        let found = beginnings(file.path(), 8 << 20)?;
+        for (name, bytes, head) in &found {
+            assert_eq!((fs::read(folder.path().join(name))?, *bytes), (head.clone(), head.len() as u64), "{name}");
+        }
+        Ok(found.into_iter().map(|(name, _, head)| (name, String::from_utf8(head).unwrap())).collect())
+    }
+
+    fn named(files: &[(&str, &str)]) -> Vec<(String, String)> {
+        files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_name_and_a_size_in_an_extension_header_count() {
+        let mut archive = Builder::new(Vec::new());
+        let long = format!("{}/a.txt", "x".repeat(200));
+        archive.append_pax_extensions([("mtime", &b"1.5"[..]), ("size", b"600"), ("path", long.as_bytes())]).unwrap();
+        let text = "y".repeat(600);
+        add(&mut archive, EntryType::Regular, "cut.txt", 0, text.as_bytes());
+        archive.append_pax_extensions([("size", &b"7"[..])]).unwrap();
+        add(&mut archive, EntryType::Regular, "cat.png", 600, b"picture");
+        file(&mut archive, "b.txt", b"last");
+        let archive = archive.into_inner().unwrap();
+        assert_eq!(texts(&archive).unwrap(), named(&[(&long, &text), ("b.txt", "last")]));
+    }
+
+    #[test]
+    fn files_of_any_size_are_read_or_passed_over_and_what_stands_before_them_is_bounded() {
+        let large = "z".repeat(3 << 20);
+        let mut archive = Builder::new(Vec::new());
+        file(&mut archive, "cat.png", large.as_bytes());
+        file(&mut archive, "a.txt", large.as_bytes());
+        // A file with a hole of a tebibyte.
+        let mut sparse = Header::new_gnu();
+        sparse.set_entry_type(EntryType::GNUSparse);
+        sparse.set_size(large.len() as u64);
+        let of_gnu = sparse.as_gnu_mut().unwrap();
+        of_gnu.name[..10].copy_from_slice(b"sparse.txt");
+        of_gnu.sparse[0].set_offset(1 << 40);
+        of_gnu.sparse[0].set_length(large.len() as u64);
+        of_gnu.set_real_size((1 << 40) + large.len() as u64);
+        sparse.set_cksum();
+        archive.append(&sparse, large.as_bytes()).unwrap();
+        file(&mut archive, "b.txt", b"last");
+        let bytes = archive.get_ref().clone();
+        assert_eq!(texts(&bytes).unwrap(), named(&[("a.txt", &large), ("b.txt", "last")]));
+        for kind in [EntryType::GNULongName, EntryType::GNULongLink, EntryType::XHeader] {
+            let mut archive = Builder::new(bytes.clone());
+            add(&mut archive, kind, "name", large.len(), large.as_bytes());
+            file(&mut archive, "c.txt", b"");
+            let error = texts(&archive.into_inner().unwrap()).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{error}");
         }
     }
-    Ok(block.iter().any(|byte| *byte != 0).then_some(block))
-}
 
-/// The size of the file behind a header: octal, or big-endian bytes when it is large.
-fn size(header: &[u8; BLOCK_BYTES]) -> io::Result<u64> {
-    let field = header.get(124..136).unwrap_or_default();
-    if field.first().is_some_and(|byte| byte & 0x80 != 0) {
-        let low = field.get(4..).unwrap_or_default();
-        return Ok(low.iter().fold(0, |size, byte| size << 8 | u64::from(*byte)));
+    #[test]
+    fn a_header_with_a_wrong_sum_and_an_archive_that_is_cut_are_errors() {
+        let mut archive = Builder::new(Vec::new());
+        file(&mut archive, "a.txt", &[b'a'; 1_000]);
+        let archive = archive.into_inner().unwrap();
+        for at in [0, 130, 160] {
+            let mut damaged = archive.clone();
+            damaged[at] ^= 1;
+            assert!(texts(&damaged).is_err(), "{at}");
+        }
+        for cut in (1..1_536).step_by(3) {
+            assert!(texts(&archive[..cut]).is_err(), "{cut}");
+        }
+        for cut in [1_536, 2_048, 2_560] {
+            assert_eq!(texts(&archive[..cut]).unwrap().len(), 1, "{cut}");
+        }
     }
-    let text = string(field);
-    let text = text.trim();
-    if text.is_empty() {
-        return Ok(0);
-    }
-    u64::from_str_radix(text, 8).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a header is no tar header"))
-}
-
-fn string(field: &[u8]) -> String {
-    let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
-    String::from_utf8_lossy(field.get(..end).unwrap_or_default()).into_owned()
-}
-
-/// The path of an extension header, which has lines of `LENGTH KEY=VALUE`.
-fn pax_path(text: &str) -> Option<String> {
-    text.lines().find_map(|line| line.split_once(' ')?.1.strip_prefix("path=")).map(str::to_owned)
 }

@@ -91,26 +91,20 @@ pub(crate) fn ids(items: &[ChatItem]) -> Vec<String> {
 
 /// A tar archive of these files.
 pub(crate) fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut archive = Vec::new();
-    let mut add = |name: &str, kind: u8, content: &[u8]| {
-        let mut header = [0u8; 512];
-        header[..name.len()].copy_from_slice(name.as_bytes());
-        header[124..136].copy_from_slice(format!("{:011o}\0", content.len()).as_bytes());
-        header[156] = kind;
-        header[257..263].copy_from_slice(b"ustar\0");
-        archive.extend_from_slice(&header);
-        archive.extend_from_slice(content);
-        archive.resize(archive.len().div_ceil(512) * 512, 0);
-    };
-    add("export/", b'5', b"");
-    for (name, content) in files {
-        if name.len() < 90 {
-            add(name, b'0', content);
-        } else {
-            add("././@LongLink", b'L', format!("{name}\0").as_bytes());
-            add(&name[..90], b'0', content);
+    let mut archive = tar::Builder::new(Vec::new());
+    let mut add = |name: &str, kind: tar::EntryType, content: &[u8]| {
+        let mut header = tar::Header::new_ustar();
+        header.set_entry_type(kind);
+        header.set_size(content.len() as u64);
+        if name.len() > 90 {
+            return archive.append_data(&mut header, name, content).unwrap();
         }
-    }
-    archive.resize(archive.len() + 1024, 0);
-    archive
+        // The builder itself writes no name that leads outside.
+        header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_cksum();
+        archive.append(&header, content).unwrap();
+    };
+    add("export/", tar::EntryType::Directory, b"");
+    files.iter().for_each(|(name, content)| add(name, tar::EntryType::Regular, content));
+    archive.into_inner().unwrap()
 }

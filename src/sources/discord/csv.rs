@@ -4,15 +4,22 @@
 //! hold commas, doubled quotes and line breaks. Memory is bounded: a record of more than
 //! [`MAX_RECORD_BYTES`] is returned as too long and never kept whole.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::{
+    io::{self, BufRead, BufReader, Read},
+    mem,
+};
 
-/// Longest record in bytes.
+use csv_core::{ReadFieldResult, Reader, ReaderBuilder, Terminator};
+use encoding_rs_io::DecodeReaderBytesBuilder;
+
+/// Longest record in bytes, without quotes.
 pub(super) const MAX_RECORD_BYTES: usize = 1 << 20;
 
 /// The records of a table.
 pub(super) struct Records {
     input: BufReader<Box<dyn Read + Send>>,
-    line: u64,
+    /// In a box, since it holds a table of half a kilobyte.
+    parser: Box<Reader>,
     read_bytes: u64,
 }
 
@@ -30,7 +37,11 @@ pub(super) struct Record {
 impl Records {
     /// The records of a stream.
     pub(super) fn new(input: Box<dyn Read + Send>) -> Self {
-        Self { input: BufReader::with_capacity(1 << 16, input), line: 0, read_bytes: 0 }
+        // The parser takes a byte order mark away only if the first read returns all of it and more.
+        let input = Box::new(DecodeReaderBytesBuilder::new().utf8_passthru(true).strip_bom(true).build(input));
+        // A carriage return alone ends no record: it stands in a text.
+        let parser = Box::new(ReaderBuilder::new().terminator(Terminator::Any(b'\n')).build());
+        Self { input: BufReader::with_capacity(1 << 16, input), parser, read_bytes: 0 }
     }
 
     /// How many bytes were read.
@@ -40,7 +51,7 @@ impl Records {
 
     /// The line that was reached.
     pub(super) fn line(&self) -> u64 {
-        self.line
+        self.parser.line() - 1
     }
 
     /// The next record that is not blank; none at the end.
@@ -48,74 +59,96 @@ impl Records {
     /// # Errors
     /// When the stream cannot be read.
     pub(super) fn next(&mut self) -> io::Result<Option<Record>> {
+        let (mut fields, mut field, mut part): (Vec<String>, _, _) = (Vec::new(), Vec::new(), [0; 4 << 10]);
+        let (mut length, mut breaks) = (0, 0);
         loop {
-            let line = self.line + 1;
-            let mut bytes = Vec::new();
-            let mut is_too_long = false;
-            let mut in_quotes = false;
-            loop {
-                let chunk = match self.input.fill_buf() {
-                    Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                    chunk => chunk?,
-                };
-                if chunk.is_empty() {
-                    break;
-                }
-                let mut used = 0;
-                let mut is_complete = false;
-                for byte in chunk {
-                    used += 1;
-                    in_quotes ^= *byte == b'"';
-                    if *byte == b'\n' {
-                        self.line += 1;
-                        is_complete = !in_quotes;
-                    }
-                    if is_complete {
-                        break;
-                    }
-                }
-                let part = chunk.get(..used).unwrap_or(chunk);
-                let room = MAX_RECORD_BYTES.saturating_sub(bytes.len());
-                is_too_long |= part.len() > room;
-                bytes.extend_from_slice(part.get(..part.len().min(room)).unwrap_or(part));
-                self.input.consume(used);
-                self.read_bytes += used as u64;
-                if is_complete {
-                    break;
-                }
+            let chunk = match self.input.fill_buf() {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                chunk => chunk?,
+            };
+            let is_ended = chunk.is_empty();
+            let (result, read, written) = self.parser.read_field(chunk, &mut part);
+            self.input.consume(read);
+            self.read_bytes += read as u64;
+            let text = part.get(..written).unwrap_or_default();
+            length += written;
+            breaks += text.iter().filter(|byte| **byte == b'\n').count() as u64;
+            if length <= MAX_RECORD_BYTES {
+                field.extend_from_slice(text);
             }
-            if bytes.is_empty() {
-                return Ok(None);
+            let record_end = match result {
+                ReadFieldResult::End => return Ok(None),
+                ReadFieldResult::Field { record_end } => record_end,
+                _ => continue,
+            };
+            // A comma counts too, or a record of nothing else would have no end.
+            length += 1;
+            let is_too_long = length > MAX_RECORD_BYTES;
+            if !is_too_long || !field.is_empty() {
+                fields.push(String::from_utf8_lossy(&mem::take(&mut field)).into_owned());
             }
-            let text = String::from_utf8_lossy(&bytes);
-            let text = text.strip_prefix('\u{feff}').unwrap_or(&text).trim_end_matches(['\n', '\r']);
-            if !text.is_empty() {
-                return Ok(Some(Record { line, fields: fields(text), is_too_long }));
+            if !record_end {
+                continue;
             }
+            if let Some(last) = fields.last_mut() {
+                last.truncate(last.trim_end_matches('\r').len());
+            }
+            if fields != [""] {
+                // The parser passes over blank lines itself, so the line is counted from the record's end.
+                let line = self.parser.line() - breaks - u64::from(!is_ended);
+                return Ok(Some(Record { line, fields, is_too_long }));
+            }
+            fields.clear();
+            (length, breaks) = (0, 0);
         }
     }
 }
 
-fn fields(text: &str) -> Vec<String> {
-    let mut fields = vec![String::new()];
-    let mut in_quotes = false;
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '"' if in_quotes && chars.peek() == Some(&'"') => {
-                chars.next();
-                push('"', &mut fields);
-            }
-            '"' => in_quotes = !in_quotes,
-            ',' if !in_quotes => fields.push(String::new()),
-            c => push(c, &mut fields),
-        }
-    }
-    fields
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn push(c: char, fields: &mut [String]) {
-    if let Some(field) = fields.last_mut() {
-        field.push(c);
+    fn records(table: &str) -> Vec<Record> {
+        let mut records = Records::new(Box::new(io::Cursor::new(table.to_owned())));
+        let found = std::iter::from_fn(|| records.next().unwrap()).collect();
+        assert_eq!((records.read_bytes(), records.line()), (table.len() as u64, table.matches('\n').count() as u64));
+        found
+    }
+
+    #[test]
+    fn a_record_has_its_line_and_its_fields() {
+        let expected: [(u64, &[&str]); 5] = [
+            (2, &["ID", "Contents"]),
+            (3, &["1", "one, \"two\"\r\nthree"]),
+            (7, &["2", "it\rstays"]),
+            (8, &["3", "5\" tall", ""]),
+            (9, &["4"]),
+        ];
+        for end in ["\n", "\r\n"] {
+            let lines = "\n\"ID\",Contents\n1,\"one, \"\"two\"\"\r\nthree\"\n\n\n2,it\rstays\n3,5\" tall,\n4";
+            let table = lines.replace("\r\n", "<>").replace('\n', end).replace("<>", "\r\n");
+            let found = records(&table);
+            let found: Vec<_> = found.iter().map(|record| (record.line, record.fields.clone())).collect();
+            assert_eq!(found, expected.map(|(line, fields)| (line, fields.iter().map(|f| f.to_string()).collect())));
+        }
+        let marked = Records::new(Box::new("\u{feff}\"ID\",x".as_bytes())).next().unwrap().unwrap();
+        assert_eq!(marked.fields, ["ID", "x"]);
+        assert_eq!(records(""), []);
+    }
+
+    #[test]
+    fn a_record_that_is_too_long_is_cut_and_the_next_one_is_read() {
+        let fits = "x".repeat(MAX_RECORD_BYTES - 2);
+        let quoted = format!("\"{fits}\"");
+        let (long, commas) = (fits.clone() + "yz", ",".repeat(3 << 20));
+        for (record, is_too_long) in [(fits, false), (quoted, false), (long, true), (commas, true)] {
+            let found = records(&format!("{record}\n1\n"));
+            let fields = &found[0].fields;
+            let kept = fields.iter().map(String::len).sum::<usize>() + fields.len() - 1;
+            assert_eq!((found[0].is_too_long, kept <= MAX_RECORD_BYTES), (is_too_long, true), "{kept}");
+            assert_eq!((found[1].line, &found[1].fields[..]), (2, &["1".to_owned()][..]));
+        }
+        let open = records(&format!("a\n\"{}", "b,c\n".repeat(1 << 19)));
+        assert_eq!((open.len(), open[1].line, open[1].is_too_long), (2, 2, true));
     }
 }

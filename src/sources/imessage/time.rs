@@ -5,12 +5,12 @@
 
 use jiff::civil::{Date, DateTime};
 
-const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+use nouns::months::MONTHS;
 
 /// The date and time at the start of a line, and what follows.
 pub(super) fn date_time(line: &str) -> Option<(DateTime, &str)> {
     let (month, rest) = line.split_at_checked(3)?;
-    let month = MONTHS.iter().position(|name| *name == month)? + 1;
+    let month = MONTHS.iter().position(|name| name.get(..3) == Some(month))? + 1;
     let (day, rest) = number(rest.strip_prefix(' ')?.trim_start_matches(' '))?;
     let (year, rest) = number(rest.strip_prefix(", ")?)?;
     let (hour, rest) = number(rest.strip_prefix(' ')?.trim_start_matches(' '))?;

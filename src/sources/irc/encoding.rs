@@ -5,11 +5,10 @@
 
 use std::borrow::Cow;
 
-/// What Windows-1252 has at 0x80 to 0x9F; the five unassigned bytes become replacement characters.
-const WINDOWS_1252: [char; 32] = [
-    '€', '\u{fffd}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{fffd}', 'Ž', '\u{fffd}', '\u{fffd}',
-    '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{fffd}', 'ž', 'Ÿ',
-];
+use encoding_rs::WINDOWS_1252;
+
+/// What the WHATWG's table has for the five bytes to which Windows-1252 assigns nothing.
+const UNASSIGNED: [char; 5] = ['\u{81}', '\u{8d}', '\u{8f}', '\u{90}', '\u{9d}'];
 
 /// The text of a line, without its line end.
 pub(super) fn decode(line: &[u8]) -> Cow<'_, str> {
@@ -18,14 +17,10 @@ pub(super) fn decode(line: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(line) {
         Ok(text) if text.bytes().all(|b| b == b'\t' || !b.is_ascii_control()) => Cow::Borrowed(text),
         Ok(text) => Cow::Owned(without_codes(text)),
-        Err(_) => Cow::Owned(without_codes(&line.iter().map(|b| windows_1252(*b)).collect::<String>())),
-    }
-}
-
-fn windows_1252(byte: u8) -> char {
-    match byte {
-        0x80..=0x9f => WINDOWS_1252.get(usize::from(byte - 0x80)).copied().unwrap_or('\u{fffd}'),
-        other => char::from(other),
+        Err(_) => {
+            let text = WINDOWS_1252.decode_without_bom_handling(line).0;
+            Cow::Owned(without_codes(&text.replace(UNASSIGNED, "\u{fffd}")))
+        }
     }
 }
 

@@ -5,7 +5,8 @@
 
 use jiff::civil::{Date, Time};
 
-use crate::chat::{foreign_month, month};
+use crate::chat::foreign_month;
+use nouns::months::month;
 
 /// What a line says of its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

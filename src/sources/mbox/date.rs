@@ -13,11 +13,8 @@ use jiff::{
 };
 use regex::{Captures, Regex};
 
-use crate::{
-    chat::{foreign_month, month},
-    zone::Zone,
-};
-use nouns::model::EventTime;
+use crate::{chat::foreign_month, zone::Zone};
+use nouns::{model::EventTime, months::month};
 
 static CLOCK: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:\.\d+)?)?([A-Za-z+-].*)?$").ok());

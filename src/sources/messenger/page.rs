@@ -11,10 +11,10 @@ use jiff::{
 };
 
 use crate::{
-    chat::{foreign_month, html_to_text, month, resolve_entities},
+    chat::{foreign_month, html_to_text, resolve_entities},
     zone::Zone,
 };
-use nouns::model::EventTime;
+use nouns::{model::EventTime, months::month};
 
 /// A chat of a page.
 #[derive(Debug, Default, PartialEq)]

@@ -202,7 +202,7 @@ impl LiveUnit {
     }
 
     /// The form of which a [census](super::census) takes the hash. It is the same whatever rows are held
-    /// in, and as in earlier builds, so that a bank's digest stays what an export states.
+    /// in, so that a bank's digest stays what an export states.
     pub(in crate::memory) fn hashed_form(&self) -> impl Serialize + '_ {
         HashedForm {
             id: self.id,

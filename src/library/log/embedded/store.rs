@@ -22,10 +22,8 @@ use crate::log::{LogError, Topic};
 use models::store::keyspace_options;
 use nouns::config::{Fsync, LogSettings};
 
-/// The format that this build writes: long values are compressed.
+/// The format that this build writes, and the only one that it reads: long values are compressed.
 const FORMAT: u32 = 3;
-/// Formats of which this one is an extension: plain values, and those with a later generation of the memory.
-const OLDER_FORMATS: [u32; 2] = [1, 2];
 const FORMAT_KEY: &str = "format";
 /// The key of the current generation of the memory; without it: 1.
 pub(super) const GENERATION_KEY: &str = "generation";
@@ -335,17 +333,11 @@ impl Store {
         Ok(())
     }
 
-    /// Reads the partition count from `meta`; refuses another one in the settings, and a newer format. An
-    /// older format becomes this one.
+    /// Reads the partition count from `meta`; refuses another one in the settings, and another format.
     fn check_meta(&mut self, settings: &LogSettings) -> Result<(), LogError> {
         let directory = &settings.directory;
         let found = number32(directory, &self.meta, FORMAT_KEY)?;
-        if OLDER_FORMATS.contains(&found) {
-            // Before the first record that an older build would take for damage.
-            let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
-            batch.insert(&self.meta, FORMAT_KEY, FORMAT.to_be_bytes());
-            batch.commit().map_err(|e| failed(directory, "writing the format", e))?;
-        } else if found != FORMAT {
+        if found != FORMAT {
             return Err(LogError::Version { directory: directory.clone(), found, known: FORMAT });
         }
         self.partitions = number32(directory, &self.meta, PARTITIONS_KEY)?;
@@ -525,11 +517,4 @@ pub(super) fn set_format(directory: &Path, format: u32) {
     let store = Store::open(directory, &directory.join(STORE), false).unwrap();
     store.meta.insert(FORMAT_KEY, format.to_be_bytes()).unwrap();
     store.database.persist(PersistMode::SyncAll).unwrap();
-}
-
-/// The format of the store.
-#[cfg(test)]
-pub(super) fn format_of(directory: &Path) -> u32 {
-    let store = Store::open(directory, &directory.join(STORE), false).unwrap();
-    number32(directory, &store.meta, FORMAT_KEY).unwrap()
 }

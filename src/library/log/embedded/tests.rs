@@ -180,26 +180,17 @@ fn a_second_writer_is_refused_and_the_first_is_named() {
 }
 
 #[test]
-fn another_partition_count_and_a_newer_format_are_refused() {
+fn another_partition_count_and_another_format_are_refused() {
     let root = tempfile::tempdir().unwrap();
     drop(open(root.path()).unwrap());
     let error = refusal(EmbeddedLog::open(&LogSettings { partitions: 5, ..settings(root.path()) }));
     assert!(matches!(error, LogError::Partitions { stored: 3, configured: 5, .. }), "{error}");
     assert!(error.to_string().contains("3 partition(s), log.partitions says 5"), "{error}");
-    store::set_format(root.path(), 4);
-    let error = refusal(open(root.path()));
-    assert!(matches!(error, LogError::Version { found: 4, known: 3, .. }), "{error}");
-}
-
-/// So that an older build, which would take a compressed value for damage, says instead what it is.
-#[test]
-fn an_older_format_becomes_the_present_one() {
-    for older in [1, 2] {
-        let root = tempfile::tempdir().unwrap();
-        drop(open(root.path()).unwrap());
-        store::set_format(root.path(), older);
-        drop(open(root.path()).unwrap());
-        assert_eq!(store::format_of(root.path()), 3);
+    for other in [2, 4] {
+        store::set_format(root.path(), other);
+        let error = refusal(open(root.path())).to_string();
+        let named = format!("{}: the log has format {other}, this build reads 3;", root.path().display());
+        assert!(error.starts_with(&named) && error.contains("name another log.directory"), "{error}");
     }
 }
 

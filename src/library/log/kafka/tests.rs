@@ -82,10 +82,10 @@ fn a_topic_that_differs_is_named_with_what_to_do() {
     assert!(KafkaLog::open(&wanting).is_err());
 }
 
-/// Topics of an earlier build work on; each property that they lack is a warning with its command.
+/// Topics that somebody else created work; each property that they lack is a warning with its command.
 #[test]
-fn new_topics_keep_their_retention_and_older_ones_are_warned_of() {
-    let test = "log::kafka::new_topics_keep_their_retention_and_older_ones_are_warned_of";
+fn new_topics_keep_their_retention_and_those_of_others_are_warned_of() {
+    let test = "log::kafka::new_topics_keep_their_retention_and_those_of_others_are_warned_of";
     let Some(broker) = Broker::shared(test) else { return };
     let mut fresh = settings(&broker, "kept", 1);
     fresh.kafka.turns_retention_hours = 24;
@@ -114,20 +114,20 @@ fn new_topics_keep_their_retention_and_older_ones_are_warned_of() {
     };
     let delete: &[_] = &[("cleanup.policy", "delete")];
     let compact: &[_] = &[("cleanup.policy", "compact"), ("delete.retention.ms", "604800000")];
-    let older = [
-        topic("older.turns", delete),
-        topic("older.memory", compact),
-        topic("older.dead-letters", delete),
-        topic("older.questions", delete),
-        topic("older.answers", delete),
+    let others = [
+        topic("others.turns", delete),
+        topic("others.memory", compact),
+        topic("others.dead-letters", delete),
+        topic("others.questions", delete),
+        topic("others.answers", delete),
     ];
-    let made = runtime.block_on(admin.create_topics(&older, &options)).unwrap();
+    let made = runtime.block_on(admin.create_topics(&others, &options)).unwrap();
     assert!(made.iter().all(Result::is_ok), "{made:?}");
-    fresh.kafka.prefix = "older".to_owned();
+    fresh.kafka.prefix = "others".to_owned();
     let notices = KafkaLog::open(&fresh).unwrap().notices().to_vec();
     let warned = |topic: &str, key: &str| {
-        let found = notices.iter().filter(|notice| notice.contains(&format!("topic older.{topic}: {key} is ")));
-        let command = format!("--entity-name older.{topic} --add-config {key}=");
+        let found = notices.iter().filter(|notice| notice.contains(&format!("topic others.{topic}: {key} is ")));
+        let command = format!("--entity-name others.{topic} --add-config {key}=");
         assert_eq!(found.filter(|notice| notice.contains(&command)).count(), 1, "{topic} {key}: {notices:?}");
     };
     warned("turns", "segment.ms");

@@ -16,6 +16,7 @@ use std::{
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
+#[cfg(feature = "kafka")]
 use crate::log::partition_of;
 use heart::extract::{DraftUnit, Extractor, rules::RulesExtractor};
 use models::llm::{Llm, LlmError, LlmExtractor, extractor};

@@ -2,10 +2,8 @@
 //!
 //! In: a record, a limit in bytes. Out: its JSON, or that of several records with the same head,
 //! which divide the turns and then the units between them. A value exceeds the limit only where a
-//! single turn or unit does. A record with a turn or unit that no log takes keeps its turns alone.
+//! single turn or unit does. A record with a unit that no log takes keeps its turns alone.
 //! Pure arithmetic.
-
-use std::sync::Arc;
 
 use nouns::model::{MemoryRecord, Unit, WindowTurn};
 
@@ -65,28 +63,36 @@ pub(super) fn storable(
     limit_bytes: usize,
     largest_bytes: usize,
 ) -> Result<Storable, serde_json::Error> {
-    let largest = |values: &[Vec<u8>]| values.iter().map(Vec::len).max().unwrap_or_default();
     let whole = values(record, limit_bytes)?;
-    let bytes = largest(&whole);
+    let bytes = whole.iter().map(Vec::len).max().unwrap_or_default();
     if bytes <= largest_bytes {
         return Ok(Storable { values: whole, too_large_bytes: None });
     }
-    let mut turns_only = MemoryRecord { units: Vec::new(), ..record.clone() };
-    let mut values_left = values(&turns_only, limit_bytes)?;
-    if largest(&values_left) > largest_bytes {
-        // Turns of earlier builds had attachments of any length.
-        for turn in &mut turns_only.turns {
-            Arc::make_mut(&mut turn.turn).attachments.clear();
-        }
-        values_left = values(&turns_only, limit_bytes)?;
-    }
-    Ok(Storable { values: values_left, too_large_bytes: Some(bytes) })
+    // Of a turn, unlike of a unit, the size is limited.
+    let turns_only = MemoryRecord { units: Vec::new(), ..record.clone() };
+    Ok(Storable { values: values(&turns_only, limit_bytes)?, too_large_bytes: Some(bytes) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nouns::model::{Bank, MemoryKey, ModelRef, SCHEMA_VERSION, SessionId, TurnEvent, WindowId, WindowState};
+    use nouns::model::{
+        Bank, Cues, EventTime, MemoryKey, ModelRef, SCHEMA_VERSION, SessionId, TurnEvent, UnitId, WindowId, WindowState,
+    };
+
+    /// A unit with so many bytes of text.
+    fn unit(text_bytes: usize) -> Unit {
+        Unit {
+            id: UnitId(1),
+            restatement: "u".repeat(text_bytes),
+            vector: std::iter::once(1.0).collect(),
+            cues: Cues::default(),
+            said_at: EventTime::parse("2024-05-06T09:00:00Z").unwrap(),
+            sources: vec!["0".to_owned()],
+            ordinal: 0,
+            parts: Vec::new(),
+        }
+    }
 
     fn record(turns: usize) -> MemoryRecord {
         let key = MemoryKey {
@@ -117,23 +123,22 @@ mod tests {
     }
 
     #[test]
-    fn a_record_with_a_turn_or_unit_that_no_log_takes_keeps_what_fits_of_its_turns() {
-        let mut whole = record(3);
+    fn a_record_with_a_unit_that_no_log_takes_keeps_its_turns() {
+        let turns_only = record(3);
+        let whole = MemoryRecord { units: vec![unit(9_000)], ..turns_only.clone() };
         let whole_bytes = serde_json::to_vec(&whole).unwrap().len();
-        let read = |stored: &Storable| -> Vec<WindowTurn> {
-            let parts = stored.values.iter().map(|v| serde_json::from_slice::<MemoryRecord>(v).unwrap());
-            parts.flat_map(|part| part.turns).collect()
+        let read = |stored: &Storable| -> MemoryRecord {
+            let parts: Vec<MemoryRecord> = stored.values.iter().map(|v| serde_json::from_slice(v).unwrap()).collect();
+            let turns = parts.iter().flat_map(|part| part.turns.clone()).collect();
+            let units = parts.iter().flat_map(|part| part.units.clone()).collect();
+            MemoryRecord { turns, units, ..parts[0].clone() }
         };
         let stored = storable(&whole, 700, whole_bytes).unwrap();
-        assert_eq!((read(&stored), stored.too_large_bytes), (whole.turns.clone(), None));
-        let turn = Arc::make_mut(&mut whole.turns[1].turn);
-        let large = nouns::model::Attachment { url: Some("u".repeat(9_000)), ..Default::default() };
-        turn.attachments.push(large);
+        assert_eq!((read(&stored), stored.too_large_bytes), (whole.clone(), None));
         let stored = storable(&whole, 700, 8_000).unwrap();
         assert!(stored.too_large_bytes.is_some_and(|bytes| bytes > 9_000));
         assert!(stored.values.iter().all(|value| value.len() <= 8_000));
-        let texts = |turns: &[WindowTurn]| turns.iter().map(|t| t.turn.text.clone()).collect::<Vec<_>>();
-        assert_eq!(texts(&read(&stored)), texts(&whole.turns));
+        assert_eq!(read(&stored), turns_only);
     }
 
     #[test]

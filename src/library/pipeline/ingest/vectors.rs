@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+#[cfg(feature = "kafka")]
 use crate::log::partition_of;
 use heart::extract::DraftUnit;
 use models::embed::{self, Embedder, SpanVectors, VectorCache};

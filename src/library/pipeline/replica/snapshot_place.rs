@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    log::{memory_name, partition_of},
+    log::memory_name,
     snapshot::{SnapshotError, Snapshots},
 };
 use nouns::{
@@ -30,7 +30,7 @@ pub fn snapshots(pipeline: &Pipeline, partitions: u32, generation: u32) -> Resul
     }
     let settings = serde_json::json!([SCHEMA_VERSION, edge_settings(pipeline)]);
     let settings = blake3::hash(settings.to_string().as_bytes()).to_hex().to_string();
-    Snapshots::open(&place, &log, partitions, settings, partition_of)
+    Snapshots::open(&place, &log, partitions, settings)
 }
 
 /// The settings that a bank's edges depend on, besides its units.

@@ -20,6 +20,7 @@ use super::{
     hashed_file::HashedFile,
     index::{ArchiveIndex, ArchivedFile, PARTIAL, lock},
 };
+use crate::file_lock::FileLock;
 use crate::snapshot::{SnapshotError, Table, TopicRow};
 
 /// The limits of an archive's memory and files.

@@ -62,7 +62,6 @@ pub(in super::super) struct HeadColumns<'b> {
     start: &'b UInt32Array,
     open_turn: &'b StringArray,
     part: &'b UInt32Array,
-    partition: &'b UInt32Array,
     offset: &'b UInt64Array,
     since: &'b UInt64Array,
     diff: &'b Int8Array,
@@ -70,8 +69,8 @@ pub(in super::super) struct HeadColumns<'b> {
 
 impl<'b> HeadColumns<'b> {
     /// The columns that [`HeadColumns::of`] reads.
-    pub(in super::super) const COLUMNS: [&'static str; 9] =
-        ["bank", "session", "start", "open_turn", "part", "partition", "offset", "since", "diff"];
+    pub(in super::super) const COLUMNS: [&'static str; 8] =
+        ["bank", "session", "start", "open_turn", "part", "offset", "since", "diff"];
 
     pub(in super::super) fn of(batch: &'b RecordBatch) -> Result<Self, String> {
         Ok(Self {
@@ -80,7 +79,6 @@ impl<'b> HeadColumns<'b> {
             start: column(batch, "start")?,
             open_turn: column(batch, "open_turn")?,
             part: column(batch, "part")?,
-            partition: column(batch, "partition")?,
             offset: column(batch, "offset")?,
             since: column(batch, "since")?,
             diff: column(batch, "diff")?,
@@ -89,10 +87,6 @@ impl<'b> HeadColumns<'b> {
 
     pub(in super::super) fn bank(&self, row: usize) -> &'b str {
         self.bank.value(row)
-    }
-
-    pub(in super::super) fn partition(&self, row: usize) -> u32 {
-        self.partition.value(row)
     }
 
     pub(in super::super) fn offset(&self, row: usize) -> u64 {
@@ -317,7 +311,6 @@ fn vector(of: &FixedSizeListArray, row: usize) -> Result<Option<Vector>, String>
 /// The choices of a batch.
 pub(in super::super) struct ChoiceColumns<'b> {
     bank: &'b StringArray,
-    partition: &'b UInt32Array,
     offset: &'b UInt64Array,
     diff: &'b Int8Array,
     channel: &'b StringArray,
@@ -330,7 +323,6 @@ impl<'b> ChoiceColumns<'b> {
     pub(in super::super) fn of(batch: &'b RecordBatch) -> Result<Self, String> {
         Ok(Self {
             bank: column(batch, "bank")?,
-            partition: column(batch, "partition")?,
             offset: column(batch, "offset")?,
             diff: column(batch, "diff")?,
             channel: column(batch, "channel")?,
@@ -342,10 +334,6 @@ impl<'b> ChoiceColumns<'b> {
 
     pub(in super::super) fn bank(&self, row: usize) -> &'b str {
         self.bank.value(row)
-    }
-
-    pub(in super::super) fn partition(&self, row: usize) -> u32 {
-        self.partition.value(row)
     }
 
     pub(in super::super) fn offset(&self, row: usize) -> u64 {
