@@ -7,7 +7,7 @@
 //! - `interface`: the traits [`Log`] and [`Generations`]; `suite` tests it on both logs; `source_log`: what live sources need
 //! - `embedded`: the log in a local directory; `kafka`: the log on a Kafka cluster
 //! - `record`: what is read and written; `topic`: where; `error`: what can fail
-//! - `view`: a read-only look into one topic
+//! - `view`: a read-only look into one topic; `without_kafka` refuses a log on Kafka in a build without it
 
 mod embedded;
 mod error;
@@ -22,6 +22,13 @@ mod source_log;
 mod suite;
 mod topic;
 mod view;
+#[cfg(not(feature = "kafka"))]
+mod without_kafka;
+
+#[cfg(feature = "kafka")]
+use kafka::entry as on_kafka;
+#[cfg(not(feature = "kafka"))]
+use without_kafka as on_kafka;
 
 pub use embedded::EmbeddedLog;
 pub use error::LogError;

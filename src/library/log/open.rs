@@ -2,9 +2,7 @@
 //!
 //! In: `[log]` of the pipeline file. Out: an open log, of either kind.
 
-#[cfg(feature = "kafka")]
-use super::KafkaLog;
-use super::{EmbeddedLog, Generations, Log, LogError};
+use super::{EmbeddedLog, Generations, Log, LogError, on_kafka};
 use nouns::config::{LogKind, LogSettings};
 
 /// Opens the log that the settings name.
@@ -22,10 +20,7 @@ pub fn open(settings: &LogSettings) -> Result<Box<dyn Log>, LogError> {
 pub fn open_generations(settings: &LogSettings) -> Result<Box<dyn Generations>, LogError> {
     Ok(match settings.kind {
         LogKind::Embedded => Box::new(EmbeddedLog::open(settings)?),
-        #[cfg(feature = "kafka")]
-        LogKind::Kafka => Box::new(KafkaLog::open(settings)?),
-        #[cfg(not(feature = "kafka"))]
-        LogKind::Kafka => return Err(LogError::NoKafka),
+        LogKind::Kafka => on_kafka::open(settings)?,
     })
 }
 
@@ -36,12 +31,6 @@ pub fn open_generations(settings: &LogSettings) -> Result<Box<dyn Generations>, 
 pub fn turns_partitions(settings: &LogSettings, log: &dyn Log) -> Result<u32, LogError> {
     match settings.kind {
         LogKind::Embedded => Ok(log.partitions()),
-        #[cfg(feature = "kafka")]
-        LogKind::Kafka => {
-            let cluster = super::kafka::client::Cluster::new(&settings.kafka)?;
-            super::kafka::partitions_of(&cluster, &cluster.topic("turns"))
-        }
-        #[cfg(not(feature = "kafka"))]
-        LogKind::Kafka => Err(LogError::NoKafka),
+        LogKind::Kafka => on_kafka::turns_partitions(settings),
     }
 }

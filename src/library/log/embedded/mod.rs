@@ -26,6 +26,7 @@
 //! - `cleaning`: which markers may go while the log is open
 //! - `store`: opens and checks the store; `store_manifest`: checks the keyspaces' manifests first
 //! - `acknowledged`: the count of synced writes
+//! - `topic`: one topic, for a view of it
 //! - `record`: how records, keys and index entries are encoded
 
 mod acknowledged;
@@ -36,8 +37,10 @@ mod record;
 mod sources;
 mod store;
 mod store_manifest;
+mod topic;
 
 #[cfg(test)]
 mod tests;
 
 pub use log::EmbeddedLog;
+pub(super) use topic::EmbeddedTopic;

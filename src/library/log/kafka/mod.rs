@@ -10,6 +10,7 @@
 //!
 //! - `log`: [`KafkaLog`], the implementation of [`super::Log`]
 //! - `client`: client configurations and errors
+//! - `entry`: what opens a log or a view; `topic`: one topic, for a view of it
 //! - `topics`: creates and checks the topics
 //! - `partition_reader`: reads one partition; `owner`: commits to one
 //! - `position`: the records of read positions and of switches between generations
@@ -18,6 +19,7 @@
 //! - `members`: the partitions that the consumer group assigns to this instance
 
 pub mod client;
+pub(super) mod entry;
 pub mod instances;
 mod log;
 pub mod members;
@@ -25,6 +27,7 @@ pub mod owner;
 pub mod partition_reader;
 mod position;
 mod sources;
+mod topic;
 mod topics;
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ mod tests {
     fn a_snapshot_is_written_only_for_a_point_that_the_newest_lacks() {
         let past = SnapshotPoints::default();
         let manifest = serde_json::json!({
-            "version": 1, "number": 1, "taken_ms": 0, "log": "", "partitions": 1, "covers": [], "model": null,
+            "version": 2, "epoch": 1, "number": 1, "taken_ms": 0, "log": "", "partitions": 1, "covers": [], "model": null,
             "dimensions": 0, "settings": "", "live": {"records": 0, "units": 0, "choices": 0}, "purged": 0,
             "trimmed_ms": 0, "gaps": [], "forgotten": [], "unreadable": [], "segments": [],
             "reached": [{"partition": 0, "next_offset": 10, "last": [9, 5_000], "oldest": null}],

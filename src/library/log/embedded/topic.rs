@@ -1,0 +1,62 @@
+//! One topic of an embedded log, for a view of it.
+//!
+//! In: the directory's settings and a topic's name. Out: its records, by partition. Writes nothing.
+
+use super::EmbeddedLog;
+use crate::log::{Log, LogError, RawRecord, Topic, view::TopicReader};
+use nouns::config::LogSettings;
+
+/// Records that a search for a time reads at once.
+const READ_AT_ONCE: usize = 1_024;
+
+/// A topic of a log that is open for this view alone.
+pub(in crate::log) struct EmbeddedTopic {
+    log: EmbeddedLog,
+    topic: Topic,
+    name: String,
+}
+
+impl EmbeddedTopic {
+    /// Opens the log.
+    pub(in crate::log) fn open(settings: &LogSettings, topic: &str) -> Result<Self, LogError> {
+        let log = EmbeddedLog::open(settings)?;
+        let name = format!("{topic} in {}", settings.directory.display());
+        let topic = match topic {
+            "turns" => Topic::Turns,
+            "memory" => Topic::Memory,
+            _ => Topic::DeadLetters,
+        };
+        Ok(Self { log, topic, name })
+    }
+}
+
+impl TopicReader for EmbeddedTopic {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn partitions(&self) -> u32 {
+        if self.topic == Topic::DeadLetters { 1 } else { self.log.partitions() }
+    }
+
+    fn span(&mut self, partition: u32) -> Result<(u64, u64), LogError> {
+        Ok((0, self.log.end(self.topic, partition)?))
+    }
+
+    fn read(&mut self, partition: u32, from: u64, limit: usize) -> Result<Vec<RawRecord>, LogError> {
+        let records = self.log.read(self.topic, partition, from, limit)?.records;
+        Ok(records.into_iter().map(|record| RawRecord { record, headers: Vec::new() }).collect())
+    }
+
+    fn offset_at(&mut self, partition: u32, append_ms: i64) -> Result<u64, LogError> {
+        let mut from = 0;
+        loop {
+            let records = self.log.read(self.topic, partition, from, READ_AT_ONCE)?.records;
+            let Some(last) = records.last() else { return Ok(from) };
+            if let Some(found) = records.iter().find(|record| record.append_ms >= append_ms) {
+                return Ok(found.offset);
+            }
+            from = last.offset + 1;
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! What opens a log on Kafka; `without_kafka` has the same functions for a build without it.
+
+use super::{KafkaLog, client::Cluster, topic::ClusterTopic};
+use crate::log::{Generations, LogError, view::TopicReader};
+use nouns::config::LogSettings;
+
+/// Connects to the cluster.
+pub(in crate::log) fn open(settings: &LogSettings) -> Result<Box<dyn Generations>, LogError> {
+    Ok(Box::new(KafkaLog::open(settings)?))
+}
+
+/// The number of partitions of the turns.
+pub(in crate::log) fn turns_partitions(settings: &LogSettings) -> Result<u32, LogError> {
+    let cluster = Cluster::new(&settings.kafka)?;
+    super::partitions_of(&cluster, &cluster.topic("turns"))
+}
+
+/// Opens a topic for a view of it.
+pub(in crate::log) fn read_topic(settings: &LogSettings, topic: &str) -> Result<Box<dyn TopicReader>, LogError> {
+    Ok(Box::new(ClusterTopic::open(settings, topic)?))
+}

@@ -1,0 +1,19 @@
+//! What opens a log on Kafka in a build without it: an error that says so.
+
+use super::{Generations, LogError, view::TopicReader};
+use nouns::config::LogSettings;
+
+/// [`LogError::NoKafka`], always.
+pub(super) fn open(_: &LogSettings) -> Result<Box<dyn Generations>, LogError> {
+    Err(LogError::NoKafka)
+}
+
+/// [`LogError::NoKafka`], always.
+pub(super) fn turns_partitions(_: &LogSettings) -> Result<u32, LogError> {
+    Err(LogError::NoKafka)
+}
+
+/// [`LogError::NoKafka`], always.
+pub(super) fn read_topic(_: &LogSettings, _: &str) -> Result<Box<dyn TopicReader>, LogError> {
+    Err(LogError::NoKafka)
+}
