@@ -72,7 +72,7 @@ impl Extractor for LlmExtractor {
                     open.extend(halves(window, &stretch).into_iter().rev());
                     continue;
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             };
             for draft in found {
                 if !drafts.contains(&draft) {
