@@ -74,7 +74,7 @@ fn a_wrong_key_is_named_with_the_nearest_one() {
         ("version = 1\n[recall]\nbudget = 0\n", &["recall.budget"]),
         ("version = 1\n[log]\nkind = \"kafka2\"\n", &["log.kind"]),
         ("version = 1\n[window\n", &["line 2"]),
-        ("version = 1\n[source]\nformat = \"csv\"\npath = \"x\"\n", &["source.format", "\"csv\"", "jsonl, locomo"]),
+        ("version = 1\n[source]\nformat = \"csv\"\npath = \"x\"\n", &["source.format", "\"csv\"", "jsonl, slack"]),
         ("version = 1\n[extract]\nextractor = \"gpt\"\n", &["extract.extractor", "\"gpt\"", "\"llm\""]),
         ("version = 1\n[recall]\nplanner = \"llm\"\n", &["llm.endpoint: missing", "recall.planner"]),
         ("version = 1\n[llm]\nendpoint = \"localhost\"\nmodel = \"m\"\n", &["llm.endpoint", "http://HOST:PORT/v1"]),

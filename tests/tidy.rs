@@ -89,7 +89,9 @@ fn rooms_import_in_the_datas_direction() {
                 ("model", &[][..]),
                 ("config", &[]),
                 ("schema", &["model", "config"]),
+                ("backoff", &[]),
                 ("chunked_map", &[]),
+                ("months", &[]),
                 ("sparse", &[]),
                 ("sync", &[]),
             ]),
@@ -105,7 +107,15 @@ fn rooms_import_in_the_datas_direction() {
             ]),
         ),
         ("models", BTreeMap::from([("store", &[][..]), ("embed", &["store"]), ("llm", &["store"])])),
-        ("library", BTreeMap::from([("log", &[][..]), ("snapshot", &[]), ("pipeline", &["log", "snapshot"])])),
+        (
+            "library",
+            BTreeMap::from([
+                ("file_lock", &[][..]),
+                ("log", &["file_lock"]),
+                ("snapshot", &["file_lock"]),
+                ("pipeline", &["log", "snapshot"]),
+            ]),
+        ),
     ]);
     let mut seen = 0;
     for (file, text) in sources() {

@@ -14,6 +14,9 @@ mod error;
 mod interface;
 #[cfg(feature = "kafka")]
 pub mod kafka;
+#[cfg(not(feature = "kafka"))]
+#[path = "without_kafka.rs"]
+mod kafka;
 mod murmur2;
 mod open;
 mod record;
@@ -21,14 +24,8 @@ mod source_log;
 #[cfg(test)]
 mod suite;
 mod topic;
+mod topic_reader;
 mod view;
-#[cfg(not(feature = "kafka"))]
-mod without_kafka;
-
-#[cfg(feature = "kafka")]
-use kafka::entry as on_kafka;
-#[cfg(not(feature = "kafka"))]
-use without_kafka as on_kafka;
 
 pub use embedded::EmbeddedLog;
 pub use error::LogError;

@@ -2,7 +2,7 @@
 //!
 //! In: `[log]` of the pipeline file. Out: an open log, of either kind.
 
-use super::{EmbeddedLog, Generations, Log, LogError, on_kafka};
+use super::{EmbeddedLog, Generations, Log, LogError, kafka};
 use nouns::config::{LogKind, LogSettings};
 
 /// Opens the log that the settings name.
@@ -20,7 +20,7 @@ pub fn open(settings: &LogSettings) -> Result<Box<dyn Log>, LogError> {
 pub fn open_generations(settings: &LogSettings) -> Result<Box<dyn Generations>, LogError> {
     Ok(match settings.kind {
         LogKind::Embedded => Box::new(EmbeddedLog::open(settings)?),
-        LogKind::Kafka => on_kafka::open(settings)?,
+        LogKind::Kafka => kafka::open(settings)?,
     })
 }
 
@@ -31,6 +31,6 @@ pub fn open_generations(settings: &LogSettings) -> Result<Box<dyn Generations>, 
 pub fn turns_partitions(settings: &LogSettings, log: &dyn Log) -> Result<u32, LogError> {
     match settings.kind {
         LogKind::Embedded => Ok(log.partitions()),
-        LogKind::Kafka => on_kafka::turns_partitions(settings),
+        LogKind::Kafka => kafka::turns_partitions(settings),
     }
 }

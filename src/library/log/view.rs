@@ -3,17 +3,8 @@
 //! In: settings and a topic's name. Out: records with their headers, by partition. It owns no
 //! partition and commits nothing. On the embedded log it excludes every other process.
 
-use super::{LogError, RawRecord, embedded::EmbeddedTopic, on_kafka};
+use super::{LogError, RawRecord, embedded::EmbeddedTopic, kafka, topic_reader::TopicReader};
 use nouns::config::{LogKind, LogSettings};
-
-/// What each log reads of one topic; [`TopicView`] says what the calls mean.
-pub(super) trait TopicReader: Send {
-    fn name(&self) -> &str;
-    fn partitions(&self) -> u32;
-    fn span(&mut self, partition: u32) -> Result<(u64, u64), LogError>;
-    fn read(&mut self, partition: u32, from: u64, limit: usize) -> Result<Vec<RawRecord>, LogError>;
-    fn offset_at(&mut self, partition: u32, append_ms: i64) -> Result<u64, LogError>;
-}
 
 /// A read-only view of a topic.
 pub struct TopicView(Box<dyn TopicReader>);
@@ -26,7 +17,7 @@ impl TopicView {
     pub fn open(settings: &LogSettings, topic: &str) -> Result<Self, LogError> {
         Ok(Self(match settings.kind {
             LogKind::Embedded => Box::new(EmbeddedTopic::open(settings, topic)?),
-            LogKind::Kafka => on_kafka::read_topic(settings, topic)?,
+            LogKind::Kafka => kafka::read_topic(settings, topic)?,
         }))
     }
 

@@ -1,6 +1,6 @@
 //! What opens a log on Kafka in a build without it: an error that says so.
 
-use super::{Generations, LogError, view::TopicReader};
+use super::{Generations, LogError, topic_reader::TopicReader};
 use nouns::config::LogSettings;
 
 /// [`LogError::NoKafka`], always.

@@ -4,7 +4,10 @@
 
 /// Opens the bucket of a URL.
 #[cfg(not(feature = "buckets"))]
-pub(super) fn bucket(_: &url::Url) -> Result<std::sync::Arc<dyn object_store::ObjectStore>, object_store::Error> {
+pub(super) fn bucket(
+    _: &url::Url,
+    _: std::time::Duration,
+) -> Result<std::sync::Arc<dyn object_store::ObjectStore>, object_store::Error> {
     let source = "this build keeps snapshots in directories alone; build it with the feature `buckets`".into();
     Err(object_store::Error::Generic { store: "URL", source })
 }
@@ -14,7 +17,7 @@ pub(super) use remote::bucket;
 
 #[cfg(feature = "buckets")]
 mod remote {
-    use std::sync::Arc;
+    use std::{sync::Arc, time::Duration};
 
     use object_store::{
         ClientConfigKey, ObjectStore, ObjectStoreScheme, RetryConfig,
@@ -25,9 +28,7 @@ mod remote {
     };
     use url::Url;
 
-    use crate::snapshot::store::TIMEOUT;
-
-    /// Retries of a request, within [`TIMEOUT`].
+    /// Retries of a request, within its timeout.
     const RETRIES: usize = 4;
     /// The library's timeout of a request: longer than any file takes at the slowest transfer rate.
     const LIBRARY_TIMEOUT: &str = "15 minutes";
@@ -35,11 +36,14 @@ mod remote {
     const IDLE_TIMEOUT: &str = "5 seconds";
 
     /// Opens the bucket of a URL. The library takes keys and options that are not in the URL from the environment.
-    pub(in crate::snapshot) fn bucket(url: &Url) -> Result<Arc<dyn ObjectStore>, object_store::Error> {
+    pub(in crate::snapshot) fn bucket(
+        url: &Url,
+        timeout: Duration,
+    ) -> Result<Arc<dyn ObjectStore>, object_store::Error> {
         let (scheme, prefix) = ObjectStoreScheme::parse(url)?;
         // An error means that a provider is installed already.
         drop(rustls::crypto::ring::default_provider().install_default());
-        let retries = RetryConfig { max_retries: RETRIES, retry_timeout: TIMEOUT / 2, ..RetryConfig::default() };
+        let retries = RetryConfig { max_retries: RETRIES, retry_timeout: timeout / 2, ..RetryConfig::default() };
         let limits = [(ClientConfigKey::Timeout, LIBRARY_TIMEOUT), (ClientConfigKey::PoolIdleTimeout, IDLE_TIMEOUT)];
         // The three builders have no trait in common.
         macro_rules! bounded {

@@ -20,7 +20,7 @@ use url::Url;
 use super::{SnapshotError, bucket::bucket};
 
 /// Timeout of a request, before the time for its bytes. An as-of question waits for it.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// The slowest transfer rate that is allowed, in bytes a second.
 const MIN_BYTES_PER_SECOND: u64 = 256 << 10;
 /// Longest error message in characters: some stores answer with a page.
@@ -63,7 +63,7 @@ impl SnapshotStore {
             None => Some(PathBuf::from(place)),
         };
         let store = match (&path, &url) {
-            (None, Some(url)) => bucket(url).map_err(|e| failed(&message(&e)))?,
+            (None, Some(url)) => bucket(url, TIMEOUT).map_err(|e| failed(&message(&e)))?,
             (path, _) => directory(path.as_deref().unwrap_or(FilePath::new(place)))?,
         };
         Ok(Self { objects: Box::new(Remote { store, runtime }), place: place.to_owned(), directory: path })

@@ -3,7 +3,7 @@
 //! In: the directory's settings and a topic's name. Out: its records, by partition. Writes nothing.
 
 use super::EmbeddedLog;
-use crate::log::{Log, LogError, RawRecord, Topic, view::TopicReader};
+use crate::log::{Log, LogError, RawRecord, Topic, topic_reader::TopicReader};
 use nouns::config::LogSettings;
 
 /// Records that a search for a time reads at once.

@@ -1,7 +1,7 @@
 //! What opens a log on Kafka; `without_kafka` has the same functions for a build without it.
 
 use super::{KafkaLog, client::Cluster, topic::ClusterTopic};
-use crate::log::{Generations, LogError, view::TopicReader};
+use crate::log::{Generations, LogError, topic_reader::TopicReader};
 use nouns::config::LogSettings;
 
 /// Connects to the cluster.

@@ -19,7 +19,7 @@
 //! - `members`: the partitions that the consumer group assigns to this instance
 
 pub mod client;
-pub(super) mod entry;
+mod entry;
 pub mod instances;
 mod log;
 pub mod members;
@@ -35,6 +35,7 @@ mod faults;
 #[cfg(test)]
 mod tests;
 
+pub(super) use entry::{open, read_topic, turns_partitions};
 pub use log::KafkaLog;
 pub use sources::partition_of_source;
 pub use topics::{memory_topic, partitions_of};

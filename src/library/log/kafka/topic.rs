@@ -3,7 +3,7 @@
 //! In: the cluster's settings and a topic's name. Out: its records, by partition. Writes nothing.
 
 use super::{client::Cluster, partition_reader::PartitionReader};
-use crate::log::{LogError, RawRecord, view::TopicReader};
+use crate::log::{LogError, RawRecord, topic_reader::TopicReader};
 use nouns::config::LogSettings;
 
 /// A topic with a reader for each partition.
