@@ -29,7 +29,7 @@ dev: setup
 	cargo build --locked --bin ripplemem
 
 test-%: setup
-	cargo test --locked -p ripplemem-cli -p $(if $(filter library,$*),ripplemem,ripplemem-$*) --lib -- $(ONLY)
+	cargo test --locked -p ripplemem -p ripplemem-$* --lib -- $(ONLY)
 
 # The real chat exports of tests/data/chat_samples.json, below the folder that RIPPLEMEM_DATA names,
 # recorded payloads of Slack and Discord, and 196,000 turns of IRC through Kafka.
