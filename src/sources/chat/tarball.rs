@@ -91,8 +91,8 @@ fn bytes(path: &Path) -> io::Result<Box<dyn Read>> {
     Ok(if start == *b"\x1f\x8b" { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) })
 }
 
-/// The bytes of an archive, no more than `left` before that is set anew: the crate keeps what stands before a file
-/// whole, however long it is.
+/// An archive's bytes, at most `left` of them; the caller resets that for each file. The crate reads the headers
+/// before a file into memory whole, however long they are.
 struct Bounded {
     input: RefCell<Box<dyn Read>>,
     left: Cell<u64>,

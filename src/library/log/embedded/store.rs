@@ -439,7 +439,7 @@ impl Store {
         }
         batch.commit().map_err(failed)?;
         if are_many {
-            // So many removals, which are small, take several times [their bytes](models::store) in memory.
+            // In memory, small removals take several times the bytes by which the store counts them.
             for keyspace in [&self.memory.records, &self.memory.index] {
                 keyspace.rotate_memtable().map_err(failed)?;
             }

@@ -80,7 +80,7 @@ mod tests {
         Bank, Cues, EventTime, MemoryKey, ModelRef, SCHEMA_VERSION, SessionId, TurnEvent, UnitId, WindowId, WindowState,
     };
 
-    /// A unit with so many bytes of text.
+    /// A unit whose text has this many bytes.
     fn unit(text_bytes: usize) -> Unit {
         Unit {
             id: UnitId(1),
