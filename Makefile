@@ -11,7 +11,6 @@ TEST_QWEN3 := cargo test --release --locked -p ripplemem-models --features qwen3
 	--config profile.release.package.ripplemem-models.opt-level=0 --lib embed::qwen3
 TEST_CHAT := RIPPLEMEM_CHAT=all cargo test --release --locked --test ripplemem chat_kafka -- --nocapture
 
-# Not phony, as a pattern is none: test-CRATE.
 .PHONY: demo test dev test-data test-model soak bench bench-http setup check up down model model-real model-real-down
 
 # Without Kafka, language models, buckets and the evaluation, which a first look does not need.

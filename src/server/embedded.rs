@@ -7,17 +7,16 @@
 
 use std::{
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
-use axum::Router;
-
-use super::{ServeError, served::Served};
 use super::{
+    ServeError,
     platforms::{self, Followed},
+    served::Served,
     webhooks,
 };
 use nouns::{
@@ -40,11 +39,8 @@ pub fn run_embedded(
     say: fn(&str),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), ServeError> {
-    let open = Router::new();
-    let (webhooks, open) = {
-        let webhooks = platforms::open(pipeline)?;
-        (std::sync::Arc::clone(&webhooks), open.merge(webhooks::routes(webhooks)))
-    };
+    let webhooks = platforms::open(pipeline)?;
+    let open = webhooks::routes(Arc::clone(&webhooks));
     let options = MemoryOptions { edges: None, say: Box::new(say), progress };
     let served = Served::open(pipeline, &pipeline.http.listen, options, open)?;
     say(&format!("{} (log in {})", served.url(), pipeline.log.directory.display()));

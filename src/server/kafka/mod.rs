@@ -33,8 +33,7 @@ mod service;
 mod snapshots;
 mod state;
 
-use super::{api, error, hosts, v1};
-use super::{platforms, webhooks};
+use super::{api, error, hosts, platforms, v1, webhooks};
 
 pub use client::{AskError, ask};
 pub use service::run;

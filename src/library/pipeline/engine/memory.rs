@@ -8,8 +8,10 @@ use std::{sync::Arc, time::Instant};
 
 use crossbeam_channel::Sender;
 
-use super::{Asked, Front, PipelineError, Progress, Replica, Service, status::MemoryStatus, turns, upkeep::Upkeep};
-use super::{LiveEvent, LiveRun, follow_source};
+use super::{
+    Asked, Front, LiveEvent, LiveRun, PipelineError, Progress, Replica, Service, follow_source, status::MemoryStatus,
+    turns, upkeep::Upkeep,
+};
 use crate::log::{Log, Topic, Written};
 use heart::memory::EdgeChanges;
 use nouns::{

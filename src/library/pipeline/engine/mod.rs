@@ -16,8 +16,10 @@ mod tests;
 mod turns;
 mod upkeep;
 
-use super::{Asked, Front, Ingested, PipelineError, Progress, replica::Replica, service::Service};
-use super::{LiveEvent, LiveRun, follow_source};
+use super::{
+    Asked, Front, Ingested, LiveEvent, LiveRun, PipelineError, Progress, follow_source, replica::Replica,
+    service::Service,
+};
 
 pub use memory::{Memory, MemoryOptions};
 pub use status::MemoryStatus;
