@@ -1,7 +1,7 @@
 //! Pauses between attempts, each twice the one before.
 //!
-//! In: the first pause and the longest. Out: the pause after each failure. Pure: the caller waits, and adds jitter
-//! where many wait for one thing.
+//! In: the first pause and the longest. Out: the pause after each failure, shortened at random by up to a half, so
+//! that many who wait for one thing do not all come back at once. The caller waits.
 
 use std::time::Duration;
 
@@ -30,6 +30,11 @@ impl Backoff {
         pause
     }
 
+    /// As [`Self::pause`], shortened at random by up to a half.
+    pub fn jittered(&mut self) -> Duration {
+        shortened(self.pause())
+    }
+
     /// Begins again after a success.
     pub fn reset(&mut self) {
         self.next = self.first;
@@ -40,6 +45,12 @@ impl Backoff {
     pub fn after(&self, failures: u32) -> Duration {
         self.first.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(self.longest)
     }
+}
+
+/// A pause, shortened at random by up to a half.
+#[must_use]
+pub fn shortened(pause: Duration) -> Duration {
+    pause.mul_f64(0.5 + fastrand::f64() / 2.0)
 }
 
 #[cfg(test)]
@@ -54,6 +65,7 @@ mod tests {
         assert_eq!(pauses, [2, 4, 8, 10, 10].map(seconds));
         backoff.reset();
         assert_eq!(backoff.pause(), seconds(2));
+        assert!((seconds(2)..=seconds(4)).contains(&backoff.jittered()));
         assert_eq!([1, 2, 3, 4, 99].map(|failures| backoff.after(failures)), [2, 4, 8, 10, 10].map(seconds));
     }
 }

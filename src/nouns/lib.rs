@@ -10,6 +10,9 @@
 //! | [`schema`] | Which JSON Schema does each record have? |
 //! | [`backoff`] | How long does a caller wait before it tries again? |
 //! | [`sync`] | What happens to a lock whose holder panicked? |
+//! | [`signal`] | What wakes a thread that waits? |
+//! | [`logged_bank`] | How do log lines name a bank? |
+//! | [`trace_parent`] | Which trace does a request belong to? |
 //! | [`months`] | Which month does an English word name? |
 //! | [`chunked_map`] | How do many entries lie in order in little room? |
 //! | [`sparse`] | How does a collection have little more room than it needs? |
@@ -17,8 +20,11 @@
 pub mod backoff;
 pub mod chunked_map;
 pub mod config;
+pub mod logged_bank;
 pub mod model;
 pub mod months;
 pub mod schema;
+pub mod signal;
 pub mod sparse;
 pub mod sync;
+pub mod trace_parent;
