@@ -56,6 +56,7 @@ soak: setup
 	RIPPLEMEM_STEADY_SECONDS=3600 cargo test --release --locked --test ripplemem http_load::steady -- --nocapture
 	RIPPLEMEM_IDLE_CONNECTIONS=5000 cargo test --release --locked --test ripplemem http_load::thousands -- --nocapture
 	RIPPLEMEM_FUZZ_EXAMPLES=500 cargo test --release --locked --test ripplemem document -- --nocapture
+	RIPPLEMEM_OUTAGE_SECONDS=30 cargo test --release --locked --test ripplemem kafka::the_service_outlives -- --nocapture
 	RIPPLEMEM_FLOOD_SECONDS=1800 cargo test --release --locked --test ripplemem kafka::a_flood -- --nocapture
 	RIPPLEMEM_MUTATED=1000000 cargo test --release --locked --test ripplemem mutated -- --nocapture
 	$(TEST_CHAT)

@@ -30,7 +30,7 @@ use rdkafka::{
 };
 use ripplemem::{
     log::{KafkaLog, Log, Topic, Transaction, partition_of},
-    pipeline::{ExtractionEvent, Replay, ReplayRequest, Replica, ReplicaOptions, Service, extract},
+    pipeline::{ExtractionEvent, ExtractionOrders, Replay, ReplayRequest, Replica, ReplicaOptions, Service, extract},
     snapshot::Table,
 };
 
@@ -193,19 +193,14 @@ fn commit(broker: &Broker) {
 /// calls `each` whenever the memory has followed the log.
 fn at_work(pipeline: &Pipeline, each: impl Fn(&Replica) + Sync, work: impl FnOnce(&KafkaLog, &Replica)) {
     let log = KafkaLog::open(&pipeline.log).expect("a log");
-    let beginning = ReplicaOptions {
-        hold: Hold::All,
-        edges: None,
-        record: false,
-        turns: None,
-        say: &mut |_| {},
-        progress: &mut |_, _| {},
-    };
+    let beginning =
+        ReplicaOptions { hold: Hold::All, edges: None, record: false, turns: None, progress: &mut |_, _| {} };
     let replica = Replica::open(pipeline, &log, beginning).expect("threads start");
     let (stop, owned) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let result = extract(pipeline, &log, &crossbeam_channel::never(), &stop, &mut |told| {
+            let (_orders, arriving) = ExtractionOrders::new(&log);
+            let result = extract(pipeline, &log, &arriving, &stop, &mut |told| {
                 owned.fetch_add(usize::from(matches!(told, ExtractionEvent::TakenOver { .. })), Ordering::Relaxed);
             });
             result.expect("extraction runs");

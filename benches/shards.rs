@@ -22,7 +22,7 @@ use nouns::{
     config::Pipeline,
     model::{Bank, Question, Score, TurnEvent},
 };
-use ripplemem::pipeline::Service;
+use ripplemem::pipeline::{Asked, Service};
 mod synthetic;
 use synthetic::{DIMENSIONS, record, unit};
 
@@ -89,15 +89,17 @@ fn ingest_and_ask(partitions: u32, workers: usize) -> (f64, f64) {
     }
     service.replica().wait_until_visible().expect("visible");
     let ingest = started.elapsed().as_secs_f64();
+    let front = service.front().expect("an embedder");
     let started = Instant::now();
     std::thread::scope(|scope| {
         for asker in 0..2 {
-            let service = &service;
+            let front = &front;
             scope.spawn(move || {
                 for n in 0..200 {
                     let bank = Bank::parse(&format!("bank-{}", (n * 7 + asker) % BANKS)).expect("a good name");
                     let text = format!("Who stored kayak {} in the boathouse?", n % TURNS);
-                    service.ask(&Question { bank, text, asked_at: None }).expect("an answer");
+                    let question = Question { bank, text, asked_at: None };
+                    front.ask_and_wait(Asked::now(question)).expect("an answer");
                 }
             });
         }

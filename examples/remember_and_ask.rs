@@ -38,7 +38,7 @@ pub(crate) fn remember_and_ask(
     let mut pipeline = Pipeline::parse(&format!("version = 1\nembed.model = {model:?}"))?;
     pipeline.log.directory = directory.to_owned();
     let (edges, edge_changes) = crossbeam_channel::unbounded();
-    let options = MemoryOptions { edges: Some(edges), say: Box::new(|_| {}), progress: &mut |_| {} };
+    let options = MemoryOptions { edges: Some(edges), tell: Box::new(|_| {}), progress: &mut |_| {} };
     let memory = Memory::open_with(&pipeline, options)?;
 
     let bank = Bank::parse("acme/support")?;

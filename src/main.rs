@@ -28,7 +28,11 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command.run() {
+    let Arguments { command } = Arguments::parse();
+    cli::begin_logs(is_service(&command));
+    let ended = command.run();
+    cli::end_logs();
+    match ended {
         Ok(code) => code,
         Err(error) => {
             if !is_closed_pipe(&error) {
@@ -37,6 +41,11 @@ fn main() -> ExitCode {
             ExitCode::from(if error.is::<ConfigError>() { cli::INVALID_PIPELINE } else { 1 })
         }
     }
+}
+
+/// Whether a command runs until it is stopped.
+fn is_service(command: &cli::Command) -> bool {
+    matches!(command, cli::Command::Run(_) | cli::Command::Serve(_) | cli::Command::Mcp(_))
 }
 
 /// Whether the reader of stdout closed it, as `head` does: a failure that needs no message.

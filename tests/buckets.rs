@@ -199,7 +199,7 @@ fn a_service_outlives_its_store() {
     }
     // The store hangs: a question about the present is still answered.
     proxy.set_plan(|_| Fate::Silence);
-    let noticed = home.told().matches("no snapshot: ").count();
+    let noticed = home.told().matches("no snapshot is written").count();
     let more = write(
         &home.directory.path().join("more.jsonl"),
         lines("sample/harbour", "later", &[("m1", "Ann", "Marta bought a green kayak")]),
@@ -207,7 +207,7 @@ fn a_service_outlives_its_store() {
     told(proxy.address, &["ingest", "jsonl", more.to_str().unwrap(), "--pipeline", home.path()]);
     home.extracted();
     assert!(ask(&[]).contains("Marta"));
-    wait(&|| home.told(), || home.told().matches("no snapshot: ").count() > noticed);
+    wait(&|| home.told(), || home.told().matches("no snapshot is written").count() > noticed);
     let before = manifests();
     proxy.set_plan(|_| Fate::Passes);
     wait(&|| home.told(), || home.told().contains("written again") && manifests() != before);

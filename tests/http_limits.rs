@@ -15,14 +15,14 @@ use tempfile::TempDir;
 use super::{
     access::{TOKENS, add},
     event_stream::EventStream,
-    http_service::{HttpService, answer, pipeline_file},
+    http_service::{HttpService, answer, pipeline_file, questions_wait},
     support::ripplemem,
 };
 
 /// Largest body.
 const MAX_BYTES: usize = 8 << 20;
 
-fn bearer(token: &str) -> String {
+pub(crate) fn bearer(token: &str) -> String {
     format!(
         "Authorization: Bearer {token}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
     )
@@ -72,6 +72,7 @@ fn refused_soon(send: impl Fn() -> u16) {
 #[test]
 fn bodies_of_one_token_leave_room_for_the_others_and_those_that_wait_hold_none() {
     let (home, reader, writer) = reader_and_writer();
+    let watcher = format!("Authorization: Bearer {}\r\n", add(home.path(), "watcher", "*", &["read"]));
     let service = HttpService::of(home.path());
 
     // Eight questions that wait for a turn that nobody writes.
@@ -83,7 +84,7 @@ fn bodies_of_one_token_leave_room_for_the_others_and_those_that_wait_hold_none()
             begin(&service, "/v1/ask", &reader, padded.len(), padded.as_bytes())
         })
         .collect();
-    std::thread::sleep(Duration::from_secs(1));
+    questions_wait(&service, &watcher, 8);
     assert_eq!(put(&service, &writer, 1), 200);
     let ask = json!({"bank": "a", "text": "x"}).to_string();
     assert_eq!(service.send("POST", "/v1/ask", &reader, ask.as_bytes()).0, 404, "nor do they refuse their own");
@@ -145,7 +146,7 @@ fn streams_of_one_token_leave_connections_to_the_others() {
     assert_eq!(open(&reader).status, 429);
     assert_eq!(put(&service, &writer, 1), 200);
     let said = fs::read_to_string(home.path().join("stderr")).unwrap();
-    assert!(said.contains("256 connections") && said.contains("ulimit -n"), "{said}");
+    assert!(said.contains("\"connections\":256") && said.contains("ulimit -n"), "{said}");
     drop(streams);
     assert!(service.stop());
 }

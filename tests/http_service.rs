@@ -77,6 +77,13 @@ impl HttpService {
         Self::start(home, &["serve", "--listen", "127.0.0.1:0", "--pipeline", file.to_str().unwrap()])
     }
 
+    /// Serves the pipeline file of a directory, and logs what `lines` says, as `RUST_LOG`.
+    pub(crate) fn that_logs(home: &Path, lines: &str) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ripplemem"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--pipeline"]).arg(home.join("p.toml"));
+        Self::run(home, command.env("RUST_LOG", lines))
+    }
+
     /// Asks it to end, and waits; whether it ended well.
     pub(crate) fn stop(mut self) -> bool {
         let id = self.child.id().to_string();
@@ -106,6 +113,10 @@ impl HttpClient {
 
     /// Sends a whole request, with these further header lines; the status, the type and the JSON.
     pub(crate) fn send(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> (u16, String, Value) {
+        answer(&mut self.begin(method, path, headers, body)).unwrap()
+    }
+
+    fn begin(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> TcpStream {
         let mut stream = self.connect();
         let host = if headers.contains("Host:") { String::new() } else { format!("Host: {}\r\n", self.address) };
         let head = format!(
@@ -115,7 +126,16 @@ impl HttpClient {
         stream.write_all(head.as_bytes()).unwrap();
         // A body that is refused early is not read to its end.
         let _ = stream.write_all(body);
-        answer(&mut stream).unwrap()
+        stream
+    }
+
+    /// As [`Self::send`], for a response that is not JSON: the status and the body.
+    pub(crate) fn send_text(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> (u16, String) {
+        let mut stream = self.begin(method, path, headers, body);
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let status = text.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap();
+        (status, text.split_once("\r\n\r\n").unwrap().1.to_owned())
     }
 
     pub(crate) fn get(&self, path: &str) -> Value {
@@ -128,6 +148,14 @@ impl HttpClient {
         let (status, _, answer) = self.send("POST", path, "", body.to_string().as_bytes());
         assert_eq!(status, 200, "{path}: {answer}");
         answer
+    }
+}
+
+/// Waits until so many questions wait for a turn.
+pub(crate) fn questions_wait(service: &HttpService, headers: &str, questions: usize) {
+    let line = format!("ripplemem_questions_waiting{{what=\"turn\"}} {questions}");
+    while !service.send_text("GET", "/metrics", headers, b"").1.lines().any(|found| found == line) {
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

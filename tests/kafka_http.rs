@@ -24,7 +24,7 @@ const HTTP: &str = "[http]\nlisten = \"127.0.0.1:0\"\n";
 fn http_of(home: &Home, starts: usize) -> HttpClient {
     let addresses = || -> Vec<String> {
         let told = home.told();
-        let address = |line: &str| Some(line.split_once("http://")?.1.strip_suffix("/v1")?.to_owned());
+        let address = |line: &str| Some(line.split_once("http://")?.1.split_once("/v1")?.0.to_owned());
         told.lines().filter_map(address).collect()
     };
     wait(&|| home.told(), || addresses().len() >= starts);

@@ -22,7 +22,7 @@ use super::{
     kafka::{Home, Running, administer, turn, wait},
     oracle::Dice,
     question_client::Client,
-    support::{census, fails, open, pipeline, ripplemem},
+    support::{census, fails, open, pipeline, ripplemem, with_warnings},
 };
 
 /// Every partition has a bank.
@@ -47,7 +47,15 @@ fn home_of(bank: &str) -> u32 {
 
 /// How often an instance was assigned a shard.
 fn assigned(home: &Home) -> usize {
-    home.told().lines().filter(|line| line.contains("shard ") && line.contains(": assigned to this")).count()
+    home.told().matches("the shard is held here").count()
+}
+
+/// How many shards an instance holds, since its last start.
+fn held(home: &Home) -> usize {
+    let told = home.told();
+    let since = told.rfind("\"starting\"").map_or(told.as_str(), |at| &told[at..]);
+    let taken = since.matches("the shard is held here").count();
+    taken - since.matches("another instance holds the shard").count()
 }
 
 pub(crate) fn ready(home: &Home, starts: usize) {
@@ -268,7 +276,7 @@ fn a_question_in_another_partition_than_its_banks_is_forwarded_once() {
     assert!(String::from_utf8_lossy(&asked.stdout).contains(&fact(2).0), "{asked:?}");
     // Each shard has one holder.
     let told = homes.iter().map(Home::told).collect::<String>();
-    let held = |partition| told.contains(&format!("shard {partition}: assigned to this instance"));
+    let held = |partition| told.contains(&format!("\"the shard is held here\",\"partition\":{partition},"));
     assert!((0..PARTITIONS).all(held), "{told}");
     assert!(homes.iter().all(|home| assigned(home) > 0), "the instances divide them: {told}");
 }
@@ -348,8 +356,8 @@ fn has_snapshots(place: &Path) -> bool {
 
 /// A start from the place finds every snapshot whole, and gives what one instance remembers.
 fn check_place(home: &Home, traffic: &Traffic) {
-    let mut whole = Service::open(&home.pipeline(), &mut |_| {}).unwrap();
-    assert_eq!(whole.take_warnings(), Vec::<String>::new());
+    let (whole, warnings) = with_warnings(|| Service::open(&home.pipeline(), &mut |_| {}).unwrap());
+    assert_eq!(warnings, "");
     assert_eq!(census(&whole), traffic.expected(), "{}", home.told());
 }
 
@@ -377,8 +385,10 @@ fn moved_shards_continue_from_the_snapshots_of_the_holder_before() {
             } else {
                 ended.stop();
             }
-            // Longer than the session, so that the other has every shard and writes its snapshots.
-            std::thread::sleep(Duration::from_secs(5));
+            // Until the other has every shard, and has had the time to write its snapshots.
+            let other = &homes[1 - gone];
+            wait(&|| other.told(), || held(other) == PARTITIONS as usize);
+            std::thread::sleep(Duration::from_millis(dice.below(1_500)));
             running[gone] = Some(homes[gone].run());
         });
         traffic.check(&homes[0], &format!("round {round}"));
@@ -404,13 +414,14 @@ fn of_two_instances_that_hold_everything_one_writes_the_snapshots() {
     let mut traffic = Traffic::new(&broker, &homes[0], "copies");
     traffic.beside(|| wait(&|| homes[0].told(), || has_snapshots(place.path())));
     let second = homes[1].run();
-    let elsewhere = format!("another process writes those of {PARTITIONS} shard(s)");
+    let elsewhere =
+        format!("another process writes those of these shards; this one keeps answering\",\"shards\":{PARTITIONS}");
     let says = |home: &Home, what: &str| wait(&|| home.told(), || home.told().contains(what));
     traffic.beside(|| says(&homes[1], &elsewhere));
     traffic.check(&homes[1], "beside the writer");
     traffic.beside(|| {
         first.stop();
-        says(&homes[1], &format!("this process writes those of {PARTITIONS} more shard(s)"));
+        says(&homes[1], &format!("this process writes those of more shards from now on\",\"shards\":{PARTITIONS}"));
     });
     traffic.check(&homes[1], "after the writer");
     second.kill();

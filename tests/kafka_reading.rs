@@ -39,15 +39,15 @@ fn say(home: &Home, bank: &Bank) {
 fn home(broker: &Broker, server: &ScriptedModel, prefix: &str) -> (Home, String) {
     let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let extra = "extract.extractor = \"llm\"\nwindow.turns = 2\nwindow.overlap = 0\nrecall.cues_by = \"llm\"";
-    let admin = "[admin]\nlisten = \"127.0.0.1:0\"";
-    let tables = format!("[metrics]\nlisten = \"{listen}\"\n{admin}\n{}", server.toml("scripted"));
+    let http = "[http]\nlisten = \"127.0.0.1:0\"";
+    let tables = format!("[metrics]\nlisten = \"{listen}\"\n{http}\n{}", server.toml("scripted"));
     (Home::with(broker, prefix, extra, &tables), listen)
 }
 
 /// The sum of a metric over all its labels.
 fn metric(listen: &str, name: &str) -> Option<f64> {
     let mut stream = std::net::TcpStream::connect(listen).ok()?;
-    write!(stream, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ok()?;
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: {listen}\r\nConnection: close\r\n\r\n").ok()?;
     let mut text = String::new();
     stream.read_to_string(&mut text).ok()?;
     let values = text.lines().filter(|l| l.starts_with(name)).map(|l| l.rsplit(' ').next().unwrap().parse::<f64>());
@@ -61,9 +61,11 @@ fn a_service_extracts_a_bank_again_on_request() {
     let server = ScriptedModel::start(&[]);
     let (home, listen) = home(&broker, &server, "rereads");
     let reextract = |bank: &str| ripplemem(&["reextract", "--bank", bank, "--pipeline", home.path()]);
-    fails(&reextract("b"), 1, &["admin.address", "start the service"]);
+    fails(&reextract("b"), 1, &["no service", "start the one"]);
     let service = home.run();
-    wait(&|| home.told(), || home.told().contains("ready: ") && home.told().matches(": assigned").count() == 2);
+    wait(&|| home.told(), || {
+        home.told().contains("ready: ") && home.told().matches("the partition is extracted here").count() == 2
+    });
     let banks = banks();
     banks.iter().for_each(|bank| say(&home, bank));
     let read = |windows: f64| {
@@ -101,7 +103,7 @@ fn cached_responses_of_a_revoked_partition_are_deleted() {
     let (one, listen) = home(&broker, &server, "given");
     let (two, _) = home(&broker, &server, "given");
     let first = one.run();
-    wait(&|| one.told(), || one.told().matches(": assigned").count() == 2);
+    wait(&|| one.told(), || one.told().matches("the partition is extracted here").count() == 2);
     banks().iter().for_each(|bank| say(&one, bank));
     wait(&|| one.told(), || metric(&listen, "ripplemem_llm_window_tokens_count") == Some(4.0));
     // The vectors of open windows alone are cached.
@@ -111,7 +113,7 @@ fn cached_responses_of_a_revoked_partition_are_deleted() {
         one.log().append_turns(&events).unwrap();
     }
     let second = two.run();
-    wait(&|| two.told(), || two.told().matches(": assigned").count() == 1);
+    wait(&|| two.told(), || two.told().matches("the partition is extracted here").count() == 1);
     wait(&|| one.told(), || metric(&listen, "ripplemem_owned_partitions") == Some(1.0));
     // Of the two banks, exactly one is in the partition that the other instance owns now.
     let told: Vec<String> = banks()
@@ -158,14 +160,16 @@ fn a_service_waits_for_the_endpoint_of_its_vectors() {
     let service = home.run();
     wait(&|| home.told(), || home.told().contains("texts wait until the endpoint answers again"));
     let server = back();
-    wait(&|| home.told(), || home.told().contains("ready: ") && home.told().matches(": assigned").count() == 2);
+    wait(&|| home.told(), || {
+        home.told().contains("ready: ") && home.told().matches("the partition is extracted here").count() == 2
+    });
     say(&home, &first);
     home.extracted();
     let ask = |bank: &Bank| ripplemem(&["ask", "Who has a kayak?", "--bank", bank.as_str(), "--pipeline", home.path()]);
     wait(&|| home.told(), || ask(&first).status.success());
     drop(server);
     say(&home, &second);
-    wait(&|| home.told(), || home.told().contains("; trying again"));
+    wait(&|| home.told(), || home.told().contains("extraction failed; it is tried again"));
     fails(&ask(&first), 1, &["could not be embedded"]);
     let _server = back();
     home.extracted();

@@ -564,7 +564,7 @@ fn settings_that_do_not_fit_are_refused_by_name() {
         (source("platform = \"slack\"\ntoken_env = \"T\""), &["app_token_env", "missing"]),
         (source("platform = \"telegram\"\ndelivery = \"webhook\""), &["secret_env", "missing"]),
         (source("platform = \"webhook\"\nsecret_env = \"T\""), &["bank", "missing"]),
-        (source("platform = \"webhook\"\nsecret_env = \"T\"\nbank = \"b\""), &["metrics.listen"]),
+        (source("platform = \"webhook\"\nsecret_env = \"T\"\nbank = \"b\""), &["http.listen"]),
         (
             source("platform = \"telegram\"\ntoken_env = \"T\"\napp_token_env = \"U\""),
             &["app_token_env", "leave it out"],

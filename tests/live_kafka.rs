@@ -121,7 +121,7 @@ fn webhooks_are_stored_once_wherever_their_lease_lies() {
     );
     let first = Instance::start(&home, 1);
     first.update(&update(1, 1, "one"));
-    wait(&|| first.told(), || first.told().contains("source any: followed"));
+    wait(&|| first.told(), || first.told().contains("\"source\":\"any\""));
 
     let body = r#"{"turn": "a", "speaker": "Bo", "text": "signed", "time": "2024-05-01T10:00:00Z"}"#;
     let post = |headers: &[(&str, String)], body: &str| {
@@ -188,13 +188,13 @@ fn sources_move_between_running_instances_and_no_message_is_lost_or_doubled() {
         "roles = [\"extract\"]\n",
         &format!("[metrics]\nlisten = \"127.0.0.1:1\"\n{sources}"),
     );
-    let followed = |instance: &Instance| instance.told().matches(": followed").count();
+    let followed = |instance: &Instance| instance.told().matches("the source is followed").count();
     let first = Instance::start(&home, 1);
     wait(&|| first.told(), || followed(&first) == 6);
     // Another instance comes, and takes some of the sources over while both run and everybody talks.
     let second = Instance::start(&home, 2);
     wait(&|| second.told(), || followed(&second) > 0);
-    assert!(first.told().contains("another instance has it"), "{}", first.told());
+    assert!(first.told().contains("another instance follows the source"), "{}", first.told());
     assert!(turns(&home).len() < 6 * MOST as usize, "everything was said before a source moved");
     // It goes in peace, and its sources come back.
     let moved = followed(&second);

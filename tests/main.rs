@@ -45,6 +45,7 @@ mod mem0;
 mod model_process;
 mod model_proxy;
 mod mutated;
+mod operations;
 mod oracle;
 mod path;
 mod pipelines;

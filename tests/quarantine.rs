@@ -14,7 +14,7 @@ use ripplemem::{
 
 use super::{
     reembed::OTHER,
-    support::{self, ask, lines, open},
+    support::{self, ask, lines, open, with_warnings},
 };
 
 const SICK: &str = "sick";
@@ -167,14 +167,8 @@ fn a_partition_waits_before_a_record_of_a_newer_build_and_is_answered_as_of_befo
         let at = partition_of(&Bank::parse(SICK).unwrap(), 3);
         let elsewhere = partition_of(&Bank::parse(WELL).unwrap(), 3);
         assert_ne!(at, elsewhere);
-        let options = ReplicaOptions {
-            hold: Hold::All,
-            edges: None,
-            record: false,
-            turns: None,
-            say: &mut |_| {},
-            progress: &mut |_, _| {},
-        };
+        let options =
+            ReplicaOptions { hold: Hold::All, edges: None, record: false, turns: None, progress: &mut |_, _| {} };
         let mut alone = settings.clone();
         alone.snapshot.directory = String::new();
         let replica = Replica::open(&alone, &*log, options).unwrap();
@@ -336,8 +330,9 @@ fn a_restart_knows_the_turns_of_a_record_that_cannot_be_read() {
         }
         if restarts {
             drop(service);
-            service = open(&settings);
-            assert_eq!(service.take_warnings(), Vec::<String>::new());
+            let opened = with_warnings(|| open(&settings));
+            assert_eq!(opened.1, "");
+            service = opened.0;
         }
         service.log().append_turns(&events(&(edit.clone() + &further))).unwrap();
         service.catch_up().unwrap();
@@ -361,10 +356,11 @@ fn a_start_names_the_record_whose_turns_are_lost() {
     let settings = support::pipeline(there.path(), "");
     pipeline::import(&settings, &file, &mut |_| {}).unwrap();
     let good = closed(&*log::open(&settings.log).unwrap(), SICK);
-    assert_eq!(open(&settings).take_warnings(), Vec::<String>::new());
+    assert_eq!(with_warnings(|| drop(open(&settings))).1, "");
     spoil(&settings, &good.key, b"{".to_vec());
-    let warnings = open(&settings).take_warnings().join("\n");
-    assert!(warnings.contains("bank sick") && warnings.contains("ripplemem import"), "{warnings}");
+    let (_, warnings) = with_warnings(|| drop(open(&settings)));
+    assert!(warnings.contains("bank=#") && warnings.contains("ripplemem import"), "{warnings}");
+    assert!(!warnings.contains(SICK), "{warnings}");
 }
 
 /// The first record of a bank, alone in its read: it replaces nothing, so no row of a snapshot is its.

@@ -16,7 +16,7 @@ use ripplemem::{log::Topic, pipeline::Service, snapshot::AsOf};
 
 use super::{
     oracle::Dice,
-    support::{Python, ask, census, data, ingest, lines, open, pipeline, ripplemem, rows, write},
+    support::{Python, ask, census, data, ingest, lines, open, pipeline, ripplemem, rows, with_warnings, write},
 };
 
 /// A pipeline with snapshots beside its log.
@@ -348,8 +348,7 @@ fn a_restore_killed_at_any_moment() {
         child.kill().unwrap();
         child.wait().unwrap();
         let replayed = census(&open(&without));
-        let mut restored = Service::open(&pipeline, &mut |_| {}).unwrap();
-        let warnings = restored.take_warnings();
+        let (restored, warnings) = with_warnings(|| Service::open(&pipeline, &mut |_| {}).unwrap());
         assert_eq!(census(&restored), replayed, "round {round}");
         assert!(warnings.is_empty(), "round {round}: {warnings:?}");
     }

@@ -4,6 +4,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Output},
+    sync::{Arc, Mutex},
 };
 
 use heart::memory::Census;
@@ -128,4 +129,33 @@ pub(crate) fn rows(python: &Python, directory: &str) -> Vec<serde_json::Value> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/rows.py");
     let stdout = python.run(&[script.to_str().unwrap(), directory]);
     stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// What work gives, and the warnings that it logs on this thread.
+pub(crate) fn with_warnings<T>(work: impl FnOnce() -> T) -> (T, String) {
+    let lines: Arc<Mutex<Vec<u8>>> = Arc::default();
+    let writer = Lines(Arc::clone(&lines));
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::WARN)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let done = tracing::subscriber::with_default(subscriber, work);
+    let lines = String::from_utf8(lines.lock().unwrap().clone()).unwrap();
+    (done, lines)
+}
+
+/// Log lines of a test.
+#[derive(Clone)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Lines {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }

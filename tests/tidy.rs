@@ -91,9 +91,12 @@ fn rooms_import_in_the_datas_direction() {
                 ("schema", &["model", "config"]),
                 ("backoff", &[]),
                 ("chunked_map", &[]),
+                ("logged_bank", &["model"]),
                 ("months", &[]),
+                ("signal", &["sync"]),
                 ("sparse", &[]),
                 ("sync", &[]),
+                ("trace_parent", &[]),
             ]),
         ),
         (

@@ -388,7 +388,7 @@ fn a_bank_moves_to_kafka_beside_a_running_service_and_back() {
 
     let home = Home::new(&broker, "moved", "");
     let service = home.run();
-    wait(&|| home.told(), || home.told().matches(": assigned").count() == 2);
+    wait(&|| home.told(), || home.told().matches("the partition is extracted here").count() == 2);
     let partition = partition_of(&bank(), 2);
     let beside: Vec<Bank> = (0..)
         .map(|n| Bank::parse(&format!("beside/{n}")).unwrap())
@@ -444,7 +444,7 @@ fn a_bank_moves_to_kafka_beside_a_running_service_and_back() {
         ["ask", "Which books has Marta recommended?", "--bank", BANK, "--after", &after, "--pipeline", home.path()];
     let answered = ripplemem(&asked);
     assert!(answered.status.success() && !answered.stdout.is_empty(), "{}", String::from_utf8_lossy(&answered.stderr));
-    assert!(home.told().contains("another instance has it"), "the service was fenced: {}", home.told());
+    assert!(home.told().contains("another instance extracts the partition"), "the service was fenced: {}", home.told());
 
     let back = here.path().join("back.jsonl.zst");
     export(&home.pipeline(), &back);

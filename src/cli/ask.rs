@@ -27,7 +27,6 @@ use server::{Reached, api};
 use super::{
     as_of_argument::parse_as_of,
     memory_arguments::MemoryArguments,
-    open_memory::print_warnings,
     output::{print, say},
     reached::{Memory, end_of, open_or_reach},
 };
@@ -153,7 +152,6 @@ fn evidence(
     // This process ends with the answer: a window that it started to read would be paid for in vain.
     service.pause_model();
     service.catch_up()?;
-    print_warnings(&mut service);
     let evidence = match as_of {
         Some(at) => service.ask_as_of(question, at)?,
         None => service.ask(question)?,

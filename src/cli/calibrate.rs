@@ -15,7 +15,7 @@ use nouns::config::{Fsync, LogKind, Pipeline, RULES, SourceSettings};
 use super::{
     exit_code::REJECTED,
     memory_arguments::pipeline_or_defaults,
-    open_memory::{open_memory, print_warnings},
+    open_memory::open_memory,
     output::{print, say},
     progress_bar::with_progress,
     source_arguments::format_help,
@@ -82,7 +82,6 @@ impl Calibrate {
         let mut rejects = 0;
         for source in &mut sources {
             let ingested = with_progress(|progress| service.ingest(&mut **source, progress));
-            print_warnings(&mut service);
             rejects += ingested.with_context(|| source.describe())?.rejects;
         }
         let (model, memory) = (&pipeline.embed.model, &pipeline.memory);

@@ -45,7 +45,7 @@ impl Diff {
         let to = self.to.as_deref().map_or(Ok(AsOf::Offset(u64::MAX)), |text| parse_as_of("--to", text))?;
         let (pipeline, bank) = (self.memory.pipeline()?, Bank::parse(&self.bank)?);
         let from = parse_as_of("--from", &self.from)?;
-        let difference = pipeline::diff(&pipeline, &bank, from, to, &mut |what| say(what))?;
+        let difference = pipeline::diff(&pipeline, &bank, from, to)?;
         if self.json {
             print_json(&bank, &difference)?
         } else {

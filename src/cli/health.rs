@@ -22,7 +22,7 @@ pub(crate) struct Health {
 
 impl Health {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        print(&format!("{}\n", request("GET", &self.url, None, "", HEALTH_TIMEOUT)?))?;
+        print(&format!("{}\n", request("GET", &self.url, HEALTH_TIMEOUT)?))?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -25,7 +25,6 @@ use super::{
     exit_code::REJECTED,
     memory_arguments::MemoryArguments,
     model_reading::print_reading,
-    open_memory::print_warnings,
     output::{print, say},
     progress_bar::with_progress,
     reached::{Memory, open_or_reach, status_of},
@@ -95,7 +94,6 @@ pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings) -> Result<E
         Memory::There(reached) => return send(&reached, pipeline, &mut *source),
     };
     let ingested = with_progress(|progress| service.ingest(&mut *source, progress));
-    print_warnings(&mut service);
     print_left_out(&*source);
     let Ingested { events, rejects, windows, units, by_model, refused } =
         ingested.with_context(|| source.describe())?;
@@ -104,7 +102,6 @@ pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings) -> Result<E
         source.describe()
     ))?;
     let finished = with_progress(|progress| service.finish(progress));
-    print_warnings(&mut service);
     service.replica().snapshot()?;
     let finished = finished?;
     let finished = Finished { read: finished.read + by_model, refused: finished.refused + refused, ..finished };

@@ -11,7 +11,7 @@ use nouns::model::Bank;
 use server::{McpOptions, serve_stdio};
 use tokio::sync::Notify;
 
-use super::{memory_arguments::MemoryArguments, output::say};
+use super::{logs::name_banks_of, memory_arguments::MemoryArguments};
 
 /// Give an agent the memory as tools (Model Context Protocol on stdin and stdout).
 ///
@@ -36,7 +36,8 @@ impl Mcp {
         let stopped = Arc::clone(&stop);
         ctrlc::set_handler(move || stopped.notify_one()).context("signals cannot be handled")?;
         let pipeline = self.memory.pipeline()?;
-        let options = McpOptions { pipeline, bank, read_only: self.read_only, say: Arc::new(say) };
+        name_banks_of(&pipeline);
+        let options = McpOptions { pipeline, bank, read_only: self.read_only };
         serve_stdio(options, &stop)?;
         Ok(ExitCode::SUCCESS)
     }

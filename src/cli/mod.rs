@@ -4,7 +4,7 @@
 //! Each file of a command holds its arguments with their help, and `run`. A new command is a
 //! file (a folder where it is more than one), its `mod` line, and its line in the list below.
 //!
-//! Shared: `command` (the enum and its dispatch), `exit_code`, `output` (stdout and stderr),
+//! Shared: `command` (the enum and its dispatch), `exit_code`, `logs` (log lines), `otlp` (spans), `output` (stdout and stderr),
 //! `progress_bar`, `pipeline_file`, `memory_arguments`, `source_arguments`, `as_of_argument`,
 //! `open_memory`, `reached` (a memory opened here, or in the process that serves it), `model_reading` (what the language model has read), `usage_table`,
 //! `service_request` (HTTP to a running service).
@@ -12,9 +12,12 @@
 mod as_of_argument;
 mod command;
 mod exit_code;
+mod logs;
 mod memory_arguments;
 mod model_reading;
 mod open_memory;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod output;
 mod pipeline_file;
 mod progress_bar;
@@ -57,6 +60,7 @@ mod token;
 mod validate;
 
 pub(crate) use exit_code::INVALID_PIPELINE;
+pub(crate) use logs::{begin as begin_logs, end as end_logs};
 pub(crate) use output::say;
 
 // In the order of the help.

@@ -9,9 +9,13 @@ use ripplemem::{
     log::{LogError, Written},
     pipeline::{PipelineError, Service},
 };
-use server::{Reached, address_of, api::Status};
+use server::{Reached, address_of, api::Status, running_address};
 
-use super::{open_memory::open_memory, output::say};
+use super::{
+    open_memory::open_memory,
+    output::say,
+    service_request::{HEALTH_TIMEOUT, Unreachable, request},
+};
 
 /// Opened here, or reached elsewhere.
 pub(crate) enum Memory {
@@ -38,6 +42,17 @@ pub(crate) fn holder_of(error: &PipelineError) -> Option<Reached> {
     let address = address_of(directory, holder)?;
     say(&format!("{holder} has {} open; asking it at http://{}", directory.display(), address.address));
     Some(Reached::new(address))
+}
+
+/// The last service on Kafka that was started with this `log.directory`, if it answers.
+pub(crate) fn service_on_kafka(pipeline: &Pipeline) -> Result<Option<Reached>> {
+    let Some(address) = running_address(&pipeline.log.directory) else { return Ok(None) };
+    let health = format!("http://{}/health", address.address);
+    match request("GET", &health, HEALTH_TIMEOUT) {
+        Ok(_) => Ok(Some(Reached::new(address))),
+        Err(error) if error.is::<Unreachable>() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// How the memory of a process is.

@@ -1,31 +1,35 @@
 //! `ripplemem reextract`.
 //!
-//! In: a bank. Out: its closed windows read again by the language model; with the log on Kafka,
-//! by the service that extracts the bank's partition.
+//! In: a bank. Out: its closed windows read again by the language model, by the service that extracts the bank where
+//! there is one.
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 use nouns::{
     config::{LLM, LogKind, Pipeline},
     model::Bank,
 };
-use server::admin_access;
+use server::{
+    Reached,
+    api::{self, Reextracted},
+};
 
 use super::{
     digest::{digest_of, digest_text},
     exit_code::REJECTED,
     memory_arguments::MemoryArguments,
     model_reading::print_reading,
-    open_memory::{open_memory, print_warnings},
+    open_memory::open_memory,
     output::print,
     progress_bar::with_progress,
-    service_request::administer,
+    reached::{holder_of, service_on_kafka},
 };
 
-/// Have the language model read a bank's closed windows again, and pay for it again. On Kafka the
-/// service at admin.listen does it. A window that is not read again keeps its units.
+/// Have the language model read a bank's closed windows again, and pay for it again. Where a service has the memory,
+/// the service does it; on Kafka that is the last one that was started with this log.directory. A window that is not
+/// read again keeps its units.
 #[derive(Args)]
 pub(crate) struct Reextract {
     /// The bank.
@@ -44,23 +48,38 @@ impl Reextract {
                 pipeline.extract.extractor
             );
         }
-        if pipeline.log.kind == LogKind::Kafka { ask_service(&pipeline, &bank) } else { reextract(&pipeline, &bank) }
+        if pipeline.log.kind == LogKind::Kafka {
+            let service = service_on_kafka(&pipeline)?.with_context(|| {
+                let directory = pipeline.log.directory.display();
+                format!(
+                    "{directory}: no service that was started with this log.directory answers; start the one that \
+                         extracts the bank's partition, with http.listen"
+                )
+            })?;
+            return ask_service(&service, &bank);
+        }
+        match reextract(&pipeline, &bank) {
+            Err(error) => match error.downcast_ref().and_then(holder_of) {
+                Some(holder) => ask_service(&holder, &bank),
+                None => Err(error),
+            },
+            done => done,
+        }
     }
 }
 
-fn ask_service(pipeline: &Pipeline, bank: &Bank) -> Result<ExitCode> {
-    let Some(access) = admin_access(pipeline)? else {
-        anyhow::bail!("admin.listen: empty; name the address of the service that extracts the bank's partition");
-    };
-    let response = administer(&access, "reextract", bank.as_str())?;
-    print(&format!("{response}; the service's metric ripplemem_llm_windows_waiting says how many are left\n"))?;
+fn ask_service(service: &Reached, bank: &Bank) -> Result<ExitCode> {
+    let Reextracted { bank, windows } = service.post("/v1/admin/reextract", &api::Reextract { bank: bank.clone() })?;
+    print(&format!(
+        "bank {bank}: {windows} windows are read again; the service's metric ripplemem_llm_windows_waiting says how many \
+         are left\n"
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn reextract(pipeline: &Pipeline, bank: &Bank) -> Result<ExitCode> {
     let mut service = open_memory(pipeline)?;
     let finished = with_progress(|progress| service.reextract(bank, progress));
-    print_warnings(&mut service);
     service.replica().snapshot()?;
     let finished = finished?;
     let all_usable =

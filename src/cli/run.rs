@@ -7,13 +7,12 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use nouns::config::{LogKind, Pipeline};
+use nouns::config::LogKind;
 
 use super::{
     ingest::ingest,
-    output::say,
     pipeline_file::read_pipeline,
-    serve::{serve_embedded, stop_by_signal},
+    serve::{serve, serve_embedded},
 };
 
 /// Run a pipeline. With an embedded log: read its source to the end, then print what the memory
@@ -28,7 +27,7 @@ impl Run {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let pipeline = read_pipeline(&self.pipeline)?;
         if pipeline.log.kind == LogKind::Kafka {
-            return run_service(&pipeline);
+            return serve(&pipeline);
         }
         if !pipeline.http.listen.is_empty() || !pipeline.live.is_empty() {
             return serve_embedded(pipeline);
@@ -38,11 +37,4 @@ impl Run {
         )?;
         ingest(&pipeline, &settings)
     }
-}
-
-fn run_service(pipeline: &Pipeline) -> Result<ExitCode> {
-    let stop = stop_by_signal()?;
-    server::run(pipeline, stop, &|text| say(text))?;
-    say("stopped");
-    Ok(ExitCode::SUCCESS)
 }

@@ -12,7 +12,9 @@ use anyhow::{Context, Result};
 use clap::Args;
 use nouns::config::{LogKind, Pipeline};
 
-use super::{memory_arguments::MemoryArguments, output::say, progress_bar::with_progress};
+use tracing::info;
+
+use super::{logs::name_banks_of, memory_arguments::MemoryArguments, progress_bar::with_progress};
 
 /// Where a memory is served that names no address.
 const LISTEN: &str = "127.0.0.1:8321";
@@ -47,14 +49,20 @@ pub(crate) fn serve_embedded(mut pipeline: Pipeline) -> Result<ExitCode> {
     if pipeline.http.listen.is_empty() {
         LISTEN.clone_into(&mut pipeline.http.listen);
     }
+    serve(&pipeline)
+}
+
+/// Runs a service until a signal stops it.
+pub(crate) fn serve(pipeline: &Pipeline) -> Result<ExitCode> {
     let stop = stop_by_signal()?;
-    with_progress(|progress| server::run_embedded(&pipeline, stop, say, progress))?;
-    say("stopped");
+    name_banks_of(pipeline);
+    with_progress(|progress| server::run(pipeline, stop, progress))?;
+    info!("stopped");
     Ok(ExitCode::SUCCESS)
 }
 
 /// Set by a signal to end.
-pub(crate) fn stop_by_signal() -> Result<&'static AtomicBool> {
+fn stop_by_signal() -> Result<&'static AtomicBool> {
     let stop: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
     ctrlc::set_handler(|| stop.store(true, Ordering::Relaxed)).context("signals cannot be handled")?;
     Ok(stop)

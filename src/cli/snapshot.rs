@@ -1,7 +1,7 @@
 //! `ripplemem snapshot`.
 //!
-//! In: a memory. Out: a snapshot of it. Where a process has the memory open, that process writes it; with the
-//! log on Kafka a running service does, since two writers into one place would disturb each other.
+//! In: a memory. Out: a snapshot of it. Where a service has the memory, the service writes it, since two writers into
+//! one place would disturb each other.
 
 use std::process::ExitCode;
 
@@ -9,19 +9,21 @@ use anyhow::Result;
 use clap::Args;
 use nouns::config::{LogKind, Pipeline};
 use ripplemem::pipeline;
-use server::{AdminError, Reached, admin_access, api::SnapshotList};
+use server::{
+    Reached,
+    api::{SnapshotList, Status},
+};
 
 use super::{
     memory_arguments::MemoryArguments,
     output::{print, say},
     progress_bar::with_progress,
-    reached::holder_of,
-    service_request::{HEALTH_TIMEOUT, Unreachable, administer, request},
+    reached::{holder_of, service_on_kafka, status_of},
 };
 
-/// Write a snapshot of the memory to the place that the pipeline names. Where a service has the memory open,
-/// the service writes it, to the place that its own pipeline names; on Kafka that is the service at
-/// admin.listen, if one answers there.
+/// Write a snapshot of the memory to the place that the pipeline names. Where a service has the memory, the service
+/// writes it, to the place that its own pipeline names; on Kafka that is the last service that was started with
+/// this log.directory, if it answers.
 #[derive(Args)]
 pub(crate) struct Snapshot {
     #[command(flatten)]
@@ -35,24 +37,15 @@ impl Snapshot {
         if directory.is_empty() {
             anyhow::bail!("snapshot.directory: empty; name a place in the pipeline file, or with --snapshots");
         }
-        if pipeline.log.kind == LogKind::Kafka {
-            match of_service(&pipeline) {
-                Err(error) if error.is::<Unreachable>() => {
-                    say(&format!("{error:#}; this process writes the snapshot instead"));
-                }
-                taken => {
-                    if let Some(taken) = taken? {
-                        print(&format!("{taken}\n"))?;
-                        return Ok(ExitCode::SUCCESS);
-                    }
-                }
-            }
+        if let Some(service) = of_service(&pipeline)? {
+            print(&format!("{}\n", written_by(&service)?))?;
+            return Ok(ExitCode::SUCCESS);
         }
-        let taken = with_progress(|progress| pipeline::take_snapshot(&pipeline, &mut |what| say(what), progress));
+        let taken = with_progress(|progress| pipeline::take_snapshot(&pipeline, progress));
         let text = match taken {
             Ok(taken) => format!("{directory}: {}", taken.summary()),
             Err(error) => match holder_of(&error) {
-                Some(holder) => of_holder(&holder)?,
+                Some(holder) => written_by(&holder)?,
                 None => return Err(error.into()),
             },
         };
@@ -61,34 +54,29 @@ impl Snapshot {
     }
 }
 
-/// The snapshots that the process writes that has the memory open.
-fn of_holder(holder: &Reached) -> Result<String> {
+/// The snapshots that a service writes.
+fn written_by(service: &Reached) -> Result<String> {
     const PATH: &str = "/v1/admin/snapshots";
-    let written: SnapshotList = holder.post(PATH, &())?;
+    let written: SnapshotList = service.post(PATH, &())?;
     // Where nothing has changed since the last ones, none is written.
-    let list = if written.snapshots.is_empty() { holder.get(PATH, &[])? } else { written };
+    let list = if written.snapshots.is_empty() { service.get(PATH, &[])? } else { written };
+    let Status { behind, .. } = status_of(service)?;
+    if behind > 0 {
+        say(&format!("{behind} turns are not extracted yet, and are not in it; write another one later"));
+    }
     let units: u64 = list.snapshots.iter().map(|shard| shard.units).sum();
     let megabytes = list.snapshots.iter().map(|shard| shard.bytes).sum::<u64>() as f64 / 1e6;
     Ok(format!("{} shard(s): {units} units; {megabytes:.1} MB in all", list.snapshots.len()))
 }
 
-/// The snapshot that the running service writes; none where no service can be asked or is in the way.
-fn of_service(pipeline: &Pipeline) -> Result<Option<String>> {
-    let access = match admin_access(pipeline) {
-        Ok(Some(access)) => access,
-        Err(AdminError::NotStarted { .. }) => return Ok(None),
-        Err(error) => return Err(error.into()),
-        Ok(None) => {
-            let listen = &pipeline.metrics.listen;
-            let health = format!("http://{listen}/health");
-            if !listen.is_empty() && request("GET", &health, None, "", HEALTH_TIMEOUT).is_ok() {
-                anyhow::bail!(
-                    "admin.listen: empty, and a service answers at {listen}: two writers would disturb each other; set \
-                     admin.listen in its pipeline file, so that it can be asked, or stop it"
-                );
-            }
-            return Ok(None);
-        }
-    };
-    administer(&access, "snapshot", "").map(Some)
+/// The service on Kafka that writes the snapshots, where one answers.
+fn of_service(pipeline: &Pipeline) -> Result<Option<Reached>> {
+    if pipeline.log.kind != LogKind::Kafka {
+        return Ok(None);
+    }
+    let service = service_on_kafka(pipeline)?;
+    if service.is_none() {
+        say("no service answers; this process writes the snapshot");
+    }
+    Ok(service)
 }

@@ -11,6 +11,8 @@ use std::{
 
 use ureq::{Agent, Body, ResponseExt as _, Timeout, http::Response};
 
+use nouns::trace_parent;
+
 use super::{agent::agent, backoff::retry_after, failure::RequestFailure};
 
 /// The longest reply.
@@ -72,6 +74,9 @@ impl Endpoint {
         let mut request = self.agent.post(&self.url).header("content-type", "application/json");
         if let Some(key) = self.key() {
             request = request.header("authorization", format!("Bearer {key}"));
+        }
+        if let Some(trace) = trace_parent::current() {
+            request = request.header("traceparent", trace.child().to_string());
         }
         let request = request.config().timeout_global(Some(timeout)).build();
         let mut response = request.send(body).map_err(|e| self.connection_failure(&e))?;

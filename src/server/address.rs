@@ -17,6 +17,8 @@ const FILE: &str = "http.address";
 
 /// Writes the address of this process. Nobody but its owner may read the file.
 pub(super) fn write(directory: &Path, address: &str, token: Option<&Secret>) -> io::Result<()> {
+    // A log on Kafka keeps nothing there yet.
+    fs::create_dir_all(directory)?;
     // Renamed into its place, so that nobody reads half of it.
     let mut draft = tempfile::NamedTempFile::new_in(directory)?;
     let token = token.map_or("", Secret::reveal);
@@ -24,10 +26,13 @@ pub(super) fn write(directory: &Path, address: &str, token: Option<&Secret>) -> 
     draft.persist(directory.join(FILE)).map(drop).map_err(|e| e.error)
 }
 
-/// Removes it.
+/// Removes it, unless another process has written its own since.
 pub(super) fn remove(directory: &Path) {
-    // One that stays names a process that is gone.
-    drop(fs::remove_file(directory.join(FILE)));
+    let own = format!("process {}", std::process::id());
+    if address_of(directory, &own).is_some() {
+        // One that stays names a process that is gone.
+        drop(fs::remove_file(directory.join(FILE)));
+    }
 }
 
 /// Where a process is reached.
@@ -48,6 +53,14 @@ pub fn address_of(directory: &Path, holder: &str) -> Option<HttpAddress> {
     let (process, address) = (lines.next()?, lines.next()?.to_owned());
     let token = lines.next().filter(|token| !token.is_empty()).map(str::to_owned);
     (process == holder).then_some(HttpAddress { address, token })
+}
+
+/// The address of the last service on Kafka that names this directory and has not been stopped; None where none
+/// has. A killed one leaves it: whoever is sent there finds nobody.
+#[must_use]
+pub fn running_address(directory: &Path) -> Option<HttpAddress> {
+    let text = fs::read_to_string(directory.join(FILE)).ok()?;
+    address_of(directory, text.lines().next()?)
 }
 
 #[cfg(test)]

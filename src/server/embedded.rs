@@ -1,4 +1,4 @@
-//! A service on an embedded log: a memory that stays open, reached over HTTP.
+//! The service on an embedded log: a memory that stays open, reached over HTTP.
 //!
 //! In: a pipeline with an embedded log and `http.listen`. Out: answers at that address until `stop`; a file
 //! that it names as its source is read to the end meanwhile, platforms are followed. The directory's lock is
@@ -10,40 +10,45 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
+
+use tracing::{error, info, warn};
 
 use super::{
     ServeError,
-    platforms::{self, Followed},
+    platforms::Followed,
     served::Served,
-    webhooks,
+    state::{ModelMeter, State},
 };
 use nouns::{
     config::{Pipeline, SourceSettings},
     sync,
 };
-use ripplemem::pipeline::{Memory, MemoryOptions, PipelineError, Progress};
+use ripplemem::pipeline::{Memory, PipelineError, Progress, logged};
 
-/// Time between two looks whether to stop, and at what goes wrong.
-const LOOK: Duration = Duration::from_millis(50);
+/// The longest time until a stop is noticed.
+const LOOK: Duration = Duration::from_millis(250);
+/// Time between two measurements of what no event tells.
+const MEASURE: Duration = Duration::from_secs(1);
 
-/// Runs until `stop`. `say` takes messages for people, `progress` how far opening is.
+/// Runs until `stop`. `progress` hears how far opening is.
 ///
 /// # Errors
 /// [`ServeError`]: the directory is in use, the address is taken, the memory cannot be opened, or a platform
 /// cannot be followed as the pipeline says.
-pub fn run_embedded(
+pub(super) fn run(
     pipeline: &Pipeline,
+    state: &Arc<State>,
     stop: &AtomicBool,
-    say: fn(&str),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), ServeError> {
-    let webhooks = platforms::open(pipeline)?;
-    let open = webhooks::routes(Arc::clone(&webhooks));
-    let options = MemoryOptions { edges: None, say: Box::new(say), progress };
-    let served = Served::open(pipeline, &pipeline.http.listen, options, open)?;
-    say(&format!("{} (log in {})", served.url(), pipeline.log.directory.display()));
+    let started = Instant::now();
+    let served = Served::open(pipeline, &pipeline.http.listen, state, progress)?;
+    let took = started.elapsed().as_secs_f64();
+    state.metrics.recovery_seconds.set(took);
+    info!(seconds = took, directory = %pipeline.log.directory.display(), "ready: the memory reflects its log");
+    let mut meter = ModelMeter::open(pipeline)?;
     let failure: Mutex<Option<PipelineError>> = Mutex::new(None);
     let stopping = || stop.load(Ordering::Relaxed) || sync::lock(&failure).is_some();
     std::thread::scope(|scope| {
@@ -51,53 +56,62 @@ pub fn run_embedded(
         if let Some(settings) = &pipeline.source {
             let read_turns = pipeline.embed.read_turns;
             scope.spawn(move || {
-                if let Err(error) = read_source(memory, settings, read_turns, stop, say) {
-                    say(&format!("source {}: {error}", settings.path.display()));
+                if let Err(error) = read_source(memory, state, settings, read_turns, stop) {
+                    let path = settings.path.display();
+                    error!(source = %path, problem = logged(&error), "the source is not read to its end");
                 }
             });
         }
         for settings in &pipeline.live {
-            let (webhooks, failure, stopping) = (&*webhooks, &failure, &stopping);
+            let (failure, stopping) = (&failure, &stopping);
             scope.spawn(move || {
-                let followed = Followed { pipeline, settings, webhooks, metrics: None, say: &say };
+                let followed = Followed { pipeline, settings, state };
                 let ended = followed.by(|run, arriving, tell| memory.follow(run, arriving, stopping, tell));
                 if let Err(error) = ended {
                     sync::lock(failure).get_or_insert(error);
                 }
             });
         }
+        let mut measured = Instant::now();
         while !stopping() {
-            served.tell(say);
-            std::thread::sleep(LOOK);
+            let seen = memory.log().news().count();
+            if measured.elapsed() > MEASURE {
+                state.measure(&**memory.log());
+                meter.count(&state.metrics);
+                measured = Instant::now();
+            }
+            memory.log().news().wait(seen, LOOK);
         }
     });
-    served.close(&say)?;
+    served.close()?;
     sync::into_inner(failure).map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// Reads a source to its end.
 fn read_source(
     memory: &Memory,
+    state: &State,
     settings: &SourceSettings,
     read_turns: usize,
     stop: &AtomicBool,
-    say: fn(&str),
 ) -> Result<(), PipelineError> {
     let mut source = sources::open(settings)?;
+    let name = source.describe();
     if let Some(notice) = source.notice() {
-        say(&notice);
+        warn!(source = name, "{notice}");
     }
     let (mut turns, mut rejects) = (0, 0);
     while let Some(batch) = source.next(read_turns)? {
         rejects += batch.rejects.len();
         turns += batch.events.len();
+        state.metrics.dead_letters.inc_by(batch.rejects.len() as u64);
         memory.put_dead_letters(&batch.rejects)?;
         memory.put(batch.events)?;
         if stop.load(Ordering::Relaxed) {
-            say(&format!("{}: stopped after {turns} events; the next run reads it again", source.describe()));
+            info!(source = name, turns, "stopped before the end of the source; the next run reads it again");
             return Ok(());
         }
     }
-    say(&format!("{}: {turns} events, {rejects} rejected", source.describe()));
+    info!(source = name, turns, rejects, "the source is read to its end");
     Ok(())
 }

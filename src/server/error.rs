@@ -1,15 +1,15 @@
-//! Why a service stopped that nobody stopped.
+//! Errors that end a service.
 
 use std::{fmt, io, path::PathBuf};
 
-use super::{access::AccessError, admin_token::AdminError};
+use super::access::AccessError;
 use models::embed::EmbedError;
 use ripplemem::{
     log::LogError,
     pipeline::{PipelineError, ReplayError},
 };
 
-/// Why a service stopped that nobody stopped.
+/// Why a service ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The log, a model, the memory or a snapshot failed.
@@ -42,9 +42,6 @@ pub enum ServeError {
     /// The certificate or its key cannot be used.
     #[error("http.certificate, http.key: {0}")]
     Tls(String),
-    /// The administration has no token.
-    #[error(transparent)]
-    Admin(#[from] AdminError),
     /// The questions topic does not have as many partitions as the memory.
     #[error(
         "topic {topic}: it has {found} partition(s), and the memory {needed}; with serve.hold = \"assigned\" they must be as \

@@ -4,12 +4,13 @@
 //! site. Another host's name means that a browser was made to resolve another site's name to this
 //! machine; another origin that a page of another site asks.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
 use axum::http::{HeaderMap, header};
 
-/// The names of an address, in lower case.
-pub(super) struct Hosts(Vec<String>);
+/// The names of an address, in lower case; none where any name will do.
+#[derive(Debug, Clone)]
+pub(super) struct Hosts(Option<Arc<[String]>>);
 
 impl Hosts {
     /// Those of an address, and `more` names, with its port and without. Only a loopback address is also
@@ -25,13 +26,20 @@ impl Hosts {
             // A client leaves the port out where it is that of the scheme, and a proxy may too.
             names.push(name);
         }
-        Self(names)
+        Self(Some(names.into()))
+    }
+
+    /// Those of an address for monitoring. One that is reached from elsewhere is called by whatever name a
+    /// monitoring system knows it by, and shows nothing that a foreign page may not see.
+    pub(super) fn of_monitoring(address: SocketAddr, more: &[String]) -> Self {
+        if address.ip().is_loopback() { Self::of(address, more) } else { Self(None) }
     }
 
     /// Why a request is refused, if it is.
     pub(super) fn refusal(&self, headers: &HeaderMap) -> Option<&'static str> {
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default().to_ascii_lowercase());
-        let ours = |host: &str| self.0.iter().any(|known| known == host);
+        let Some(names) = &self.0 else { return None };
+        let ours = |host: &str| names.iter().any(|known| known == host);
         if !text(header::HOST).is_some_and(|host| ours(&host)) {
             return Some(
                 "the Host header names another host; use the address that the service listens on, or a name of http.hosts",

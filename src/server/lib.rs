@@ -2,47 +2,50 @@
 //!
 //! In: a pipeline. Out: a memory that others reach, until the service is told to stop.
 //!
-//! `embedded` is the service on a log in a directory, which is reached over HTTP, and `kafka` the service on
-//! Kafka. `api` has the calls, whatever carries them, `v1` carries them over HTTP, `access` says who may do
-//! what, `quota` how much at once, `hosts` checks for whom a request is, and `address` tells the commands of the same directory where
-//! it listens. `platforms` are the chat platforms that a service on either log follows, `webhooks` what they
-//! send. `subscriptions` are questions that stay. `mcp` gives agents tools on such a memory, `mem0` the routes
-//! that Mem0's client calls. `admin_token` guards orders, and `tap` shows records to people. `without_kafka`
-//! stands in for the service in a build without that feature.
+//! `service` runs it, on a log in a directory (`embedded`, with the memory that is `served` there) or on Kafka
+//! (`kafka`; `without_kafka` stands in for it in a build without that feature); `state` is what its threads share.
+//! `api` has the calls, whatever carries them, `v1` carries them over HTTP, `access` says who may do what, `quota` how
+//! much at once, `hosts` checks for whom a request is, `open_routes` has what asks for no token, and `address` tells
+//! the commands of the same machine where it listens. `platforms` are the chat platforms that it follows, `webhooks`
+//! what they send. `subscriptions` are questions that stay. `mcp` gives agents tools on such a memory, `mem0` the
+//! routes that Mem0's client calls. `request_trace` has the spans of log lines, `telemetry` the metrics, and `tap`
+//! shows records to people.
 
 pub mod access;
 mod address;
-mod admin_token;
 pub mod api;
 mod embedded;
 mod error;
 mod hosts;
 #[cfg(feature = "kafka")]
 mod kafka;
+#[cfg(not(feature = "kafka"))]
+#[path = "without_kafka.rs"]
+mod kafka;
 mod mcp;
 mod mem0;
+mod open_routes;
 mod platforms;
 pub mod quota;
 mod reached;
+mod request_trace;
 mod served;
+mod service;
+mod state;
 pub mod subscriptions;
 mod tap;
 pub mod telemetry;
 mod tls;
 mod v1;
 mod webhooks;
-#[cfg(not(feature = "kafka"))]
-mod without_kafka;
 
-pub use address::{HttpAddress, address_of};
-pub use admin_token::{AdminAccess, AdminError, admin_access};
-pub use embedded::run_embedded;
+pub use address::{HttpAddress, address_of, running_address};
 pub use error::ServeError;
 #[cfg(feature = "kafka")]
-pub use kafka::{AskError, ask, run};
+pub use kafka::AskError;
+pub use kafka::ask;
 pub use mcp::{McpError, McpOptions, serve_stdio};
 pub use reached::{ReachError, Reached};
+pub use service::run;
 pub use tap::{Lag, TOPICS, Tapped, lag, tap};
 pub use v1::openapi;
-#[cfg(not(feature = "kafka"))]
-pub use without_kafka::{ask, run};

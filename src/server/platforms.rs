@@ -1,14 +1,16 @@
-//! A live source that this process follows: what people and metrics learn of it.
+//! A live source that this process follows: its log lines and its metrics.
 //!
-//! In: a source, its webhooks, and who follows it. Out: a message where something changes; a problem that
+//! In: a source, its webhooks, and who follows it. Out: a log line where something changes; a problem that
 //! repeats is said once. Requests of the platform are let in for as long as the source is followed.
 
 use std::{sync::Arc, time::Duration};
 
 use crossbeam_channel::Receiver;
 
-use super::{error::ServeError, webhooks::Webhooks};
-use crate::telemetry::{Metrics, OfSource, Skipped};
+use tracing::{info, warn};
+
+use super::{error::ServeError, state::State, webhooks::Webhooks};
+use crate::telemetry::{OfSource, Skipped};
 use nouns::config::{LiveSettings, Pipeline};
 use ripplemem::pipeline::{LiveEvent, LiveRun, PipelineError};
 use sources::live::{Delivered, LiveSource};
@@ -20,13 +22,11 @@ pub(super) fn open(pipeline: &Pipeline) -> Result<Arc<Webhooks>, ServeError> {
     Ok(Arc::new(Webhooks::open(&pipeline.live).map_err(PipelineError::from)?))
 }
 
-/// One source, and who hears of it.
+/// One source, and what counts its turns.
 pub(super) struct Followed<'a> {
     pub(super) pipeline: &'a Pipeline,
     pub(super) settings: &'a LiveSettings,
-    pub(super) webhooks: &'a Webhooks,
-    pub(super) metrics: Option<&'a Metrics>,
-    pub(super) say: &'a (dyn Fn(&str) + Sync),
+    pub(super) state: &'a State,
 }
 
 impl Followed<'_> {
@@ -35,40 +35,42 @@ impl Followed<'_> {
         &self,
         follow: impl FnOnce(LiveRun<'_>, &Receiver<Delivered>, &mut dyn FnMut(LiveEvent)) -> Result<(), PipelineError>,
     ) -> Result<(), PipelineError> {
-        let Self { pipeline, settings, webhooks, say, .. } = *self;
-        let name = &settings.name;
+        let Self { pipeline, settings, state } = *self;
+        let name = settings.name.as_str();
         let gap = Duration::from_secs(u64::from(pipeline.window.gap_minutes) * 60);
         let run = LiveRun { settings, gap, fenced_pause: Duration::from_secs(2 * pipeline.log.kafka.session_seconds) };
         let mut last_problem = None;
-        let result = follow(run, &webhooks.admit(name), &mut |event| {
+        let result = follow(run, &state.webhooks.admit(name), &mut |event| {
             self.count(&event);
             match event {
                 LiveEvent::Following => {
                     last_problem = None;
-                    say(&format!("source {name}: followed"));
+                    info!(source = name, "the source is followed");
                 }
                 LiveEvent::Committed { .. } => {}
-                LiveEvent::Notice(notice) => say(&format!("source {name}: {notice}")),
+                LiveEvent::Notice(notice) => warn!(source = name, "{notice}"),
                 LiveEvent::Interrupted { problem, after } => {
                     if last_problem.as_ref() != Some(&problem) {
-                        say(&format!("source {name}: {problem}; trying again in {:.1} s", after.as_secs_f64()));
+                        let seconds = after.as_secs_f64();
+                        warn!(source = name, problem, seconds, "the source is interrupted; it is opened again");
                     }
                     last_problem = Some(problem);
                 }
             }
         });
-        webhooks.refuse(name);
+        state.webhooks.refuse(name);
         result
     }
 
     fn count(&self, event: &LiveEvent) {
-        let Some(metrics) = self.metrics else { return };
+        let metrics = &self.state.metrics;
         let source = &self.settings.name;
         let of = OfSource { source: source.clone() };
         match event {
             LiveEvent::Committed { events, rejects, skipped } => {
                 metrics.source_events.get_or_create(&of).inc_by(*events);
                 metrics.source_rejects.get_or_create(&of).inc_by(*rejects);
+                metrics.dead_letters.inc_by(*rejects);
                 for (reason, count) in skipped {
                     metrics.source_skips.get_or_create(&Skipped { source: source.clone(), reason }).inc_by(*count);
                 }

@@ -4,39 +4,52 @@
 //! stands beside the directory's lock, for others. At the end requests that have begun are answered, a
 //! snapshot is written, and the directory is free. A kill loses nothing that was acknowledged.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::{Arc, atomic::Ordering};
 
-use axum::Router;
+use tracing::warn;
 
-use super::{ServeError, address, api::Api, v1};
+use super::{
+    ServeError,
+    api::Api,
+    state::{State, extracts_by_model},
+    v1::{self, ServedParts},
+};
 use nouns::config::Pipeline;
-use ripplemem::pipeline::{Memory, MemoryOptions};
+use ripplemem::pipeline::{Memory, MemoryOptions, Progress};
 
 /// An open memory.
 pub(super) struct Served {
     memory: Arc<Memory>,
     api: Arc<Api>,
     serving: v1::Serving,
-    directory: PathBuf,
 }
 
 impl Served {
-    /// Opens the memory and listens on an address; `open` as for [`v1::start`].
+    /// Opens the memory and listens on an address.
     ///
     /// # Errors
     /// [`ServeError`]: the directory is in use, the address is taken, or the memory cannot be opened.
     pub(super) fn open(
         pipeline: &Pipeline,
         listen: &str,
-        options: MemoryOptions<'_>,
-        open: Router,
+        state: &Arc<State>,
+        progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, ServeError> {
+        let heard = Arc::clone(state);
+        let options = MemoryOptions { edges: None, tell: Box::new(move |event| heard.note(event)), progress };
         let memory = Arc::new(Memory::open_with(pipeline, options)?);
-        let (api, serving) = v1::start(pipeline, listen, Arc::clone(&memory), open, None)?;
-        let directory = pipeline.log.directory.clone();
-        address::write(&directory, &serving.beside().to_string(), serving.local.as_ref())
-            .map_err(|problem| ServeError::Address { directory: directory.clone(), problem })?;
-        Ok(Self { memory, api, serving, directory })
+        state.replica.get_or_init(|| memory.replica_shared());
+        state.front.get_or_init(|| Arc::downgrade(memory.front()));
+        if let Some(orders) = memory.orders().filter(|_| extracts_by_model(pipeline)) {
+            state.orders.get_or_init(|| orders.clone());
+        }
+        state.loaded.store(true, Ordering::Relaxed);
+        let (log, served) = (Arc::clone(memory.log()), Some(Arc::clone(&memory)));
+        let parts = ServedParts { state: Arc::clone(state), log, memory: served, holders: None };
+        let serving = v1::start(pipeline, listen, parts)?;
+        // It has a memory, as was said.
+        let api = serving.api.clone().ok_or(ServeError::Ended("the service"))?;
+        Ok(Self { memory, api, serving })
     }
 
     pub(super) fn memory(&self) -> &Memory {
@@ -47,30 +60,18 @@ impl Served {
         &self.api
     }
 
-    /// Where others reach it, for people.
-    pub(super) fn url(&self) -> &str {
-        &self.serving.url
-    }
-
-    /// Hands on what people should know meanwhile.
-    pub(super) fn tell(&self, say: impl Fn(&str)) {
-        self.serving.tell(say);
-    }
-
-    /// Ends it. `say` takes messages for people.
+    /// Ends it.
     ///
     /// # Errors
     /// [`ServeError`] of the snapshot; nothing is lost.
-    pub(super) fn close(self, say: &dyn Fn(&str)) -> Result<(), ServeError> {
-        let Self { memory, api, serving, directory } = self;
-        // Nobody is sent to a listener that ends.
-        address::remove(&directory);
+    pub(super) fn close(self) -> Result<(), ServeError> {
+        let Self { memory, api, serving } = self;
         drop(serving);
         drop(api);
         match Arc::into_inner(memory) {
             Some(memory) => memory.close()?,
             // A call that outlasted its connection ends with the process.
-            None => say("a request still ran at the end; what it was told holds"),
+            None => warn!("a request still ran at the end; what it was told holds"),
         }
         Ok(())
     }

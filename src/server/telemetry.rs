@@ -56,6 +56,13 @@ pub struct Skipped {
     pub reason: &'static str,
 }
 
+/// Why a request was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct RefusedStatus {
+    /// The status: 401, 403 or 429.
+    pub status: u16,
+}
+
 /// The purpose of a request to the language model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Purpose {
@@ -71,6 +78,8 @@ pub struct Metrics {
     pub events: Counter,
     /// Events rejected to the dead-letter topic.
     pub rejects: Counter,
+    /// Dead letters written: rejected events, records that no source could read, replies that could not be used.
+    pub dead_letters: Counter,
     /// Events forwarded to their bank's partition.
     pub forwards: Counter,
     /// Windows that closed and were extracted.
@@ -109,8 +118,20 @@ pub struct Metrics {
     pub shards_waiting: Family<OfPartition, Gauge>,
     /// How often the shard was made again after a panic.
     pub shard_rebuilds: Family<OfPartition, Counter>,
+    /// Windows that the language model has read.
+    pub read_by_model: Counter,
+    /// Windows whose reading by the language model could not be used.
+    pub refused_by_model: Counter,
+    /// Turns that were put over HTTP, as durable.
+    pub turns_put: Counter,
+    /// Requests over HTTP that were refused, by status.
+    pub requests_refused: Family<RefusedStatus, Counter>,
     /// Questions by outcome.
     pub questions: Family<Outcome, Counter>,
+    /// Answered questions that nothing supports.
+    pub questions_unsupported: Counter,
+    /// Tokens of an answer's context, estimated.
+    pub answer_tokens: Histogram,
     /// Time from a question's arrival to its answer.
     pub question_seconds: Histogram,
     /// Questions that wait, by what they wait for.
@@ -157,6 +178,10 @@ pub struct Metrics {
     pub snapshot_failures: Counter,
     /// Time to write a snapshot; nothing else waits for it.
     pub snapshot_seconds: Histogram,
+    /// When this process last wrote a snapshot, in seconds since 1970.
+    pub snapshot_timestamp_seconds: Seconds,
+    /// Bytes that are free on the disk of the log's directory.
+    pub disk_free_bytes: Gauge,
 }
 
 impl Metrics {
@@ -179,6 +204,7 @@ impl Metrics {
         Self {
             events: named!("turn_events", "Events read from the turns topic", Counter::default()),
             rejects: named!("rejects", "Events rejected to the dead-letter topic", Counter::default()),
+            dead_letters: named!("dead_letters", "Dead letters written", Counter::default()),
             forwards: named!("forwards", "Events forwarded to their bank's partition", Counter::default()),
             firings: named!("window_firings", "Windows that closed and were extracted", Counter::default()),
             units: named!("units_written", "Units written to the memory topic", Counter::default()),
@@ -234,7 +260,29 @@ impl Metrics {
                 "How often the shard was made again after a panic, by partition",
                 Family::default()
             ),
+            read_by_model: named!(
+                "windows_read_by_model",
+                "Windows that the language model has read",
+                Counter::default()
+            ),
+            refused_by_model: named!(
+                "windows_refused_by_model",
+                "Windows whose reading by the language model could not be used",
+                Counter::default()
+            ),
+            turns_put: named!("turns_put", "Turns, edits and deletions put over HTTP", Counter::default()),
+            requests_refused: named!(
+                "requests_refused",
+                "Requests over HTTP that were refused, by status",
+                Family::default()
+            ),
             questions: named!("questions", "Questions by outcome", Family::default()),
+            questions_unsupported: named!(
+                "questions_unsupported",
+                "Answered questions that nothing supports",
+                Counter::default()
+            ),
+            answer_tokens: named!("answer_tokens", "Tokens of an answer's context, estimated", tokens()),
             question_seconds: named!(
                 "question_seconds",
                 "Time from a question's arrival to its answer",
@@ -309,6 +357,16 @@ impl Metrics {
             snapshots: named!("snapshots", "Snapshots written", Counter::default()),
             snapshot_failures: named!("snapshot_failures", "Snapshots that failed to be written", Counter::default()),
             snapshot_seconds: named!("snapshot_seconds", "Time to write a snapshot", snapshot_seconds),
+            snapshot_timestamp_seconds: named!(
+                "snapshot_timestamp_seconds",
+                "When this process last wrote a snapshot, in seconds since 1970",
+                Seconds::default()
+            ),
+            disk_free_bytes: named!(
+                "disk_free_bytes",
+                "Bytes that are free on the disk of the log's directory",
+                Gauge::default()
+            ),
             replayed_files: named!("replayed_files", "Parquet files finished", Counter::default()),
             registry,
         }

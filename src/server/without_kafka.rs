@@ -1,7 +1,8 @@
 //! The service on Kafka in a build without the feature `kafka`: it says so.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, atomic::AtomicBool};
 
+use super::{ServeError, state::State};
 use nouns::{
     config::Pipeline,
     model::{Evidence, Question},
@@ -9,11 +10,8 @@ use nouns::{
 use ripplemem::{log::LogError, snapshot::AsOf};
 
 /// Refuses to run.
-///
-/// # Errors
-/// [`LogError::NoKafka`], always.
-pub fn run(_: &Pipeline, _: &AtomicBool, _: &(dyn Fn(&str) + Sync)) -> Result<(), LogError> {
-    Err(LogError::NoKafka)
+pub(super) fn run(_: &Pipeline, _: &Arc<State>, _: &AtomicBool) -> Result<(), ServeError> {
+    Err(LogError::NoKafka.into())
 }
 
 /// Refuses to ask a service.

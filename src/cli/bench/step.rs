@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use sources::Source;
 
 use super::{
-    super::{open_memory::print_warnings, output::say, progress_bar::with_progress},
+    super::{output::say, progress_bar::with_progress},
     measured_source::MeasuredSource,
     process_memory::{mark_peak, peak_bytes, resident_bytes, settled_bytes},
 };
@@ -131,7 +131,6 @@ impl Step {
         ingested.with_context(|| source.describe())?;
         service.replica().wait_until_visible()?;
         let seconds = started.elapsed().as_secs_f64();
-        print_warnings(&mut service);
         if source.turns() == 0 {
             bail!("{}: no turn can be read from it, so there is nothing to measure", source.describe());
         }
@@ -173,8 +172,7 @@ impl Step {
 }
 
 fn open(pipeline: &Pipeline) -> Result<Service> {
-    let mut service = with_progress(|progress| Service::open(pipeline, progress))?;
-    print_warnings(&mut service);
+    let service = with_progress(|progress| Service::open(pipeline, progress))?;
     Ok(service)
 }
 

@@ -1,9 +1,12 @@
 //! The interface that both logs implement, and what a change of the embedding model needs besides.
 
-use std::ops::ControlFlow;
+use std::{ops::ControlFlow, sync::Arc};
 
 use super::{KeyedValue, LiveKey, LogError, ReadBatch, Record, SourceLog, Topic, Transaction, TransactionEnd, Written};
-use nouns::model::{DeadLetter, ModelRef, TurnEvent};
+use nouns::{
+    model::{DeadLetter, ModelRef, TurnEvent},
+    signal::Signal,
+};
 
 /// A durable log.
 pub trait Log: SourceLog {
@@ -18,6 +21,10 @@ pub trait Log: SourceLog {
     /// Becomes the only owner of a partition, and fences the previous owner: its commits fail
     /// from now on, and its open transaction is aborted.
     fn own(&self, partition: u32) -> Result<(), LogError>;
+    /// Gives a partition up, and what is held for it.
+    fn disown(&self, _partition: u32) {}
+    /// Raised whenever a topic may have grown, or the partitions of this process may have changed.
+    fn news(&self) -> &Arc<Signal>;
     /// Commits a transaction to an owned partition, all or nothing. After an error its outcome
     /// is unknown: own the partition again, and read what it holds.
     fn commit(&self, transaction: &Transaction) -> Result<(), LogError>;

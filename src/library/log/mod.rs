@@ -6,6 +6,7 @@
 //!
 //! - `interface`: the traits [`Log`] and [`Generations`]; `suite` tests it on both logs; `source_log`: what live sources need
 //! - `embedded`: the log in a local directory; `kafka`: the log on a Kafka cluster
+//! - `membership`: which partitions are this process's
 //! - `record`: what is read and written; `topic`: where; `error`: what can fail
 //! - `view`: a read-only look into one topic; `without_kafka` refuses a log on Kafka in a build without it
 
@@ -17,6 +18,7 @@ pub mod kafka;
 #[cfg(not(feature = "kafka"))]
 #[path = "without_kafka.rs"]
 mod kafka;
+mod membership;
 mod murmur2;
 mod open;
 mod record;
@@ -32,6 +34,7 @@ pub use error::LogError;
 pub use interface::{Generations, Log};
 #[cfg(feature = "kafka")]
 pub use kafka::KafkaLog;
+pub use membership::{Assignment, Membership, WholeLog};
 pub use open::{open, open_generations, turns_partitions};
 pub use record::{KeyedValue, LiveKey, RawRecord, ReadBatch, Record, Transaction, TransactionEnd, Written};
 pub use record::{MAX_RECORD_BYTES, MAX_VALUE_BYTES};

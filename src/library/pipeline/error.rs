@@ -98,6 +98,12 @@ pub enum PipelineError {
         /// The partition.
         partition: u32,
     },
+    /// Extraction of a partition panicked.
+    #[error("turns partition {partition}: extraction panicked; this is a defect, please report it")]
+    ExtractionPanicked {
+        /// The partition.
+        partition: u32,
+    },
     /// The log holds vectors of another model.
     #[error(
         "the memory was made with model {found}, the pipeline names {expected}: vectors of two models are never \

@@ -11,29 +11,38 @@
 //! - `live`: a chat platform to the turns log, while people talk.
 //! - `replica`: what follows the memory log and answers questions.
 //! - `front`: where the questions of every transport wait; `cancellation`: until when.
+//! - `logged`: errors as log lines say them.
+//! - `extract`: the extraction of the partitions that a group gives to this process.
 //! - `maintenance`: work on a whole log: export, import, reembed, replay, estimate, snapshots.
+//! - `snapshot_interval`: snapshots while a service runs.
 //! - `service`: all of it in one process, call by call, for single commands, the evaluation and the tests.
 //! - `engine`: all of it in one process that stays: the surface of this library, and what every server uses.
 
 mod cancellation;
 mod engine;
 mod error;
+#[cfg(feature = "kafka")]
+mod extract;
 mod front;
 mod ingest;
 mod live;
+mod logged;
 mod maintenance;
 mod progress;
 mod replica;
 mod service;
+mod snapshot_interval;
 
 pub use cancellation::{Cancellation, Ended};
-pub use engine::{HeldTurn, Memory, MemoryOptions, MemoryStatus, TurnVersion};
+pub use engine::{HeldTurn, Memory, MemoryEvent, MemoryOptions, MemoryStatus, TurnVersion};
 pub use error::PipelineError;
+#[cfg(feature = "kafka")]
+pub use extract::extract;
 pub use front::{Asked, Front, FrontLoad, parse_after, parse_as_of, refusal};
 pub use ingest::unit_texts;
-#[cfg(feature = "kafka")]
-pub use ingest::{ExtractionEvent, ReextractRequest, extract};
+pub use ingest::{ArrivingOrders, Committed, ExtractionEvent, ExtractionOrders};
 pub use live::{LiveEvent, LiveRun, follow_source};
+pub use logged::logged;
 pub use maintenance::{
     Estimate, Exported, Imported, Reembedded, Replay, ReplayError, ReplayRequest, TransferError, UnreadableAt,
     check_model, diff, estimate, export, import, reembed, take_snapshot,
@@ -44,3 +53,4 @@ pub use replica::{
     Changes, News, OnRestoredTurns, Replica, ReplicaOptions, ShardPlace, ShardStatus, WatchedBank, WrittenSnapshots,
 };
 pub use service::Service;
+pub use snapshot_interval::write_snapshots;

@@ -4,6 +4,8 @@
 
 use std::ops::AddAssign;
 
+use super::Committed;
+
 /// What an ingestion wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ingested {
@@ -19,6 +21,14 @@ pub struct Ingested {
     pub by_model: u64,
     /// Windows for which the model's units could not be used.
     pub refused: u64,
+}
+
+impl From<&Committed> for Ingested {
+    /// Of the events none: those of a transaction were appended before.
+    fn from(committed: &Committed) -> Self {
+        let Committed { rejects, windows, units, by_model, refused, .. } = *committed;
+        Self { events: 0, rejects, windows, units, by_model, refused }
+    }
 }
 
 impl AddAssign for Ingested {

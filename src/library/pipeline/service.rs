@@ -10,9 +10,10 @@ use std::{
 };
 
 use crossbeam_channel::Sender;
+use tracing::error;
 
 use crate::{
-    log::{self, Log, Topic},
+    log::{self, Log, Topic, WholeLog},
     snapshot::AsOf,
 };
 use heart::memory::EdgeChanges;
@@ -25,25 +26,25 @@ use nouns::{
 use sources::Source;
 
 use super::{
-    Asked, Finished, Front, Ingested, PipelineError, Progress,
-    ingest::{Extractors, LiveTurns, Stage, Vectors},
+    ArrivingOrders, Asked, ExtractionEvent, ExtractionOrders, Finished, Front, Ingested, PipelineError, Progress,
+    ingest::{Extraction, LiveTurns, Run, Schedule, Stage},
+    logged::logged,
     replica::{Replica, ReplicaOptions},
 };
 
-/// Pause between two looks for results of the language model.
-const POLL: Duration = Duration::from_millis(10);
+/// Longest wait for a result of the language model, each of which ends it.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// A pipeline on its logs, driven call by call.
 pub struct Service {
     pipeline: Pipeline,
     log: Arc<dyn Log>,
     replica: Arc<Replica>,
-    stages: Vec<Stage>,
-    extractors: Extractors,
-    vectors: Mutex<Vectors>,
+    extraction: Extraction,
+    /// Where nobody sends orders while it is driven call by call.
+    orders: ArrivingOrders,
     /// Started by the first question.
     front: Mutex<Option<Arc<Front>>>,
-    warnings: Vec<String>,
 }
 
 impl Service {
@@ -64,7 +65,8 @@ impl Service {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, PipelineError> {
         let log: Arc<dyn Log> = Arc::from(log::open(&pipeline.log)?);
-        let (mut total, mut stages, mut warnings) = (0, Vec::new(), Vec::new());
+        let mut extraction = Extraction::new(pipeline, log.news())?;
+        let mut total = 0;
         for partition in 0..log.partitions() {
             total += log.end(Topic::Memory, partition)?;
         }
@@ -83,7 +85,6 @@ impl Service {
                         live.take(key, turns);
                     }
                 }),
-                say: &mut |warning| warnings.push(warning.to_owned()),
                 progress: &mut |done, total| {
                     progress(Progress { doing: "restoring", done, total: Some(total), unit: "bytes" });
                 },
@@ -101,20 +102,17 @@ impl Service {
                 _ => log.read_position(partition)?,
             };
             replica.unreadable(partition).iter().for_each(|record| live.take_unreadable(&record.key));
-            let mut stage = Stage::new(partition, pipeline, &*log, live, position, replica.model())?;
-            warnings.append(&mut stage.take_warnings());
-            stages.push(stage);
+            extraction.add(Stage::new(partition, pipeline, &*log, live, position, replica.model())?);
         }
         replica.snapshot()?;
+        let (_, orders) = ExtractionOrders::new(&*log);
         Ok(Self {
             pipeline: pipeline.clone(),
-            vectors: Mutex::new(Vectors::new(pipeline)),
             front: Mutex::default(),
-            extractors: Extractors::new(pipeline)?,
-            log,
             replica: Arc::new(replica),
-            stages,
-            warnings,
+            extraction,
+            orders,
+            log,
         })
     }
 
@@ -126,54 +124,31 @@ impl Service {
     /// service that is opened again continues.
     pub fn catch_up(&mut self) -> Result<Ingested, PipelineError> {
         let mut ingested = Ingested::default();
-        for stage in 0..self.stages.len() {
-            while let Some(done) = self.step(stage)? {
-                ingested += done;
+        let Self { extraction, orders, log, replica, .. } = self;
+        let follow = |partition| follow(replica, &**log, partition);
+        let run = Run { log: &**log, assignment: &WholeLog, schedule: Schedule::UntilCaughtUp, follow: &follow };
+        extraction.run(&run, orders, &|| false, &mut |event| {
+            if let ExtractionEvent::Committed(committed) = event {
+                ingested += Ingested::from(&committed);
             }
-        }
-        self.replica.check_model(sync::lock(&self.vectors).model())?;
+        })?;
+        replica.check_model(extraction.model())?;
         Ok(ingested)
     }
 
-    /// How many stages there are: one a partition.
-    pub(super) fn stages(&self) -> usize {
-        self.stages.len()
-    }
-
-    /// One step of a stage: at most `read_turns` turns of its partition. None when there is nothing to do.
-    pub(super) fn step(&mut self, stage: usize) -> Result<Option<Ingested>, PipelineError> {
-        let Some(stage) = self.stages.get_mut(stage) else { return Ok(None) };
-        let mut vectors = sync::lock(&self.vectors);
-        let step = stage.step(&*self.log, &self.extractors, &mut vectors, self.pipeline.embed.read_turns);
-        self.warnings.append(&mut vectors.take_warnings());
-        drop(vectors);
-        let step = step?;
-        while self.replica.follow(&*self.log, stage.partition(), |_, _, _| {})? {}
-        Ok(step.map(|done| Ingested {
-            events: 0,
-            rejects: done.rejects,
-            windows: done.windows,
-            units: done.units,
-            by_model: done.by_model,
-            refused: done.refused,
-        }))
-    }
-
-    /// Makes a stage again from the log, after a step of it failed: what was not written is read again.
-    pub(super) fn read_again(&mut self, stage: usize) -> Result<(), PipelineError> {
-        if let Some(stage) = self.stages.get_mut(stage) {
-            *stage = Stage::take_over(stage.partition(), &self.pipeline, &*self.log)?;
-            self.warnings.append(&mut stage.take_warnings());
+    /// Extracts until `stop`, and takes orders; no failure ends it.
+    pub(super) fn extract(
+        &mut self,
+        orders: &ArrivingOrders,
+        stop: &dyn Fn() -> bool,
+        tell: &mut dyn FnMut(ExtractionEvent),
+    ) {
+        let Self { extraction, log, replica, .. } = self;
+        let follow = |partition| follow(replica, &**log, partition);
+        let run = Run { log: &**log, assignment: &WholeLog, schedule: Schedule::Forever, follow: &follow };
+        if let Err(error) = extraction.run(&run, orders, stop, tell) {
+            error!(problem = logged(&error), "extraction has ended; start again, the log holds every turn");
         }
-        Ok(())
-    }
-
-    /// Windows that the language model has not read yet, and why they wait, where it is known.
-    pub(super) fn waiting_for_model(&mut self) -> (u64, Option<String>) {
-        let Some(model) = &self.extractors.model else { return (0, None) };
-        self.warnings.append(&mut model.take_warnings());
-        let left = self.stages.iter().map(|stage| stage.waiting().0 as u64).sum();
-        (left, model.problem().filter(|_| left > 0))
     }
 
     /// Ingests a source to its end.
@@ -201,7 +176,7 @@ impl Service {
     /// Sends nothing to the language model before [`Self::finish`]; a later run reads the windows
     /// that wait for it.
     pub fn pause_model(&self) {
-        if let Some(model) = &self.extractors.model {
+        if let Some(model) = &self.extraction.extractors.model {
             model.pause();
         }
     }
@@ -213,19 +188,17 @@ impl Service {
     /// [`PipelineError`] as [`Self::catch_up`].
     pub fn finish(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<Finished, PipelineError> {
         let mut finished = Finished::default();
-        if let Some(model) = &self.extractors.model {
+        if let Some(model) = &self.extraction.extractors.model {
             model.resume();
         }
         loop {
+            let seen = self.log.news().count();
             let done = self.catch_up()?;
             finished.read += done.by_model;
             finished.refused += done.refused;
-            let waiting: Vec<(usize, usize)> = self.stages.iter().map(Stage::waiting).collect();
-            let left: usize = waiting.iter().map(|(all, _)| all).sum();
-            let in_flight: usize = waiting.iter().map(|(_, in_flight)| in_flight).sum();
-            finished.left = left as u64;
-            let Some(model) = &self.extractors.model else { break };
-            self.warnings.append(&mut model.take_warnings());
+            let (left, in_flight) = self.extraction.windows_waiting();
+            finished.left = left;
+            let Some(model) = &self.extraction.extractors.model else { break };
             if model.is_paused() {
                 // After a backoff nothing more is sent; requests in flight still end.
                 model.pause();
@@ -236,7 +209,7 @@ impl Service {
             }
             let done = finished.read + finished.refused;
             progress(Progress { doing: "reading", done, total: Some(done + finished.left), unit: "windows" });
-            std::thread::sleep(POLL);
+            self.log.news().wait(seen, PATIENCE);
         }
         Ok(finished)
     }
@@ -248,14 +221,11 @@ impl Service {
     /// [`PipelineError::UnknownBank`], [`LlmError::NotConfigured`] without a model, and as [`Self::finish`].
     pub fn reextract(&mut self, bank: &Bank, progress: &mut dyn FnMut(Progress)) -> Result<Finished, PipelineError> {
         self.replica.check_bank(bank)?;
-        if self.extractors.model.is_none() {
+        if self.extraction.extractors.model.is_none() {
             return Err(LlmError::NotConfigured.into());
         }
         self.catch_up()?;
-        for stage in &mut self.stages {
-            // A stage of another partition has none of its windows.
-            let _ = stage.reextract(bank);
-        }
+        self.extraction.reextract(bank, self.log.partitions())?;
         self.finish(progress)
     }
 
@@ -289,11 +259,6 @@ impl Service {
         self.front()?.ask_and_wait(Asked { as_of: Some(at), ..Asked::now(question.clone()) })
     }
 
-    /// Warnings since the last call, such as a cache that had to be rebuilt; each is given once.
-    pub fn take_warnings(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.warnings)
-    }
-
     /// The memory and the log, for those who share them.
     pub(super) fn shared(&self) -> (Arc<Replica>, Arc<dyn Log>) {
         (Arc::clone(&self.replica), Arc::clone(&self.log))
@@ -310,4 +275,10 @@ impl Service {
     pub fn log(&self) -> &dyn Log {
         &*self.log
     }
+}
+
+/// Has the memory follow what was written for a partition.
+fn follow(replica: &Replica, log: &dyn Log, partition: u32) -> Result<(), PipelineError> {
+    while replica.follow(log, partition, |_, _, _| {})? {}
+    Ok(())
 }

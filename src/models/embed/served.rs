@@ -11,6 +11,8 @@ use std::{io::BufRead, time::Duration};
 
 use serde::Deserialize;
 
+use tracing::warn;
+
 use super::{
     EmbedError, Embedder, SpanVectors, identity::model_ref, spans::embed_separately, unit_vector::unit_vector,
 };
@@ -179,6 +181,11 @@ impl EmbeddingsClient {
                     let wait = after.unwrap_or_default().max(backoff(attempts));
                     if attempts > self.served.retries || wait > MAX_RETRY_AFTER {
                         return Err(self.unavailable(format!("{problem} ({attempts} attempts)")).into());
+                    }
+                    if attempts == 1 {
+                        // Without the endpoint's message, which may quote a text.
+                        let (url, seconds) = (self.endpoint.url(), wait.as_secs_f64());
+                        warn!(url, seconds, "the endpoint of the vectors does not answer; it is asked again");
                     }
                     std::thread::sleep(wait);
                 }

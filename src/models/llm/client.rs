@@ -12,6 +12,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tracing::warn;
+
 use serde::de::DeserializeOwned;
 
 use super::{
@@ -46,7 +48,8 @@ pub struct Llm {
     in_flight: InFlight,
     /// Absent where responses are not cached.
     cache: Option<ResponseCache>,
-    warnings: Mutex<Vec<String>>,
+    /// What was last said of the cache, which is said once.
+    said: Mutex<Option<String>>,
     /// Responses that this process paid for.
     spent: UsageByContract,
     /// Responses that this process used, cached ones included.
@@ -90,6 +93,7 @@ impl Llm {
             return Err(LlmError::Cache { path: directory.unwrap_or_default(), problem });
         }
         let (cache, warning) = directory.as_deref().map(ResponseCache::open).transpose()?.unzip();
+        warning.flatten().iter().for_each(|problem| warn!("{problem}"));
         let mut total = Usage::default();
         for (_, _, usage) in cache.as_ref().map_or(Ok(Vec::new()), ResponseCache::expenses)? {
             total += usage;
@@ -99,7 +103,7 @@ impl Llm {
             outage: Outage::default(),
             in_flight: InFlight::default(),
             cache,
-            warnings: Mutex::new(warning.flatten().into_iter().collect()),
+            said: Mutex::default(),
             spent: UsageByContract::default(),
             used: UsageByContract::default(),
         });
@@ -126,12 +130,6 @@ impl Llm {
     /// [`LlmError::MissingKey`].
     pub fn check_key(&self) -> Result<(), LlmError> {
         self.transport.check_key()
-    }
-
-    /// Warnings for the user since the last call; each is given once.
-    #[must_use]
-    pub fn take_warnings(&self) -> Vec<String> {
-        std::mem::take(&mut sync::lock(&self.warnings))
     }
 
     /// Asks the model. `accept` turns a reply that matches the schema into the result, or says
@@ -298,9 +296,10 @@ impl Llm {
     fn warn(&self, stored: Result<(), LlmError>) {
         if let Err(error) = stored {
             let warning = format!("{error}; the paid response is used once and not cached");
-            let mut warnings = sync::lock(&self.warnings);
-            if !warnings.contains(&warning) {
-                warnings.push(warning);
+            let mut said = sync::lock(&self.said);
+            if said.as_ref() != Some(&warning) {
+                warn!("{warning}");
+                *said = Some(warning);
             }
         }
     }

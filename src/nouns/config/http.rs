@@ -14,8 +14,8 @@ use super::AccessSettings;
 pub struct HttpSettings {
     /// Address and port that serve `/v1`, such as `127.0.0.1:8321`; port 0 takes a free one. One that is
     /// not a loopback address needs `access.token_file`. With an embedded log, `ripplemem run` then stays
-    /// until it is stopped, and the commands reach it there. On Kafka it needs the role `serve`.
-    /// Empty: none.
+    /// until it is stopped, and the commands reach it there. Without the role `serve` it serves what a service
+    /// without a memory has: health, metrics, status, orders. Empty: none.
     pub listen: String,
     /// Further names under which clients reach it, as `Host` names them; a request to another name is
     /// refused. An address such as `0.0.0.0` needs at least one.

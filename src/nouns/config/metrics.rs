@@ -1,4 +1,4 @@
-//! `[metrics]`: where a running service answers over HTTP how it is.
+//! `[metrics]`: where a monitoring system asks a running service how it is.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetricsSettings {
-    /// Address and port, such as `127.0.0.1:9464`, that serve `/health`, `/ready` and `/metrics`;
-    /// empty: none. There is no authentication; nothing there starts work or tells what is remembered.
+    /// Address and port, such as `127.0.0.1:9464`, that serve `/health`, `/ready` and `/metrics` to whoever asks, and
+    /// take the requests of `[[source]]`; empty: none. Nothing there starts work or tells what is remembered.
+    /// `http.listen` serves the same, `/metrics` to a token that may read every bank.
     pub listen: String,
 }
 

@@ -7,7 +7,6 @@
 //! reads a file but the one it is given; no secret stands in a setting.
 
 mod access;
-mod admin;
 mod embed;
 mod error;
 mod extract;
@@ -16,6 +15,7 @@ mod http;
 mod live;
 mod llm;
 mod log;
+mod logs;
 mod memory;
 mod metrics;
 mod page;
@@ -31,7 +31,6 @@ mod source;
 mod window;
 
 pub use access::AccessSettings;
-pub use admin::AdminSettings;
 pub use embed::{EmbedSettings, ModelSettings, Pooling, Runner, ServedModelSettings, VectorPrecision};
 pub use error::ConfigError;
 pub use extract::ExtractSettings;
@@ -40,6 +39,7 @@ pub use http::HttpSettings;
 pub use live::{Delivery, LiveSettings, Platform};
 pub use llm::{LLM, LlmSettings, RULES};
 pub use log::{ExpiredPolicy, Fsync, KafkaSettings, LogKind, LogSettings, SecuritySettings};
+pub use logs::LogLineSettings;
 pub use memory::MemorySettings;
 pub use metrics::MetricsSettings;
 pub use page::{page, schema};

@@ -14,7 +14,6 @@ use toml::{Table, Value};
 
 use super::{
     access::AccessSettings,
-    admin::AdminSettings,
     embed::{EmbedSettings, ModelSettings},
     error::{ConfigError, with_nearest_key},
     extract::ExtractSettings,
@@ -22,6 +21,7 @@ use super::{
     live::LiveSettings,
     llm::LlmSettings,
     log::{LogKind, LogSettings, check_kind},
+    logs::LogLineSettings,
     memory::MemorySettings,
     metrics::MetricsSettings,
     profile, range,
@@ -78,9 +78,8 @@ pub struct Pipeline {
     pub http: HttpSettings,
     /// The HTTP address of a running service.
     pub metrics: MetricsSettings,
-    /// The administration of a service on Kafka, over HTTP. One on an embedded log takes its orders at
-    /// `http.listen`.
-    pub admin: AdminSettings,
+    /// What log lines say.
+    pub logs: LogLineSettings,
     /// Who may do what over HTTP and MCP.
     pub access: AccessSettings,
 }
@@ -123,10 +122,9 @@ impl Pipeline {
         let ca_file = pipeline.log.kafka.security.as_mut().map(|s| &mut s.ca_file);
         let cache = Some(&mut pipeline.llm.cache_directory);
         let embed = &mut pipeline.embed;
-        let token = Some(&mut pipeline.admin.token_file);
         let (access, http) = (&mut pipeline.access, &mut pipeline.http);
         let access = [&mut access.token_file, &mut access.audit_file, &mut http.certificate, &mut http.key];
-        let files = [Some(&mut embed.onnxruntime), Some(&mut embed.models_directory), ca_file, cache, token];
+        let files = [Some(&mut embed.onnxruntime), Some(&mut embed.models_directory), ca_file, cache];
         for file in files.into_iter().flatten().chain(access).flatten() {
             *file = base.join(&*file);
         }
@@ -195,27 +193,12 @@ impl Pipeline {
         SnapshotSettings::check(&self.snapshot.directory)
             .map_err(|problem| format!("snapshot.directory: {problem}"))?;
         self.http.check(&self.access)?;
-        if self.log.kind == LogKind::Kafka && !self.http.listen.is_empty() {
-            if !self.roles.contains(&Role::Serve) {
-                return Err("http.listen: this instance has no memory to answer from; add \"serve\" to roles, or \
-                            remove it"
-                    .to_owned());
-            }
-            if self.http.mem0 {
-                return Err("http.mem0: these routes list turns, which needs the index of a log in a directory; set \
-                            log.kind = \"embedded\", or remove it"
-                    .to_owned());
-            }
+        if self.log.kind == LogKind::Kafka && self.http.mem0 {
+            return Err("http.mem0: these routes list turns, which needs the index of a log in a directory; set \
+                        log.kind = \"embedded\", or remove it"
+                .to_owned());
         }
         self.metrics.check()?;
-        self.admin.check()?;
-        if self.log.kind == LogKind::Embedded && !self.admin.listen.is_empty() {
-            return Err(
-                "admin.listen: a service on an embedded log takes its orders at http.listen: `ripplemem snapshot`, \
-                        or POST /v1/admin/snapshots with the right \"admin\"; remove it, or set log.kind = \"kafka\""
-                    .to_owned(),
-            );
-        }
         self.llm.check_choice("extract.extractor", &self.extract.extractor)?;
         self.llm.check_choice("recall.planner", &self.recall.planner)?;
         self.llm.check_choice("recall.cues_by", &self.recall.cues_by)?;
@@ -273,9 +256,10 @@ impl Pipeline {
             if self.live.iter().take(index).any(|other| other.name == *name) {
                 return Err(format!("source.name: {name:?} stands twice; give each source its own"));
             }
-            if source.has_webhook() && self.log.kind == LogKind::Kafka && self.metrics.listen.is_empty() {
+            let has_address = !self.http.listen.is_empty() || !self.metrics.listen.is_empty();
+            if source.has_webhook() && self.log.kind == LogKind::Kafka && !has_address {
                 return Err(format!(
-                    "source {name:?}: its requests need an address to come to; set metrics.listen, such as 127.0.0.1:9464"
+                    "source {name:?}: its requests need an address to come to; set http.listen, such as 127.0.0.1:8321"
                 ));
             }
         }

@@ -19,6 +19,8 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use tracing::error;
+
 use super::{AccessError, Right};
 use nouns::model::Bank;
 
@@ -58,11 +60,12 @@ pub struct AuditEntry<'r> {
 }
 
 impl Audit {
-    /// Opens a file to append to; nobody but its owner may read a new one. `say` takes what goes wrong later.
+    /// Opens a file to append to; nobody but its owner may read a new one. What goes wrong later is
+    /// logged.
     ///
     /// # Errors
     /// [`AccessError::File`].
-    pub fn open(path: &Path, say: impl Fn(AccessError) + Send + 'static) -> Result<Self, AccessError> {
+    pub fn open(path: &Path) -> Result<Self, AccessError> {
         let mut options = OpenOptions::new();
         options.append(true).create(true);
         #[cfg(unix)]
@@ -79,7 +82,7 @@ impl Audit {
             // Dropped with the thread's work.
             let _done: Sender<()> = done;
             write(file, &waiting, &lost_lines, &|problem| {
-                say(AccessError::File { path: name.clone(), problem: format!("{problem}; make room on the disk") });
+                error!("the audit log: {}", AccessError::File { path: name.clone(), problem });
             });
         };
         std::thread::Builder::new().name("audit".to_owned()).spawn(work).map_err(|e| AccessError::File {
@@ -119,7 +122,7 @@ fn write(mut file: File, lines: &Receiver<Vec<u8>>, lost: &AtomicU64, say: &dyn 
         }
         if let Err(error) = written {
             lost.fetch_add(missing + 1, Ordering::Relaxed);
-            say(error.to_string());
+            say(format!("{error}; make room on the disk"));
         }
     }
 }
@@ -142,7 +145,7 @@ mod tests {
                 bank: Some(&bank),
                 status,
             };
-            Audit::open(&path, |problem| panic!("{problem}")).unwrap().note(&entry);
+            Audit::open(&path).unwrap().note(&entry);
         }
         let text = std::fs::read_to_string(&path).unwrap();
         let first = text.lines().next().unwrap();
@@ -151,7 +154,7 @@ mod tests {
             r#"{"time":"1970-01-01T00:00:00Z","token":"agent","action":"POST /v1/ask","right":"read","bank":"acme","status":200}"#
         );
         assert_eq!(text.lines().count(), 2);
-        assert!(Audit::open(home.path(), |_| {}).is_err());
+        assert!(Audit::open(home.path()).is_err());
     }
 
     #[test]

@@ -7,8 +7,8 @@
 
 use std::{
     collections::HashSet,
-    fs::{self, Metadata},
-    io::{ErrorKind, Write as _},
+    fs::{self, File, Metadata, OpenOptions},
+    io::{self, ErrorKind, Read as _, Write as _},
     num::NonZeroU32,
     path::{Path, PathBuf},
 };
@@ -66,14 +66,20 @@ impl TokenFile {
     /// [`AccessError::File`] when it cannot be read, or does not say what it should.
     pub fn read(path: &Path) -> Result<Self, AccessError> {
         let failed = |problem: String| AccessError::File { path: path.to_owned(), problem };
-        let text = match fs::read_to_string(path) {
-            Ok(text) => text,
+        let unreadable = |e: io::Error| failed(format!("{e}; check its permissions"));
+        let mut file = match open(path) {
+            Ok(file) => file,
             Err(e) if e.kind() == ErrorKind::NotFound => {
                 return Ok(Self { path: path.to_owned(), grants: Vec::new() });
             }
-            Err(e) => return Err(failed(format!("{e}; check its permissions"))),
+            Err(e) => return Err(unreadable(e)),
         };
-        let metadata = fs::metadata(path).map_err(|e| failed(format!("{e}; check its permissions")))?;
+        let metadata = file.metadata().map_err(unreadable)?;
+        if !metadata.is_file() {
+            return Err(failed("not a regular file; put the file of tokens there".to_owned()));
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(unreadable)?;
         if others_may_write(&metadata) {
             return Err(failed("others than its owner may write it; chmod 600 it, and check the tokens".to_owned()));
         }
@@ -180,6 +186,14 @@ impl TokenFile {
         Ok(())
     }
 }
+/// Opens a file to read, without waiting: a pipe without a writer would hold the thread that looks for changes.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    options.open(path)
+}
 
 #[cfg(unix)]
 fn others_may_write(metadata: &Metadata) -> bool {
@@ -207,6 +221,17 @@ mod tests {
             expires: None,
             requests_per_minute: None,
         }
+    }
+
+    /// It would hold the thread that looks for changes, and no later revocation would count.
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_in_place_of_the_file_is_refused_at_once() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("tokens.json");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let error = TokenFile::read(&path).err().unwrap().to_string();
+        assert!(error.contains("not a regular file"), "{error}");
     }
 
     #[test]

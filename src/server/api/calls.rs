@@ -13,25 +13,33 @@ use std::{
 
 use futures_util::future::{Either, select};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tracing::Instrument as _;
 
 use super::{
     answers::{AnsweredEvidence, Answers, Spoken},
-    forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Stats, Status, WrittenTurns},
+    bank_status::{BankStatus, bank_status},
+    blocking::blocking,
+    forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Stats, WrittenTurns},
     holders::Holders,
+    operations::Operations,
     problem::{Code, Problem},
     units::UnitView,
 };
 use crate::{
     access::{Caller, Right},
     quota::{Limits, Share},
+    request_trace,
     subscriptions::{Hub, Polled, Subscribe, Subscriber},
 };
 use heart::memory::Answered;
-use nouns::model::{Bank, DeadLetter, Evidence, Question, TurnEvent, UnitId};
+use nouns::{
+    model::{Bank, DeadLetter, Evidence, Question, TurnEvent, UnitId},
+    trace_parent::TraceParent,
+};
 use ripplemem::pipeline::WatchedBank;
 use ripplemem::{
     log::Written,
-    pipeline::{Asked, Cancellation, Memory, MemoryStatus, PipelineError, ShardPlace, parse_as_of},
+    pipeline::{Asked, Cancellation, Memory, PipelineError, ShardPlace, parse_as_of},
 };
 
 /// Most turns of one call.
@@ -44,8 +52,6 @@ const WAIT: Duration = Duration::from_secs(10);
 /// How long a question that is being answered may take when the service is stopped: less than its listener
 /// waits, so that it gets an answer.
 const LAST_ANSWERS: Duration = Duration::from_secs(8);
-/// Time between two looks whether turns are reflected.
-const LOOK: Duration = Duration::from_millis(5);
 
 /// The calls of one memory.
 pub struct Api {
@@ -57,6 +63,7 @@ pub struct Api {
     /// The questions that are followed.
     hub: Hub,
     answers: Answers,
+    operations: Arc<Operations>,
 }
 
 impl Api {
@@ -69,9 +76,16 @@ impl Api {
         holders: Option<Arc<Holders>>,
         subscriptions: Limits,
         answers: Answers,
+        operations: Arc<Operations>,
     ) -> Self {
         let hub = Hub::new(Arc::clone(&memory), deadline, subscriptions);
-        Self { memory, deadline, holders, hub, answers }
+        Self { memory, deadline, holders, hub, answers, operations }
+    }
+
+    /// How the service is, and what its administrators order.
+    #[must_use]
+    pub fn operations(&self) -> &Arc<Operations> {
+        &self.operations
     }
 
     /// Fails unless the bank answers here: [`Code::Misdirected`] with the URL of who holds it, or
@@ -93,7 +107,7 @@ impl Api {
         if turns.len().max(dead_letters.len()) > MOST_TURNS {
             return Err(Problem::invalid(format!("turns: more than {MOST_TURNS}; divide them among several requests")));
         }
-        let (memory, who) = (Arc::clone(&self.memory), Arc::clone(who));
+        let (memory, who, operations) = (Arc::clone(&self.memory), Arc::clone(who), Arc::clone(&self.operations));
         let write = blocking(move || {
             let events = turns.iter().enumerate().map(|(index, turn)| {
                 TurnEvent::from_json(turn.get().as_bytes())
@@ -111,9 +125,13 @@ impl Api {
                 who.may(Right::Write)?;
             }
             let turns = events.len() as u64;
-            let written = memory.put(events)?;
+            let written = memory.put(events);
+            operations.state.note_write(&written);
+            let written = written?;
             let cut = |letter: DeadLetter| DeadLetter::new(letter.origin, letter.reason, letter.payload.as_bytes());
+            operations.state.metrics.dead_letters.inc_by(dead_letters.len() as u64);
             memory.put_dead_letters(&dead_letters.into_iter().map(cut).collect::<Vec<_>>())?;
+            operations.state.metrics.turns_put.inc_by(turns);
             drop(held);
             Ok((written, turns))
         });
@@ -127,6 +145,16 @@ impl Api {
     /// # Errors
     /// [`Problem`]: an unknown bank, a wrong field, a deadline, or too many questions.
     pub async fn ask(&self, who: &Caller, ask: Ask) -> Result<Evidence, Problem> {
+        let started = Instant::now();
+        let trace = request_trace::current();
+        let span = request_trace::question_span(&ask.bank, trace.as_ref());
+        let asked = self.ask_within(who, ask, trace).instrument(span.clone()).await;
+        let outcome = asked.as_ref().map_err(Problem::name);
+        span.in_scope(|| self.operations.state.note_answer(outcome, started.elapsed()));
+        asked
+    }
+
+    async fn ask_within(&self, who: &Caller, ask: Ask, trace: Option<TraceParent>) -> Result<Evidence, Problem> {
         let Ask { bank, text, asked_at, after, as_of, timeout_ms, answer: _ } = ask;
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
@@ -151,7 +179,8 @@ impl Api {
             place.as_ref().is_some_and(|place| !self.memory.wait_for(place, Instant::now()))
                 || matches!(self.memory.replica().place_of(&bank), ShardPlace::Loading { .. })
         };
-        let asked = self.memory.ask(Asked { question, after, as_of: as_of.transpose()?, cancellation, kept: None });
+        let asked =
+            self.memory.ask(Asked { question, after, as_of: as_of.transpose()?, cancellation, kept: None, trace });
         let asked = self.before_the_end(asked, waits).await?;
         // The shard may have moved meanwhile.
         asked.map_err(|error| match error {
@@ -288,6 +317,17 @@ impl Api {
         Ok(Banks { banks })
     }
 
+    /// Counts of a bank, and how far it reaches.
+    ///
+    /// # Errors
+    /// [`Problem`] for an unknown bank.
+    pub async fn bank(&self, who: &Caller, bank: Bank) -> Result<BankStatus, Problem> {
+        who.may_in(Right::Read, &bank)?;
+        self.check_here(&bank)?;
+        let memory = Arc::clone(&self.memory);
+        blocking(move || bank_status(&memory, bank)).await
+    }
+
     /// Counts of one bank, or of all; with `after`, once they reflect those turns.
     ///
     /// # Errors
@@ -341,35 +381,6 @@ impl Api {
         }
     }
 
-    /// How the memory is.
-    ///
-    /// # Errors
-    /// [`Problem`] without the right to read or to write, or where the log failed.
-    pub async fn status(&self, who: &Caller) -> Result<Status, Problem> {
-        who.may(Right::Write).or_else(|_| who.may(Right::Read))?;
-        let sees_all = who.sees_all(Right::Read);
-        let memory = Arc::clone(&self.memory);
-        blocking(move || {
-            let after = memory.end()?.to_string();
-            let MemoryStatus { behind, written, waiting_for_model, problem } = memory.status();
-            Ok(Status {
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-                partitions: memory.partitions(),
-                after,
-                behind,
-                waiting_for_model,
-                windows: written.windows,
-                units: written.units,
-                rejected: written.rejects,
-                read_by_model: written.by_model,
-                refused_by_model: written.refused,
-                // It may name a bank.
-                problem: problem.filter(|_| sees_all),
-            })
-        })
-        .await
-    }
-
     /// What a question gives. Once the service is stopped, one that `waits` ends at once, another one soon.
     async fn before_the_end<T>(
         &self,
@@ -395,17 +406,23 @@ impl Api {
 
     /// Whether the memory reflects turns, within a time that ends when the service is stopped.
     pub(super) async fn reflects(&self, written: &Written, wait: Duration) -> bool {
-        let until = Instant::now() + wait;
+        let mut over = pin!(async {
+            let (time, end) = (pin!(tokio::time::sleep(wait)), pin!(self.hub.closed()));
+            select(time, end).await;
+        });
+        let mut moves = self.memory.replica().moves();
         loop {
-            let now = Instant::now();
-            if self.memory.wait_for(written, now) {
+            moves.mark_unchanged();
+            if self.memory.wait_for(written, Instant::now()) {
                 return true;
             }
             // What another instance follows is never reflected here.
-            if now >= until || self.hub.is_closed() || !self.memory.follows(written) {
+            if wait.is_zero() || self.hub.is_closed() || !self.memory.follows(written) {
                 return false;
             }
-            tokio::time::sleep(LOOK).await;
+            if let Either::Right(_) = select(pin!(moves.changed()), &mut over).await {
+                return self.memory.wait_for(written, Instant::now());
+            }
         }
     }
 
@@ -428,12 +445,4 @@ impl Api {
 fn wait(wait_ms: Option<u64>) -> Result<Duration, Problem> {
     let wait = wait_ms.map_or(WAIT, Duration::from_millis);
     if wait > LONGEST { Err(Problem::invalid("wait_ms: more than 600000")) } else { Ok(wait) }
-}
-
-/// Does blocking work beside the runtime's thread.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
-) -> Result<T, Problem> {
-    let failed = |_| Problem::new(Code::Failed, "the request panicked; this is a defect, please report it");
-    tokio::task::spawn_blocking(work).await.map_err(failed)?
 }

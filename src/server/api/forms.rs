@@ -155,32 +155,3 @@ impl Stats {
         Self { bank, bytes: parts.bytes(), parts, reflects }
     }
 }
-
-/// How the memory is.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Status {
-    /// The version of the program.
-    pub version: String,
-    /// Partitions of the log.
-    pub partitions: u32,
-    /// The `after` of everything that is durable now; empty where nothing is.
-    pub after: String,
-    /// Turns that are durable and that no answer reflects yet.
-    pub behind: u64,
-    /// Closed windows that wait for the language model.
-    pub waiting_for_model: u64,
-    /// Windows that were closed since the start; 0 where another process may extract, as on Kafka.
-    pub windows: u64,
-    /// Units that were written since the start.
-    pub units: u64,
-    /// Turns that were rejected since the start.
-    pub rejected: u64,
-    /// Windows that the language model has read since the start.
-    pub read_by_model: u64,
-    /// Windows whose reading by the language model could not be used, since the start.
-    pub refused_by_model: u64,
-    /// What goes wrong in the background; it is tried again until it succeeds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub problem: Option<String>,
-}

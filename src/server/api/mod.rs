@@ -6,24 +6,27 @@
 //! - `calls`: the calls; `answers`: answers in words.
 //! - `forms`: what goes in and what comes out, each with one JSON form; an answer is [`nouns::model::Evidence`].
 //! - `holders`: which instance holds a bank, where instances divide the memory.
-//! - `administration`: how far a bank reaches, and snapshots.
+//! - `bank_status`: how far a bank reaches. `operations`: how the service is, and what is ordered of it.
 //! - `units`: a unit and its neighbours.
-//! - `problem`: why there is no answer (RFC 9457).
+//! - `problem`: why there is no answer (RFC 9457). `blocking`: work that blocks.
 //! - `turns`: the turns of a bank, for interfaces that list them.
 
-mod administration;
 mod answers;
+mod bank_status;
+mod blocking;
 mod calls;
 mod forms;
 mod holders;
+mod operations;
 mod problem;
 mod turns;
 mod units;
 
-pub use administration::{BankStatus, SnapshotList, SnapshotView};
 pub use answers::{AnsweredEvidence, Answers, Spoken, Words};
+pub use bank_status::BankStatus;
 pub use calls::Api;
-pub use forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Stats, Status, WrittenTurns};
+pub use forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Stats, WrittenTurns};
 pub use holders::Holders;
+pub use operations::{Operations, Reextract, Reextracted, SnapshotList, SnapshotView, Status};
 pub use problem::{Code, Problem};
 pub use units::{EdgeReasons, EdgeView, UnitView, WholeUnit};

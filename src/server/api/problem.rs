@@ -115,6 +115,12 @@ impl Problem {
         Self::new(Code::Stopping, "the service is being stopped; ask again in a moment")
     }
 
+    /// Its code as a word, such as `deadline`.
+    #[must_use]
+    pub(crate) fn name(&self) -> &'static str {
+        self.code.parts().0
+    }
+
     /// What is wrong with a request.
     #[must_use]
     pub fn invalid(detail: impl Into<String>) -> Self {

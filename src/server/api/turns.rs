@@ -5,10 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{
-    calls::{Api, blocking},
-    problem::Problem,
-};
+use super::{blocking::blocking, calls::Api, problem::Problem};
 use crate::access::{Caller, Right};
 use nouns::model::Bank;
 use ripplemem::{

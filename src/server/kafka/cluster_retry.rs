@@ -1,38 +1,46 @@
-//! What a reader does while the cluster is unavailable: it says so once, and retries.
+//! What a reader does while the cluster is unavailable: it says so once, and tries again after a pause that grows.
 
 use std::time::Duration;
 
+use tracing::{info, warn};
+
 use super::state::State;
+use nouns::backoff::Backoff;
 use ripplemem::log::LogError;
 
-/// Time between two retries.
-const RETRY: Duration = Duration::from_millis(500);
+/// Between two attempts: what arrives meanwhile waits for no longer than the longest.
+const PAUSES: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(4));
 
 /// Counts and reports failed reads.
 pub(super) struct ClusterRetry<'s> {
     state: &'s State,
-    say: &'s (dyn Fn(&str) + Sync),
+    /// What is read, for the log lines.
+    what: &'static str,
+    pauses: Backoff,
     failing: bool,
 }
 
 impl<'s> ClusterRetry<'s> {
-    pub(super) fn new(state: &'s State, say: &'s (dyn Fn(&str) + Sync)) -> Self {
-        Self { state, say, failing: false }
+    pub(super) fn new(state: &'s State, what: &'static str) -> Self {
+        Self { state, what, pauses: PAUSES, failing: false }
     }
 
     /// Waits after a failure; only the first in a row is reported.
     pub(super) fn wait(&mut self, error: &LogError) {
         self.state.metrics.read_failures.inc();
         if !self.failing {
-            (self.say)(&format!("{error}; trying again"));
+            warn!(what = self.what, problem = %error, "the cluster is away; reading is tried again");
         }
         self.failing = true;
-        std::thread::sleep(RETRY);
+        std::thread::sleep(self.pauses.jittered());
     }
 
     /// Notes that a read succeeded.
     pub(super) fn reset(&mut self) {
-        self.failing = false;
+        if std::mem::take(&mut self.failing) {
+            info!(what = self.what, "the cluster answers again");
+            self.pauses.reset();
+        }
     }
 
     pub(super) fn is_failing(&self) -> bool {

@@ -10,16 +10,19 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tracing::{info, warn};
+
 use super::{cluster_retry::ClusterRetry, error::ServeError, state::State};
-use crate::telemetry::OfPartition;
 use nouns::config::Hold;
 use ripplemem::{
-    log::{KafkaLog, Log, LogError, Topic},
-    pipeline::{PipelineError, Replica, ShardStatus},
+    log::{KafkaLog, Log, LogError},
+    pipeline::{PipelineError, Replica, logged},
 };
 
-/// Time between two reads when there is nothing new.
-const IDLE: Duration = Duration::from_millis(5);
+/// The longest wait for news of the log.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// Time until a busy shard may have room again.
+const BUSY: Duration = Duration::from_millis(5);
 /// Time between two looks at a record before which a partition waits.
 const WAIT: Duration = Duration::from_secs(5);
 
@@ -34,13 +37,13 @@ pub(super) fn follow(
     state: &State,
     stopping: &AtomicBool,
     started: Instant,
-    say: &(dyn Fn(&str) + Sync),
 ) -> Result<(), ServeError> {
-    let mut retry = ClusterRetry::new(state, say);
+    let mut retry = ClusterRetry::new(state, "the memory topic");
     // Until when each partition waits, and what was said of it since it last moved on.
     let mut waiting: BTreeMap<u32, (Instant, BTreeSet<String>)> = BTreeMap::new();
     let mut quarantined = 0;
     while !stopping.load(Ordering::Relaxed) {
+        let seen = log.news().count();
         let (mut any, mut busy) = (false, false);
         for partition in 0..log.partitions() {
             if waiting.get(&partition).is_some_and(|(until, _)| Instant::now() < *until) {
@@ -59,14 +62,19 @@ pub(super) fn follow(
                 Err(PipelineError::Log(error @ LogError::Cluster { retriable: true, .. })) => retry.wait(&error),
                 // A shard that has panicked may need a snapshot that cannot be read: that is its problem alone.
                 Err(error @ (PipelineError::Waits { .. } | PipelineError::Memory(_) | PipelineError::Snapshot(_))) => {
-                    let (pause, problem) = match &error {
-                        PipelineError::Waits { .. } => (WAIT, format!("{error}; its banks are answered as of before")),
-                        _ => (FALLEN, format!("shard {partition}: {error}")),
-                    };
+                    let waits = matches!(error, PipelineError::Waits { .. });
                     let (until, said) = waiting.entry(partition).or_insert((Instant::now(), BTreeSet::new()));
-                    *until = Instant::now() + pause;
+                    *until = Instant::now() + if waits { WAIT } else { FALLEN };
+                    let problem = logged(&error);
                     if said.insert(problem.clone()) {
-                        say(&problem);
+                        if waits {
+                            warn!(
+                                partition,
+                                problem, "the shard's banks keep answering from the state before that record"
+                            );
+                        } else {
+                            warn!(partition, problem, "the shard is loaded again");
+                        }
                     }
                 }
                 Err(error) => return Err(error.into()),
@@ -76,14 +84,17 @@ pub(super) fn follow(
         if any {
             let now = replica.quarantined_banks();
             if now > quarantined {
-                say(&format!("{now} bank(s) are quarantined: a record of theirs cannot be read; see the refusals"));
+                warn!(
+                    banks = now,
+                    "banks are quarantined: a record of theirs cannot be read; their refusals say which"
+                );
             }
             quarantined = now;
             retry.reset();
             continue;
         }
         if busy {
-            std::thread::sleep(IDLE);
+            std::thread::sleep(BUSY);
             continue;
         }
         if !retry.is_failing() && !state.loaded.load(Ordering::Relaxed) && replica.is_loaded(hold) {
@@ -91,38 +102,9 @@ pub(super) fn follow(
             let took = started.elapsed().as_secs_f64();
             state.metrics.recovery_seconds.set(took);
             state.loaded.store(true, Ordering::Relaxed);
-            say(&format!("ready: the memory reflects its log ({took:.2} s)"));
+            info!(seconds = took, "ready: the memory reflects its log");
         }
-        std::thread::sleep(IDLE);
+        log.news().wait(seen, PATIENCE);
     }
     Ok(())
-}
-
-/// Measures every shard; while the cluster is unavailable the last figures of what is behind stay.
-pub(super) fn measure(log: &KafkaLog, replica: &Replica, state: &State) {
-    let metrics = &state.metrics;
-    let shards: BTreeMap<u32, ShardStatus> =
-        replica.shards().into_iter().map(|shard| (shard.partition, shard)).collect();
-    let awaited = replica.awaited();
-    for partition in 0..log.partitions() {
-        let of = OfPartition { partition };
-        let shard = shards.get(&partition);
-        let is = |what: fn(&ShardStatus) -> bool| i64::from(shard.is_some_and(what));
-        metrics.shards_held.get_or_create(&of).set(i64::from(shard.is_some()));
-        let loading = is(|shard| shard.loading) | i64::from(awaited.contains(&partition));
-        metrics.shards_loading.get_or_create(&of).set(loading);
-        metrics.shards_waiting.get_or_create(&of).set(is(|shard| shard.waiting));
-        let quarantined = shard.map_or(0, |shard| shard.quarantined_banks);
-        metrics.quarantined_banks.get_or_create(&of).set(quarantined as i64);
-        let Some(shard) = shard else {
-            metrics.shards_behind.remove(&of);
-            continue;
-        };
-        let rebuilds = metrics.shard_rebuilds.get_or_create(&of);
-        rebuilds.inc_by(shard.rebuilds.saturating_sub(rebuilds.get()));
-        if let Ok(end) = log.end(Topic::Memory, partition) {
-            let behind = end.saturating_sub(shard.next_offset).min(i64::MAX.unsigned_abs());
-            metrics.shards_behind.get_or_create(&of).set(behind as i64);
-        }
-    }
 }

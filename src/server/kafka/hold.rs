@@ -11,36 +11,33 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tracing::{info, warn};
+
 use super::{cluster_retry::ClusterRetry, error::ServeError, state::State};
 use nouns::backoff::Backoff;
 use ripplemem::{
     log::{KafkaLog, Log, LogError, kafka::partitions_of},
-    pipeline::{PipelineError, Replica},
+    pipeline::{PipelineError, Replica, logged},
 };
 
-/// Time between two looks at what is assigned.
-const LOOK: Duration = Duration::from_millis(5);
+/// The longest wait for a decision of the group.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// Takes and leaves shards until `stopping`.
-pub(super) fn hold(
-    log: &KafkaLog,
-    replica: &Replica,
-    state: &State,
-    stopping: &AtomicBool,
-    say: &(dyn Fn(&str) + Sync),
-) -> Result<(), ServeError> {
+pub(super) fn hold(log: &KafkaLog, replica: &Replica, state: &State, stopping: &AtomicBool) -> Result<(), ServeError> {
     let patience = 2 * Duration::from_secs(log.cluster().settings.session_seconds);
-    let mut retry = ClusterRetry::new(state, say);
+    let mut retry = ClusterRetry::new(state, "the partitions of questions");
     let mut revoked: BTreeMap<u32, Instant> = BTreeMap::new();
     // Partitions that could not be taken: when that is tried again.
     let mut failed: BTreeMap<u32, (Instant, Backoff)> = BTreeMap::new();
     while !stopping.load(Ordering::Relaxed) {
+        let seen = log.news().count();
         let surplus = replica.revoked();
         revoked.retain(|partition, _| surplus.contains(partition));
         for partition in surplus {
             if revoked.entry(partition).or_insert_with(Instant::now).elapsed() > patience {
                 replica.leave(partition);
-                say(&format!("shard {partition}: another instance has it"));
+                info!(partition, "another instance holds the shard");
             }
         }
         for partition in replica.awaited() {
@@ -51,21 +48,21 @@ pub(super) fn hold(
                 Ok(()) => {
                     retry.reset();
                     failed.remove(&partition);
-                    say(&format!("shard {partition}: assigned to this instance"));
+                    info!(partition, "the shard is held here");
                 }
                 Err(PipelineError::Log(error @ LogError::Cluster { retriable: true, .. })) => retry.wait(&error),
                 // Its snapshot cannot be read: that is this shard's problem alone.
                 Err(error @ (PipelineError::Snapshot(_) | PipelineError::Memory(_))) => {
                     if !failed.contains_key(&partition) {
-                        say(&format!("shard {partition}: {error}; trying again"));
+                        warn!(partition, problem = logged(&error), "the shard cannot be loaded; it is tried again");
                     }
                     let (again, backoff) = failed.entry(partition).or_insert((Instant::now(), Backoff::SERVICE));
-                    *again = Instant::now() + backoff.pause();
+                    *again = Instant::now() + backoff.jittered();
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        std::thread::sleep(LOOK);
+        log.news().wait(seen, PATIENCE);
     }
     Ok(())
 }

@@ -30,9 +30,8 @@ pub(super) fn announce(
     instance: (&Holders, &str),
     state: &State,
     stopping: &AtomicBool,
-    say: &(dyn Fn(&str) + Sync),
 ) -> Result<(), ServeError> {
-    let mut retry = ClusterRetry::new(state, say);
+    let mut retry = ClusterRetry::new(state, "the topic of instances");
     let (mut topic, mut said) = (None, Said::default());
     while !stopping.load(Ordering::Relaxed) {
         match look(log, replica, instance, &mut topic, &mut said) {

@@ -14,6 +14,8 @@ use std::{
     time::Duration,
 };
 
+use tracing::info;
+
 use super::{error::ServeError, platforms::Followed, state::State};
 use nouns::{
     config::{LiveSettings, Pipeline},
@@ -21,26 +23,20 @@ use nouns::{
 };
 use ripplemem::{
     log::{
-        KafkaLog,
+        Assignment, KafkaLog, Log, Membership,
         kafka::{
-            members::{Group, Member, Membership},
+            members::{Group, Member},
             partition_of_source,
         },
     },
     pipeline::{PipelineError, follow_source},
 };
 
-/// How long the loop waits for changes of membership.
-const WAIT: Duration = Duration::from_millis(100);
+/// The longest wait for a decision of the group.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// Runs the sources that the group gives to this instance, until `stopping`.
-pub(super) fn run(
-    pipeline: &Pipeline,
-    log: &KafkaLog,
-    state: &State,
-    stopping: &AtomicBool,
-    say: &(dyn Fn(&str) + Sync),
-) -> Result<(), ServeError> {
+pub(super) fn run(pipeline: &Pipeline, log: &KafkaLog, state: &State, stopping: &AtomicBool) -> Result<(), ServeError> {
     let member = Member::join(log, Group::Sources)?;
     let failure: Mutex<Option<PipelineError>> = Mutex::new(None);
     // Sources whose lease this instance has lost stop one by one.
@@ -53,10 +49,14 @@ pub(super) fn run(
             if stopping.load(Ordering::Relaxed) || sync::lock(&failure).is_some() {
                 break Ok(());
             }
-            let changes = match member.changes(WAIT) {
+            let seen = log.news().count();
+            let changes = match member.changes() {
                 Ok(changes) => changes,
                 Err(error) => break Err(error.into()),
             };
+            if changes.is_empty() {
+                log.news().wait(seen, PATIENCE);
+            }
             for change in changes {
                 match change {
                     Membership::Assigned(partitions) => {
@@ -66,7 +66,7 @@ pub(super) fn run(
                                 continue;
                             }
                             stop.store(false, Ordering::Relaxed);
-                            let task = Task { pipeline, log, state, settings, stop, stopping, failure: &failure, say };
+                            let task = Task { pipeline, log, state, settings, stop, stopping, failure: &failure };
                             running.insert(&settings.name, task.start(scope));
                         }
                     }
@@ -76,7 +76,7 @@ pub(super) fn run(
                             if let (Some(stop), Some(thread)) = (stops.get(name), running.remove(name)) {
                                 stop.store(true, Ordering::Relaxed);
                                 drop(thread.join());
-                                say(&format!("source {name}: another instance has it"));
+                                info!(source = name, "another instance follows the source");
                             }
                         }
                     }
@@ -98,7 +98,6 @@ struct Task<'a> {
     stop: &'a AtomicBool,
     stopping: &'a AtomicBool,
     failure: &'a Mutex<Option<PipelineError>>,
-    say: &'a (dyn Fn(&str) + Sync),
 }
 
 impl<'a> Task<'a> {
@@ -114,9 +113,9 @@ impl<'a> Task<'a> {
     }
 
     fn follow(&self) -> Result<(), PipelineError> {
-        let Self { pipeline, log, state, settings, stop, stopping, say, .. } = *self;
+        let Self { pipeline, log, state, settings, stop, stopping, .. } = *self;
         let stop = || stop.load(Ordering::Relaxed) || stopping.load(Ordering::Relaxed);
-        let followed = Followed { pipeline, settings, webhooks: &state.webhooks, metrics: Some(&state.metrics), say };
+        let followed = Followed { pipeline, settings, state };
         followed.by(|run, arriving, tell| follow_source(log, run, arriving, &stop, tell))
     }
 }

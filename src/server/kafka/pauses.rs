@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use ripplemem::log::kafka::members::Membership;
+use ripplemem::log::Membership;
 
 /// How full the front is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -31,24 +31,25 @@ use super::{
     error::ServeError,
     instances,
     pauses::{Fill, Pauses},
+    question_span,
     replies::Replies,
     reply_topics::{Listed, ReplyTopics},
     request::{IncomingQuestion, Request, Rules, forwarded_headers},
     state::State,
-    v1::{self, Serving},
+    v1::{self, ServedParts, Serving},
 };
-use crate::telemetry::QuestionsWaiting;
 use models::embed::{EmbedError, EmbedderPool};
 use nouns::{
     config::{Hold, Pipeline},
     model::RefusalCode,
+    signal::Signal,
 };
 use ripplemem::{
     log::{
-        KafkaLog, LogError, RawRecord,
+        KafkaLog, Log, LogError, Membership, RawRecord,
         kafka::{
             client::{Cluster, Watch, drop_in_background},
-            members::{MemberContext, Membership},
+            members::MemberContext,
         },
         partition_of,
     },
@@ -57,12 +58,11 @@ use ripplemem::{
 
 /// Most questions whose reply topic is being looked up; more are refused.
 const UNVERIFIED: usize = 1_024;
-/// Timeout of one poll for a question.
-const POLL: Duration = Duration::from_millis(5);
+/// The longest wait for a question, each of which ends it: what is done is committed, and reply topics that were
+/// looked up are used, after it.
+const POLL: Duration = Duration::from_millis(25);
 /// Time between two attempts to reach an endpoint of embeddings at the start.
 const ENDPOINT_BACKOFF: Duration = Duration::from_millis(500);
-/// Time between two measurements of the front.
-const MEASURE: Duration = Duration::from_millis(250);
 
 /// Answers until `stopping`.
 pub(super) fn answer(
@@ -71,21 +71,21 @@ pub(super) fn answer(
     replica: &Arc<Replica>,
     state: &Arc<State>,
     stopping: &AtomicBool,
-    say: &(dyn Fn(&str) + Sync),
 ) -> Result<(), ServeError> {
     let cluster = log.cluster();
     let rules = rules(pipeline, cluster);
     let Some(embedders) = open_embedders(pipeline, stopping)? else { return Ok(()) };
-    let embedders = Arc::new(embedders);
-    let front = Arc::new(Front::start(Arc::clone(replica), Arc::clone(&embedders), pipeline.serve.threads)?);
+    let front = Arc::new(Front::start(Arc::clone(replica), Arc::new(embedders), pipeline.serve.threads)?);
+    state.front.get_or_init(|| Arc::downgrade(&front));
     let (mut http, mut instance) = (None, None);
     if !pipeline.http.listen.is_empty() {
         let memory = Memory::over(Arc::<KafkaLog>::clone(log), Arc::clone(replica), Arc::clone(&front));
         let holders = (pipeline.serve.hold == Hold::Assigned).then(Arc::<Holders>::default);
-        let (listen, known) = (&pipeline.http.listen, holders.clone());
-        let (_, serving) = v1::start(pipeline, listen, Arc::new(memory), axum::Router::new(), known)?;
+        let (log, memory): (Arc<dyn Log>, _) = (Arc::<KafkaLog>::clone(log), Some(Arc::new(memory)));
+        let parts = ServedParts { state: Arc::clone(state), log, memory, holders: holders.clone() };
+        let serving = v1::start(pipeline, &pipeline.http.listen, parts)?;
         instance = holders.map(|holders| (holders, serving.advertised.clone()));
-        say(&http.insert(serving).url);
+        http = Some(serving);
     }
     let (done_out, done) = unbounded();
     let replies = Arc::new(Replies::open(cluster, rules.clone(), Arc::clone(state), done_out)?);
@@ -95,19 +95,18 @@ pub(super) fn answer(
     std::thread::scope(|scope| {
         let delivering = scope.spawn(|| replies.deliver(&ended));
         let looking = scope.spawn(|| topics.read(cluster, &ended));
-        let announcing = instance.as_ref().map(|(holders, url)| {
-            scope.spawn(|| instances::announce(log, replica, (holders, url), state, &ended, say))
-        });
+        let announcing = instance
+            .as_ref()
+            .map(|(holders, url)| scope.spawn(|| instances::announce(log, replica, (holders, url), state, &ended)));
         let reader = Questions {
             cluster,
             rules: &rules,
             hold: pipeline.serve.hold,
             replica,
             state,
-            say,
-            embedders: &embedders,
             replies: &replies,
             topics: &topics,
+            news: log.news(),
             in_flight: InFlight::default(),
             unverified: Vec::new(),
             events: (events_out, events),
@@ -155,13 +154,13 @@ struct Questions<'a> {
     hold: Hold,
     replica: &'a Replica,
     state: &'a State,
-    say: &'a (dyn Fn(&str) + Sync),
-    embedders: &'a EmbedderPool,
     replies: &'a Arc<Replies>,
     topics: &'a ReplyTopics,
     in_flight: InFlight,
     /// Questions whose reply topic is being looked up.
     unverified: Vec<(Request, Cancellation)>,
+    /// Raised with each decision.
+    news: &'a Arc<Signal>,
     /// What the group decides.
     events: (Sender<Membership>, Receiver<Membership>),
 }
@@ -182,8 +181,6 @@ impl Questions<'_> {
         let topic = self.cluster.topic("questions");
         let (mut watch, mut consumer) = self.consumer()?;
         let (mut subscribed, mut rejoins, mut pauses) = (false, false, Pauses::default());
-        let mut measured = Instant::now();
-        let (mut panics, mut embedded) = (0, 0);
         let mut result = Ok(());
         while !stopping.load(Ordering::Relaxed) {
             // Before the memory is loaded, every bank would be unknown; where the group assigns the
@@ -204,11 +201,6 @@ impl Questions<'_> {
             self.store(&consumer, &topic, done);
             for (request, cancellation) in std::mem::take(&mut self.unverified) {
                 self.hand_over(request, cancellation, &front);
-            }
-            if measured.elapsed() > MEASURE {
-                self.measure(&front, &mut panics, &mut embedded);
-                http.iter().for_each(|serving: &Serving| serving.tell(self.say));
-                measured = Instant::now();
             }
             if !subscribed {
                 std::thread::sleep(POLL);
@@ -311,7 +303,12 @@ impl Questions<'_> {
 
     fn consumer(&self) -> Result<(Watch, Member), LogError> {
         let watch = Watch::default();
-        let context = MemberContext { watch: watch.clone(), events: self.events.0.clone(), reads: true };
+        let context = MemberContext {
+            watch: watch.clone(),
+            events: self.events.0.clone(),
+            news: Arc::clone(self.news),
+            reads: true,
+        };
         let mut member = self.cluster.member("questions");
         member.set("enable.auto.commit", "true").set("auto.commit.interval.ms", "200");
         let consumer = member.create_with_context(context).map_err(|e| self.failed(&watch, &e))?;
@@ -361,25 +358,15 @@ impl Questions<'_> {
             Err(refusal) => self.replies.send(address, &Err(refusal)),
             Ok(question) => {
                 let replies = Arc::clone(self.replies);
-                front.submit(Asked { question, after, as_of, cancellation, kept: None }, move |result| match result {
+                let (trace, span) = (address.trace.clone(), question_span(&question.bank, address.trace.as_ref()));
+                let asked = Asked { question, after, as_of, cancellation, kept: None, trace };
+                front.submit(asked, move |result| match result {
                     // The partition was revoked; whoever has it now reads the question again.
                     Err(PipelineError::Cancelled | PipelineError::OtherInstance { .. }) => {}
-                    result => replies.send(address, &result.map_err(|error| refusal(&error))),
+                    result => span.in_scope(|| replies.send(address, &result.map_err(|error| refusal(&error)))),
                 });
             }
         }
-    }
-
-    /// Measures the front.
-    fn measure(&self, front: &Front, panics: &mut u64, embedded: &mut u64) {
-        let (load, metrics) = (front.load(), &self.state.metrics);
-        for (what, waiting) in [("thread", load.ready), ("turn", load.parked), ("apart", load.apart)] {
-            metrics.questions_waiting.get_or_create(&QuestionsWaiting { what }).set(waiting as i64);
-        }
-        metrics.questions_in_progress.set(load.in_progress as i64);
-        metrics.question_panics.inc_by(front.panics() - *panics);
-        metrics.question_embeddings.inc_by(self.embedders.embedded() - *embedded);
-        (*panics, *embedded) = (front.panics(), self.embedders.embedded());
     }
 }
 

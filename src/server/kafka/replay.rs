@@ -9,6 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tracing::info;
+
 use super::{cluster_retry::ClusterRetry, error::ServeError, state::State};
 use nouns::config::Pipeline;
 use ripplemem::{
@@ -26,14 +28,13 @@ pub(super) fn replay(
     table: Table,
     state: &State,
     stopping: &AtomicBool,
-    say: &(dyn Fn(&str) + Sync),
 ) -> Result<(), ServeError> {
     let settings = &pipeline.replay;
     let to: &Path = &settings.directory;
     let request = ReplayRequest { table, to, partition: None, from: None, by_bank: settings.by_bank };
     let every = Duration::from_secs(settings.finish_seconds);
-    let mut retry = ClusterRetry::new(state, say);
-    say(&format!("replaying {} into {}", table.name(), to.join(table.name()).display()));
+    let mut retry = ClusterRetry::new(state, table.name());
+    info!(topic = table.name(), directory = %to.join(table.name()).display(), "a topic is written as Parquet");
     while !stopping.load(Ordering::Relaxed) {
         // Opened again for each round of files, because partitions may have been added.
         let mut replay = match Replay::open(&pipeline.log, &request) {

@@ -143,14 +143,8 @@ impl Replies {
 
     /// Sends the answer to a question; returns at once.
     pub(super) fn send(&self, address: ReplyAddress, result: &Result<Evidence, Refusal>) {
-        let metrics = &self.state.metrics;
-        let outcome = result.as_ref().map_or_else(|refusal| refusal.code.name(), |_| "answered");
-        metrics.questions.get_or_create(&Outcome { outcome }).inc();
-        metrics.question_seconds.observe(address.arrived.elapsed().as_secs_f64());
-        if let Some(took) = result.as_ref().ok().and_then(|evidence| evidence.trace.llm) {
-            metrics.llm_question_tokens.observe(took.tokens() as f64);
-            metrics.llm_question_seconds.observe(took.milliseconds as f64 / 1_000.0);
-        }
+        let answer = result.as_ref().map_err(|refusal| refusal.code.name());
+        self.state.note_answer(answer, address.arrived.elapsed());
         self.produce(address, What::Answer, result);
     }
 

@@ -21,7 +21,10 @@ use std::time::{Duration, Instant};
 
 use rdkafka::message::{Header, OwnedHeaders};
 
-use nouns::model::{Evidence, Question, Refusal, RefusalCode};
+use nouns::{
+    model::{Evidence, Question, Refusal, RefusalCode},
+    trace_parent::TraceParent,
+};
 use ripplemem::{
     log::partition_of,
     pipeline::{parse_after, parse_as_of},
@@ -77,6 +80,8 @@ pub(super) struct ReplyAddress {
     pub reply_partition: Option<u32>,
     /// The question's key, which the answer gets too.
     pub key: Vec<u8>,
+    /// The trace that the question belongs to.
+    pub trace: Option<TraceParent>,
     /// Headers that the answer repeats.
     echoed: Vec<(String, Option<Vec<u8>>)>,
 }
@@ -109,6 +114,7 @@ impl Request {
             reply_topic: rules.reply_topic.clone(),
             reply_partition: None,
             key: asked.key.to_vec(),
+            trace: header("traceparent").and_then(|v| TraceParent::parse(std::str::from_utf8(v).ok()?)),
             echoed: Vec::new(),
         };
         let mut request = Self {

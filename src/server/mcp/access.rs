@@ -104,9 +104,9 @@ impl Access {
     }
 
     /// How the memory is.
-    pub(super) async fn status(&self, who: &Caller) -> Result<Status, CallError> {
+    pub(super) async fn status(&self, who: &Arc<Caller>) -> Result<Status, CallError> {
         match self {
-            Self::Here(api) => Ok(api.status(who).await?),
+            Self::Here(api) => Ok(api.operations().status(who).await?),
             Self::There { reached, .. } => reach(reached, |reached| reached.get("/v1/status", &[])).await,
         }
     }

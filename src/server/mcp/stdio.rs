@@ -1,7 +1,7 @@
 //! A server on standard input and output.
 //!
 //! In: a pipeline, and the messages of one client. Out: the answers, one a line, and nothing else on
-//! standard output; messages for people go to `say`. The client is answered at once; the memory opens
+//! standard output; log lines go to standard error. The client is answered at once; the memory opens
 //! meanwhile. It ends when the client closes standard input, or when it is told to stop, and releases
 //! the memory.
 
@@ -10,6 +10,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use futures_util::future::{Either, select};
 use rmcp::{ServiceExt, service::ServerInitializeError, transport::io::stdio_pipes};
 use tokio::sync::Notify;
+use tracing::{error, info};
 
 use super::{
     access::Access,
@@ -18,16 +19,13 @@ use super::{
     opened_memory::{Opened, OpenedMemory, Release},
     server::{Clients, Server},
 };
-use crate::{Reached, ServeError, address_of, served::Served};
+use crate::{Reached, ServeError, address_of, served::Served, state::State};
 use models::llm::Llm;
 use nouns::{
     config::{LogKind, Pipeline},
     model::Bank,
 };
-use ripplemem::{
-    log::LogError,
-    pipeline::{MemoryOptions, PipelineError},
-};
+use ripplemem::{log::LogError, pipeline::PipelineError};
 
 /// How long calls that are in progress may take after the end.
 const LAST_CALLS: Duration = Duration::from_secs(2);
@@ -37,9 +35,6 @@ const LISTEN: &str = "127.0.0.1:0";
 const LOOKS: usize = 50;
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Takes messages for people.
-type Say = Arc<dyn Fn(&str) + Send + Sync>;
-
 /// How a server of tools is started.
 pub struct McpOptions {
     /// The pipeline whose memory the tools use.
@@ -48,8 +43,6 @@ pub struct McpOptions {
     pub bank: Option<Bank>,
     /// Leaves out the tools that change the memory.
     pub read_only: bool,
-    /// Takes messages for people.
-    pub say: Say,
 }
 
 /// Why the server could not begin.
@@ -73,7 +66,7 @@ pub enum McpError {
 /// # Errors
 /// [`McpError`]. A memory that does not open is no error here: the tools say why.
 pub fn serve_stdio(options: McpOptions, stop: &Notify) -> Result<(), McpError> {
-    let McpOptions { pipeline, bank, read_only, say } = options;
+    let McpOptions { pipeline, bank, read_only } = options;
     if pipeline.log.kind == LogKind::Kafka {
         return Err(McpError::Kafka);
     }
@@ -81,10 +74,7 @@ pub fn serve_stdio(options: McpOptions, stop: &Notify) -> Result<(), McpError> {
     let calls = Arc::new(Calls {
         answer_time: Duration::from_secs(pipeline.llm.timeout_seconds),
         language_model: pipeline.llm.is_set().then(|| pipeline.llm.model.clone()),
-        memory: {
-            let say = Arc::clone(&say);
-            OpenedMemory::new(move || open(&pipeline, &say).inspect_err(|error| say(&error.to_string())))
-        },
+        memory: OpenedMemory::new(move || open(&pipeline).inspect_err(|problem| error!("{problem}"))),
     });
     let opening = Arc::clone(&calls);
     runtime.spawn(async move { drop(opening.memory.get().await) });
@@ -126,18 +116,18 @@ fn soon<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
 }
 
 /// Opens the memory, or reaches the process that has it open.
-fn open(pipeline: &Pipeline, say: &Say) -> Result<Opened, CallError> {
+fn open(pipeline: &Pipeline) -> Result<Opened, CallError> {
     let failed = |error: &dyn std::fmt::Display| CallError::Refused(error.to_string());
     let listen = if pipeline.http.listen.is_empty() { LISTEN } else { &pipeline.http.listen };
-    let heard = Arc::clone(say);
-    let options = MemoryOptions { edges: None, say: Box::new(move |text| heard(text)), progress: &mut |_| {} };
-    let (access, served) = match Served::open(pipeline, listen, options, axum::Router::new()) {
+    let state = Arc::new(State::new(pipeline, Arc::default(), false));
+    let (access, served) = match Served::open(pipeline, listen, &state, &mut |_| {}) {
         Ok(served) => (Access::Here(Arc::clone(served.api())), Some(served)),
         Err(ServeError::Pipeline(PipelineError::Log(LogError::InUse { directory, holder }))) => {
             let Some(address) = soon(|| address_of(&directory, &holder)) else {
                 return Err(failed(&LogError::InUse { directory, holder }));
             };
-            say(&format!("{holder} has {} open; asking it at http://{}", directory.display(), address.address));
+            let (directory, address_there) = (directory.display(), &address.address);
+            info!(%directory, address = address_there, "{holder} has the directory open; it is asked");
             // This process does not see deletions, so it must not cache responses.
             let llm = pipeline.llm.is_set().then(|| Llm::open(&pipeline.llm, None)).transpose();
             let llm = llm.map_err(|e| failed(&e))?;
@@ -145,9 +135,7 @@ fn open(pipeline: &Pipeline, say: &Say) -> Result<Opened, CallError> {
         }
         Err(error) => return Err(failed(&error)),
     };
-    let say = Arc::clone(say);
-    let release = served.map(|served| -> Release {
-        Box::new(move || served.close(&*say).unwrap_or_else(|error| say(&error.to_string())))
-    });
+    let release = served
+        .map(|served| -> Release { Box::new(move || served.close().unwrap_or_else(|problem| error!("{problem}"))) });
     Ok(Opened { access, release })
 }

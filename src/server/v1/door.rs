@@ -10,7 +10,7 @@ use axum::{
     extract::{MatchedPath, Request},
     http::{StatusCode, header},
 };
-use crossbeam_channel::Sender;
+use tracing::warn;
 
 use crate::{
     access::{AskedRight, Audit, AuditEntry, Caller, Denied, Gate},
@@ -38,15 +38,13 @@ pub(super) struct Door {
     audit: Option<Audit>,
     /// One for each request that is being answered: one token leaves connections to the others.
     answering: Arc<Quota>,
-    /// Takes messages for people.
-    say: Sender<String>,
 }
 
 impl Door {
     /// `connections` are the most at once.
-    pub(super) fn new(gate: Option<Gate>, audit: Option<Audit>, connections: usize, say: Sender<String>) -> Self {
+    pub(super) fn new(gate: Option<Gate>, audit: Option<Audit>, connections: usize) -> Self {
         let limits = Limits { all: connections, of_one: connections / 2 };
-        Self { gate, audit, answering: Quota::new(limits, REFUSALS), say }
+        Self { gate, audit, answering: Quota::new(limits, REFUSALS) }
     }
 
     /// A request of a caller begins; it counts until the share is dropped.
@@ -63,7 +61,7 @@ impl Door {
         let token = shown.filter(|(scheme, _)| known(scheme)).map(|(_, token)| token);
         let caller = gate.caller(token);
         if let Some(problem) = gate.take_problem() {
-            self.tell(problem);
+            warn!("{problem}");
         }
         caller
     }
@@ -73,11 +71,6 @@ impl Door {
         let path = request.extensions().get::<MatchedPath>().map_or("unknown path", MatchedPath::as_str);
         let action = self.audit.as_ref().map(|_| format!("{} {path}", request.method()));
         Noted { door: Arc::clone(self), action, caller: None, token: None, status: None }
-    }
-
-    fn tell(&self, message: String) {
-        // While nobody listens, what has been said is enough.
-        drop(self.say.try_send(message));
     }
 }
 

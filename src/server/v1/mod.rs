@@ -6,7 +6,7 @@
 //!
 //! - `listener`: connections, and their graceful end.
 //! - `places`: how many connections there are, and which give way.
-//! - `start`: the listener of a memory.
+//! - `start`: the listener of a service.
 //! - `routes`: which path is which call.
 //! - `door`: who may come in, and the audit log.
 //! - `body`: a request's body, within limits of size, time, and of all bodies together.
@@ -22,5 +22,7 @@ mod routes;
 mod start;
 
 pub(super) use body::{Bodies, MAX_BYTES, Whole};
+pub(super) use listener::{Listening, listen};
 pub use openapi::openapi;
-pub(super) use start::{Serving, start};
+pub(super) use places::most;
+pub(super) use start::{ServedParts, Serving, start};

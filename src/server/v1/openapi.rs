@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use super::body::MAX_BYTES;
 use crate::{
     api::{
-        AnsweredEvidence, Ask, BankStatus, Banks, Digest, Forgotten, Problem, Put, SnapshotList, Stats, Status,
-        UnitView, Words, WrittenTurns,
+        AnsweredEvidence, Ask, BankStatus, Banks, Digest, Forgotten, Problem, Put, Reextract, Reextracted,
+        SnapshotList, Stats, Status, UnitView, Words, WrittenTurns,
     },
     subscriptions::{Delta, Polled, Progress, Snapshot, Subscribe, Told},
 };
@@ -108,6 +108,12 @@ fn document() -> String {
             "post": operation("take_snapshot", "Write a snapshot now; answered when it is written. Needs the right \
                               admin in every bank.", &[], None,
                               &ok::<SnapshotList>(&mut of, "What was written."), &["400"]),
+        },
+        "/v1/admin/reextract": {
+            "post": operation("reextract", "Have the language model read a bank's closed windows again, in the \
+                              background. Needs the right admin in every bank.", &[],
+                              Some(body::<Reextract>(&mut of)),
+                              &ok::<Reextracted>(&mut of, "What is read again."), &["400", "404", "422", "503"]),
         },
         "/v1/digest": {
             "get": operation(

@@ -178,7 +178,7 @@ impl HttpBody for Read {
 }
 
 /// As many places as the system's limit on open files allows: half of it stays for the store.
-pub(super) fn most() -> usize {
+pub(crate) fn most() -> usize {
     let files = open_files().unwrap_or(2 * MOST);
     (files / 2).clamp(FEWEST, MOST)
 }

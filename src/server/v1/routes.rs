@@ -8,13 +8,14 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     Extension, Router,
     body::Body,
-    extract::{Request, State as Shared},
+    extract::{MatchedPath, Request, State as Shared},
     http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
 use serde::{Serialize, de::DeserializeOwned};
+use tracing::Instrument as _;
 
 use super::{
     body::{Bodies, MAX_BYTES, Whole},
@@ -24,46 +25,81 @@ use super::{
 };
 use crate::{
     access::{Caller, Denied},
-    api::{Api, Ask, Code, Forget, Problem},
+    api::{Api, Ask, Code, Forget, Operations, Problem},
     hosts::Hosts,
     quota::Share,
+    request_trace,
+    state::State,
     subscriptions::Subscribe,
+    telemetry::RefusedStatus,
 };
-use nouns::model::{Bank, EventTime};
+use nouns::{
+    model::{Bank, EventTime},
+    trace_parent::TraceParent,
+};
 
 /// A request is over after this time, whatever it waits for.
 const TIMEOUT: Duration = Duration::from_secs(660);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 
-/// What the routes share.
+/// What the routes of a memory share.
 #[derive(Clone)]
 struct V1 {
     api: Arc<Api>,
-    hosts: Arc<Hosts>,
-    door: Arc<Door>,
     bodies: Bodies,
 }
 
-/// Every route, and `more` of another interface, behind the check.
-pub(crate) fn routes(api: Arc<Api>, hosts: Hosts, door: Arc<Door>, bodies: Bodies, more: Router) -> Router {
-    let v1 = V1 { api, hosts: Arc::new(hosts), door, bodies };
+/// What checks a request before anything else.
+#[derive(Clone)]
+pub(super) struct Entrance {
+    hosts: Hosts,
+    door: Arc<Door>,
+    state: Arc<State>,
+}
+
+impl Entrance {
+    pub(super) fn new(hosts: Hosts, door: Arc<Door>, state: Arc<State>) -> Self {
+        Self { hosts, door, state }
+    }
+}
+
+/// Every route, and `more` of another interface, behind the check. Without the calls of a memory the operations
+/// of the service alone.
+pub(super) fn routes(
+    api: Option<Arc<Api>>,
+    operations: &Arc<Operations>,
+    entrance: Entrance,
+    bodies: Bodies,
+    more: Router,
+) -> Router {
+    let operated = Router::new()
+        .route("/v1/admin/snapshots", get(snapshots).post(take_snapshot))
+        .route("/v1/admin/reextract", post(reextract))
+        .route("/v1/status", get(status))
+        .route("/metrics", get(metrics))
+        .with_state((Arc::clone(operations), bodies.clone()));
+    let of_memory = api.map_or_else(Router::new, |api| of_memory(V1 { api, bodies }));
     Router::new()
         .merge(more.with_state(()))
+        .merge(of_memory)
+        .merge(operated)
+        .route("/v1/openapi.json", get(|| async { (StatusCode::OK, [(header::CONTENT_TYPE, JSON)], openapi()) }))
+        .method_not_allowed_fallback(|| async { Answer::<()>::Problem(Problem::new(Code::Method, METHODS)) })
+        .fallback(|| async { Answer::<()>::Problem(Problem::new(Code::NotFound, PATHS)) })
+        .layer(middleware::from_fn_with_state(entrance, checked))
+}
+
+fn of_memory(v1: V1) -> Router {
+    Router::new()
         .route("/v1/turns", post(put).delete(forget))
         .route("/v1/ask", post(ask))
         .route("/v1/subscribe", get(subscribe).post(subscribe_with_body))
         .route("/v1/units", get(unit))
         .route("/v1/banks", get(banks))
         .route("/v1/bank", get(bank))
-        .route("/v1/admin/snapshots", get(snapshots).post(take_snapshot))
         .route("/v1/digest", get(digest))
         .route("/v1/stats", get(stats))
-        .route("/v1/status", get(status))
-        .route("/v1/openapi.json", get(|| async { (StatusCode::OK, [(header::CONTENT_TYPE, JSON)], openapi()) }))
-        .method_not_allowed_fallback(|| async { Answer::<()>::Problem(Problem::new(Code::Method, METHODS)) })
-        .fallback(|| async { Answer::<()>::Problem(Problem::new(Code::NotFound, PATHS)) })
-        .layer(middleware::from_fn_with_state(v1.clone(), checked))
         .with_state(v1)
 }
 
@@ -73,14 +109,26 @@ type Who = Extension<Arc<Caller>>;
 const PATHS: &str = "the paths are in /v1/openapi.json";
 const METHODS: &str = "the methods of each path are in /v1/openapi.json";
 
-async fn checked(Shared(v1): Shared<V1>, mut request: Request, next: Next) -> Response {
-    let mut noted = v1.door.begin(&request);
-    if let Some(problem) = v1.hosts.refusal(request.headers()) {
+async fn checked(Shared(entrance): Shared<Entrance>, request: Request, next: Next) -> Response {
+    let path = request.extensions().get::<MatchedPath>().map_or("unknown path", MatchedPath::as_str);
+    let shown = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
+    let trace = shown.and_then(TraceParent::parse);
+    let span = request_trace::request_span(request.method().as_str(), path, trace.as_ref());
+    let response = request_trace::within(trace, answered(&entrance, request, next)).instrument(span).await;
+    if let status @ (401 | 403 | 429) = response.status().as_u16() {
+        entrance.state.metrics.requests_refused.get_or_create(&RefusedStatus { status }).inc();
+    }
+    response
+}
+
+async fn answered(entrance: &Entrance, mut request: Request, next: Next) -> Response {
+    let mut noted = entrance.door.begin(&request);
+    if let Some(problem) = entrance.hosts.refusal(request.headers()) {
         let response = Answer::<()>::Problem(Problem::new(Code::Forbidden, problem)).into_response();
         noted.end(response.status());
         return response;
     }
-    let caller = match v1.door.caller(&request) {
+    let caller = match entrance.door.caller(&request) {
         Ok(caller) => Arc::new(caller),
         Err(denied) => {
             noted.is_denied(&denied);
@@ -90,7 +138,7 @@ async fn checked(Shared(v1): Shared<V1>, mut request: Request, next: Next) -> Re
         }
     };
     noted.is_by(&caller);
-    let _share = match v1.door.enter(&caller) {
+    let _share = match entrance.door.enter(&caller) {
         Ok(share) => share,
         Err(problem) => {
             let response = Answer::<()>::Problem(problem).into_response();
@@ -131,7 +179,7 @@ fn refused(denied: Denied) -> Response {
 
 async fn put(Shared(v1): Shared<V1>, Extension(who): Who, body: Body) -> Answer<impl Serialize> {
     let put = async || {
-        let (put, room) = read(&v1, &who, body).await?;
+        let (put, room) = read(&v1.bodies, &who, body).await?;
         v1.api.put(&who, put, room).await
     };
     put().await.into()
@@ -143,7 +191,7 @@ async fn ask(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Answer<()>> {
-    let (ask, _) = read::<Ask>(&v1, &who, body).await?;
+    let (ask, _) = read::<Ask>(&v1.bodies, &who, body).await?;
     let asked = async || match (ask.answer, event_stream::is_accepted(&headers)) {
         (false, _) => Ok(Answer::Json(v1.api.ask(&who, ask).await?).into_response()),
         (true, false) => Ok(Answer::Json(v1.api.answer(&who, ask).await?).into_response()),
@@ -182,7 +230,7 @@ async fn subscribe_with_body(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Answer<()>> {
-    let (subscribe, _) = read(&v1, &who, body).await?;
+    let (subscribe, _) = read(&v1.bodies, &who, body).await?;
     subscribed(&v1, &who, subscribe, &headers).await.map_err(Answer::Problem)
 }
 
@@ -233,12 +281,27 @@ async fn bank(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<i
     bank().await.into()
 }
 
-async fn snapshots(Shared(v1): Shared<V1>, Extension(who): Who) -> Answer<impl Serialize> {
-    v1.api.snapshots(&who).await.into()
+/// The operations of the service, and the limits of bodies.
+type Operated = Shared<(Arc<Operations>, Bodies)>;
+
+async fn snapshots(Shared((operations, _)): Operated, Extension(who): Who) -> Answer<impl Serialize> {
+    operations.snapshots(&who).await.into()
 }
 
-async fn take_snapshot(Shared(v1): Shared<V1>, Extension(who): Who) -> Answer<impl Serialize> {
-    v1.api.take_snapshot(&who).await.into()
+async fn take_snapshot(Shared((operations, _)): Operated, Extension(who): Who) -> Answer<impl Serialize> {
+    operations.take_snapshot(&who).await.into()
+}
+
+async fn reextract(Shared((operations, bodies)): Operated, Extension(who): Who, body: Body) -> Answer<impl Serialize> {
+    let reextract = async || {
+        let (reextract, _) = read(&bodies, &who, body).await?;
+        operations.reextract(&who, reextract).await
+    };
+    reextract().await.into()
+}
+
+async fn metrics(Shared((operations, _)): Operated, Extension(who): Who) -> Result<String, Answer<()>> {
+    operations.metrics(&who).map_err(Answer::Problem)
 }
 
 async fn digest(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
@@ -257,14 +320,14 @@ async fn stats(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<
     stats().await.into()
 }
 
-async fn status(Shared(v1): Shared<V1>, Extension(who): Who) -> Answer<impl Serialize> {
-    v1.api.status(&who).await.into()
+async fn status(Shared((operations, _)): Operated, Extension(who): Who) -> Answer<impl Serialize> {
+    operations.status(&who).await.into()
 }
 
 /// What a body asks for, and its room. Whoever keeps little of a body drops its room at once, however long
 /// the call waits.
-async fn read<R: DeserializeOwned>(v1: &V1, who: &Caller, body: Body) -> Result<(R, Share), Problem> {
-    let Whole { bytes, room } = v1.bodies.read(body, who.name(), MAX_BYTES).await?;
+async fn read<R: DeserializeOwned>(bodies: &Bodies, who: &Caller, body: Body) -> Result<(R, Share), Problem> {
+    let Whole { bytes, room } = bodies.read(body, who.name(), MAX_BYTES).await?;
     let request = serde_json::from_slice(&bytes)
         .map_err(|e| Problem::invalid(format!("the body is not what this path takes: {e}; see /v1/openapi.json")))?;
     Ok((request, room))

@@ -1,144 +1,149 @@
-//! Starts the listener of a memory.
+//! Starts the listener of a service.
 //!
-//! In: a pipeline, an address and the pipeline's memory. Out: the memory's calls, and the running listener,
-//! which also gives them to agents as tools; where tokens or TLS are set, behind them.
+//! In: a pipeline, an address, and the pipeline's memory where this process has one. Out: the memory's calls, and
+//! the running listener, which also gives them to agents as tools and has the operations of the service; where
+//! tokens or TLS are set, behind them.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{Router, middleware::from_fn};
-use crossbeam_channel::{Receiver, bounded};
+use tracing::{info, warn};
 
 use super::{
     body::Bodies,
     door::Door,
     listener::{Listening, listen},
     places::{FEWEST, most},
-    routes::routes,
+    routes::{Entrance, routes},
 };
 use crate::mcp;
 use crate::{
     ServeError,
     access::{Audit, Gate, Secret},
-    api::{Answers, Api, Holders},
+    address,
+    api::{Answers, Api, Holders, Operations},
     hosts::Hosts,
-    mem0,
+    mem0, open_routes,
     quota::Limits,
+    state::State,
     tls,
 };
 use models::llm::Llm;
 use nouns::config::{HttpSettings, Pipeline};
-use ripplemem::pipeline::{Memory, PipelineError};
+use ripplemem::{
+    log::Log,
+    pipeline::{Memory, PipelineError},
+};
 
 /// Where the commands of this machine reach a service that others reach by TLS or at another address.
 const BESIDE: &str = "127.0.0.1:0";
-/// Messages for people that wait; further ones are left out.
-const MESSAGES: usize = 64;
 /// The setting of the address.
 const KEY: &str = "http.listen";
 
-/// A memory that is being served, until this is dropped.
+/// A service that is reached over HTTP, until this is dropped.
 pub(crate) struct Serving {
-    api: Arc<Api>,
+    /// The calls of its memory, where this process has one.
+    pub(crate) api: Option<Arc<Api>>,
     listening: Listening,
     /// Another listener, for the commands of this machine.
     beside: Option<Listening>,
-    /// The token that these commands show, where one is asked for.
-    pub(crate) local: Option<Secret>,
-    /// Where it is reached, for people.
-    pub(crate) url: String,
+    /// The directory where they find both.
+    directory: PathBuf,
     /// The URL under which clients reach it from elsewhere.
     #[cfg_attr(not(feature = "kafka"), expect(dead_code, reason = "only instances on Kafka name it to others"))]
     pub(crate) advertised: String,
-    messages: Receiver<String>,
-}
-
-impl Serving {
-    /// The loopback address for the commands of this machine.
-    pub(crate) fn beside(&self) -> SocketAddr {
-        self.beside.as_ref().unwrap_or(&self.listening).address
-    }
-
-    /// Hands on what people should know, such as a file of tokens that cannot be read.
-    pub(crate) fn tell(&self, say: impl Fn(&str)) {
-        self.messages.try_iter().for_each(|message| say(&message));
-    }
 }
 
 impl Drop for Serving {
     /// Both listeners end at once. They wait for the responses that have begun, so nothing else may wait.
     fn drop(&mut self) {
+        // Nobody is sent to a listener that ends.
+        address::remove(&self.directory);
         self.listening.end();
         self.beside.iter_mut().for_each(Listening::end);
-        self.api.end_waits();
+        if let Some(api) = &self.api {
+            api.end_waits();
+        }
     }
 }
 
-/// Serves a memory at an address until the listener is dropped. `open` are routes of another interface that
-/// check their requests themselves. `holders` says who holds the other banks, where instances divide the
-/// memory.
+/// What is served.
+pub(crate) struct ServedParts {
+    pub(crate) state: Arc<State>,
+    pub(crate) log: Arc<dyn Log>,
+    /// None where this process has no memory: then its operations alone are served.
+    pub(crate) memory: Option<Arc<Memory>>,
+    /// Who holds the other banks, where instances divide the memory.
+    pub(crate) holders: Option<Arc<Holders>>,
+}
+
+/// Serves at an address until the listener is dropped, and tells the commands of the same directory where.
 ///
 /// # Errors
 /// [`ServeError`]: the address, the certificate, the file of tokens or of the audit log, or the language
 /// model.
-pub(crate) fn start(
-    pipeline: &Pipeline,
-    address: &str,
-    memory: Arc<Memory>,
-    open: Router,
-    holders: Option<Arc<Holders>>,
-) -> Result<(Arc<Api>, Serving), ServeError> {
-    let (say, messages) = bounded(MESSAGES);
+pub(crate) fn start(pipeline: &Pipeline, address: &str, parts: ServedParts) -> Result<Serving, ServeError> {
+    let ServedParts { state, log, memory, holders } = parts;
     let places = most();
     let wanted = Limits { all: pipeline.http.subscriptions, of_one: pipeline.http.subscriptions_of_token };
     let limits = wanted.within(places);
     if limits != wanted {
         let Limits { all, of_one } = limits;
-        let cut = format!(
-            "the limit on open files allows {places} connections, so {all} subscriptions, {of_one} of one token: fewer \
-             than http.subscriptions and http.subscriptions_of_token; raise `ulimit -n`, or lower them"
+        warn!(
+            connections = places,
+            subscriptions = all,
+            subscriptions_of_token = of_one,
+            "the limit on open files allows fewer than http.subscriptions and http.subscriptions_of_token; raise \
+             `ulimit -n`, or lower them"
         );
-        // The receiver is right here.
-        drop(say.try_send(cut));
     }
-    let llm = pipeline.llm.is_set().then(|| Llm::open(&pipeline.llm, pipeline.responses())).transpose();
-    let llm = llm.map_err(PipelineError::from)?;
-    let answers = Answers::new(llm, Duration::from_secs(pipeline.llm.timeout_seconds));
-    let deadline = Duration::from_millis(pipeline.serve.deadline_ms);
-    let api = Arc::new(Api::new(memory, deadline, holders, limits, answers));
+    let operations = Arc::new(Operations::new(Arc::clone(&state), log, memory.clone()));
     let bodies = Bodies::default();
-    let tools = mcp::routes(&api, pipeline, bodies.clone());
     let is_mem0 = pipeline.http.mem0;
-    let more = if is_mem0 { tools.merge(mem0::routes(&api, bodies.clone())) } else { tools };
+    let api = match memory {
+        None => None,
+        Some(memory) => {
+            let llm = pipeline.llm.is_set().then(|| Llm::open(&pipeline.llm, pipeline.responses())).transpose();
+            let llm = llm.map_err(PipelineError::from)?;
+            let answers = Answers::new(llm, Duration::from_secs(pipeline.llm.timeout_seconds));
+            let deadline = Duration::from_millis(pipeline.serve.deadline_ms);
+            Some(Arc::new(Api::new(memory, deadline, holders, limits, answers, Arc::clone(&operations))))
+        }
+    };
+    let more = api.as_ref().map_or_else(Router::new, |api| {
+        let tools = mcp::routes(api, pipeline, bodies.clone());
+        if is_mem0 { tools.merge(mem0::routes(api, bodies.clone())) } else { tools }
+    });
     let HttpSettings { certificate, key, .. } = &pipeline.http;
     let hosts = &pipeline.http.names();
     let local = pipeline.access.token_file.as_ref().map(|_| Secret::generate()).transpose()?;
     let gate = pipeline.access.token_file.as_ref().zip(local.as_ref());
     let gate = gate.map(|(path, local)| Gate::open(path, local)).transpose()?;
     if gate.as_ref().is_some_and(Gate::is_empty) {
-        let empty = "access.token_file holds no valid token: nobody has access until `ripplemem token add` makes one";
-        // The receiver is right here.
-        drop(say.try_send(empty.to_owned()));
+        warn!("access.token_file holds no valid token: nobody has access until `ripplemem token add` makes one");
     }
-    let told = say.clone();
-    // While nobody listens, what has been said is enough.
-    let tell = move |problem| drop(told.try_send(format!("the audit log: {problem}")));
-    let audit = pipeline.access.audit_file.as_deref().map(|path| Audit::open(path, tell)).transpose()?;
-    let door = Arc::new(Door::new(gate, audit, places, say));
+    let audit = pipeline.access.audit_file.as_deref().map(Audit::open).transpose()?;
+    let door = Arc::new(Door::new(gate, audit, places));
     let tls = certificate.as_ref().zip(key.as_ref()).map(|(certificate, key)| tls::acceptor(certificate, key));
     let tls = tls.transpose().map_err(ServeError::Tls)?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let is_plain = tls.is_none();
     let routes = |address| {
         let hosts = Hosts::of(address, hosts);
-        let checked = routes(Arc::clone(&api), hosts, Arc::clone(&door), bodies.clone(), more.clone());
+        let entrance = Entrance::new(hosts.clone(), Arc::clone(&door), Arc::clone(&state));
+        let checked = routes(api.clone(), &operations, entrance, bodies.clone(), more.clone());
         let checked = if is_mem0 { checked.layer(from_fn(mem0::problems_as_json)) } else { checked };
-        checked.merge(open.clone())
+        checked.merge(open_routes::routes(&state, hosts))
     };
     let listening = listen(KEY, address, tls, places, routes)?;
     // The commands of this machine neither know the certificate nor another address.
     let is_beside = is_plain && listening.address.ip().is_loopback();
     let beside = if is_beside { None } else { Some(listen(KEY, BESIDE, None, FEWEST, routes)?) };
-    let url = format!("{scheme}://{}/v1", listening.address);
+    let directory = pipeline.log.directory.clone();
+    let reached = beside.as_ref().unwrap_or(&listening).address;
+    address::write(&directory, &reached.to_string(), local.as_ref())
+        .map_err(|problem| ServeError::Address { directory: directory.clone(), problem })?;
+    info!(address = %listening.address, url = format!("{scheme}://{}/v1", listening.address), "listening");
     let advertised = pipeline.http.advertised(scheme, listening.address);
-    Ok((Arc::clone(&api), Serving { api, listening, beside, local, url, advertised, messages }))
+    Ok(Serving { api, listening, beside, directory, advertised })
 }

@@ -8,7 +8,7 @@ use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     ops::ControlFlow,
     path::PathBuf,
-    sync::{Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use fjall::{OwnedWriteBatch, PersistMode, Readable as _};
@@ -29,6 +29,7 @@ use crate::log::{
 use nouns::{
     config::{Fsync, LogSettings},
     model::{DeadLetter, ModelRef, TurnEvent},
+    signal::Signal,
     sync,
 };
 
@@ -53,6 +54,7 @@ pub struct EmbeddedLog {
     /// The next generation of the memory, once it was begun.
     next: Mutex<Option<MemoryKeyspaces>>,
     cleaning: Mutex<Cleaning>,
+    news: Arc<Signal>,
     fsync: Fsync,
     directory: PathBuf,
     _lock: FileLock,
@@ -111,6 +113,7 @@ impl EmbeddedLog {
             }),
             waiting: Mutex::default(),
             cleaning: Mutex::default(),
+            news: Arc::default(),
             ends: Mutex::new(ends),
             store,
             fsync: settings.fsync,
@@ -291,6 +294,7 @@ impl EmbeddedLog {
         let mut writer = self.writer();
         loop {
             if let Some(written) = writer.appended.remove(&ticket) {
+                self.news.raise();
                 return Ok(written);
             }
             self.append_waiting(&mut writer).inspect_err(|_| self.waiting().withdraw(ticket))?;
@@ -368,6 +372,10 @@ impl Log for EmbeddedLog {
         self.check_partition(Topic::Memory, partition)
     }
 
+    fn news(&self) -> &Arc<Signal> {
+        &self.news
+    }
+
     fn commit(&self, transaction: &Transaction) -> Result<(), LogError> {
         // `append_turns` always chooses the bank's partition, so there is nothing to forward.
         let Transaction { partition, next_offset, memory, dead_letters, forwards: _ } = transaction;
@@ -397,6 +405,7 @@ impl Log for EmbeddedLog {
         let bytes = bytes_of(memory);
         self.write(&mut writer, batch, ends, bytes)?;
         self.cleaning().wrote(markers);
+        self.news.raise();
         Ok(())
     }
 

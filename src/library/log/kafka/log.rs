@@ -28,6 +28,7 @@ use crate::log::{
 use nouns::{
     config::{ExpiredPolicy, LogSettings},
     model::{DeadLetter, ModelRef, TurnEvent},
+    signal::Signal,
     sync,
 };
 
@@ -69,6 +70,7 @@ pub struct KafkaLog {
     /// The producer of records outside transactions; `None` until it is used, and after an error.
     producer: Mutex<Option<(BaseProducer<Watch>, Watch)>>,
     notices: Vec<String>,
+    news: Arc<Signal>,
 }
 
 impl KafkaLog {
@@ -82,6 +84,7 @@ impl KafkaLog {
         let (generation, notices) = topics::ensure(&cluster, settings.partitions, OptionalTopics::default())?;
         Ok(Self {
             notices,
+            news: Arc::default(),
             turns: cluster.topic("turns"),
             memory: cluster.topic(&memory_name(generation)),
             next_memory: cluster.topic(&memory_name(generation + 1)),
@@ -115,12 +118,6 @@ impl KafkaLog {
     /// The cluster's settings and client configurations.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
-    }
-
-    /// Closes the producer and the reader of a revoked partition.
-    pub fn disown(&self, partition: u32) {
-        sync::lock(&self.owners).remove(&partition);
-        sync::lock(&self.readers).open.remove(&(Topic::Turns, partition));
     }
 
     fn name(&self, topic: Topic) -> &str {
@@ -164,6 +161,7 @@ impl KafkaLog {
             partition,
             matches!(topic, Topic::Memory | Topic::NextMemory),
         )?;
+        reader.announce(&self.news);
         let mut readers = sync::lock(&self.readers);
         reader.must_reach(readers.written_end(topic, partition));
         Ok(Arc::clone(readers.open.entry((topic, partition)).or_insert_with(|| Arc::new(Mutex::new(reader)))))
@@ -182,6 +180,8 @@ impl KafkaLog {
                 sync::lock(reader).must_reach(end);
             }
         }
+        drop(readers);
+        self.news.raise();
     }
 
     /// Runs `work` with the shared producer; a failed one is closed, because it may be stranded.
@@ -311,6 +311,16 @@ impl Log for KafkaLog {
         let owner = Owner::take(&self.cluster, "extract", partition)?;
         sync::lock(&self.owners).insert(partition, Arc::new(Mutex::new(owner)));
         Ok(())
+    }
+
+    /// Closes its producer and its reader.
+    fn disown(&self, partition: u32) {
+        sync::lock(&self.owners).remove(&partition);
+        sync::lock(&self.readers).open.remove(&(Topic::Turns, partition));
+    }
+
+    fn news(&self) -> &Arc<Signal> {
+        &self.news
     }
 
     fn commit(&self, transaction: &Transaction) -> Result<(), LogError> {

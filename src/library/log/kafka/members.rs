@@ -26,17 +26,8 @@ use super::{
     client::{Cluster, Watch, drop_in_background},
     topics::SOURCES,
 };
-use crate::log::LogError;
-use nouns::sync;
-
-/// A decision of the group.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Membership {
-    /// This instance owns these partitions now.
-    Assigned(Vec<u32>),
-    /// This instance no longer owns these partitions.
-    Revoked(Vec<u32>),
-}
+use crate::log::{Assignment, Log as _, LogError, Membership};
+use nouns::{signal::Signal, sync};
 
 /// The context of a member: notes what its group decides.
 pub struct MemberContext {
@@ -44,6 +35,8 @@ pub struct MemberContext {
     pub watch: Watch,
     /// Where changes of the membership go.
     pub events: Sender<Membership>,
+    /// Raised with each.
+    pub news: Arc<Signal>,
     /// Whether it reads the records of what it is assigned.
     pub reads: bool,
 }
@@ -68,7 +61,7 @@ impl ConsumerContext for MemberContext {
         if let Rebalance::Revoke(list) = rebalance
             && !self.watch.stranded()
         {
-            drop(self.events.send(Membership::Revoked(partitions(list))));
+            self.note(Membership::Revoked(partitions(list)));
         }
     }
 
@@ -78,8 +71,16 @@ impl ConsumerContext for MemberContext {
                 // Saves the memory of fetched records that nobody reads; a failure is harmless.
                 drop(consumer.pause(list));
             }
-            drop(self.events.send(Membership::Assigned(partitions(list))));
+            self.note(Membership::Assigned(partitions(list)));
         }
+    }
+}
+
+impl MemberContext {
+    fn note(&self, decision: Membership) {
+        // The receiver goes when the service stops.
+        drop(self.events.send(decision));
+        self.news.raise();
     }
 }
 
@@ -121,11 +122,11 @@ fn join_group(
     cluster: &Cluster,
     group: &str,
     topic: &str,
-    events: &Sender<Membership>,
+    (events, news): (&Sender<Membership>, &Arc<Signal>),
 ) -> Result<(Watch, BaseConsumer<MemberContext>), LogError> {
     let watch = Watch::default();
     let failed = |e: &KafkaError| cluster.failed(&watch, format!("joining the group {group}"), e);
-    let context = MemberContext { watch: watch.clone(), events: events.clone(), reads: false };
+    let context = MemberContext { watch: watch.clone(), events: events.clone(), news: Arc::clone(news), reads: false };
     let made = cluster.member(group).create_with_context(context);
     let consumer: BaseConsumer<MemberContext> = made.map_err(|e| failed(&e))?;
     consumer.subscribe(&[topic]).map_err(|e| failed(&e))?;
@@ -141,12 +142,12 @@ impl Member {
         let (group, topic) = group.names();
         let cluster: Cluster = log.cluster().clone();
         let (sender, events) = unbounded();
-        let topic = cluster.topic(topic);
-        let (mut watch, consumer) = join_group(&cluster, group, &topic, &sender)?;
+        let (topic, news) = (cluster.topic(topic), Arc::clone(log.news()));
+        let (mut watch, consumer) = join_group(&cluster, group, &topic, (&sender, &news))?;
         let consumer = Arc::new(Mutex::new(Arc::new(consumer)));
         let (stop, failure) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
         let polling = {
-            let (topic, consumer) = (topic.clone(), Arc::clone(&consumer));
+            let (topic, consumer, news) = (topic.clone(), Arc::clone(&consumer), Arc::clone(&news));
             let (stop, failure) = (Arc::clone(&stop), Arc::clone(&failure));
             let poll = move || {
                 while !stop.load(Ordering::Relaxed) {
@@ -156,11 +157,12 @@ impl Member {
                         .and_then(Result::err)
                         .map(|e| cluster.failed(&watch, format!("polling the group {group}"), &e));
                     if watch.stranded() {
-                        match join_group(&cluster, group, &topic, &sender) {
+                        match join_group(&cluster, group, &topic, (&sender, &news)) {
                             Ok((fresh, another)) => {
                                 // The group will expel the old client and assign its partitions elsewhere.
                                 let ours = member.assignment().map_or_else(|_| Vec::new(), |list| partitions(&list));
                                 drop(sender.send(Membership::Revoked(ours)));
+                                news.raise();
                                 watch = fresh;
                                 let old = std::mem::replace(&mut *sync::lock(&consumer), Arc::new(another));
                                 drop(member);
@@ -171,6 +173,7 @@ impl Member {
                     }
                     if matches!(error, Some(LogError::Cluster { retriable: false, .. })) {
                         *sync::lock(&failure) = error;
+                        news.raise();
                     }
                 }
             };
@@ -179,27 +182,28 @@ impl Member {
         };
         Ok(Self { topic, consumer, events, stop, polling: Some(polling), failure })
     }
+}
 
-    /// The group's decisions since the last call; waits up to `timeout` for the first.
-    ///
-    /// # Errors
-    /// [`LogError::Cluster`] that a retry cannot mend, such as missing rights.
-    pub fn changes(&self, timeout: Duration) -> Result<Vec<Membership>, LogError> {
+impl Assignment for Member {
+    fn changes(&self) -> Result<Vec<Membership>, LogError> {
         if let Some(failure) = sync::lock(&self.failure).take() {
             return Err(failure);
         }
-        let first = self.events.recv_timeout(timeout).ok();
-        Ok(first.into_iter().chain(self.events.try_iter()).collect())
+        Ok(self.events.try_iter().collect())
     }
 
     /// Commits an offset to the broker for tools that show lag.
-    pub fn show_position(&self, partition: u32, next_offset: u64) {
+    fn show_position(&self, partition: u32, next_offset: u64) {
         let mut list = TopicPartitionList::new();
         let added = list.add_partition_offset(&self.topic, partition as i32, Offset::Offset(next_offset as i64));
         if added.is_ok() {
             // A failure only makes the display stale: the memory topic holds the read position.
             drop(sync::lock(&self.consumer).commit(&list, CommitMode::Async));
         }
+    }
+
+    fn is_shared(&self) -> bool {
+        true
     }
 }
 

@@ -5,7 +5,10 @@
 //! is later. Records of other writers appear once the broker delivers them. An offset that has
 //! expired is an error; the reader never skips ahead.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use rdkafka::{
     Message, Offset, TopicPartitionList,
@@ -17,6 +20,7 @@ use rdkafka::{
 
 use super::client::{ATTEMPT_TIMEOUT, Cluster, Watch, drop_in_background};
 use crate::log::{LogError, RawRecord, Record};
+use nouns::signal::Signal;
 
 /// Kilobytes of a partition to prefetch: four fetches.
 const QUEUED_KILOBYTES: usize = 1_024;
@@ -87,6 +91,8 @@ pub struct PartitionReader {
     written_end: u64,
     /// Whether `next` is the end; other writers may add records.
     ended: bool,
+    /// Raised when records may wait.
+    news: Option<Arc<Signal>>,
 }
 
 impl PartitionReader {
@@ -103,6 +109,7 @@ impl PartitionReader {
             opened_end: 0,
             written_end: 0,
             ended: false,
+            news: None,
         };
         reader.opened_end = reader.span(cluster)?.1.saturating_sub(u64::from(transactional));
         Ok(reader)
@@ -127,7 +134,17 @@ impl PartitionReader {
         let (watch, consumer) = new_consumer(cluster, &self.topic)?;
         drop_in_background(std::mem::replace(&mut self.consumer, consumer));
         (self.watch, self.next, self.ended) = (watch, None, false);
+        if let Some(news) = self.news.clone() {
+            self.announce(&news);
+        }
         Ok(())
+    }
+
+    /// Raises the signal whenever records begin to wait, from now on.
+    pub fn announce(&mut self, news: &Arc<Signal>) {
+        let raised = Arc::clone(news);
+        self.consumer.set_nonempty_callback(move || raised.raise());
+        self.news = Some(Arc::clone(news));
     }
 
     /// The first offset with this append time or a later one; the end when there is none.

@@ -9,8 +9,10 @@ use std::{sync::Arc, time::Instant};
 use crossbeam_channel::Sender;
 
 use super::{
-    Asked, Front, LiveEvent, LiveRun, PipelineError, Progress, Replica, Service, follow_source, status::MemoryStatus,
-    turns, upkeep::Upkeep,
+    Asked, ExtractionOrders, Front, LiveEvent, LiveRun, PipelineError, Progress, Replica, Service, follow_source,
+    status::{MemoryEvent, MemoryStatus},
+    turns,
+    upkeep::Upkeep,
 };
 use crate::log::{Log, Topic, Written};
 use heart::memory::EdgeChanges;
@@ -35,8 +37,8 @@ pub struct MemoryOptions<'b> {
     /// Receives every change of the graph's edges, beginning with those that the log makes at the start.
     /// Receive them all: they wait in the channel without limit.
     pub edges: Option<Sender<EdgeChanges>>,
-    /// Receives messages for people, also later from the background.
-    pub say: Box<dyn Fn(&str) + Send>,
+    /// Hears of what the background does.
+    pub tell: Box<dyn Fn(&MemoryEvent<'_>) + Send + Sync>,
     /// Receives how far opening is.
     pub progress: &'b mut dyn FnMut(Progress),
 }
@@ -49,7 +51,7 @@ impl Memory {
     /// [`PipelineError`]: the directory is in use, the model cannot be opened, a snapshot is of another
     /// log, or the log is on Kafka.
     pub fn open(pipeline: &Pipeline) -> Result<Self, PipelineError> {
-        Self::open_with(pipeline, MemoryOptions { edges: None, say: Box::new(|_| {}), progress: &mut |_| {} })
+        Self::open_with(pipeline, MemoryOptions { edges: None, tell: Box::new(|_| {}), progress: &mut |_| {} })
     }
 
     /// As [`Self::open`], for those who want to hear more.
@@ -60,11 +62,11 @@ impl Memory {
         if pipeline.log.kind == LogKind::Kafka {
             return Err(PipelineError::NotEmbedded);
         }
-        let MemoryOptions { edges, say, progress } = options;
+        let MemoryOptions { edges, tell, progress } = options;
         let service = Service::open_with_edges(pipeline, edges, progress)?;
         let (replica, log) = service.shared();
         let front = service.front()?;
-        let upkeep = Some(Upkeep::start(service, pipeline, say)?);
+        let upkeep = Some(Upkeep::start(service, pipeline, &Arc::from(tell))?);
         Ok(Self { upkeep, front, replica, log })
     }
 
@@ -85,11 +87,7 @@ impl Memory {
         for (index, event) in events.iter().enumerate() {
             event.check().map_err(|problem| PipelineError::Turn { index, problem })?;
         }
-        let written = self.log.append_turns(&events)?;
-        if let Some(upkeep) = &self.upkeep {
-            upkeep.wake();
-        }
-        Ok(written)
+        Ok(self.log.append_turns(&events)?)
     }
 
     /// Follows a live source until `stop`; see [`follow_source`].
@@ -103,12 +101,7 @@ impl Memory {
         stop: &dyn Fn() -> bool,
         tell: &mut dyn FnMut(LiveEvent),
     ) -> Result<(), PipelineError> {
-        follow_source(&*self.log, run, arriving, stop, &mut |event| {
-            if let (LiveEvent::Committed { .. }, Some(upkeep)) = (&event, &self.upkeep) {
-                upkeep.wake();
-            }
-            tell(event);
-        })
+        follow_source(&*self.log, run, arriving, stop, tell)
     }
 
     /// Keeps what a source could not read, with the reason.
@@ -216,6 +209,30 @@ impl Memory {
     #[must_use]
     pub fn replica(&self) -> &Replica {
         &self.replica
+    }
+
+    /// The replica, for those who share it.
+    #[must_use]
+    pub fn replica_shared(&self) -> Arc<Replica> {
+        Arc::clone(&self.replica)
+    }
+
+    /// Where the extraction of this process takes orders; None where the memory only follows its log.
+    #[must_use]
+    pub fn orders(&self) -> Option<&ExtractionOrders> {
+        self.upkeep.as_ref().map(Upkeep::orders)
+    }
+
+    /// Where its questions wait.
+    #[must_use]
+    pub fn front(&self) -> &Arc<Front> {
+        &self.front
+    }
+
+    /// The durable log.
+    #[must_use]
+    pub fn log(&self) -> &Arc<dyn Log> {
+        &self.log
     }
 
     /// How it is.

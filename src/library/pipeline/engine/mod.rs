@@ -5,7 +5,7 @@
 //! at a time has a directory open.
 //!
 //! - `memory`: the surface, which this library's users and every server call.
-//! - `status`: how it is.
+//! - `status`: how it is, and what happens behind it.
 //! - `turns`: the turns of a bank, for those who list them.
 //! - `upkeep`: the threads behind it: extraction, and snapshots by the interval.
 
@@ -17,10 +17,10 @@ mod turns;
 mod upkeep;
 
 use super::{
-    Asked, Front, Ingested, LiveEvent, LiveRun, PipelineError, Progress, follow_source, replica::Replica,
-    service::Service,
+    ArrivingOrders, Asked, ExtractionEvent, ExtractionOrders, Front, Ingested, LiveEvent, LiveRun, PipelineError,
+    Progress, follow_source, replica::Replica, service::Service, write_snapshots,
 };
 
 pub use memory::{Memory, MemoryOptions};
-pub use status::MemoryStatus;
+pub use status::{MemoryEvent, MemoryStatus};
 pub use turns::{HeldTurn, TurnVersion};

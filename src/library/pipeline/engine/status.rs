@@ -1,6 +1,8 @@
-//! How an open memory is: counts, and what goes wrong. No behaviour.
+//! How an open memory is, and what happens behind it. No behaviour.
 
-use super::Ingested;
+use std::time::Duration;
+
+use super::{ExtractionEvent, Ingested, PipelineError};
 
 /// How a memory is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -13,4 +15,20 @@ pub struct MemoryStatus {
     pub waiting_for_model: u64,
     /// What goes wrong in the background; it is tried again until it succeeds.
     pub problem: Option<String>,
+    /// Why turns are not extracted, such as a full disk; it is tried again until it succeeds.
+    pub cannot_write: Option<String>,
+}
+
+/// What happens behind an open memory.
+#[derive(Debug)]
+pub enum MemoryEvent<'e> {
+    /// Turns are extracted, or cannot be.
+    Extraction(ExtractionEvent),
+    /// The interval of snapshots has passed.
+    Snapshot {
+        /// Whether one was written, since something had changed; or why it could not be.
+        is_written: &'e Result<bool, PipelineError>,
+        /// How long that took.
+        took: Duration,
+    },
 }

@@ -27,14 +27,16 @@ use heart::recall::RecallError;
 use models::embed::EmbedderPool;
 use nouns::{
     model::{Bank, Evidence, MAX_QUESTION_BYTES},
-    sync,
+    signal::Signal,
+    sync, trace_parent,
 };
 
 /// Questions about the past, and long ones, that are answered at once.
 const APART_THREADS: usize = 2;
-/// Time between two looks of the keeper while something waits.
-const LOOK: Duration = Duration::from_millis(5);
-/// Time between two looks while nothing waits.
+/// The longest wait of the keeper while something waits: what raises no news, such as a question that was
+/// cancelled, is found after it.
+const LOOK: Duration = Duration::from_millis(100);
+/// The same while nothing waits.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// Answers one question.
@@ -63,6 +65,17 @@ pub struct FrontLoad {
     pub in_progress: usize,
 }
 
+/// Counts the texts that were embedded.
+type Embedded = Box<dyn Fn() -> u64 + Send + Sync>;
+
+/// What a front answers by.
+pub(super) struct Functions {
+    pub(super) answer: Answer,
+    pub(super) reached: Reached,
+    pub(super) loading: Loading,
+    pub(super) embedded: Embedded,
+}
+
 struct Shared {
     answer: Answer,
     reached: Reached,
@@ -74,8 +87,10 @@ struct Shared {
     ready: Condvar,
     /// Signals one that waits apart.
     apart: Condvar,
-    /// Signals anything that waits.
-    kept: Condvar,
+    /// Texts that were embedded for questions.
+    embedded: Embedded,
+    /// Raised when the keeper has to look: the memory has read more turns, or something waits.
+    news: Arc<Signal>,
     panics: AtomicU64,
 }
 
@@ -85,7 +100,8 @@ impl Front {
     /// # Errors
     /// [`PipelineError::Thread`].
     pub fn start(replica: Arc<Replica>, embedders: Arc<EmbedderPool>, threads: usize) -> Result<Self, PipelineError> {
-        let (follower, holder) = (Arc::clone(&replica), Arc::clone(&replica));
+        let (follower, holder, news) = (Arc::clone(&replica), Arc::clone(&replica), Arc::clone(replica.news()));
+        let counted = Arc::clone(&embedders);
         let answer = move |asked: &Asked| {
             let past = asked.as_of.map(|at| replica.past(&asked.question.bank, at)).transpose()?;
             // A restore takes long.
@@ -98,27 +114,31 @@ impl Front {
             )
         };
         let reached = move |partition| follower.position(partition);
-        Self::with(Box::new(answer), Box::new(reached), Box::new(move |bank| holder.is_loading(bank)), threads)
+        let loading = move |bank: &Bank| holder.is_loading(bank);
+        let functions = Functions {
+            answer: Box::new(answer),
+            reached: Box::new(reached),
+            loading: Box::new(loading),
+            embedded: Box::new(move || counted.embedded()),
+        };
+        Self::with(functions, news, threads)
     }
 
     /// A front that answers by these functions.
-    pub(super) fn with(
-        answer: Answer,
-        reached: Reached,
-        loading: Loading,
-        threads: usize,
-    ) -> Result<Self, PipelineError> {
+    pub(super) fn with(functions: Functions, news: Arc<Signal>, threads: usize) -> Result<Self, PipelineError> {
+        let Functions { answer, reached, loading, embedded } = functions;
         let threads = threads.max(1);
         let shared = Arc::new(Shared {
             answer,
             reached,
             loading,
+            embedded,
             // Long questions of one bank leave a quarter of the threads to others.
             of_bank: threads - threads / 4,
             state: Mutex::new(State::new()),
             ready: Condvar::new(),
             apart: Condvar::new(),
-            kept: Condvar::new(),
+            news,
             panics: AtomicU64::new(0),
         });
         let mut front = Self { shared, threads: Vec::new() };
@@ -160,7 +180,7 @@ impl Front {
             Err((waiting, full)) => (waiting.reply)(Err(busy(full))),
         }
         if idles {
-            shared.kept.notify_one();
+            shared.news.raise();
         }
     }
 
@@ -211,6 +231,12 @@ impl Front {
         self.shared.lock().ready.is_half_full()
     }
 
+    /// Texts that were embedded for questions.
+    #[must_use]
+    pub fn embedded(&self) -> u64 {
+        (self.shared.embedded)()
+    }
+
     /// Questions whose answer panicked.
     #[must_use]
     pub fn panics(&self) -> u64 {
@@ -221,9 +247,10 @@ impl Front {
 impl Drop for Front {
     fn drop(&mut self) {
         self.shared.lock().stopping = true;
-        for signal in [&self.shared.ready, &self.shared.apart, &self.shared.kept] {
+        for signal in [&self.shared.ready, &self.shared.apart] {
             signal.notify_all();
         }
+        self.shared.news.raise();
         for thread in self.threads.drain(..) {
             drop(thread.join());
         }
@@ -285,7 +312,8 @@ impl Shared {
     fn keep(&self) {
         let mut state = self.lock();
         while !state.stopping {
-            let over = state.over(Instant::now());
+            let seen = self.news.count();
+            let (over, next_deadline) = state.over(Instant::now());
             let parked = state.parked.len();
             let full = state.unpark(&self.reached);
             let woken = state.parked.len() < parked || state.may_go_on(&self.loading);
@@ -304,15 +332,19 @@ impl Shared {
             state = self.lock();
             if !state.stopping {
                 state.keeper_idles = state.is_empty();
-                let patience = if state.keeper_idles { IDLE } else { LOOK };
-                state = sync::wait_timeout(&self.kept, state, patience);
+                let until = next_deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+                let patience = if state.keeper_idles { IDLE } else { until.map_or(LOOK, |until| until.min(LOOK)) };
+                drop(state);
+                self.news.wait(seen, patience);
+                state = self.lock();
             }
         }
     }
 
     fn answer(&self, asked: &Asked) -> Result<Evidence, PipelineError> {
         over(&asked.cancellation)?;
-        let result = catch_unwind(AssertUnwindSafe(|| (self.answer)(asked)));
+        let answer = || trace_parent::within(asked.trace.clone(), || (self.answer)(asked));
+        let result = catch_unwind(AssertUnwindSafe(answer));
         let result = result.unwrap_or_else(|_| {
             self.panics.fetch_add(1, Ordering::Relaxed);
             Err(PipelineError::Panicked)

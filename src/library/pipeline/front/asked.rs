@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Cancellation;
 use crate::{log::Written, snapshot::AsOf};
 use models::embed::KeptVectors;
-use nouns::model::Question;
+use nouns::{model::Question, trace_parent::TraceParent};
 
 /// A question, and what its answer must reflect.
 #[derive(Debug, Clone)]
@@ -20,6 +20,8 @@ pub struct Asked {
     pub cancellation: Cancellation,
     /// The vectors of earlier askings, for a question that is asked again.
     pub kept: Option<Arc<KeptVectors>>,
+    /// The trace that the question belongs to, which requests for its answer carry on.
+    pub trace: Option<TraceParent>,
 }
 
 impl Asked {
@@ -33,7 +35,7 @@ impl Asked {
     /// A question about the present, with no deadline.
     #[must_use]
     pub fn now(question: Question) -> Self {
-        Self { question, after: None, as_of: None, cancellation: Cancellation::default(), kept: None }
+        Self { question, after: None, as_of: None, cancellation: Cancellation::default(), kept: None, trace: None }
     }
 }
 

@@ -8,7 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{answering::Front, *};
+use super::{
+    answering::{Front, Functions},
+    *,
+};
 use crate::snapshot::AsOf;
 use nouns::{
     model::{Bank, Evidence, Question},
@@ -55,12 +58,13 @@ impl Scripted {
             }
             Ok(evidence(&asked.question))
         };
-        let front = Front::with(
-            Box::new(answer),
-            Box::new(move |partition| (partition == 0).then(|| position.load(Ordering::Relaxed))),
-            Box::new(move |bank| *bank == loading && is_loading.load(Ordering::Relaxed)),
-            threads,
-        );
+        let functions = Functions {
+            answer: Box::new(answer),
+            reached: Box::new(move |partition| (partition == 0).then(|| position.load(Ordering::Relaxed))),
+            loading: Box::new(move |bank| *bank == loading && is_loading.load(Ordering::Relaxed)),
+            embedded: Box::new(|| 0),
+        };
+        let front = Front::with(functions, Arc::default(), threads);
         Self { front: front.expect("threads"), gate, reached, loads, begun }
     }
 

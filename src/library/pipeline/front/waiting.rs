@@ -148,14 +148,21 @@ impl State {
         ready.into_iter().filter_map(|(_, waiting)| self.add_ready(waiting).err()).collect()
     }
 
-    /// Takes out what nobody waits for any more.
-    pub(super) fn over(&mut self, now: Instant) -> Vec<Waiting> {
-        let mut over = Vec::new();
+    /// Takes out what nobody waits for any more; and the next deadline of the rest.
+    pub(super) fn over(&mut self, now: Instant) -> (Vec<Waiting>, Option<Instant>) {
+        let (mut over, mut next) = (Vec::new(), None::<Instant>);
         for queue in [&mut self.ready, &mut self.parked, &mut self.apart] {
-            let ended = queue.take(|waiting| waiting.asked.cancellation.check_at(now).is_err());
+            let ended = queue.take(|waiting| {
+                let cancellation = &waiting.asked.cancellation;
+                let is_over = cancellation.check_at(now).is_err();
+                if let Some(deadline) = cancellation.deadline().filter(|_| !is_over) {
+                    next = Some(next.map_or(deadline, |next| next.min(deadline)));
+                }
+                is_over
+            });
             over.extend(ended.into_iter().map(|(_, waiting)| waiting));
         }
-        over
+        (over, next)
     }
 
     pub(super) fn is_empty(&self) -> bool {

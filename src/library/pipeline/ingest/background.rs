@@ -16,17 +16,20 @@ use std::{
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
-#[cfg(feature = "kafka")]
+use tracing::warn;
+
 use crate::log::partition_of;
 use heart::extract::{DraftUnit, Extractor, rules::RulesExtractor};
 use models::llm::{Llm, LlmError, LlmExtractor, extractor};
 use nouns::{
     config::{LLM, Pipeline},
     model::{Bank, Usage, Window, WindowId},
+    signal::Signal,
     sync,
 };
 
 use super::PipelineError;
+use crate::pipeline::logged::logged_llm;
 
 /// Suffix of the rules' name in a record that waits for the model.
 const PROVISIONAL: &str = " until llm";
@@ -48,25 +51,24 @@ pub(in crate::pipeline) struct Extractors {
 }
 
 impl Extractors {
-    /// The extractors that the pipeline names.
+    /// The extractors that the pipeline names; `news` is raised when the language model has read a window.
     ///
     /// # Errors
     /// [`PipelineError::Llm`] when there is no key, or the cache of responses cannot be used.
-    pub(in crate::pipeline) fn new(pipeline: &Pipeline) -> Result<Self, PipelineError> {
+    pub(in crate::pipeline) fn new(pipeline: &Pipeline, news: &Arc<Signal>) -> Result<Self, PipelineError> {
         let rules = RulesExtractor::new(&pipeline.extract);
         let set = pipeline.llm.is_set();
         let llm = if set { Some(Llm::open(&pipeline.llm, Some(pipeline.llm_directory()))?) } else { None };
         let mut model = None;
         if let Some(llm) = llm.as_ref().filter(|_| pipeline.extract.extractor == LLM) {
             llm.check_key()?;
-            model = Some(Background::start(llm)?);
+            model = Some(Background::start(llm, news)?);
         }
         Ok(Self { rules, model, llm })
     }
 
     /// Evicts the responses of banks whose partitions are not assigned to this process: only the
     /// owner of a partition learns what is deleted there.
-    #[cfg(feature = "kafka")]
     pub(super) fn keep_partitions(&self, ours: impl Fn(u32) -> bool, partitions: u32) -> Result<(), PipelineError> {
         let ours = |bank: &Bank| ours(partition_of(bank, partitions));
         self.llm.as_ref().map_or(Ok(()), |llm| Ok(llm.retain_banks(ours)?))
@@ -153,7 +155,6 @@ struct WorkerStatus {
     declined: u32,
     /// Why the last window failed that is to be retried.
     problem: Option<String>,
-    warnings: Vec<String>,
 }
 
 /// The worker threads that send windows to a model.
@@ -164,7 +165,7 @@ pub(in crate::pipeline) struct Background {
 }
 
 impl Background {
-    fn start(llm: &Arc<Llm>) -> Result<Self, PipelineError> {
+    fn start(llm: &Arc<Llm>, news: &Arc<Signal>) -> Result<Self, PipelineError> {
         // One request stays free for questions where more than one may be in flight.
         let threads = llm.settings().in_flight.saturating_sub(1).max(1);
         let (jobs, incoming) = bounded(threads);
@@ -172,7 +173,7 @@ impl Background {
         let status = Arc::new(Mutex::default());
         for _ in 0..threads {
             let (results, status) = (Arc::clone(&results), Arc::clone(&status));
-            let worker = Worker { llm: Arc::downgrade(llm), results, status };
+            let worker = Worker { llm: Arc::downgrade(llm), results, status, news: Arc::clone(news) };
             let incoming = incoming.clone();
             // The thread ends when the sender is dropped and its last request has ended.
             std::thread::Builder::new()
@@ -180,7 +181,6 @@ impl Background {
                 .spawn(move || worker.run(&incoming))
                 .map_err(PipelineError::Thread)?;
         }
-        sync::lock(&status).warnings.extend(llm.take_warnings());
         Ok(Self { jobs, results, status })
     }
 
@@ -225,11 +225,6 @@ impl Background {
     pub(in crate::pipeline) fn problem(&self) -> Option<String> {
         sync::lock(&self.status).problem.clone()
     }
-
-    /// Warnings since the last call; each is given once.
-    pub(in crate::pipeline) fn take_warnings(&self) -> Vec<String> {
-        std::mem::take(&mut sync::lock(&self.status).warnings)
-    }
 }
 
 impl WorkerStatus {
@@ -237,11 +232,13 @@ impl WorkerStatus {
         self.paused || self.back_off_until.is_some_and(|until| Instant::now() < until)
     }
 
-    fn back_off(&mut self, problem: &str) {
-        if self.problem.as_deref() != Some(problem) {
-            self.warnings.push(format!("{problem}; the rules' units stand in until the model's arrive"));
+    fn back_off(&mut self, error: &LlmError) {
+        let problem = error.to_string();
+        if self.problem.as_ref() != Some(&problem) {
+            let seconds = BACKOFF.as_secs();
+            warn!(problem = logged_llm(error), seconds, "the rules' units stand in until the language model's arrive");
         }
-        self.problem = Some(problem.to_owned());
+        self.problem = Some(problem);
         self.back_off_until = Some(Instant::now() + BACKOFF);
     }
 }
@@ -251,6 +248,8 @@ struct Worker {
     llm: Weak<Llm>,
     results: Arc<Mutex<Vec<ModelResult>>>,
     status: Arc<Mutex<WorkerStatus>>,
+    /// Raised with each result.
+    news: Arc<Signal>,
 }
 
 impl Worker {
@@ -261,10 +260,10 @@ impl Worker {
             let paused = sync::lock(&self.status).is_paused();
             let result = if paused { Err(Failed::RetryLater) } else { self.read(&extractor, &window) };
             let usage = extractor.usage();
-            sync::lock(&self.status).warnings.extend(llm.take_warnings());
             drop((llm, extractor));
             let turns_hash = window.turns_hash();
             sync::lock(&self.results).push(ModelResult { stage, window, bypass_cache, turns_hash, result, usage });
+            self.news.raise();
         }
     }
 
@@ -296,14 +295,14 @@ impl Worker {
                 }
                 status.declined += 1;
                 if status.declined >= DECLINED_LIMIT {
-                    status.back_off(&error.to_string());
+                    status.back_off(&error);
                 }
                 status.problem = Some(error.to_string());
                 Err(Failed::RetryLater)
             }
             Ok(Err(error @ LlmError::TooLong { .. })) => Err(refused(error.to_string(), String::new())),
             Ok(Err(error)) => {
-                status.back_off(&error.to_string());
+                status.back_off(&error);
                 Err(Failed::RetryLater)
             }
             Err(_) => Err(refused(
@@ -395,7 +394,7 @@ mod tests {
 
     #[test]
     fn a_window_on_which_the_extractor_panics_is_refused_and_the_next_is_read() {
-        let worker = Worker { llm: Weak::new(), results: Arc::default(), status: Arc::default() };
+        let worker = Worker { llm: Weak::new(), results: Arc::default(), status: Arc::default(), news: Arc::default() };
         let id = WindowId { session: SessionId("s".to_owned()), start: 0 };
         let window = Window { bank: Bank::parse("b").expect("a name"), id, turns: Vec::new() };
         for _ in 0..2 {

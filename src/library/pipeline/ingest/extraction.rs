@@ -1,48 +1,64 @@
-//! Extraction as a running service: the partitions that the consumer group assigns, in turn.
+//! The one driver of extraction: the stages of this process's partitions, step by step.
 //!
-//! In: a Kafka log. Out: memory records, transaction by transaction, until told to stop. A partition
-//! is taken over before it is read, which fences its former owner. After a failure of the cluster a
-//! partition is taken over again; a partition that another instance has taken over is dropped.
+//! In: a log, and which of its partitions are this process's. Out: memory records, transaction by transaction,
+//! and what happened. A partition is taken over before it is read, which fences its former owner. After a failure
+//! its stage is made again from the log, after a pause that grows; the others go on. The [`Schedule`] says how
+//! long it runs and which failures end it.
 
 use std::{
     collections::BTreeMap,
-    sync::atomic::{AtomicBool, Ordering},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, Sender, unbounded};
 use tokio::sync::oneshot;
+use tracing::{debug, debug_span, info, warn};
 
-use crate::log::{
-    KafkaLog, Log, LogError,
-    kafka::members::{Group, Member, Membership},
-    partition_of,
-};
+use crate::log::{Assignment, Log, LogError, Membership, partition_of};
 use models::{embed::EmbedError, llm::LlmError};
 use nouns::{
+    backoff::Backoff,
     config::Pipeline,
     model::{Bank, ModelRef, Usage},
+    signal::Signal,
 };
 
 use super::{
     PipelineError,
-    background::{Background, Extractors},
-    stage::Stage,
+    background::Extractors,
+    stage::{Stage, Step},
     vectors::Vectors,
 };
-use crate::pipeline::replica::model_of;
+use crate::pipeline::logged::logged;
 
-/// How long the loop waits for changes of membership when there is nothing else to do.
-const IDLE: Duration = Duration::from_millis(5);
-/// Backoff before a partition is taken over again.
-const BACKOFF: Duration = Duration::from_millis(500);
-/// The same after an endpoint of embeddings was away past its retries.
-const ENDPOINT_BACKOFF: Duration = Duration::from_secs(5);
+/// The longest wait for news: what raises none, such as a pause that is over, is found after it.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// The pause after an endpoint of embeddings was away past its own retries.
+const ENDPOINT_PAUSE: Duration = Duration::from_secs(5);
+/// The longest pause while the cluster is away: what arrives meanwhile waits for no longer than this.
+const CLUSTER_PAUSE: Duration = Duration::from_secs(5);
+
+/// How long extraction runs, and what a failure does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::pipeline) enum Schedule {
+    /// Until nothing is left to do; the first failure ends it.
+    UntilCaughtUp,
+    /// Until it is stopped; no failure ends it.
+    Forever,
+    /// Until it is stopped, or fails in a way that no retry mends. A partition that another process has taken
+    /// over is left alone for this long: the group revokes it meanwhile, or gives it back.
+    ByGroup {
+        /// Two session timeouts.
+        fenced_pause: Duration,
+    },
+}
 
 /// What happens while extraction runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExtractionEvent {
-    /// This instance has asked to join the group.
+    /// This instance has asked to join its group, where there is one.
     Joined,
     /// A partition was taken over.
     TakenOver {
@@ -59,236 +75,413 @@ pub enum ExtractionEvent {
         partition: u32,
     },
     /// A transaction was committed.
-    Committed {
-        /// The partition.
-        partition: u32,
-        /// The first offset that is not covered.
-        position: u64,
-        /// Append time of the last event that it covers, in milliseconds since 1970.
-        append_ms: Option<i64>,
-        /// Events that were read.
-        events: u64,
-        /// Of them, those that became dead letters.
-        rejects: u64,
-        /// Of them, those that were forwarded to their bank's partition.
-        forwards: u64,
-        /// Windows that were written as final.
-        windows: u64,
-        /// Units that were written.
-        units: u64,
-        /// How long the step took, extraction and embedding included.
-        took: Duration,
-        /// The language model's usage for each window whose result this step used.
-        model_usage: Vec<Usage>,
-    },
+    Committed(Committed),
     /// The number of windows that wait for the language model has changed.
     Waiting {
         /// The partition.
         partition: u32,
         /// Windows that wait.
         windows: usize,
+        /// Why they wait, where the endpoint is the reason.
+        problem: Option<String>,
     },
-    /// A transaction was not committed.
-    Aborted {
+    /// A step failed; it is tried again.
+    Failed {
         /// The partition.
         partition: u32,
         /// Why.
         problem: String,
     },
-    /// Something that a user should know.
-    Warning(String),
+    /// A step succeeded after one that failed.
+    Recovered {
+        /// The partition.
+        partition: u32,
+    },
+}
+
+/// A transaction that was committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed {
+    /// The partition.
+    pub partition: u32,
+    /// The first offset that is not covered.
+    pub position: u64,
+    /// Append time of the last event that it covers, in milliseconds since 1970.
+    pub append_ms: Option<i64>,
+    /// Events that were read.
+    pub events: u64,
+    /// Of them, those that became dead letters.
+    pub rejects: u64,
+    /// Of them, those that were forwarded to their bank's partition.
+    pub forwards: u64,
+    /// Windows that were written as final.
+    pub windows: u64,
+    /// Units that were written.
+    pub units: u64,
+    /// Windows that got the language model's units.
+    pub by_model: u64,
+    /// Windows for which the language model's units could not be used.
+    pub refused: u64,
+    /// How long the step took, extraction and embedding included.
+    pub took: Duration,
+    /// The language model's usage for each window whose result this step used.
+    pub model_usage: Vec<Usage>,
 }
 
 /// A request to send the closed windows of a bank to the language model again, past the cache.
-pub struct ReextractRequest {
-    /// The bank.
-    pub bank: Bank,
+struct Reextraction {
+    bank: Bank,
     /// Receives their number, or why none is sent.
-    pub reply: oneshot::Sender<Result<usize, PipelineError>>,
+    reply: oneshot::Sender<Result<usize, PipelineError>>,
 }
 
-/// Extracts until `stop`, and serves the requests to reextract a bank.
-///
-/// # Errors
-/// [`PipelineError`] that no retry mends; everything acknowledged is in the log.
-pub fn extract(
-    pipeline: &Pipeline,
-    log: &KafkaLog,
-    requests: &Receiver<ReextractRequest>,
-    stop: &AtomicBool,
-    tell: &mut dyn FnMut(ExtractionEvent),
-) -> Result<(), PipelineError> {
-    let extractors = Extractors::new(pipeline)?;
-    let mut vectors = Vectors::new(pipeline);
-    // Opened now, so that the first turn does not wait for it.
-    let Some(model) = open_model(&mut vectors, stop, tell)? else { return Ok(()) };
-    if let Some(found) = model_of(log)?.filter(|found| *found != model) {
-        return Err(PipelineError::other_model(&found, &model));
+/// Where a running extraction takes orders.
+#[derive(Clone)]
+pub struct ExtractionOrders {
+    orders: Sender<Reextraction>,
+    news: Arc<Signal>,
+}
+
+/// Where the orders of a running extraction arrive.
+pub struct ArrivingOrders(Receiver<Reextraction>);
+
+impl ExtractionOrders {
+    /// Both ends, for an extraction from a log.
+    #[must_use]
+    pub fn new(log: &dyn Log) -> (Self, ArrivingOrders) {
+        let (orders, arriving) = unbounded();
+        (Self { orders, news: Arc::clone(log.news()) }, ArrivingOrders(arriving))
     }
-    let member = Member::join(log, Group::Extractors)?;
-    tell(ExtractionEvent::Joined);
-    let mut stages: BTreeMap<u32, Stage> = BTreeMap::new();
-    let mut due: BTreeMap<u32, Instant> = BTreeMap::new();
-    let mut waiting: BTreeMap<u32, usize> = BTreeMap::new();
-    // Fenced before the group revoked the partition: by then it has, or a transaction timed out.
-    let fenced_backoff = Duration::from_secs(2 * pipeline.log.kafka.session_seconds);
-    let mut idle = Duration::ZERO;
-    while !stop.load(Ordering::Relaxed) {
-        let mut changed = false;
-        for change in member.changes(idle)? {
-            changed = true;
+
+    /// Has the language model read a bank's closed windows again, and gives their number.
+    ///
+    /// # Errors
+    /// [`PipelineError::UnknownBank`], [`PipelineError::OtherInstance`], [`LlmError::NotConfigured`] without a
+    /// model, [`PipelineError::Cancelled`] where extraction has ended.
+    pub async fn reextract(&self, bank: Bank) -> Result<usize, PipelineError> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.orders.send(Reextraction { bank, reply });
+        sent.map_err(|_| PipelineError::Cancelled)?;
+        self.news.raise();
+        answer.await.unwrap_or(Err(PipelineError::Cancelled))
+    }
+}
+
+/// What a run of the stages works on.
+pub(in crate::pipeline) struct Run<'a> {
+    pub(in crate::pipeline) log: &'a dyn Log,
+    pub(in crate::pipeline) assignment: &'a dyn Assignment,
+    pub(in crate::pipeline) schedule: Schedule,
+    /// Has the memory of this process follow what was written for a partition; a failure counts as one of the step.
+    pub(in crate::pipeline) follow: &'a dyn Fn(u32) -> Result<(), PipelineError>,
+}
+
+/// The stages of this process's partitions.
+pub(in crate::pipeline) struct Extraction {
+    pipeline: Pipeline,
+    pub(in crate::pipeline) extractors: Extractors,
+    vectors: Vectors,
+    stages: BTreeMap<u32, Stage>,
+    /// Partitions whose stage is to be made from the log, and when.
+    due: BTreeMap<u32, Instant>,
+    /// Partitions whose last step or takeover failed.
+    failing: BTreeMap<u32, Failing>,
+    /// What was last said of the windows that wait for the language model.
+    waiting: BTreeMap<u32, (usize, Option<String>)>,
+}
+
+/// The failures of a partition since its last good step.
+struct Failing {
+    backoff: Backoff,
+    /// The last one.
+    problem: String,
+}
+
+impl Extraction {
+    /// Without a stage.
+    ///
+    /// # Errors
+    /// [`PipelineError::Llm`] when the language model that extracts cannot be used.
+    pub(in crate::pipeline) fn new(pipeline: &Pipeline, news: &Arc<Signal>) -> Result<Self, PipelineError> {
+        Ok(Self {
+            extractors: Extractors::new(pipeline, news)?,
+            vectors: Vectors::new(pipeline),
+            pipeline: pipeline.clone(),
+            stages: BTreeMap::new(),
+            due: BTreeMap::new(),
+            failing: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+        })
+    }
+
+    /// Adds a stage that was made elsewhere, such as from a snapshot.
+    pub(in crate::pipeline) fn add(&mut self, stage: Stage) {
+        self.stages.insert(stage.partition(), stage);
+    }
+
+    /// The model of the vectors, if it was opened.
+    pub(in crate::pipeline) fn model(&self) -> Option<&ModelRef> {
+        self.vectors.model()
+    }
+
+    /// Windows that the language model has not read yet, and how many of them it is reading.
+    pub(in crate::pipeline) fn windows_waiting(&self) -> (u64, u64) {
+        let waiting = self.stages.values().map(Stage::waiting);
+        waiting.fold((0, 0), |(all, reading), (more, read)| (all + more as u64, reading + read as u64))
+    }
+
+    /// Runs by the schedule; `stop` ends it.
+    ///
+    /// # Errors
+    /// [`PipelineError`] as the schedule says; everything acknowledged is in the log.
+    pub(in crate::pipeline) fn run(
+        &mut self,
+        run: &Run<'_>,
+        orders: &ArrivingOrders,
+        stop: &dyn Fn() -> bool,
+        tell: &mut dyn FnMut(ExtractionEvent),
+    ) -> Result<(), PipelineError> {
+        let news = run.log.news();
+        while !stop() {
+            let seen = news.count();
+            self.follow_group(run, tell)?;
+            self.take_over_due(run, tell)?;
+            for Reextraction { bank, reply } in orders.0.try_iter() {
+                // The caller may have stopped waiting.
+                drop(reply.send(self.reextract(&bank, run.log.partitions())));
+            }
+            if self.step_all(run, tell)? {
+                continue;
+            }
+            if run.schedule == Schedule::UntilCaughtUp {
+                break;
+            }
+            let next_due = self.due.values().map(|at| at.saturating_duration_since(Instant::now())).min();
+            news.wait(seen, next_due.map_or(PATIENCE, |next| next.min(PATIENCE)));
+        }
+        Ok(())
+    }
+
+    /// Applies what the group has decided.
+    fn follow_group(&mut self, run: &Run<'_>, tell: &mut dyn FnMut(ExtractionEvent)) -> Result<(), PipelineError> {
+        let (log, changes) = (run.log, run.assignment.changes()?);
+        if changes.is_empty() {
+            return Ok(());
+        }
+        for change in changes {
             match change {
-                Membership::Assigned(partitions) => due.extend(partitions.iter().map(|p| (*p, Instant::now()))),
+                Membership::Assigned(partitions) => {
+                    self.due.extend(partitions.into_iter().map(|p| (p, Instant::now())))
+                }
                 Membership::Revoked(partitions) => {
                     for partition in partitions {
-                        due.remove(&partition);
-                        if stages.remove(&partition).is_some() {
-                            tell(ExtractionEvent::Left { partition });
-                        }
-                        log.disown(partition);
+                        self.due.remove(&partition);
+                        self.leave(partition, log, tell);
                     }
                 }
             }
         }
-        if changed {
-            // Only their owner learns what is deleted in the other partitions.
-            let ours = |p| stages.contains_key(&p) || due.contains_key(&p);
-            extractors.keep_partitions(ours, log.partitions())?;
-            vectors.keep_partitions(ours, log.partitions())?;
-        }
-        idle = IDLE;
-        let now = Instant::now();
-        let ready: Vec<u32> = due.iter().filter(|(_, at)| **at <= now).map(|(p, _)| *p).collect();
-        for partition in ready {
-            let started = Instant::now();
-            match Stage::take_over(partition, pipeline, log) {
-                Ok(mut stage) => {
-                    stage.take_warnings().into_iter().for_each(|w| tell(ExtractionEvent::Warning(w)));
-                    stage.evict_responses(&extractors)?;
-                    let position = stage.position();
-                    vectors.take_over(partition, position, log.partitions())?;
-                    tell(ExtractionEvent::TakenOver { partition, position, took: started.elapsed() });
-                    member.show_position(partition, position);
-                    stages.insert(partition, stage);
-                    due.remove(&partition);
-                }
-                Err(error) => retry_later(partition, error, &mut due, fenced_backoff, tell)?,
-            }
-        }
-        for ReextractRequest { bank, reply } in requests.try_iter() {
-            // The caller may have stopped waiting.
-            drop(reply.send(reextract(&bank, &mut stages, &extractors, log)));
-        }
-        let mut failed = Vec::new();
-        for (partition, stage) in &mut stages {
-            let started = Instant::now();
-            let step = stage.step(log, &extractors, &mut vectors, pipeline.embed.read_turns);
-            let model = extractors.model.as_ref().map(Background::take_warnings).unwrap_or_default();
-            vectors.take_warnings().into_iter().chain(model).for_each(|w| tell(ExtractionEvent::Warning(w)));
-            match step {
-                Ok(None) => {}
-                Ok(Some(done)) => {
-                    idle = Duration::ZERO;
-                    member.show_position(*partition, stage.position());
-                    vectors.reached(*partition, stage.position())?;
-                    tell(ExtractionEvent::Committed {
-                        partition: *partition,
-                        position: stage.position(),
-                        append_ms: done.append_ms,
-                        events: done.events,
-                        rejects: done.rejects,
-                        forwards: done.forwards,
-                        windows: done.windows,
-                        units: done.units,
-                        took: started.elapsed(),
-                        model_usage: done.usage,
-                    });
-                }
-                Err(error) => failed.push((*partition, error)),
-            }
-            let (windows, _) = stage.waiting();
-            if extractors.model.is_some() && waiting.insert(*partition, windows) != Some(windows) {
-                tell(ExtractionEvent::Waiting { partition: *partition, windows });
-            }
-        }
-        for (partition, error) in failed {
-            stages.remove(&partition);
-            log.disown(partition);
-            retry_later(partition, error, &mut due, fenced_backoff, tell)?;
-        }
-        waiting.retain(|partition, _| stages.contains_key(partition));
+        // Only their owner learns what is deleted in the other partitions.
+        let ours = |partition| self.stages.contains_key(&partition) || self.due.contains_key(&partition);
+        self.extractors.keep_partitions(ours, log.partitions())?;
+        self.vectors.keep_partitions(ours, log.partitions())
     }
-    Ok(())
-}
 
-/// The model, once its endpoint answers; None when told to stop before.
-fn open_model(
-    vectors: &mut Vectors,
-    stop: &AtomicBool,
-    tell: &mut dyn FnMut(ExtractionEvent),
-) -> Result<Option<ModelRef>, PipelineError> {
-    let mut said = false;
-    while !stop.load(Ordering::Relaxed) {
-        match vectors.embedder() {
-            Ok(embedder) => return Ok(Some(embedder.model().clone())),
-            Err(error @ PipelineError::Embed(EmbedError::Unavailable { .. })) => {
-                if !std::mem::replace(&mut said, true) {
-                    tell(ExtractionEvent::Warning(error.to_string()));
-                }
-                std::thread::sleep(BACKOFF);
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(None)
-}
-
-/// Queues the closed windows of a bank for the model again, and gives their number.
-fn reextract(
-    bank: &Bank,
-    stages: &mut BTreeMap<u32, Stage>,
-    extractors: &Extractors,
-    log: &KafkaLog,
-) -> Result<usize, PipelineError> {
-    let Some(model) = &extractors.model else { return Err(LlmError::NotConfigured.into()) };
-    let partition = partition_of(bank, log.partitions());
-    let other_instance = || PipelineError::OtherInstance { bank: bank.clone(), partition };
-    let stage = stages.get_mut(&partition).ok_or_else(other_instance)?;
-    let unknown = || PipelineError::UnknownBank {
-        bank: bank.clone(),
-        known: format!("its partition, {partition}, has no turn of it"),
-    };
-    let windows = stage.reextract(bank).ok_or_else(unknown)?;
-    model.resume();
-    Ok(windows)
-}
-
-/// Schedules another takeover of a partition that failed, unless the group revokes it first.
-fn retry_later(
-    partition: u32,
-    error: PipelineError,
-    due: &mut BTreeMap<u32, Instant>,
-    fenced_backoff: Duration,
-    tell: &mut dyn FnMut(ExtractionEvent),
-) -> Result<(), PipelineError> {
-    match &error {
-        PipelineError::Log(LogError::Fenced { .. }) => {
-            due.insert(partition, Instant::now() + fenced_backoff);
+    /// Drops the stage of a partition that another process has.
+    fn leave(&mut self, partition: u32, log: &dyn Log, tell: &mut dyn FnMut(ExtractionEvent)) {
+        self.waiting.remove(&partition);
+        if self.stages.remove(&partition).is_some() {
+            info!(partition, "another instance extracts the partition");
             tell(ExtractionEvent::Left { partition });
         }
-        PipelineError::Embed(EmbedError::Unavailable { .. }) => {
-            due.insert(partition, Instant::now() + ENDPOINT_BACKOFF);
-            tell(ExtractionEvent::Aborted { partition, problem: error.to_string() });
-        }
-        PipelineError::Waits { .. } => {
-            due.insert(partition, Instant::now() + fenced_backoff);
-            tell(ExtractionEvent::Aborted { partition, problem: error.to_string() });
-        }
-        PipelineError::Log(LogError::Cluster { retriable: true, .. }) => {
-            due.insert(partition, Instant::now() + BACKOFF);
-            tell(ExtractionEvent::Aborted { partition, problem: error.to_string() });
-        }
-        _ => return Err(error),
+        log.disown(partition);
     }
-    Ok(())
+
+    /// Makes the stages that are due, from the log.
+    fn take_over_due(&mut self, run: &Run<'_>, tell: &mut dyn FnMut(ExtractionEvent)) -> Result<(), PipelineError> {
+        let now = Instant::now();
+        let ready: Vec<u32> = self.due.iter().filter(|(_, at)| **at <= now).map(|(p, _)| *p).collect();
+        for partition in ready {
+            match self.take_over(partition, run) {
+                Ok(position) => {
+                    self.due.remove(&partition);
+                    let took = now.elapsed();
+                    info!(partition, position, seconds = took.as_secs_f64(), "the partition is extracted here");
+                    run.assignment.show_position(partition, position);
+                    tell(ExtractionEvent::TakenOver { partition, position, took });
+                }
+                Err(error) => self.retry_later(partition, error, run, tell)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn take_over(&mut self, partition: u32, run: &Run<'_>) -> Result<u64, PipelineError> {
+        let stage = Stage::take_over(partition, &self.pipeline, run.log)?;
+        let position = stage.position();
+        if run.assignment.is_shared() {
+            stage.evict_responses(&self.extractors)?;
+            self.vectors.take_over(partition, position, run.log.partitions())?;
+        }
+        self.stages.insert(partition, stage);
+        Ok(position)
+    }
+
+    /// One step of each stage; whether any of them did something.
+    fn step_all(&mut self, run: &Run<'_>, tell: &mut dyn FnMut(ExtractionEvent)) -> Result<bool, PipelineError> {
+        let mut any = false;
+        for partition in self.stages.keys().copied().collect::<Vec<_>>() {
+            let started = Instant::now();
+            let _span = debug_span!("step", partition).entered();
+            let step = self.step(partition, run.log).and_then(|step| (run.follow)(partition).map(|()| step));
+            if step.is_ok() && self.failing.remove(&partition).is_some() {
+                info!(partition, "extraction goes on");
+                tell(ExtractionEvent::Recovered { partition });
+            }
+            match step {
+                Ok(None) => {}
+                Ok(Some((step, position))) => {
+                    any = true;
+                    if run.assignment.is_shared() {
+                        run.assignment.show_position(partition, position);
+                        self.vectors.reached(partition, position)?;
+                    }
+                    let committed = committed(partition, position, step, started.elapsed());
+                    let Committed { events, rejects, windows, units, took, .. } = &committed;
+                    debug!(position, events, rejects, windows, units, seconds = took.as_secs_f64(), "committed");
+                    tell(ExtractionEvent::Committed(committed));
+                }
+                Err(error) => self.retry_later(partition, error, run, tell)?,
+            }
+            self.tell_waiting(partition, tell);
+        }
+        Ok(any)
+    }
+
+    fn step(&mut self, partition: u32, log: &dyn Log) -> Result<Option<(Step, u64)>, PipelineError> {
+        let Some(stage) = self.stages.get_mut(&partition) else { return Ok(None) };
+        let (extractors, vectors, limit) = (&self.extractors, &mut self.vectors, self.pipeline.embed.read_turns);
+        let step = catch_unwind(AssertUnwindSafe(|| stage.step(log, extractors, vectors, limit)));
+        let step = step.unwrap_or(Err(PipelineError::ExtractionPanicked { partition }))?;
+        Ok(step.map(|step| (step, stage.position())))
+    }
+
+    fn tell_waiting(&mut self, partition: u32, tell: &mut dyn FnMut(ExtractionEvent)) {
+        let (Some(model), Some(stage)) = (&self.extractors.model, self.stages.get(&partition)) else { return };
+        let (windows, _) = stage.waiting();
+        let now = (windows, model.problem().filter(|_| windows > 0));
+        if self.waiting.get(&partition) != Some(&now) {
+            self.waiting.insert(partition, now.clone());
+            let (windows, problem) = now;
+            tell(ExtractionEvent::Waiting { partition, windows, problem });
+        }
+    }
+
+    /// Queues the closed windows of a bank for the language model again, past the cache, and gives their number.
+    pub(in crate::pipeline) fn reextract(&mut self, bank: &Bank, partitions: u32) -> Result<usize, PipelineError> {
+        let Some(model) = &self.extractors.model else { return Err(LlmError::NotConfigured.into()) };
+        let partition = partition_of(bank, partitions);
+        let other_instance = || PipelineError::OtherInstance { bank: bank.clone(), partition };
+        let stage = self.stages.get_mut(&partition).ok_or_else(other_instance)?;
+        let unknown = || PipelineError::UnknownBank {
+            bank: bank.clone(),
+            known: format!("its partition, {partition}, has no turn of it"),
+        };
+        let windows = stage.reextract(bank).ok_or_else(unknown)?;
+        model.resume();
+        Ok(windows)
+    }
+
+    /// Has the stage of a partition made again after a failure, unless the schedule says that it ends everything.
+    fn retry_later(
+        &mut self,
+        partition: u32,
+        error: PipelineError,
+        run: &Run<'_>,
+        tell: &mut dyn FnMut(ExtractionEvent),
+    ) -> Result<(), PipelineError> {
+        let begun = || Failing { backoff: Backoff::SERVICE, problem: String::new() };
+        let mut failing = self.failing.remove(&partition).unwrap_or_else(begun);
+        let Some(pause) = run.schedule.pause_after(&error, &mut failing.backoff) else { return Err(error) };
+        if matches!(error, PipelineError::Log(LogError::Fenced { .. })) {
+            self.leave(partition, run.log, tell);
+        } else {
+            self.stages.remove(&partition);
+            run.log.disown(partition);
+        }
+        let problem = error.to_string();
+        if failing.problem != problem {
+            let (why, seconds) = (logged(&error), pause.as_secs_f64());
+            warn!(partition, seconds, problem = why, "extraction failed; it is tried again after a pause");
+        }
+        tell(ExtractionEvent::Failed { partition, problem: problem.clone() });
+        self.due.insert(partition, Instant::now() + pause);
+        self.failing.insert(partition, Failing { problem, ..failing });
+        Ok(())
+    }
+
+    /// Opens the model of the vectors, so that the first turn does not wait for it, once its endpoint answers;
+    /// None when told to stop before.
+    pub(in crate::pipeline) fn open_model(
+        &mut self,
+        stop: &dyn Fn() -> bool,
+        news: &Signal,
+    ) -> Result<Option<ModelRef>, PipelineError> {
+        let mut backoff = Backoff::SERVICE;
+        let mut said = false;
+        while !stop() {
+            match self.vectors.embedder() {
+                Ok(embedder) => return Ok(Some(embedder.model().clone())),
+                Err(error @ PipelineError::Embed(EmbedError::Unavailable { .. })) => {
+                    if !std::mem::replace(&mut said, true) {
+                        warn!(problem = logged(&error), "the model of the vectors does not answer; it is asked again");
+                    }
+                    let until = Instant::now() + backoff.jittered();
+                    while Instant::now() < until && !stop() {
+                        news.wait(news.count(), PATIENCE);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Schedule {
+    /// The pause after a failure; None where it ends the extraction.
+    fn pause_after(self, error: &PipelineError, backoff: &mut Backoff) -> Option<Duration> {
+        let fenced_pause = match self {
+            Self::UntilCaughtUp => return None,
+            Self::Forever => return Some(backoff.jittered()),
+            Self::ByGroup { fenced_pause } => fenced_pause,
+        };
+        match error {
+            // Fenced before the group revoked the partition: by then it has, or a transaction timed out.
+            PipelineError::Log(LogError::Fenced { .. }) | PipelineError::Waits { .. } => Some(fenced_pause),
+            PipelineError::Embed(EmbedError::Unavailable { .. }) => Some(ENDPOINT_PAUSE),
+            PipelineError::Log(LogError::Cluster { retriable: true, .. }) => {
+                Some(backoff.jittered().min(CLUSTER_PAUSE))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn committed(partition: u32, position: u64, step: Step, took: Duration) -> Committed {
+    let Step { events, forwards, append_ms, rejects, windows, units, by_model, refused, usage: model_usage } = step;
+    Committed {
+        partition,
+        position,
+        append_ms,
+        events,
+        rejects,
+        forwards,
+        windows,
+        units,
+        by_model,
+        refused,
+        took,
+        model_usage,
+    }
 }

@@ -7,11 +7,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use tracing::error;
+
 use super::{PipelineError, background};
 use crate::log::{Log, LogError, Topic, partition_of};
 use heart::window::Windower;
 use nouns::{
     config::Pipeline,
+    logged_bank::LoggedBank,
     model::{Bank, MemoryKey, TurnEvent, WindowTurn},
 };
 
@@ -59,32 +62,32 @@ impl LiveTurns {
         self.records.iter()
     }
 
-    /// Takes the turns of unreadable records from the turns log, before a position. Gives a warning for
-    /// each record of which they are lost.
+    /// Takes the turns of unreadable records from the turns log, before a position. Each record of which they are
+    /// lost is logged.
     pub(super) fn recover(
         &mut self,
         partition: u32,
         pipeline: &Pipeline,
         log: &dyn Log,
         position: u64,
-    ) -> Result<Vec<String>, PipelineError> {
+    ) -> Result<(), PipelineError> {
         if self.unreadable.is_empty() {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let again = self.apply_again(partition, pipeline, log, position)?;
-        let mut warnings = Vec::new();
         for key in std::mem::take(&mut self.unreadable) {
             match again.turns_of(&key).filter(|_| self.agrees(&key.bank, &again)) {
                 Some(turns) => drop(self.records.insert(key, RecordTurns { turns, provisional: false })),
-                None => warnings.push(format!(
-                    "memory partition {partition}: the record of bank {}, session {:?}, window {} cannot be read, and \
-                     its turns are not in the turns topic any more; `ripplemem import` an earlier export of the bank \
-                     before more turns of it arrive",
-                    key.bank, key.window.session.0, key.window.start
-                )),
+                None => error!(
+                    partition,
+                    bank = %LoggedBank(&key.bank),
+                    window = key.window.start,
+                    "a record of the bank cannot be read, and its turns are not in the turns topic any more; \
+                     `ripplemem import` an earlier export of the bank before more turns of it arrive"
+                ),
             }
         }
-        Ok(warnings)
+        Ok(())
     }
 
     /// The windows of the banks with unreadable records, made from the turns log alone.

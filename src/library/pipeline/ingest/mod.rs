@@ -5,13 +5,12 @@
 //!
 //! - `stage`: one partition, step by step.
 //! - `live_turns`: what a stage begins with: the turns of the partition's live records.
-//! - `extraction`: the stages of the partitions that the consumer group assigns to this process.
+//! - `extraction`: the driver of all stages of this process, on either log.
 //! - `background`: threads that ask a language model, so that a slow endpoint delays no stage.
 //! - `vectors` and `parts`: what is embedded for a unit, and the units that this gives.
 //! - `split`: a record that is too large for the log as several values.
 
 mod background;
-#[cfg(feature = "kafka")]
 mod extraction;
 mod live_turns;
 mod parts;
@@ -22,8 +21,8 @@ mod vectors;
 use super::PipelineError;
 
 pub(super) use background::Extractors;
-#[cfg(feature = "kafka")]
-pub use extraction::{ExtractionEvent, ReextractRequest, extract};
+pub use extraction::{ArrivingOrders, Committed, ExtractionEvent, ExtractionOrders};
+pub(super) use extraction::{Extraction, Run, Schedule};
 pub(super) use live_turns::LiveTurns;
 pub use parts::unit_texts;
 pub(super) use split::{MAX_VALUE_BYTES, values};

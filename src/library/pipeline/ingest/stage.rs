@@ -12,6 +12,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
+use tracing::warn;
+
 use crate::log::{self, Log, Topic, Transaction, partition_of};
 use heart::{
     extract::{
@@ -23,6 +25,7 @@ use heart::{
 use models::llm::extractor;
 use nouns::{
     config::{LLM, Pipeline},
+    logged_bank::LoggedBank,
     model::{
         Bank, DeadLetter, InputPosition, MemoryKey, MemoryRecord, ModelRef, SCHEMA_VERSION, TurnEvent, Usage, Window,
         WindowId, WindowState, WindowTurn,
@@ -54,8 +57,6 @@ pub(in crate::pipeline) struct Stage {
     halted: bool,
     /// Differs from that of earlier stages of the partition.
     run: u64,
-    /// What people should know of its start.
-    warnings: Vec<String>,
 }
 
 /// For each event of a full read, the most turns of windows that close in one step: more than a steady stream
@@ -117,7 +118,7 @@ impl Stage {
         position: u64,
         model: Option<ModelRef>,
     ) -> Result<Self, PipelineError> {
-        let warnings = live.recover(partition, pipeline, log, position)?;
+        live.recover(partition, pipeline, log, position)?;
         let mut windower = Windower::new(&pipeline.window);
         let mut parts: HashMap<MemoryKey, u32> = HashMap::new();
         let mut waiting = Waiting::default();
@@ -133,18 +134,7 @@ impl Stage {
         }
         let least_content_words = pipeline.extract.least_content_words;
         let run = STAGES.fetch_add(1, Ordering::Relaxed);
-        Ok(Self {
-            partition,
-            windower,
-            position,
-            least_content_words,
-            parts,
-            waiting,
-            model,
-            halted: false,
-            run,
-            warnings,
-        })
+        Ok(Self { partition, windower, position, least_content_words, parts, waiting, model, halted: false, run })
     }
 
     /// Takes a partition over: from now on the log refuses commits of its former owner.
@@ -182,24 +172,17 @@ impl Stage {
         Self::new(partition, pipeline, log, live, position, model)
     }
 
-    /// What people should know of its start; each is given once.
-    pub(in crate::pipeline) fn take_warnings(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.warnings)
-    }
-
     /// The partition.
     pub(in crate::pipeline) fn partition(&self) -> u32 {
         self.partition
     }
 
     /// The first offset of its turns that is not covered.
-    #[cfg(feature = "kafka")]
     pub(in crate::pipeline) fn position(&self) -> u64 {
         self.position
     }
 
     /// Evicts responses about windows that changed while another process owned the partition.
-    #[cfg(feature = "kafka")]
     pub(super) fn evict_responses(&self, extractors: &Extractors) -> Result<(), PipelineError> {
         let windows = self.windower.banks().flat_map(|bank| self.windower.closed_windows(bank));
         if extractors.model.is_some() {
@@ -349,7 +332,8 @@ impl Stage {
             if let Some(Declined { problem, text }) = declined.filter(|_| planned.state == WindowState::Final) {
                 let origin = window_origin(&planned.key.bank, &planned.key.window, &planned.extractor);
                 let reason = format!("{problem}; the window lacks the units that hold this text");
-                vectors.warn(format!("{origin}: a dead letter: {reason}"));
+                let (bank, window) = (LoggedBank(&planned.key.bank), planned.key.window.start);
+                warn!(%bank, window, "a dead letter: the endpoint of the vectors declines a text of the window");
                 work.transaction.dead_letters.push(DeadLetter::new(origin, reason, text.as_bytes()));
             }
             work.step.units += units.len() as u64;
@@ -379,7 +363,8 @@ impl Stage {
                 );
                 let text = record.units.first().map_or("", |unit| unit.restatement.as_str());
                 let origin = window_origin(&record.bank, &record.window, &record.extractor);
-                vectors.warn(format!("{origin}: a dead letter: {reason}"));
+                let (bank, window) = (LoggedBank(&record.bank), record.window.start);
+                warn!(%bank, window, bytes, "a dead letter: a unit of the window is larger than a record may be");
                 work.transaction.dead_letters.push(DeadLetter::new(origin, reason, text.as_bytes()));
             }
             let count = values.len() as u32;

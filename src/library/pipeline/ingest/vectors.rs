@@ -6,7 +6,8 @@
 
 use std::collections::HashMap;
 
-#[cfg(feature = "kafka")]
+use tracing::warn;
+
 use crate::log::partition_of;
 use heart::extract::DraftUnit;
 use models::embed::{self, Embedder, SpanVectors, VectorCache};
@@ -26,7 +27,6 @@ pub(in crate::pipeline) struct Vectors {
     model: ModelSettings,
     cache_directory: std::path::PathBuf,
     open: Option<Open>,
-    warnings: Vec<String>,
 }
 
 struct Open {
@@ -73,7 +73,6 @@ impl Vectors {
             model: pipeline.model(),
             cache_directory: pipeline.log.directory.join("cache"),
             open: None,
-            warnings: Vec::new(),
         }
     }
 
@@ -99,16 +98,6 @@ impl Vectors {
     /// The model, if it was opened.
     pub(in crate::pipeline) fn model(&self) -> Option<&ModelRef> {
         self.open.as_ref().map(|o| o.embedder.model())
-    }
-
-    /// Adds a warning for the user.
-    pub(super) fn warn(&mut self, warning: String) {
-        self.warnings.push(warning);
-    }
-
-    /// Warnings since the last call.
-    pub(in crate::pipeline) fn take_warnings(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.warnings)
     }
 
     /// One list of units for each list of drafts, in order. All texts go to the model in one call. A
@@ -220,7 +209,7 @@ impl Vectors {
         if self.open.is_none() {
             let embedder = embed::open(&self.settings, &self.model)?;
             let (cache, warning) = VectorCache::open(&self.cache_directory)?;
-            self.warnings.extend(warning);
+            warning.iter().for_each(|problem| warn!("{problem}"));
             self.open = Some(Open { embedder, cache });
         }
         // Unreachable: it has just been opened.
@@ -231,7 +220,6 @@ impl Vectors {
 }
 
 /// Where a group divides the partitions.
-#[cfg(feature = "kafka")]
 impl Vectors {
     /// Evicts what is cached for partitions that this process does not own: their owners alone learn
     /// what is deleted there.

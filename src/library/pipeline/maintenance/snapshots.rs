@@ -21,10 +21,9 @@ use super::{PipelineError, Progress, Replica, ReplicaOptions, WrittenSnapshots};
 /// [`PipelineError`].
 pub fn take_snapshot(
     pipeline: &Pipeline,
-    say: &mut dyn FnMut(&str),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<WrittenSnapshots, PipelineError> {
-    let (replica, _log) = up_to_date(pipeline, true, say, progress)?;
+    let (replica, _log) = up_to_date(pipeline, true, progress)?;
     match replica.snapshot_on_request()? {
         Some(written) => Ok(written),
         None => match replica.snapshots()? {
@@ -38,15 +37,9 @@ pub fn take_snapshot(
 ///
 /// # Errors
 /// [`PipelineError`].
-pub fn diff(
-    pipeline: &Pipeline,
-    bank: &Bank,
-    from: AsOf,
-    to: AsOf,
-    say: &mut dyn FnMut(&str),
-) -> Result<BankDiff, PipelineError> {
+pub fn diff(pipeline: &Pipeline, bank: &Bank, from: AsOf, to: AsOf) -> Result<BankDiff, PipelineError> {
     // On Kafka a running service may be writing snapshots: this compares up to its newest one.
-    let (replica, _log) = up_to_date(pipeline, pipeline.log.kind == LogKind::Embedded, say, &mut |_| {})?;
+    let (replica, _log) = up_to_date(pipeline, pipeline.log.kind == LogKind::Embedded, &mut |_| {})?;
     replica.diff(bank, from, to)
 }
 
@@ -54,7 +47,6 @@ pub fn diff(
 fn up_to_date(
     pipeline: &Pipeline,
     record: bool,
-    say: &mut dyn FnMut(&str),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Replica, Box<dyn Log>), PipelineError> {
     let log = log::open(&pipeline.log)?;
@@ -65,7 +57,7 @@ fn up_to_date(
     let restoring = &mut |done, total| {
         progress(Progress { doing: "restoring", done, total: Some(total), unit: "bytes" });
     };
-    let options = ReplicaOptions { hold: Hold::All, edges: None, record, turns: None, say, progress: restoring };
+    let options = ReplicaOptions { hold: Hold::All, edges: None, record, turns: None, progress: restoring };
     let replica = Replica::open(pipeline, &*log, options)?;
     for partition in 0..log.partitions() {
         while replica.follow(&*log, partition, |_, _, at| {

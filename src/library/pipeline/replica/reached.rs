@@ -5,30 +5,50 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Condvar, Mutex},
+    sync::{Arc, Mutex},
     time::Instant,
 };
 
-use nouns::sync;
+use tokio::sync::watch;
+
+use nouns::{signal::Signal, sync};
 
 /// By turns partition: the first offset that the memory does not reflect.
 #[derive(Default)]
 pub(super) struct ReachedOffsets {
     offsets: Mutex<BTreeMap<u32, u64>>,
-    moved: Condvar,
+    /// Raised when they change, for threads.
+    news: Arc<Signal>,
+    /// The same for tasks.
+    moves: watch::Sender<()>,
 }
 
 impl ReachedOffsets {
     /// Notes what a read covers.
     pub(super) fn extend(&self, covers: impl IntoIterator<Item = (u32, u64)>) {
         sync::lock(&self.offsets).extend(covers);
-        self.moved.notify_all();
+        self.tell();
     }
 
     /// Forgets a partition that is no longer held.
     pub(super) fn forget(&self, partition: u32) {
         sync::lock(&self.offsets).remove(&partition);
-        self.moved.notify_all();
+        self.tell();
+    }
+
+    fn tell(&self) {
+        self.news.raise();
+        self.moves.send_replace(());
+    }
+
+    /// Raised when an offset changes.
+    pub(super) fn news(&self) -> &Arc<Signal> {
+        &self.news
+    }
+
+    /// Changes when an offset does.
+    pub(super) fn moves(&self) -> watch::Receiver<()> {
+        self.moves.subscribe()
     }
 
     /// The offset of a partition, where known.
@@ -38,15 +58,15 @@ impl ReachedOffsets {
 
     /// Waits until a partition is reflected up to an offset; false on timeout.
     pub(super) fn wait_for(&self, partition: u32, next_offset: u64, until: Instant) -> bool {
-        let mut offsets = sync::lock(&self.offsets);
         loop {
-            if offsets.get(&partition).is_some_and(|at| *at >= next_offset) {
+            let seen = self.news.count();
+            if self.of(partition).is_some_and(|at| at >= next_offset) {
                 return true;
             }
             let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else {
                 return false;
             };
-            offsets = sync::wait_timeout(&self.moved, offsets, left);
+            self.news.wait(seen, left);
         }
     }
 }

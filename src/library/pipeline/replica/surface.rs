@@ -14,6 +14,9 @@ use std::{
 
 use crossbeam_channel::{Receiver, Sender};
 
+use tokio::sync::watch;
+use tracing::warn;
+
 use crate::{
     log::{Log, Topic},
     snapshot::{AsOf, BankDiff, Manifest, Restored, UnreadableRecord},
@@ -29,6 +32,7 @@ use models::embed::{EmbedderPool, KeptVectors};
 use nouns::{
     config::{Hold, LogKind, Pipeline},
     model::{Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Position, Question, UnitId, WindowTurn},
+    signal::Signal,
     sync,
 };
 
@@ -108,8 +112,6 @@ pub struct ReplicaOptions<'b> {
     pub record: bool,
     /// Receives the turns of each restored record, and the removals since.
     pub turns: Option<OnRestoredTurns<'b>>,
-    /// Receives warnings for the user.
-    pub say: &'b mut dyn FnMut(&str),
     /// Receives the bytes of the snapshot that were read, and their total.
     pub progress: &'b mut dyn FnMut(u64, u64),
 }
@@ -122,7 +124,7 @@ impl Replica {
     /// when the place cannot be read, or its snapshots are of another log,
     /// [`PipelineError::Llm`] when the language model that the pipeline names cannot be used.
     pub fn open(pipeline: &Pipeline, log: &dyn Log, options: ReplicaOptions<'_>) -> Result<Self, PipelineError> {
-        let ReplicaOptions { hold, edges, record, turns, say, progress } = options;
+        let ReplicaOptions { hold, edges, record, turns, progress } = options;
         let place = &pipeline.snapshot.directory;
         let record = record && !place.is_empty();
         let threads = MemoryThreads::start(pipeline.memory.workers).map_err(PipelineError::Thread)?;
@@ -139,10 +141,15 @@ impl Replica {
         let (mut found, mut bytes) = (Vec::new(), 0);
         for partition in 0..log.partitions() {
             let (seen, mut of_shard) = (snapshots.newest_id(partition)?, 0);
-            let restored = snapshots.newest(partition, turns.is_some(), say, &mut |done, total| {
-                of_shard = total;
-                progress(bytes + done, bytes + total);
-            })?;
+            let restored = snapshots.newest(
+                partition,
+                turns.is_some(),
+                &mut |problem| warn!(partition, "{problem}"),
+                &mut |done, total| {
+                    of_shard = total;
+                    progress(bytes + done, bytes + total);
+                },
+            )?;
             bytes += of_shard;
             found.push(Found { partition, seen, restored });
         }
@@ -435,6 +442,18 @@ impl Replica {
         let position = |topic: &str, next_offset| Position { topic: topic.to_owned(), partition, next_offset };
         let turns = self.position(partition).map(|next| position("turns", next));
         std::iter::once(position("memory", shard.next())).chain(turns).collect()
+    }
+
+    /// Raised when the memory reflects more turns, or holds another partition.
+    #[must_use]
+    pub fn news(&self) -> &Arc<Signal> {
+        self.reached.news()
+    }
+
+    /// The same, for tasks.
+    #[must_use]
+    pub fn moves(&self) -> watch::Receiver<()> {
+        self.reached.moves()
     }
 
     /// Waits until the memory reflects a turns partition up to an offset; false on timeout.

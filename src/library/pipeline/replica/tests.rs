@@ -67,8 +67,7 @@ fn open(pipeline: &Pipeline, log: &dyn Log) -> Replica {
 
 /// A memory that has followed nothing yet.
 fn open_holding(pipeline: &Pipeline, log: &dyn Log, hold: Hold) -> Replica {
-    let options =
-        ReplicaOptions { hold, edges: None, record: true, turns: None, say: &mut |_| {}, progress: &mut |_, _| {} };
+    let options = ReplicaOptions { hold, edges: None, record: true, turns: None, progress: &mut |_, _| {} };
     Replica::open(pipeline, log, options).expect("a memory")
 }
 
@@ -337,14 +336,8 @@ fn a_shard_that_moves_takes_its_snapshots_along() {
     let partition = partition_of(&bank(name), 3);
     (settings.log.kind, settings.serve.hold) = (nouns::config::LogKind::Kafka, Hold::Assigned);
     let join = || {
-        let options = ReplicaOptions {
-            hold: Hold::Assigned,
-            edges: None,
-            record: true,
-            turns: None,
-            say: &mut |_| {},
-            progress: &mut |_, _| {},
-        };
+        let options =
+            ReplicaOptions { hold: Hold::Assigned, edges: None, record: true, turns: None, progress: &mut |_, _| {} };
         Replica::open(&settings, &*log, options).expect("a memory")
     };
     let take = |replica: &Replica| {
@@ -408,6 +401,9 @@ impl Log for SlowLog {
 
     fn own(&self, partition: u32) -> Result<(), LogError> {
         self.log.own(partition)
+    }
+    fn news(&self) -> &std::sync::Arc<nouns::signal::Signal> {
+        self.log.news()
     }
 
     fn commit(&self, transaction: &Transaction) -> Result<(), LogError> {

@@ -47,7 +47,7 @@ pub fn export(
     let log = log::open(&pipeline.log)?;
     let partition = partition_of(bank, log.partitions());
     if pipeline.log.kind == LogKind::Embedded && log.lag(partition, log.read_position(partition)?)? > 0 {
-        let (extractors, mut vectors) = (Extractors::new(pipeline)?, Vectors::new(pipeline));
+        let (extractors, mut vectors) = (Extractors::new(pipeline, log.news())?, Vectors::new(pipeline));
         // Windows that wait for the language model are exported so, and read after the import.
         if let Some(model) = &extractors.model {
             model.pause();

@@ -44,6 +44,9 @@ impl Log for FailingLog {
     fn own(&self, partition: u32) -> Result<(), LogError> {
         self.log.own(partition)
     }
+    fn news(&self) -> &std::sync::Arc<nouns::signal::Signal> {
+        self.log.news()
+    }
     fn commit(&self, transaction: &Transaction) -> Result<(), LogError> {
         if self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
             if self.done {

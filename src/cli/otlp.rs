@@ -1,0 +1,43 @@
+//! Spans to a collector of OpenTelemetry, over HTTP.
+//!
+//! In: `OTEL_EXPORTER_OTLP_ENDPOINT`, such as `http://127.0.0.1:4318`; without it nothing is sent. Out: the spans of
+//! requests, questions and steps, with the fields that log lines have. No span holds a word of what was said.
+
+use std::sync::OnceLock;
+
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_otlp::SpanExporter;
+use opentelemetry_sdk::{
+    Resource,
+    trace::{SdkTracerProvider, Tracer},
+};
+use tracing_opentelemetry::OpenTelemetryLayer;
+
+/// The variable that names the collector.
+const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+
+static PROVIDER: OnceLock<SdkTracerProvider> = OnceLock::new();
+
+/// The layer that sends spans; None where no collector is named, or why it cannot be used.
+pub(super) fn layer<S>() -> Result<Option<OpenTelemetryLayer<S, Tracer>>, String>
+where
+    S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
+{
+    if std::env::var_os(ENDPOINT).is_none() {
+        return Ok(None);
+    }
+    let exporter = SpanExporter::builder().with_http().build();
+    let exporter = exporter.map_err(|problem| format!("{ENDPOINT}: no spans are sent: {problem}"))?;
+    let resource = Resource::builder().with_service_name("ripplemem").build();
+    let provider = SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build();
+    let provider = PROVIDER.get_or_init(|| provider);
+    Ok(Some(tracing_opentelemetry::layer().with_tracer(provider.tracer("ripplemem"))))
+}
+
+/// Sends what is left.
+pub(crate) fn end() {
+    if let Some(provider) = PROVIDER.get() {
+        // A collector that is away loses the last spans.
+        let _ = provider.shutdown();
+    }
+}

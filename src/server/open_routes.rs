@@ -1,0 +1,117 @@
+//! The routes that ask for no token, all of them.
+//!
+//! In: requests. Out: whether the service lives and is ready, its metrics, and what platforms send. No response
+//! contains anything from a bank, and none starts work. `/health` and `/ready` answer under the names of their
+//! address alone; a request of a platform comes under any name, since its signature is checked.
+//!
+//! `http.listen` has [`routes`]; `metrics.listen` has [`with_metrics`], for a monitoring system that has no token.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{
+    Router,
+    extract::{Request, State as Shared},
+    http::StatusCode,
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+
+use super::{
+    error::ServeError,
+    hosts::Hosts,
+    state::State,
+    v1::{Listening, listen, most},
+    webhooks,
+};
+use nouns::config::Pipeline;
+
+/// Those of every listener.
+pub(super) fn routes(state: &Arc<State>, hosts: Hosts) -> Router {
+    let health = Router::new()
+        .route("/health", get(|| async { "ok\n" }))
+        .route("/ready", get(ready))
+        .with_state(Arc::clone(state));
+    behind(health, hosts).merge(webhooks::routes(Arc::clone(&state.webhooks)))
+}
+
+/// Those of a listener for monitoring.
+fn with_metrics(state: &Arc<State>, hosts: Hosts) -> Router {
+    let metrics = Router::new().route("/metrics", get(metrics)).with_state(Arc::clone(state));
+    behind(metrics, hosts.clone()).merge(routes(state, hosts))
+}
+
+/// Listens at `metrics.listen`, where it is set.
+///
+/// # Errors
+/// [`ServeError::Listen`] when the address is taken or not of this machine.
+pub(super) fn start(pipeline: &Pipeline, state: &Arc<State>) -> Result<Option<Listening>, ServeError> {
+    let address = &pipeline.metrics.listen;
+    if address.is_empty() {
+        return Ok(None);
+    }
+    let names = pipeline.http.names();
+    let routes = |address: SocketAddr| with_metrics(state, Hosts::of_monitoring(address, &names));
+    listen("metrics.listen", address, None, most(), routes).map(Some)
+}
+
+/// The metrics as text.
+pub(super) async fn metrics(Shared(state): Shared<Arc<State>>) -> String {
+    state.metrics.text()
+}
+
+async fn ready(Shared(state): Shared<Arc<State>>) -> (StatusCode, String) {
+    match state.waiting_for() {
+        None => (StatusCode::OK, "ready\n".to_owned()),
+        Some(what) => (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for {what}\n")),
+    }
+}
+
+fn behind(routes: Router, hosts: Hosts) -> Router {
+    routes.layer(middleware::from_fn_with_state(hosts, checked))
+}
+
+async fn checked(Shared(hosts): Shared<Hosts>, request: Request, next: Next) -> Response {
+    match hosts.refusal(request.headers()) {
+        Some(problem) => (StatusCode::FORBIDDEN, format!("{problem}\n")).into_response(),
+        None => next.run(request).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read, Write},
+        net::TcpStream,
+    };
+
+    use super::*;
+
+    /// The status and the body of a request.
+    fn ask(address: SocketAddr, path: &str, host: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nConnection: close\r\nHost: {host}\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap();
+        (status, answer.split_once("\r\n\r\n").unwrap().1.to_owned())
+    }
+
+    #[test]
+    fn health_needs_the_address_and_nothing_else() {
+        let mut pipeline = Pipeline::parse("version = 1").unwrap();
+        pipeline.metrics.listen = "127.0.0.1:0".to_owned();
+        let state = Arc::new(State::new(&pipeline, Arc::default(), false));
+        let listening = start(&pipeline, &state).unwrap().unwrap();
+        let (address, ours) = (listening.address, listening.address.to_string());
+        assert_eq!(ask(address, "/health", &ours), (200, "ok\n".to_owned()));
+        assert_eq!(ask(address, "/ready", &ours).0, 503, "nothing is loaded");
+        state.loaded.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(ask(address, "/ready", &ours), (200, "ready\n".to_owned()));
+        assert!(ask(address, "/metrics", &ours).1.contains("ripplemem_"));
+        for path in ["/health", "/ready", "/metrics"] {
+            assert_eq!(ask(address, path, "evil.example").0, 403, "{path}");
+        }
+        assert_eq!(ask(address, "/v1/admin/snapshots", &ours).0, 404, "not on this address");
+    }
+}

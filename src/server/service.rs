@@ -1,0 +1,25 @@
+//! A running service, on either log.
+//!
+//! In: a pipeline. Out: turns taken, a memory kept, questions answered, until `stop`. Health and metrics answer from
+//! the first moment, also while the memory is loaded.
+
+use std::sync::{Arc, atomic::AtomicBool};
+
+use tracing::info;
+
+use super::{ServeError, embedded, kafka, open_routes, platforms, state::State};
+use nouns::config::{LogKind, Pipeline};
+use ripplemem::pipeline::Progress;
+
+/// Runs until `stop`. `progress` hears how far opening is.
+///
+/// # Errors
+/// [`ServeError`] for what no retry can mend.
+pub fn run(pipeline: &Pipeline, stop: &AtomicBool, progress: &mut dyn FnMut(Progress)) -> Result<(), ServeError> {
+    let by_group = pipeline.log.kind == LogKind::Kafka;
+    info!(version = env!("CARGO_PKG_VERSION"), pipeline = pipeline.name, on_kafka = by_group, "starting");
+    let state = Arc::new(State::new(pipeline, platforms::open(pipeline)?, by_group));
+    // It ends with the service.
+    let _monitoring = open_routes::start(pipeline, &state)?;
+    if by_group { kafka::run(pipeline, &state, stop) } else { embedded::run(pipeline, &state, stop, progress) }
+}

@@ -1,0 +1,385 @@
+//! What the threads of a service share: its metrics, whether it is ready, and what it cannot do.
+//!
+//! In: what happens behind the memory and at its log. Out: metrics, readiness, and the state of each partition's
+//! extraction. Nothing here names a bank or holds a word of what was said.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, OnceLock, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use crate::{
+    telemetry::{Metrics, OfPartition, Outcome, Purpose, QuestionsWaiting},
+    webhooks::Webhooks,
+};
+use tracing::debug;
+
+use models::llm::{Contract, Llm};
+use nouns::{
+    config::{LLM, Pipeline, Role},
+    model::{Evidence, Usage},
+    sync,
+};
+use ripplemem::{
+    log::{Log, LogError, Topic},
+    pipeline::{Committed, ExtractionEvent, ExtractionOrders, Front, MemoryEvent, PipelineError, Replica, ShardStatus},
+};
+
+/// Bytes of a context a token, on average.
+const BYTES_A_TOKEN: f64 = 4.0;
+
+/// What the threads of a service share.
+pub(super) struct State {
+    pub(super) metrics: Metrics,
+    /// Whether the memory reflects what its log held at the start; true without `serve`.
+    pub(super) loaded: AtomicBool,
+    /// Whether this process is a member of the extractors' group; true without `extract`, and without a group.
+    pub(super) joined: AtomicBool,
+    /// The memory, once it is open; never without the role `serve`.
+    pub(super) replica: OnceLock<Arc<Replica>>,
+    /// Where questions wait, once they are answered; it ends before this does.
+    pub(super) front: OnceLock<Weak<Front>>,
+    /// Takes orders, where a language model extracts here.
+    pub(super) orders: OnceLock<ExtractionOrders>,
+    /// Takes what platforms send to their sources.
+    pub(super) webhooks: Arc<Webhooks>,
+    /// `log.directory`.
+    directory: PathBuf,
+    /// The partitions that are extracted here.
+    extracted: Mutex<BTreeMap<u32, Extracted>>,
+    /// Why the log refuses turns.
+    refusing: Mutex<Option<String>>,
+    /// Why no snapshot is written.
+    no_snapshot: Mutex<Option<String>>,
+}
+
+/// A partition that is extracted here.
+#[derive(Debug, Clone, Default)]
+struct Extracted {
+    /// Its read position; none before it was first taken over.
+    position: Option<u64>,
+    /// Windows that wait for the language model.
+    waiting: usize,
+    /// Why they wait.
+    model_problem: Option<String>,
+    /// Why it is not extracted.
+    problem: Option<String>,
+}
+
+impl State {
+    /// At the start of a service.
+    pub(super) fn new(pipeline: &Pipeline, webhooks: Arc<Webhooks>, by_group: bool) -> Self {
+        let has = |role| pipeline.roles.contains(&role);
+        Self {
+            metrics: Metrics::new(),
+            loaded: AtomicBool::new(!has(Role::Serve)),
+            joined: AtomicBool::new(!by_group || !has(Role::Extract)),
+            replica: OnceLock::new(),
+            front: OnceLock::new(),
+            orders: OnceLock::new(),
+            webhooks,
+            directory: pipeline.log.directory.clone(),
+            extracted: Mutex::default(),
+            refusing: Mutex::default(),
+            no_snapshot: Mutex::default(),
+        }
+    }
+
+    /// What a service that is not ready waits for.
+    pub(super) fn waiting_for(&self) -> Option<String> {
+        if !self.loaded.load(Ordering::Relaxed) {
+            return Some("the memory to be loaded".to_owned());
+        }
+        if !self.joined.load(Ordering::Relaxed) {
+            return Some("the group of extractors".to_owned());
+        }
+        if self.replica.get().is_some_and(|replica| !replica.can_answer()) {
+            return Some("the memory, whose shards have all panicked; each is loaded again".to_owned());
+        }
+        if sync::lock(&self.refusing).is_some() {
+            return Some("the log, which refuses turns; its log lines say why".to_owned());
+        }
+        let failing: Vec<String> = sync::lock(&self.extracted)
+            .iter()
+            .filter(|(_, of)| of.problem.is_some())
+            .map(|(partition, _)| partition.to_string())
+            .collect();
+        (!failing.is_empty())
+            .then(|| format!("the extraction of partition {}, which fails; its log lines say why", failing.join(", ")))
+    }
+
+    /// Takes what happens behind an open memory.
+    pub(super) fn note(&self, event: &MemoryEvent<'_>) {
+        match event {
+            MemoryEvent::Extraction(event) => self.note_extraction(event),
+            MemoryEvent::Snapshot { is_written, took } => self.note_snapshot(is_written, *took),
+        }
+    }
+
+    /// Takes what happens while turns are extracted.
+    pub(super) fn note_extraction(&self, event: &ExtractionEvent) {
+        let metrics = &self.metrics;
+        let mut all = sync::lock(&self.extracted);
+        match event {
+            ExtractionEvent::Joined => self.joined.store(true, Ordering::Relaxed),
+            ExtractionEvent::TakenOver { partition, position, took } => {
+                all.entry(*partition).or_default().position = Some(*position);
+                metrics.takeover_seconds.set(took.as_secs_f64());
+            }
+            ExtractionEvent::Left { partition } => {
+                all.remove(partition);
+                let of = OfPartition { partition: *partition };
+                metrics.lag.remove(&of);
+                metrics.llm_windows_waiting.remove(&of);
+                metrics.watermark_seconds.remove(&of);
+            }
+            ExtractionEvent::Committed(committed) => {
+                all.entry(committed.partition).or_default().position = Some(committed.position);
+                count(metrics, committed);
+            }
+            ExtractionEvent::Waiting { partition, windows, problem } => {
+                let of = all.entry(*partition).or_default();
+                (of.waiting, of.model_problem) = (*windows, problem.clone());
+                metrics.llm_windows_waiting.get_or_create(&OfPartition { partition: *partition }).set(*windows as i64);
+            }
+            ExtractionEvent::Failed { partition, problem } => {
+                metrics.aborts.inc();
+                all.entry(*partition).or_default().problem = Some(problem.clone());
+            }
+            ExtractionEvent::Recovered { partition } => all.entry(*partition).or_default().problem = None,
+        }
+        metrics.owned.set(all.values().filter(|of| of.position.is_some()).count() as i64);
+    }
+
+    /// Takes the result of an attempt to write snapshots.
+    pub(super) fn note_snapshot(&self, is_written: &Result<bool, PipelineError>, took: Duration) {
+        let metrics = &self.metrics;
+        match is_written {
+            Ok(true) => {
+                metrics.snapshots.inc();
+                metrics.snapshot_seconds.observe(took.as_secs_f64());
+                metrics.snapshot_timestamp_seconds.set(jiff::Timestamp::now().as_millisecond() as f64 / 1_000.0);
+            }
+            Ok(false) => {}
+            Err(_) => drop(metrics.snapshot_failures.inc()),
+        }
+        *sync::lock(&self.no_snapshot) = is_written.as_ref().err().map(|error| format!("no snapshot: {error}"));
+    }
+
+    /// Takes the answer to a question, or the code of its refusal, and how long it took.
+    pub(super) fn note_answer(&self, answer: Result<&Evidence, &'static str>, took: Duration) {
+        let (metrics, seconds) = (&self.metrics, took.as_secs_f64());
+        let outcome = answer.err().unwrap_or("answered");
+        metrics.questions.get_or_create(&Outcome { outcome }).inc();
+        metrics.question_seconds.observe(seconds);
+        let Ok(evidence) = answer else {
+            return debug!(outcome, seconds, "question refused");
+        };
+        let tokens = evidence.context.len() as f64 / BYTES_A_TOKEN;
+        metrics.answer_tokens.observe(tokens);
+        if !evidence.supported {
+            metrics.questions_unsupported.inc();
+        }
+        if let Some(took) = evidence.trace.llm {
+            metrics.llm_question_tokens.observe(took.tokens() as f64);
+            metrics.llm_question_seconds.observe(took.milliseconds as f64 / 1_000.0);
+        }
+        let (supported, units) = (evidence.supported, evidence.units.len());
+        debug!(outcome, seconds, supported, units, tokens = tokens as u64, "question answered");
+    }
+
+    /// Takes the result of a write to the log.
+    pub(super) fn note_write<T>(&self, written: &Result<T, PipelineError>) {
+        match written {
+            Ok(_) => *sync::lock(&self.refusing) = None,
+            Err(PipelineError::Log(
+                error @ (LogError::Disk { .. }
+                | LogError::Stopped { .. }
+                | LogError::Damaged { .. }
+                | LogError::Cluster { .. }),
+            )) => {
+                *sync::lock(&self.refusing) = Some(error.to_string());
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Windows that wait for the language model.
+    pub(super) fn waiting_for_model(&self) -> u64 {
+        sync::lock(&self.extracted).values().map(|of| of.waiting as u64).sum()
+    }
+
+    /// What goes wrong, and is tried again. It may name a bank.
+    pub(super) fn problem(&self) -> Option<String> {
+        if let Some(problem) = sync::lock(&self.refusing).clone() {
+            return Some(problem);
+        }
+        let all = sync::lock(&self.extracted);
+        let problem = all.values().find_map(|of| of.problem.clone());
+        let model = all.values().find_map(|of| of.model_problem.clone());
+        drop(all);
+        problem.or_else(|| sync::lock(&self.no_snapshot).clone()).or(model)
+    }
+
+    /// Measures what no event tells: the lag of the partitions that are extracted here, and the shards. While the
+    /// cluster is away the last figures stay.
+    pub(super) fn measure(&self, log: &dyn Log) {
+        if let Ok(disk) = rustix::fs::statvfs(&self.directory) {
+            self.metrics.disk_free_bytes.set((disk.f_bavail * disk.f_frsize).min(i64::MAX.unsigned_abs()) as i64);
+        }
+        let extracted: Vec<(u32, Option<u64>)> =
+            sync::lock(&self.extracted).iter().map(|(partition, of)| (*partition, of.position)).collect();
+        for (partition, position) in extracted {
+            let lag = position.map_or_else(|| log.read_position(partition), Ok).and_then(|at| log.lag(partition, at));
+            if let Ok(lag) = lag {
+                let lag = lag.min(i64::MAX.unsigned_abs());
+                self.metrics.lag.get_or_create(&OfPartition { partition }).set(lag as i64);
+            }
+        }
+        if let Some(replica) = self.replica.get() {
+            self.measure_shards(log, replica);
+        }
+        if let Some(front) = self.front.get().and_then(Weak::upgrade) {
+            self.measure_questions(&front);
+        }
+    }
+
+    fn measure_questions(&self, front: &Front) {
+        let (load, metrics) = (front.load(), &self.metrics);
+        for (what, waiting) in [("thread", load.ready), ("turn", load.parked), ("apart", load.apart)] {
+            metrics.questions_waiting.get_or_create(&QuestionsWaiting { what }).set(waiting as i64);
+        }
+        metrics.questions_in_progress.set(load.in_progress as i64);
+        let counted = [(&metrics.question_panics, front.panics()), (&metrics.question_embeddings, front.embedded())];
+        for (counter, now) in counted {
+            counter.inc_by(now.saturating_sub(counter.get()));
+        }
+    }
+
+    fn measure_shards(&self, log: &dyn Log, replica: &Replica) {
+        let metrics = &self.metrics;
+        let shards: BTreeMap<u32, ShardStatus> =
+            replica.shards().into_iter().map(|shard| (shard.partition, shard)).collect();
+        let awaited = replica.awaited();
+        for partition in 0..log.partitions() {
+            let of = OfPartition { partition };
+            let shard = shards.get(&partition);
+            let is = |what: fn(&ShardStatus) -> bool| i64::from(shard.is_some_and(what));
+            metrics.shards_held.get_or_create(&of).set(i64::from(shard.is_some()));
+            let loading = is(|shard| shard.loading) | i64::from(awaited.contains(&partition));
+            metrics.shards_loading.get_or_create(&of).set(loading);
+            metrics.shards_waiting.get_or_create(&of).set(is(|shard| shard.waiting));
+            let quarantined = shard.map_or(0, |shard| shard.quarantined_banks);
+            metrics.quarantined_banks.get_or_create(&of).set(quarantined as i64);
+            let Some(shard) = shard else {
+                metrics.shards_behind.remove(&of);
+                continue;
+            };
+            let rebuilds = metrics.shard_rebuilds.get_or_create(&of);
+            rebuilds.inc_by(shard.rebuilds.saturating_sub(rebuilds.get()));
+            if let Ok(end) = log.end(Topic::Memory, partition) {
+                let behind = end.saturating_sub(shard.next_offset).min(i64::MAX.unsigned_abs());
+                metrics.shards_behind.get_or_create(&of).set(behind as i64);
+            }
+        }
+    }
+}
+
+/// Whether a language model extracts in a pipeline.
+pub(super) fn extracts_by_model(pipeline: &Pipeline) -> bool {
+    pipeline.roles.contains(&Role::Extract) && pipeline.extract.extractor == LLM
+}
+
+fn count(metrics: &Metrics, committed: &Committed) {
+    metrics.commits.inc();
+    metrics.events.inc_by(committed.events);
+    metrics.rejects.inc_by(committed.rejects);
+    metrics.dead_letters.inc_by(committed.rejects + committed.refused);
+    metrics.forwards.inc_by(committed.forwards);
+    metrics.firings.inc_by(committed.windows);
+    metrics.units.inc_by(committed.units);
+    metrics.read_by_model.inc_by(committed.by_model);
+    metrics.refused_by_model.inc_by(committed.refused);
+    metrics.step_seconds.observe(committed.took.as_secs_f64());
+    for usage in &committed.model_usage {
+        metrics.llm_window_tokens.observe(usage.tokens() as f64);
+        metrics.llm_window_seconds.observe(usage.milliseconds as f64 / 1_000.0);
+    }
+    if let Some(append_ms) = committed.append_ms {
+        let of = OfPartition { partition: committed.partition };
+        metrics.watermark_seconds.get_or_create(&of).set(append_ms as f64 / 1_000.0);
+    }
+}
+
+/// Counts what the language model used.
+pub(super) struct ModelMeter {
+    llm: Option<Arc<Llm>>,
+    counted: [Usage; Contract::ALL.len()],
+}
+
+impl ModelMeter {
+    /// Of the model of a pipeline, where it names one.
+    ///
+    /// # Errors
+    /// [`PipelineError::Llm`].
+    pub(super) fn open(pipeline: &Pipeline) -> Result<Self, PipelineError> {
+        let llm = pipeline.llm.is_set().then(|| Llm::open(&pipeline.llm, pipeline.responses())).transpose()?;
+        Ok(Self { llm, counted: [Usage::default(); Contract::ALL.len()] })
+    }
+
+    /// Adds what was used since the last call.
+    pub(super) fn count(&mut self, metrics: &Metrics) {
+        let Some(llm) = &self.llm else { return };
+        for ((contract, now), before) in llm.spent().into_iter().zip(&mut self.counted) {
+            let of = Purpose { purpose: contract.name() };
+            metrics.llm_calls.get_or_create(&of).inc_by(now.calls - before.calls);
+            metrics.llm_tokens.get_or_create(&of).inc_by(now.tokens() - before.tokens());
+            metrics.llm_seconds.get_or_create(&of).inc_by((now.milliseconds - before.milliseconds) as f64 / 1_000.0);
+            *before = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ready() -> State {
+        let state = State::new(&Pipeline::parse("version = 1").expect("a pipeline"), Arc::default(), false);
+        state.loaded.store(true, Ordering::Relaxed);
+        state
+    }
+
+    #[test]
+    fn a_log_that_refuses_turns_is_not_ready_until_it_takes_them_again() {
+        let state = ready();
+        assert_eq!(state.waiting_for(), None);
+        let full = LogError::Disk {
+            directory: PathBuf::from("log"),
+            doing: "writing",
+            remedy: "make room",
+            source: std::io::Error::other("no space left").into(),
+        };
+        state.note_write::<()>(&Err(full.into()));
+        assert!(state.waiting_for().is_some_and(|what| what.contains("refuses turns")));
+        assert!(state.problem().is_some_and(|problem| problem.contains("make room")));
+        state.note_write(&Ok(()));
+        assert_eq!((state.waiting_for(), state.problem()), (None, None));
+    }
+
+    #[test]
+    fn a_partition_whose_extraction_fails_is_named_until_it_recovers() {
+        let state = ready();
+        state.note_extraction(&ExtractionEvent::Failed { partition: 3, problem: "bank zoe: full".to_owned() });
+        let what = state.waiting_for().expect("it is not ready");
+        assert!(what.contains("partition 3") && !what.contains("zoe"), "{what}");
+        assert_eq!(state.metrics.aborts.get(), 1);
+        state.note_extraction(&ExtractionEvent::Recovered { partition: 3 });
+        assert_eq!(state.waiting_for(), None);
+    }
+}
