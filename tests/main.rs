@@ -12,6 +12,7 @@ mod calibrate;
 mod chat_kafka;
 mod chat_samples;
 mod containers;
+mod context;
 mod docs;
 mod document;
 mod dry_run;

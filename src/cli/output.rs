@@ -1,22 +1,29 @@
 //! Results to stdout, messages to stderr.
 //!
-//! In: text. Out: the text, flushed. A closed stdout is an error, a closed stderr is not.
+//! In: text. Out: the text, flushed; on a terminal with what would control it shown instead of obeyed, since it may
+//! come from what somebody said. A closed stdout is an error, a closed stderr is not.
 
-use std::io::Write;
+use std::{
+    borrow::Cow,
+    io::{IsTerminal, Write},
+};
 
 use anyhow::Result;
+use heart::recall::visible;
 use ripplemem::pipeline::UnreadableAt;
 
-/// Writes a part of the result to stdout, as it is.
+/// Writes a part of the result to stdout: to a terminal as it can be seen, otherwise as it is.
 pub(crate) fn print(text: &str) -> Result<()> {
-    let mut out = std::io::stdout().lock();
+    let out = std::io::stdout();
+    let text = if out.is_terminal() { visible(text) } else { Cow::Borrowed(text) };
+    let mut out = out.lock();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
 }
 
 /// Writes a message for a person to stderr.
 pub(crate) fn say(text: &str) {
-    drop(writeln!(std::io::stderr(), "ripplemem: {text}"));
+    drop(writeln!(std::io::stderr(), "ripplemem: {}", visible(text)));
 }
 
 /// Names each record that a command could not read, and what became of it.

@@ -26,6 +26,8 @@ pub(super) struct Utterance<'w> {
     pub(super) window_turn: &'w WindowTurn,
     /// The words, with single spaces between them.
     pub(super) words: String,
+    /// The words with their own line breaks, where the whole turn is taken.
+    lines: Option<String>,
     /// What was shared in the turn, where the whole turn is taken.
     pub(super) shared: Vec<String>,
     /// The speaker that it replies to, by the platform's `reply_to`.
@@ -38,13 +40,20 @@ impl<'w> Utterance<'w> {
     /// The whole turn.
     pub(super) fn whole(window_turn: &'w WindowTurn) -> Self {
         let shared = window_turn.turn.attachments.iter().filter_map(caption).collect();
-        Self { window_turn, words: one_line(&window_turn.turn.text), shared, replies_to: None, answers: false }
+        Self {
+            window_turn,
+            words: one_line(&window_turn.turn.text),
+            lines: with_lines(&window_turn.turn.text),
+            shared,
+            replies_to: None,
+            answers: false,
+        }
     }
 
     /// Only the turn's questions.
     pub(super) fn questions(window_turn: &'w WindowTurn) -> Self {
         let (asked, _) = split_questions(&one_line(&window_turn.turn.text));
-        Self { window_turn, words: asked, shared: Vec::new(), replies_to: None, answers: false }
+        Self { window_turn, words: asked, lines: None, shared: Vec::new(), replies_to: None, answers: false }
     }
 
     fn speaker(&self) -> &'w str {
@@ -58,15 +67,19 @@ impl<'w> Utterance<'w> {
             ordinal: self.window_turn.ordinal,
             speaker: self.speaker().to_owned(),
             said_at: self.window_turn.turn.time,
-            text: self.text(),
+            text: self.with_captions(self.lines.as_ref().unwrap_or(&self.words)),
             marks: marks(&self.words),
         }
     }
 
-    /// The text that is embedded: the words, with captions.
+    /// The words on one line, with captions.
     fn text(&self) -> String {
-        let captions = self.shared.iter().cloned();
-        std::iter::once(self.words.clone()).filter(|w| !w.is_empty()).chain(captions).collect::<Vec<_>>().join(" ")
+        self.with_captions(&self.words)
+    }
+
+    fn with_captions(&self, words: &str) -> String {
+        let captions = self.shared.iter().map(String::as_str);
+        std::iter::once(words).filter(|w| !w.is_empty()).chain(captions).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -153,6 +166,12 @@ pub(super) fn split_questions(text: &str) -> (String, String) {
         if is_question(sentence) { asked.push(sentence) } else { rest.push(sentence) }
     }
     (asked.join(" "), rest.join(" "))
+}
+
+/// A text of several lines with its line breaks, without white space at the ends of lines; None for one line.
+fn with_lines(text: &str) -> Option<String> {
+    let lines: Vec<&str> = text.trim().lines().map(str::trim_end).collect();
+    (lines.len() > 1).then(|| lines.join("\n"))
 }
 
 /// The words of a text with single spaces between them.

@@ -11,7 +11,7 @@ use super::{
 use nouns::model::WindowTurn;
 
 /// Name and version, recorded with every plain unit.
-pub const PLAIN: &str = "plain/1";
+pub const PLAIN: &str = "plain/2";
 
 /// The unit of a single turn. `speakers` are the speakers of its window so far;
 /// `least_content_words` is the extractor's setting.

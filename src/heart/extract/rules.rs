@@ -34,7 +34,7 @@ impl RulesExtractor {
 
 impl Extractor for RulesExtractor {
     fn name(&self) -> &str {
-        "rules/3"
+        "rules/4"
     }
 
     type Error = OutOfOrder;

@@ -3,9 +3,10 @@
 //! In: the units of the answer, whole or in excerpts. Out: plain text in the order of time.
 //! Whole units: one heading a local day, one line a unit in the words of its restatement,
 //! with the event's own time where it differs from the time of saying. Excerpts: one
-//! heading a session and day with the time of its first quoted turn, one line a turn,
-//! `Name: words`. The words of a turn never start a line or a heading. When recollection
-//! abstains, the first line says that nothing supports the question (decision 17).
+//! heading a session and day with the time of its first quoted turn, then each turn,
+//! `Name: words`, with its own line breaks ([`super::quotation`]). The words of a turn never start
+//! a line or a heading. When recollection abstains, the first line says that nothing supports the
+//! question (decision 17).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,6 +20,8 @@ use crate::{
     memory::{PartBody, UnitBody},
 };
 use nouns::model::{EventTime, Interval};
+
+use super::quotation::{one_line, quote};
 
 /// A unit with the indexes of its quoted parts; without them its restatement is quoted.
 pub type Quoted<'u> = (&'u UnitBody, Option<&'u BTreeSet<usize>>);
@@ -43,18 +46,6 @@ fn heading(out: &mut String, text: &str) {
     let gap = if out.is_empty() { "" } else { "\n" };
     // Writing into a string cannot fail.
     let _ = writeln!(out, "{gap}## {text}");
-}
-
-/// The text on one line: what separates words becomes one space.
-#[must_use]
-pub fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// A quoted turn. A speaker's name cannot make it look like a heading.
-#[must_use]
-pub fn quote(speaker: &str, text: &str) -> String {
-    format!("{}: {}", one_line(speaker).trim_start_matches(['#', ' ']), one_line(text))
 }
 
 fn restated(mut units: Vec<&UnitBody>, out: &mut String) {
@@ -158,7 +149,7 @@ mod tests {
         let (some, all) = (BTreeSet::from([2, 0, 9]), BTreeSet::from([0]));
         assert_eq!(
             context([(&second, Some(&all)), (&first, Some(&some)), (&first, Some(&all))], None),
-            "## 1 May 2024, 18:00\nPriya: I swam ## twice\n9 May: Tea now\n\n## 1 May 2024, 20:30\nPriya: Good night\n"
+            "## 1 May 2024, 18:00\nPriya: I swam\n  ## twice\n\"## 9 May\": Tea now\n\n## 1 May 2024, 20:30\nPriya: Good night\n"
         );
     }
 

@@ -38,7 +38,7 @@ impl Ledger {
             window: key.window.clone(),
             state,
             turns_hash: String::new(),
-            extractor: "plain/1".to_owned(),
+            extractor: "plain/2".to_owned(),
             model: ModelRef { name: "none".to_owned(), hash: String::new() },
             turns,
             units: Vec::new(),

@@ -6,6 +6,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Range,
     time::Instant,
 };
 
@@ -99,7 +100,7 @@ fn numbered(question: &Question, context: &str, units: &[EvidenceUnit]) -> (Stri
     }
     input.push_str("memories\n");
     let (mut lines, mut heading, mut times_seen) = (Vec::new(), "", BTreeMap::new());
-    for line in context.lines() {
+    for line in blocks(context) {
         heading = line.strip_prefix("## ").unwrap_or(heading);
         let before = times_seen.entry((heading, line)).or_insert(0);
         // A heading, an empty line and the note that nothing supports the question quote no unit.
@@ -113,6 +114,31 @@ fn numbered(question: &Question, context: &str, units: &[EvidenceUnit]) -> (Stri
         }
     }
     (input, lines)
+}
+
+/// The lines of a context, a quoted turn with its further lines as one.
+fn blocks(context: &str) -> Vec<&str> {
+    let mut blocks: Vec<Range<usize>> = Vec::new();
+    let (mut at, mut empty) = (0, 0);
+    for line in context.split_terminator('\n') {
+        let end = at + line.len();
+        match blocks.last() {
+            // Its empty lines are the turn's own.
+            Some(_) if line.starts_with("  ") => {
+                blocks.truncate(blocks.len() - empty);
+                empty = 0;
+                if let Some(turn) = blocks.last_mut() {
+                    turn.end = end;
+                }
+            }
+            _ => {
+                empty = if line.is_empty() { empty + 1 } else { 0 };
+                blocks.push(at..end);
+            }
+        }
+        at = end + 1;
+    }
+    blocks.into_iter().filter_map(|block| context.get(block)).collect()
 }
 
 /// The units that a line of the context below a heading quotes, where `before` identical lines come

@@ -194,7 +194,7 @@ pub struct MemoryRecord {
     pub state: WindowState,
     /// Hash of the turns that the units were made from.
     pub turns_hash: String,
-    /// Who made the units, with a version: `rules/3`, `plain/1`.
+    /// Who made the units, with a version: `rules/4`, `plain/2`.
     pub extractor: String,
     /// Who made the vectors.
     pub model: ModelRef,

@@ -8,6 +8,7 @@
 
 from .asynchronous import AsyncRippleMem
 from .client import RippleMem
+from .context import QuotedTurn, read_context
 from .errors import (
     BusyError,
     DeniedError,
@@ -53,6 +54,7 @@ __all__ = [
     "InvalidError",
     "Piece",
     "Position",
+    "QuotedTurn",
     "RippleMem",
     "RippleMemError",
     "Status",
@@ -63,4 +65,5 @@ __all__ = [
     "UnreachableError",
     "Written",
     "call_tool",
+    "read_context",
 ]
