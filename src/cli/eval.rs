@@ -9,10 +9,11 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::Args;
-use lab::{Ablation, BenchmarkFormat, Calibration};
+use lab::{Ablation, AgentSet, BenchmarkFormat, Calibration};
 use nouns::config::Pipeline;
 
 use super::{
+    agents::Agents,
     conversations::Conversations,
     fit::Fit,
     output::{print, say},
@@ -92,6 +93,11 @@ pub(crate) struct Eval {
 /// What else an evaluation does than to measure the settings as they are.
 #[derive(clap::Subcommand)]
 enum EvalCommand {
+    /// Score what is quoted of long turns on BEAM's chats of a user and an assistant.
+    Beam(Agents),
+    /// Score what is quoted of long turns on RealMem's dialogues, each query with the sessions before its own as memory.
+    #[command(name = "realmem")]
+    RealMem(Agents),
     Fit(Fit),
     Conversations(Conversations),
 }
@@ -99,6 +105,8 @@ enum EvalCommand {
 impl Eval {
     pub(crate) fn run(self) -> Result<ExitCode> {
         match self.command {
+            Some(EvalCommand::Beam(agents)) => return agents.run(AgentSet::Beam),
+            Some(EvalCommand::RealMem(agents)) => return agents.run(AgentSet::RealMem),
             Some(EvalCommand::Fit(fit)) => return fit.run(),
             Some(EvalCommand::Conversations(conversations)) => return conversations.run(),
             None => {}
@@ -125,13 +133,7 @@ impl Eval {
         let (format, path) = (self.format.unwrap_or_default(), self.path.unwrap_or_default());
         let format = BenchmarkFormat::parse(&format)
             .with_context(|| format!("{format:?} is not a benchmark; write {}", format_names()))?;
-        let pipeline = match (&self.pipeline, &self.profile) {
-            (Some(path), _) => read_pipeline(path)?,
-            (None, profile) => {
-                let profile = profile.as_deref().unwrap_or("default");
-                Pipeline::parse(&format!("version = 1\nprofile = {profile:?}")).map_err(anyhow::Error::msg)?
-            }
-        };
+        let pipeline = pipeline_of(self.pipeline.as_deref(), self.profile.as_deref())?;
         let judge = self.judge.as_deref().map(read_pipeline).transpose()?.map(|pipeline| pipeline.llm);
         Ok(lab::EvalRequest {
             format,
@@ -150,6 +152,17 @@ impl Eval {
             compare_answers: self.answers,
             judge,
         })
+    }
+}
+
+/// The pipeline of a file, or the defaults of a profile.
+pub(crate) fn pipeline_of(file: Option<&Path>, profile: Option<&str>) -> Result<Pipeline> {
+    match file {
+        Some(path) => read_pipeline(path),
+        None => {
+            let profile = profile.unwrap_or("default");
+            Pipeline::parse(&format!("version = 1\nprofile = {profile:?}")).map_err(anyhow::Error::msg)
+        }
     }
 }
 

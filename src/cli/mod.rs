@@ -26,6 +26,8 @@ mod service_request;
 mod source_arguments;
 mod usage_table;
 
+#[cfg(feature = "lab")]
+mod agents;
 mod ask;
 mod bench;
 #[cfg(feature = "lab")]

@@ -59,17 +59,13 @@ pub(crate) struct MeasuredEvidence {
 impl Bench {
     /// A bench without questions or turns yet, in a new temporary directory.
     pub(crate) fn open(request: &EvalRequest) -> Result<Self, EvalError> {
-        let mut pipeline = request.pipeline.clone();
-        // Paid responses outlive the temporary directory.
-        pipeline.llm.cache_directory = Some(request.pipeline.llm_directory());
+        let pipeline = kept_apart(&request.pipeline);
         let configured = pipeline.llm.is_set();
         let llm = if configured { Some(Llm::open(&pipeline.llm, Some(pipeline.llm_directory()))?) } else { None };
         if request.answers || request.ablations.iter().any(|a| a.asks_model()) {
             llm.as_ref().ok_or(LlmError::NotConfigured)?.check_key()?;
         }
         let judge = request.judge.as_ref().map(|settings| open_judge(settings, &pipeline)).transpose()?;
-        pipeline.log.kind = LogKind::Embedded;
-        pipeline.snapshot.directory.clear();
         Self::new(pipeline, request.clone(), Dataset::default(), RecordedTurns::default(), (llm, judge))
     }
 
@@ -265,6 +261,16 @@ impl Bench {
         };
         asked.evidence.iter().map(delivered).collect()
     }
+}
+
+/// The settings for a memory in a directory of its own, still to be named: no log and no snapshot of the pipeline is
+/// touched. Paid responses of the language model outlive it.
+pub(crate) fn kept_apart(pipeline: &Pipeline) -> Pipeline {
+    let mut apart = pipeline.clone();
+    apart.llm.cache_directory = Some(pipeline.llm_directory());
+    apart.log.kind = LogKind::Embedded;
+    apart.snapshot.directory.clear();
+    apart
 }
 
 /// The judge, with a cache of its own. It must be another model than the one that answers.

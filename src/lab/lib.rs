@@ -8,9 +8,10 @@
 //! From the bottom up: `result`, `problems` and `dataset` are nouns; `delivery`, `score`,
 //! `answer_metrics`, `generated_answer` and `intervals` score; `recording_source` feeds the memory; `bench` is
 //! the built memory that is asked; `comparisons` work on a bench; `evaluate` runs it all.
-//! `conversations` measures how the window tells crossing ones apart, on its own data. `calibration` sets a model's thresholds, `fit` chooses weights and the cutoff; `table` and `report` show results beside `paper`.
+//! `conversations` measures how the window tells crossing ones apart, on its own data, `agents` what is quoted of long turns in conversations with an assistant. `calibration` sets a model's thresholds, `fit` chooses weights and the cutoff; `table` and `report` show results beside `paper`.
 
 mod ablation;
+mod agents;
 pub mod answer_metrics;
 mod bench;
 mod calibration;
@@ -37,6 +38,10 @@ mod table;
 pub mod tokens;
 
 pub use ablation::Ablation;
+pub use agents::{
+    AgentContext, AgentFigures, AgentQuote, AgentRow, AgentSet, AgentsRequest, AgentsResult, AgentsRun, agents_page,
+    evaluate_agents, write_agents_report,
+};
 pub use calibration::{CHANCE, CalibrateError, Calibration, Sample, SampleError, SweepRow, calibrate, samples};
 pub use conversations::{ConversationScore, CorpusError, Found, fit_conversations, score_conversations};
 pub use dataset::{BenchmarkFormat, DatasetError};

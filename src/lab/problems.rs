@@ -15,6 +15,8 @@ const EXAMPLES: usize = 5;
 pub(crate) enum Damage {
     /// A turn, a session or a conversation that the source rejected.
     Rejected,
+    /// A turn that is longer than the memory takes.
+    Cut,
     /// A question that cannot be read.
     NotAQuestion,
     /// A question with the text, bank and category of an earlier one.
@@ -41,6 +43,7 @@ impl Damage {
     fn name(self) -> &'static str {
         match self {
             Self::Rejected => "rejected_turns",
+            Self::Cut => "cut_turns",
             Self::NotAQuestion => "not_a_question",
             Self::Duplicate => "duplicate_question",
             Self::UnknownCategory => "unknown_category",
@@ -57,6 +60,7 @@ impl Damage {
     fn treatment(self) -> &'static str {
         match self {
             Self::Rejected => "left out of the memory; the dead letter gives the reason",
+            Self::Cut => "cut to 65,000 bytes for the memory; evidence and rivals have all of it",
             Self::NotAQuestion => "left out",
             Self::Duplicate => "asked and counted again, as in the published counts",
             Self::UnknownCategory => "asked and shown separately, left out of the overall figures",

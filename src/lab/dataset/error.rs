@@ -28,6 +28,16 @@ pub enum DatasetError {
         /// The format's name.
         format: &'static str,
     },
+    /// A conversation that is asked for is not there.
+    #[error("{path}: holds no conversation {name:?}; name one of these: {known}")]
+    NoConversation {
+        /// The file or directory.
+        path: PathBuf,
+        /// What was asked for.
+        name: String,
+        /// What is there.
+        known: String,
+    },
     /// No question is left to ask.
     #[error("{path}: holds no question that can be asked: {why}; check the file and --conversations")]
     Empty {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{
+    directory::entries,
     error::DatasetError,
     format::BenchmarkFormat,
     json::{value, words},
@@ -29,7 +30,7 @@ pub(super) fn read(dialogue: &Path) -> Result<Dataset, DatasetError> {
     };
     for file in files(directory)? {
         let stem = file.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
-        let value = value(BenchmarkFormat::EverMemBench, &file)?;
+        let value = value(BenchmarkFormat::EverMemBench.name(), &file)?;
         let Some(items) = value.get("qars").and_then(Value::as_array) else {
             dataset.problems.note(Damage::NotAQuestion, format!("{stem}: qars is not a list"));
             continue;
@@ -66,10 +67,8 @@ pub(super) fn read(dialogue: &Path) -> Result<Dataset, DatasetError> {
 
 /// The question files of a directory, in the order of their numbers.
 fn files(directory: &Path) -> Result<Vec<PathBuf>, DatasetError> {
-    let failed = |source| DatasetError::Read { path: directory.to_owned(), source };
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
+    for path in entries(directory)? {
         let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
         if let Some(number) = name.strip_prefix("qa_").and_then(|n| n.strip_suffix(".json")) {
             files.push((number.parse::<u64>().unwrap_or(u64::MAX), path));

@@ -1,16 +1,16 @@
 //! Benchmark files as JSON.
 //!
-//! In: a path. Out: the file's value, or its items one at a time. A file that is not one whole
+//! In: a path, and the name of its format. Out: the file's value, or its items one at a time. A file that is not one whole
 //! JSON value is an error with line and column.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::{error::DatasetError, format::BenchmarkFormat};
+use super::error::DatasetError;
 
 /// A file that is one JSON list.
-pub(super) fn list(format: BenchmarkFormat, path: &Path) -> Result<Vec<Value>, DatasetError> {
+pub(super) fn list(format: &'static str, path: &Path) -> Result<Vec<Value>, DatasetError> {
     match value(format, path)? {
         Value::Array(items) => Ok(items),
         _ => Err(DatasetError::Format {
@@ -18,18 +18,14 @@ pub(super) fn list(format: BenchmarkFormat, path: &Path) -> Result<Vec<Value>, D
             line: 1,
             column: 1,
             problem: "not a list".to_owned(),
-            format: format.name(),
+            format,
         }),
     }
 }
 
 /// Hands out the items of a file that is one JSON list, one at a time with their index: the
 /// larger files do not fit into memory as values.
-pub(super) fn each(
-    format: BenchmarkFormat,
-    path: &Path,
-    mut take: impl FnMut(usize, Value),
-) -> Result<(), DatasetError> {
+pub(super) fn each(format: &'static str, path: &Path, mut take: impl FnMut(usize, Value)) -> Result<(), DatasetError> {
     struct Items<F>(F);
     impl<'de, F: FnMut(usize, Value)> serde::de::Visitor<'de> for Items<F> {
         type Value = ();
@@ -52,7 +48,7 @@ pub(super) fn each(
 }
 
 /// A file that is one JSON value.
-pub(super) fn value(format: BenchmarkFormat, path: &Path) -> Result<Value, DatasetError> {
+pub(crate) fn value(format: &'static str, path: &Path) -> Result<Value, DatasetError> {
     serde_json::from_slice(&read_bytes(path)?).map_err(|e| not_of(format, path, &e))
 }
 
@@ -60,13 +56,13 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, DatasetError> {
     std::fs::read(path).map_err(|source| DatasetError::Read { path: path.to_owned(), source })
 }
 
-fn not_of(format: BenchmarkFormat, path: &Path, error: &serde_json::Error) -> DatasetError {
+fn not_of(format: &'static str, path: &Path, error: &serde_json::Error) -> DatasetError {
     DatasetError::Format {
         path: path.to_owned(),
         line: error.line(),
         column: error.column(),
         problem: error.to_string(),
-        format: format.name(),
+        format,
     }
 }
 

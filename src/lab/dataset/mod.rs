@@ -5,17 +5,19 @@
 //! that is not one whole JSON value is an error that names the place; smaller damage is repaired
 //! where that is documented, otherwise counted. Nothing is dropped silently.
 
+mod directory;
 mod error;
 mod evermembench;
 mod evidence;
 mod format;
-mod json;
+pub(crate) mod json;
 mod locomo;
 mod longmemeval;
 mod question;
 mod read;
 mod realtalk;
 
+pub(crate) use directory::{check_only, entries};
 pub use error::DatasetError;
 pub use format::BenchmarkFormat;
 pub(crate) use question::{Answerability, Dataset, DatasetQuestion};

@@ -24,11 +24,11 @@ pub(crate) fn read(
     zone_seconds: i32,
 ) -> Result<Dataset, DatasetError> {
     let mut dataset = match format {
-        BenchmarkFormat::Locomo => locomo::read(&list(format, path)?, only),
+        BenchmarkFormat::Locomo => locomo::read(&list(format.name(), path)?, only),
         BenchmarkFormat::RealTalk => realtalk::read(path, only)?,
         BenchmarkFormat::LongMemEval => {
             let mut dataset = Dataset { scorable: true, ..Dataset::default() };
-            each(format, path, |index, item| longmemeval::read(&mut dataset, index, &item, only, zone_seconds))?;
+            each(format.name(), path, |index, item| longmemeval::read(&mut dataset, index, &item, only, zone_seconds))?;
             dataset
         }
         BenchmarkFormat::EverMemBench => evermembench::read(path)?,

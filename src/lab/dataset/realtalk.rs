@@ -24,7 +24,7 @@ pub(super) fn read(path: &Path, only: &[String]) -> Result<Dataset, DatasetError
             dataset.problems.note(Damage::NoConversation, format!("{name:?} cannot name a bank"));
             continue;
         };
-        let dialogue = value(BenchmarkFormat::RealTalk, file)?;
+        let dialogue = value(BenchmarkFormat::RealTalk.name(), file)?;
         annotated(&mut dataset, name, &bank, dialogue.get("qa"), category);
     }
     Ok(dataset)

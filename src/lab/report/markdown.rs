@@ -74,12 +74,7 @@ impl Page<'_> {
     }
 
     fn table(&mut self, head: &[&str], rows: &[Vec<String>]) {
-        let _ = writeln!(self.out, "| {} |", head.join(" | "));
-        let _ = writeln!(self.out, "|{}", "---|".repeat(head.len()));
-        for row in rows {
-            let _ = writeln!(self.out, "| {} |", row.join(" | "));
-        }
-        self.out.push('\n');
+        table(&mut self.out, head, rows);
     }
 
     fn head(&mut self) {
@@ -501,10 +496,23 @@ fn short(f: &Figures) -> [String; 4] {
     [percent(f.evidence_recall), percent(f.full_evidence), number(f.context_tokens, 0), number(f.units, 1)]
 }
 
-fn percent(share: Option<f64>) -> String {
+/// A table of Markdown.
+pub(crate) fn table(out: &mut String, head: &[&str], rows: &[Vec<String>]) {
+    // Writing into a string cannot fail.
+    let _ = writeln!(out, "| {} |", head.join(" | "));
+    let _ = writeln!(out, "|{}", "---|".repeat(head.len()));
+    for row in rows {
+        let _ = writeln!(out, "| {} |", row.join(" | "));
+    }
+    out.push('\n');
+}
+
+/// A share in percent.
+pub(crate) fn percent(share: Option<f64>) -> String {
     number(share.map(|s| s * 100.0), 1)
 }
 
-fn number(value: Option<f64>, digits: usize) -> String {
+/// A figure, or a dash where it was not measured.
+pub(crate) fn number(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| "–".to_owned(), |v| format!("{v:.digits$}"))
 }

@@ -15,4 +15,6 @@ mod tests;
 mod write;
 
 pub use error::ReportError;
+pub(crate) use markdown::{number, percent, table};
+pub(crate) use question::line;
 pub use write::write;

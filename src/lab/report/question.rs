@@ -130,7 +130,7 @@ fn fate(id: UnitId, piece: &EvidenceTurn, answer: &Evidence) -> String {
 }
 
 /// The text on one line, with Markdown and HTML markup escaped.
-pub(super) fn line(text: &str) -> String {
+pub(crate) fn line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         if !out.is_empty() {

@@ -23,7 +23,7 @@ pub(super) fn scores(corpus: &Corpus, query: &BaselineQuery) -> Vec<f64> {
 }
 
 /// BM25 of bags of stems.
-pub(super) fn of_bags(bags: &[&BTreeMap<u64, f64>], query: &BaselineQuery) -> Vec<f64> {
+pub(crate) fn of_bags(bags: &[&BTreeMap<u64, f64>], query: &BaselineQuery) -> Vec<f64> {
     let all = bags.len() as f64;
     let lengths: Vec<f64> = bags.iter().map(|b| b.values().sum()).collect();
     let mean = lengths.iter().sum::<f64>() / all.max(1.0);

@@ -14,7 +14,8 @@ pub(super) fn rank(corpus: &Corpus, query: &BaselineQuery) -> Vec<usize> {
     fused(corpus.items.len(), &[dense::rank(corpus, query), bm25::rank(corpus, query)])
 }
 
-fn fused(items: usize, rankings: &[Vec<usize>]) -> Vec<usize> {
+/// Items by the sum of `1 / (60 + rank)` over rankings of them.
+pub(crate) fn fused(items: usize, rankings: &[Vec<usize>]) -> Vec<usize> {
     let mut scores = vec![0.0; items];
     for ranking in rankings {
         for (rank, item) in (1u32..).zip(ranking) {

@@ -5,11 +5,11 @@
 //! recollection's ranking: each has its own formula, on purpose.
 
 mod baseline;
-mod bm25;
-mod corpus;
+pub(crate) mod bm25;
+pub(crate) mod corpus;
 mod dense;
 mod familiarity;
-mod fusion;
+pub(crate) mod fusion;
 mod mixture;
 mod rows;
 mod sessions;

@@ -1,0 +1,90 @@
+//! `ripplemem eval beam` and `ripplemem eval realmem`.
+//!
+//! In: conversations of a user and an assistant, with questions. Out: what the memory and its rivals quote of the
+//! evidence, as a page or as JSON, and every context with its score.
+
+use std::{
+    fs::File,
+    io::{BufWriter, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use lab::{AgentContext, AgentSet, AgentsRequest};
+
+use super::{
+    eval::pipeline_of,
+    output::{print, say},
+    progress_bar::with_progress,
+};
+
+/// The options of both.
+#[derive(Args)]
+pub(crate) struct Agents {
+    /// The directory of the benchmark: of BEAM's chats (SIZE/N/chat.json), or of RealMem's dialogues
+    /// (NAME_dialogues_256k.json); or one of them.
+    directory: PathBuf,
+    /// Only these conversations, such as 100K/1 or Ethan_Hunt.
+    #[arg(long, value_delimiter = ',')]
+    conversations: Vec<String>,
+    /// A pipeline file. Without it, the defaults. Its log is not touched.
+    #[arg(long, conflicts_with = "profile")]
+    pipeline: Option<PathBuf>,
+    /// The profile: default, paper, paper-longmemeval or paper-evermembench.
+    #[arg(long)]
+    profile: Option<String>,
+    /// Also score the baselines: whole messages and chunks, by meaning, by words and by both.
+    #[arg(long, alias = "rivals")]
+    baselines: bool,
+    /// The baselines' mean tokens; without it, the memory's.
+    #[arg(long, requires = "baselines", value_parser = clap::value_parser!(u32).range(1..))]
+    tokens: Option<u32>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Write the page into this directory, as report.md.
+    #[arg(long)]
+    report: Option<PathBuf>,
+    /// Write every context with its score into this file, a line of JSON each.
+    #[arg(long)]
+    contexts: Option<PathBuf>,
+}
+
+impl Agents {
+    pub(crate) fn run(self, set: AgentSet) -> Result<ExitCode> {
+        let pipeline = pipeline_of(self.pipeline.as_deref(), self.profile.as_deref())?;
+        let request = AgentsRequest {
+            set,
+            path: self.directory,
+            only: self.conversations,
+            pipeline,
+            baselines: self.baselines,
+            tokens: self.tokens.map(f64::from),
+        };
+        let run = with_progress(|progress| lab::evaluate_agents(&request, progress))?;
+        if let Some(path) = &self.contexts {
+            write_contexts(path, &run.contexts).with_context(|| format!("{}: cannot be written", path.display()))?;
+        }
+        if let Some(directory) = &self.report {
+            lab::write_agents_report(directory, &run.result)?;
+            say(&format!("the report is {}", directory.join("report.md").display()));
+        }
+        if self.json {
+            print(&format!("{}\n", serde_json::to_string_pretty(&run.result)?))?;
+        } else {
+            print(&lab::agents_page(&run.result))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn write_contexts(path: &Path, contexts: &[AgentContext]) -> Result<()> {
+    let mut out = BufWriter::new(File::create(path)?);
+    for context in contexts {
+        serde_json::to_writer(&mut out, context)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(out.flush()?)
+}

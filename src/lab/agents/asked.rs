@@ -1,0 +1,236 @@
+//! The memory, built from chats and asked their questions.
+//!
+//! In: chats and a pipeline. Out: for each question what the memory quotes, its tokens and its sufficiency. Built through the
+//! real path in a temporary directory; a bank for each chat. A question is asked when the turns before it
+//! are in and the sessions they belong to have ended, and never after later ones.
+
+use std::time::Instant;
+
+use super::{
+    chats::{AgentSet, Chat, ChatTurn},
+    result::AgentQuote,
+};
+use crate::{
+    EvalError,
+    bench::{finish, kept_apart},
+    problems::{Damage, Problems},
+    tokens,
+};
+use jiff::civil::Date;
+use nouns::{
+    config::Pipeline,
+    model::{Bank, EventTime, Question, SessionEnd, Turn, TurnEvent},
+};
+use ripplemem::pipeline::{Progress, Service};
+use sources::{Queue, Source, SourceBatch, SourceError, SourceProgress};
+
+/// Most bytes of a turn that the memory is given; it takes 65,536.
+const MOST_BYTES: usize = 65_000;
+/// The first session of a day begins at nine, each further one ten minutes later, the last ones ten to midnight.
+const FIRST_MINUTE: usize = 540;
+const MINUTES_APART: usize = 10;
+const LAST_MINUTE: usize = 1_430;
+
+/// What the memory quotes for one question.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Asked {
+    /// The chat, and the question's place in it.
+    pub(super) chat: usize,
+    pub(super) question: usize,
+    /// Each passage once, by turn.
+    pub(super) quoted: Vec<AgentQuote>,
+    pub(super) tokens: usize,
+    pub(super) sufficiency: f64,
+}
+
+/// The answers to all questions that are asked, by chat and question.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    pub(super) asked: Vec<Asked>,
+    /// Turns that the memory was given.
+    pub(super) turns: u64,
+    /// Those of them that were cut.
+    pub(super) cut: u64,
+    /// Seconds in which it took them.
+    pub(super) seconds: f64,
+}
+
+/// Builds the memory and asks it.
+///
+/// # Errors
+/// [`EvalError`] when the memory fails.
+pub(super) fn ask(
+    set: AgentSet,
+    chats: &[Chat],
+    pipeline: &Pipeline,
+    problems: &mut Problems,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Answers, EvalError> {
+    let directory = tempfile::tempdir().map_err(EvalError::Directory)?;
+    let mut pipeline = kept_apart(pipeline);
+    pipeline.log.directory = directory.path().join("log");
+    let mut service = Service::open(&pipeline, progress)?;
+    let mut answers = Answers::default();
+    let total = chats.iter().map(|chat| chat.turns.len() as u64).sum();
+    for (number, chat) in chats.iter().enumerate() {
+        let Ok(bank) = Bank::parse(&format!("{}/{}", set.name(), chat.name)) else {
+            problems.note(Damage::NoConversation, format!("{:?} cannot name a bank", chat.name));
+            continue;
+        };
+        let events = events(chat, &bank, problems, &mut answers.cut);
+        let mut events = events.into_iter().peekable();
+        let mut order: Vec<usize> = (0..chat.questions.len()).collect();
+        order.sort_by_key(|at| chat.questions.get(*at).map(|q| q.before));
+        let mut asked = Vec::new();
+        let mut given = 0;
+        for at in order {
+            let Some(question) = chat.questions.get(at).filter(|q| q.is_asked()) else { continue };
+            if given < question.before {
+                let mut source = Messages { queue: Queue::default(), done: answers.turns, total };
+                while let Some((_, event)) = events.next_if(|(turn, _)| *turn < question.before) {
+                    source.queue.event(event);
+                }
+                let from = Instant::now();
+                service.ingest(&mut source, progress)?;
+                finish(&mut service, progress)?;
+                answers.seconds += from.elapsed().as_secs_f64();
+                answers.turns += (question.before - given) as u64;
+                given = question.before;
+            }
+            let text = question.text.clone();
+            let evidence = service
+                .ask(&Question { bank: bank.clone(), text, asked_at: None })
+                .map_err(|e| EvalError::Question { id: format!("{}#{at}", chat.name), source: Box::new(e) })?;
+            let excerpts = evidence.units.iter().flat_map(|unit| &unit.excerpts);
+            let mut quoted: Vec<AgentQuote> = excerpts
+                .filter_map(|excerpt| Some(AgentQuote { turn: excerpt.turn.parse().ok()?, text: excerpt.text.clone() }))
+                .collect();
+            quoted.sort();
+            quoted.dedup();
+            let (tokens, sufficiency) = (tokens::count(&evidence.context), evidence.sufficiency);
+            asked.push(Asked { chat: number, question: at, quoted, tokens, sufficiency });
+        }
+        asked.sort_by_key(|one| one.question);
+        answers.asked.extend(asked);
+    }
+    Ok(answers)
+}
+
+/// The turns of a chat, each with its number, and an end of each session with that of its last turn.
+fn events(chat: &Chat, bank: &Bank, problems: &mut Problems, cut: &mut u64) -> Vec<(usize, TurnEvent)> {
+    let mut events = Vec::new();
+    let mut sessions: Vec<Date> = Vec::new();
+    let (mut minute, mut place) = (0, 0);
+    let mut last = None;
+    for (number, said) in chat.turns.iter().enumerate() {
+        if last == Some(said.session) {
+            place += 1;
+        } else {
+            let same_day = sessions.iter().filter(|day| **day == said.day).count();
+            minute = (FIRST_MINUTE + MINUTES_APART * same_day).min(LAST_MINUTE);
+            sessions.push(said.day);
+            place = 0;
+            last = Some(said.session);
+        }
+        let text = shortened(&said.text);
+        let day = sessions.last().copied().unwrap_or(said.day);
+        match turn(bank, number, said, text, (day, minute, place)) {
+            Ok(turn) => {
+                if text.len() < said.text.len() {
+                    *cut += 1;
+                    problems.note(Damage::Cut, format!("{}: turn {number}, {} bytes", chat.name, said.text.len()));
+                }
+                events.push((number, TurnEvent::Turn(turn)));
+            }
+            Err(problem) => problems.note(Damage::Rejected, format!("{}: turn {number}: {problem}", chat.name)),
+        }
+        if chat.turns.get(number + 1).is_none_or(|next| next.session != said.session) {
+            let session = said.session.to_string();
+            events.push((number, TurnEvent::SessionEnd(SessionEnd { bank: bank.clone(), session })));
+        }
+    }
+    events
+}
+
+fn turn(
+    bank: &Bank,
+    number: usize,
+    said: &ChatTurn,
+    text: &str,
+    (day, minute, place): (Date, usize, usize),
+) -> Result<Turn, nouns::model::Invalid> {
+    let time = format!("{day}T{:02}:{:02}:{:02}+00:00", minute / 60, minute % 60, place.min(59));
+    let mut speaker = said.role.clone();
+    if let Some(first) = speaker.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    let mut turn = Turn::new(bank.clone(), &number.to_string(), &speaker, text, EventTime::parse(&time)?);
+    turn.session = Some(said.session.to_string());
+    turn.check()?;
+    Ok(turn)
+}
+
+/// As much of a text as the memory is given.
+fn shortened(text: &str) -> &str {
+    let mut end = MOST_BYTES.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or(text)
+}
+
+/// Turns of a chat as a source.
+struct Messages {
+    queue: Queue,
+    /// Turns of all chats before these.
+    done: u64,
+    total: u64,
+}
+
+impl Source for Messages {
+    fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError> {
+        Ok(self.queue.next(limit))
+    }
+
+    fn describe(&self) -> String {
+        "the messages of a chat".to_owned()
+    }
+
+    fn progress(&self) -> SourceProgress {
+        let within = self.queue.progress();
+        SourceProgress { done: self.done + within.done, total: Some(self.total), unit: within.unit }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_of_a_day_begin_one_after_the_other_and_long_turns_are_cut() {
+        let day = jiff::civil::date(2024, 3, 3);
+        let said = |session, text: &str| ChatTurn { session, role: "user".to_owned(), day, text: text.to_owned() };
+        let long = "é".repeat(40_000);
+        let turns = vec![said(0, "a"), said(0, "b"), said(1, &long)];
+        let chat = Chat { name: "1".to_owned(), turns, questions: Vec::new() };
+        let (mut problems, mut cut) = (Problems::default(), 0);
+        let events = events(&chat, &Bank::parse("beam/1").unwrap(), &mut problems, &mut cut);
+        let shown: Vec<String> = events
+            .iter()
+            .map(|(number, event)| match event {
+                TurnEvent::Turn(t) => format!("{number} {} {} {}", t.speaker, t.time, t.text.len()),
+                TurnEvent::SessionEnd(end) => format!("{number} end {}", end.session),
+                other => format!("{other:?}"),
+            })
+            .collect();
+        let expected = [
+            "0 User 2024-03-03T09:00:00Z 1",
+            "1 User 2024-03-03T09:00:01Z 1",
+            "1 end 0",
+            "2 User 2024-03-03T09:10:00Z 65000",
+            "2 end 1",
+        ];
+        assert_eq!(shown, expected);
+        assert_eq!((cut, problems.count(Damage::Cut)), (1, 1));
+    }
+}

@@ -1,0 +1,131 @@
+//! Conversations of a user and an assistant, with questions.
+//!
+//! Nouns, and the door to their files: which set, which chats. In: a path. Out: chats, in the order of their
+//! numbers or names, and what was damaged. Reads nothing but the files of the set.
+
+use std::path::Path;
+
+use jiff::civil::Date;
+
+use super::{beam, realmem};
+use crate::{
+    dataset::DatasetError,
+    problems::{Damage, Problems},
+};
+
+/// What stands where a turn has no text.
+const NOTHING_SAID: &str = "…";
+
+/// A benchmark of agents' conversations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentSet {
+    /// BEAM: chats with probing questions, `SIZE/N/chat.json`.
+    Beam,
+    /// RealMem: dialogues over hundreds of sessions, whose queries use memories of earlier ones.
+    RealMem,
+}
+
+impl AgentSet {
+    /// Its name: on the command line, and the first segment of its banks.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Beam => "beam",
+            Self::RealMem => "realmem",
+        }
+    }
+}
+
+/// One conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Chat {
+    /// `100K/1`, or the name of the dialogue.
+    pub(super) name: String,
+    pub(super) turns: Vec<ChatTurn>,
+    /// In the order of the file.
+    pub(super) questions: Vec<ChatQuestion>,
+}
+
+/// A message.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ChatTurn {
+    /// The number of its session, from 0.
+    pub(super) session: usize,
+    /// `user` or `assistant`.
+    pub(super) role: String,
+    pub(super) day: Date,
+    /// Never empty.
+    pub(super) text: String,
+}
+
+/// A question about a conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ChatQuestion {
+    pub(super) kind: String,
+    pub(super) text: String,
+    /// The turns that hold what it asks for, each once; empty where nothing does.
+    pub(super) evidence: Vec<usize>,
+    /// What an answer has to say.
+    pub(super) facts: Vec<String>,
+    /// The number of turns that were said before it is asked.
+    pub(super) before: usize,
+    /// Whether the conversation holds an answer; a good memory says when it does not.
+    pub(super) answerable: bool,
+}
+
+impl ChatQuestion {
+    /// Whether it is asked: something can be said about what is quoted for it.
+    pub(super) fn is_asked(&self) -> bool {
+        !self.answerable || !self.evidence.is_empty()
+    }
+}
+
+/// The chats of a set and what was damaged in its files.
+#[derive(Debug, Default)]
+pub(super) struct Chats {
+    pub(super) chats: Vec<Chat>,
+    pub(super) problems: Problems,
+}
+
+/// Reads the chats of a path: all of them, or those in `only`.
+///
+/// # Errors
+/// [`DatasetError`] when a file cannot be read or is not of the set, or no chat has a question to ask.
+pub(super) fn read(set: AgentSet, path: &Path, only: &[String]) -> Result<Chats, DatasetError> {
+    let mut found = match set {
+        AgentSet::Beam => beam::read(path, only)?,
+        AgentSet::RealMem => realmem::read(path, only)?,
+    };
+    for chat in &found.chats {
+        for (at, question) in chat.questions.iter().enumerate().filter(|(_, q)| !q.is_asked()) {
+            found.problems.note(Damage::NoEvidence, format!("{}#{at}, {}", chat.name, question.kind));
+        }
+    }
+    if !found.chats.iter().any(|chat| chat.questions.iter().any(ChatQuestion::is_asked)) {
+        return Err(DatasetError::Empty {
+            path: path.to_owned(),
+            why: match set {
+                AgentSet::Beam => "no SIZE/N/chat.json of these chats with probing questions".to_owned(),
+                AgentSet::RealMem => "no NAME_dialogues_256k.json of these chats with a query".to_owned(),
+            },
+        });
+    }
+    Ok(found)
+}
+
+/// What was said, without space around it.
+pub(super) fn said(text: &str) -> String {
+    let text = text.trim();
+    if text.is_empty() { NOTHING_SAID.to_owned() } else { text.to_owned() }
+}
+
+/// The items, each once, in their order.
+pub(super) fn each_once(items: impl IntoIterator<Item = usize>) -> Vec<usize> {
+    let mut once = Vec::new();
+    for item in items {
+        if !once.contains(&item) {
+            once.push(item);
+        }
+    }
+    once
+}
