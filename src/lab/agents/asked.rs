@@ -1,8 +1,8 @@
 //! The memory, built from chats and asked their questions.
 //!
-//! In: chats and a pipeline. Out: for each question what the memory quotes, its tokens and its sufficiency. Built through the
-//! real path in a temporary directory; a bank for each chat. A question is asked when the turns before it
-//! are in and the sessions they belong to have ended, and never after later ones.
+//! In: chats and a pipeline. Out: for each question what the memory quotes, its tokens and its sufficiency. Built
+//! through the real path in a temporary directory; a bank for each chat. A question is asked when the turns before
+//! it are in and the sessions they belong to have ended, and never after later ones.
 
 use std::time::Instant;
 

@@ -1,9 +1,10 @@
 //! BEAM's chats with their probing questions.
 //!
 //! In: a directory of chats, `SIZE/N/chat.json` with `SIZE/N/probing_questions/probing_questions.json`; one size
-//! of it, or one chat. Out: chats, in the order of sizes and numbers. A group of messages is a session; its day is that of the latest time anchor
-//! so far, as most messages name none. The evidence of an instruction or a preference is the user's turn that states it, and
-//! its fact is the statement itself. A wrong type or a missing text is counted, never a silent gap.
+//! of it, or one chat. Out: chats, in the order of sizes and numbers. A group of messages is a session; its day is
+//! that of the latest time anchor so far, as most messages name none. The evidence of an instruction or a
+//! preference is the user's turn that states it, and its fact is the statement itself. A wrong type or a missing
+//! text is counted, never a silent gap.
 
 use std::{
     collections::HashMap,

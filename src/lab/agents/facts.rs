@@ -1,8 +1,8 @@
 //! What a context is worth for a question about long turns.
 //!
-//! In: a conversation, a question, and what is quoted for it. Out: which share of its evidence turns is touched, and which share of
-//! its facts is covered by what is quoted of them. A fact counts only where its evidence turns, read whole,
-//! show it: a sum or a judgement stands in no turn. Says nothing about the words of an answer.
+//! In: a conversation, a question, and what is quoted for it. Out: which share of its evidence turns is touched,
+//! and which share of its facts is covered by what is quoted of them. A fact counts only where its evidence turns,
+//! read whole, show it: a sum or a judgement stands in no turn. Says nothing about the words of an answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 

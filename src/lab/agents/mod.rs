@@ -5,7 +5,8 @@
 //! mean tokens. Whole turns are not asked for: a turn of a thousand tokens holds a fact in one sentence.
 //!
 //! `chats` are the nouns, `beam` and `realmem` read them; `words` and `facts` are the metric; `asked` asks the
-//! memory, `passages` and `rivals` are what people build instead; `run` does it all, `result` and `report` show it.
+//! memory, `passages` and `rivals` are what people build instead; `run` does it all, `result` and `report` show
+//! it.
 
 mod asked;
 mod beam;

