@@ -158,7 +158,7 @@ impl Eval {
 /// The pipeline of a file, or the defaults of a profile.
 pub(crate) fn pipeline_of(file: Option<&Path>, profile: Option<&str>) -> Result<Pipeline> {
     match file {
-        Some(path) => read_pipeline(path),
+        Some(path) => Ok(read_pipeline(path)?),
         None => {
             let profile = profile.unwrap_or("default");
             Pipeline::parse(&format!("version = 1\nprofile = {profile:?}")).map_err(anyhow::Error::msg)

@@ -189,4 +189,31 @@ mod tests {
         assert_eq!(row.overall, expected, "a question without an answer is asked, not scored");
         assert_eq!((row.by_kind["a"].facts, row.by_kind.len(), row.by_chat["1"].questions), (Some(0.5), 2, 3));
     }
+
+    /// The small chat asks four questions with evidence, one without an answer; what is 18 days apart stands in no turn.
+    #[test]
+    fn a_rival_that_quotes_everything_touches_and_covers_everything() {
+        let settings = "version = 1\nembed.model = \"fixed\"\nlog.fsync = \"system\"\n";
+        let request = AgentsRequest {
+            set: AgentSet::Beam,
+            path: concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/agents/beam").into(),
+            only: Vec::new(),
+            pipeline: Pipeline::parse(settings).unwrap(),
+            baselines: true,
+            tokens: Some(10_000.0),
+        };
+        let AgentsRun { result, contexts } = evaluate_agents(&request, &mut |_| {}).unwrap();
+        assert_eq!((result.chats, result.turns, result.cut_turns), (1, 6, 0));
+        assert_eq!((result.questions, result.unanswerable, result.rows.len()), (4, 1, 10));
+        for rival in &result.rows[1..] {
+            let AgentFigures { questions, touched, with_facts, facts, .. } = rival.overall;
+            assert_eq!((questions, touched, with_facts, facts), (4, Some(1.0), 3, Some(1.0)), "{}", rival.name);
+        }
+        let memory: Vec<_> = contexts.iter().filter(|context| context.retriever == MEMORY).collect();
+        assert_eq!(memory.len(), 5);
+        assert!(memory.iter().all(|context| context.quoted.iter().all(|quote| quote.turn < 6)));
+        let page = crate::agents_page(&result);
+        assert!(page.contains("| rank-fusion | whole messages | 4 | 100.0 | 100.0 |"), "{page}");
+        assert_eq!(result.problems["not_a_question"].count, 1);
+    }
 }
