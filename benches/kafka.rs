@@ -29,8 +29,15 @@ use rdkafka::{
     error::KafkaError,
 };
 use ripplemem::{
-    log::{KafkaLog, Log, Topic, Transaction, partition_of},
-    pipeline::{ExtractionEvent, ExtractionOrders, Replay, ReplayRequest, Replica, ReplicaOptions, Service, extract},
+    log::{
+        Assignment, KafkaLog, Log, Topic, Transaction,
+        kafka::members::{Group, Member},
+        partition_of,
+    },
+    pipeline::{
+        ExtractionEvent, ExtractionOrders, PipelineError, Replay, ReplayRequest, Replica, ReplicaOptions, Service,
+        extract,
+    },
     snapshot::Table,
 };
 
@@ -200,7 +207,10 @@ fn at_work(pipeline: &Pipeline, each: impl Fn(&Replica) + Sync, work: impl FnOnc
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let (_orders, arriving) = ExtractionOrders::new(&log);
-            let result = extract(pipeline, &log, &arriving, &stop, &mut |told| {
+            let join = || -> Result<Box<dyn Assignment>, PipelineError> {
+                Ok(Box::new(Member::join(&log, Group::Extractors)?))
+            };
+            let result = extract(pipeline, &log, join, &arriving, &stop, &mut |told| {
                 owned.fetch_add(usize::from(matches!(told, ExtractionEvent::TakenOver { .. })), Ordering::Relaxed);
             });
             result.expect("extraction runs");

@@ -1,6 +1,7 @@
-//! Extraction in a group: the partitions that the consumer group assigns to this process.
+//! Extraction in a group: the partitions that a consumer group assigns to this process.
 //!
-//! In: a log on Kafka. Out: memory records, until told to stop. The memory follows the topic elsewhere.
+//! In: a log, and who decides which partitions are this process's. Out: memory records, until told to stop. The
+//! memory follows the topic elsewhere.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -12,19 +13,17 @@ use super::{
     ingest::{ArrivingOrders, Extraction, ExtractionEvent, Run, Schedule},
     replica::model_of,
 };
-use crate::log::{
-    KafkaLog, Log,
-    kafka::members::{Group, Member},
-};
+use crate::log::{Assignment, Log};
 use nouns::config::Pipeline;
 
-/// Extracts until `stop`, and takes orders.
+/// Extracts until `stop`, and takes orders. `join` joins the group, once the model of the vectors is open.
 ///
 /// # Errors
 /// [`PipelineError`] that no retry mends; everything acknowledged is in the log.
 pub fn extract(
     pipeline: &Pipeline,
-    log: &KafkaLog,
+    log: &dyn Log,
+    join: impl FnOnce() -> Result<Box<dyn Assignment>, PipelineError>,
     orders: &ArrivingOrders,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(ExtractionEvent),
@@ -35,8 +34,8 @@ pub fn extract(
     if let Some(found) = model_of(log)?.filter(|found| *found != model) {
         return Err(PipelineError::other_model(&found, &model));
     }
-    let member = Member::join(log, Group::Extractors)?;
+    let assignment = join()?;
     tell(ExtractionEvent::Joined);
     let schedule = Schedule::ByGroup { fenced_pause: Duration::from_secs(2 * pipeline.log.kafka.session_seconds) };
-    extraction.run(&Run { log, assignment: &member, schedule, follow: &|_| Ok(()) }, orders, &stop, tell)
+    extraction.run(&Run { log, assignment: &*assignment, schedule, follow: &|_| Ok(()) }, orders, &stop, tell)
 }

@@ -21,7 +21,6 @@
 mod cancellation;
 mod engine;
 mod error;
-#[cfg(feature = "kafka")]
 mod extract;
 mod front;
 mod ingest;
@@ -36,7 +35,6 @@ mod snapshot_interval;
 pub use cancellation::{Cancellation, Ended};
 pub use engine::{HeldTurn, Memory, MemoryEvent, MemoryOptions, MemoryStatus, TurnVersion};
 pub use error::PipelineError;
-#[cfg(feature = "kafka")]
 pub use extract::extract;
 pub use front::{Asked, Front, FrontLoad, parse_after, parse_as_of, refusal};
 pub use ingest::unit_texts;

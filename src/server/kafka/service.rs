@@ -26,8 +26,11 @@ use nouns::{
     sync,
 };
 use ripplemem::{
-    log::{KafkaLog, Log},
-    pipeline::{self, ExtractionOrders, Replica, ReplicaOptions, write_snapshots},
+    log::{
+        Assignment, KafkaLog, Log,
+        kafka::members::{Group, Member},
+    },
+    pipeline::{self, ExtractionOrders, PipelineError, Replica, ReplicaOptions, write_snapshots},
     snapshot::Table,
 };
 
@@ -99,7 +102,10 @@ pub(crate) fn run(pipeline: &Pipeline, state: &Arc<State>, stop: &AtomicBool) ->
             let arriving = &arriving;
             let mut tell = |event| state.note_extraction(&event);
             scope.spawn(move || {
-                let extracted = pipeline::extract(pipeline, log, arriving, stopping, &mut tell);
+                let join = || -> Result<Box<dyn Assignment>, PipelineError> {
+                    Ok(Box::new(Member::join(log, Group::Extractors)?))
+                };
+                let extracted = pipeline::extract(pipeline, &**log, join, arriving, stopping, &mut tell);
                 ended(extracted.map_err(ServeError::from));
             });
         }
