@@ -15,8 +15,8 @@ use clap::Args;
 use lab::{AgentContext, AgentSet, AgentsRequest};
 
 use super::{
-    eval::pipeline_of,
     output::{print, say},
+    pipeline_file::pipeline_of,
     progress_bar::with_progress,
 };
 

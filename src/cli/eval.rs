@@ -17,7 +17,7 @@ use super::{
     conversations::Conversations,
     fit::Fit,
     output::{print, say},
-    pipeline_file::read_pipeline,
+    pipeline_file::{pipeline_of, read_pipeline},
     progress_bar::with_progress,
 };
 
@@ -152,17 +152,6 @@ impl Eval {
             compare_answers: self.answers,
             judge,
         })
-    }
-}
-
-/// The pipeline of a file, or the defaults of a profile.
-pub(crate) fn pipeline_of(file: Option<&Path>, profile: Option<&str>) -> Result<Pipeline> {
-    match file {
-        Some(path) => Ok(read_pipeline(path)?),
-        None => {
-            let profile = profile.unwrap_or("default");
-            Pipeline::parse(&format!("version = 1\nprofile = {profile:?}")).map_err(anyhow::Error::msg)
-        }
     }
 }
 

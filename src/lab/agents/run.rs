@@ -7,7 +7,8 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use super::{
     asked::{self, Asked},
-    chats::{self, AgentSet, Chat, ChatQuestion},
+    chat_files,
+    chats::{AgentSet, Chat, ChatQuestion, Chats},
     facts::Facts,
     result::{AgentContext, AgentFigures, AgentQuote, AgentRow, AgentsResult, AgentsRun},
     rivals::{self, Rival},
@@ -41,7 +42,7 @@ pub struct AgentsRequest {
 /// # Errors
 /// [`EvalError`] when a file as a whole is damaged, or the memory fails.
 pub fn evaluate_agents(request: &AgentsRequest, progress: &mut dyn FnMut(Progress)) -> Result<AgentsRun, EvalError> {
-    let chats::Chats { chats, mut problems } = chats::read(request.set, &request.path, &request.only)?;
+    let Chats { chats, mut problems } = chat_files::read(request.set, &request.path, &request.only)?;
     let answers = asked::ask(request.set, &chats, &request.pipeline, &mut problems, progress)?;
     let mut scorer = Scorer { facts: chats.iter().map(Facts::of).collect(), chats: &chats, contexts: Vec::new() };
     let mut sufficiency = [Vec::new(), Vec::new()];
