@@ -151,10 +151,12 @@ impl HttpClient {
     }
 }
 
-/// Waits until so many questions wait for a turn.
+/// Waits until this number of questions wait for a turn.
 pub(crate) fn questions_wait(service: &HttpService, headers: &str, questions: usize) {
     let line = format!("ripplemem_questions_waiting{{what=\"turn\"}} {questions}");
+    let begun = Instant::now();
     while !service.send_text("GET", "/metrics", headers, b"").1.lines().any(|found| found == line) {
+        assert!(begun.elapsed() < Duration::from_secs(300), "{line} is never seen");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -20,7 +20,7 @@ use super::{
 
 const HTTP: &str = "[http]\nlisten = \"127.0.0.1:0\"\n";
 
-/// The address that an instance said at its last of so many starts.
+/// The address of an instance that has been started this often.
 fn http_of(home: &Home, starts: usize) -> HttpClient {
     let addresses = || -> Vec<String> {
         let told = home.told();

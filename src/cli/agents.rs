@@ -15,8 +15,8 @@ use clap::Args;
 use lab::{AgentContext, AgentSet, AgentsRequest};
 
 use super::{
+    evaluated_pipeline::EvaluatedPipeline,
     output::{print, say},
-    pipeline_file::pipeline_of,
     progress_bar::with_progress,
 };
 
@@ -29,12 +29,8 @@ pub(crate) struct Agents {
     /// Only these conversations, such as 100K/1 or Ethan_Hunt.
     #[arg(long, value_delimiter = ',')]
     conversations: Vec<String>,
-    /// A pipeline file. Without it, the defaults. Its log is not touched.
-    #[arg(long, conflicts_with = "profile")]
-    pipeline: Option<PathBuf>,
-    /// The profile: default, paper, paper-longmemeval or paper-evermembench.
-    #[arg(long)]
-    profile: Option<String>,
+    #[command(flatten)]
+    settings: EvaluatedPipeline,
     /// Also score the baselines: whole messages and chunks, by meaning, by words and by both.
     #[arg(long, alias = "rivals")]
     baselines: bool,
@@ -54,7 +50,7 @@ pub(crate) struct Agents {
 
 impl Agents {
     pub(crate) fn run(self, set: AgentSet) -> Result<ExitCode> {
-        let pipeline = pipeline_of(self.pipeline.as_deref(), self.profile.as_deref())?;
+        let pipeline = self.settings.read()?;
         let request = AgentsRequest {
             set,
             path: self.directory,

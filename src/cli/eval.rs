@@ -15,9 +15,10 @@ use nouns::config::Pipeline;
 use super::{
     agents::Agents,
     conversations::Conversations,
+    evaluated_pipeline::EvaluatedPipeline,
     fit::Fit,
     output::{print, say},
-    pipeline_file::{pipeline_of, read_pipeline},
+    pipeline_file::read_pipeline,
     progress_bar::with_progress,
 };
 
@@ -44,12 +45,8 @@ pub(crate) struct Eval {
     /// The UTC offset of times that name none, such as +02:00.
     #[arg(long, default_value = "+00:00")]
     zone: String,
-    /// A pipeline file. Without it, the defaults. Its log is not touched.
-    #[arg(long, conflicts_with = "profile")]
-    pipeline: Option<PathBuf>,
-    /// The profile: default, paper, paper-longmemeval or paper-evermembench.
-    #[arg(long)]
-    profile: Option<String>,
+    #[command(flatten)]
+    settings: EvaluatedPipeline,
     /// Also score the baselines: other retrievers over the same memory.
     #[arg(long, alias = "rivals")]
     baselines: bool,
@@ -133,7 +130,7 @@ impl Eval {
         let (format, path) = (self.format.unwrap_or_default(), self.path.unwrap_or_default());
         let format = BenchmarkFormat::parse(&format)
             .with_context(|| format!("{format:?} is not a benchmark; write {}", format_names()))?;
-        let pipeline = pipeline_of(self.pipeline.as_deref(), self.profile.as_deref())?;
+        let pipeline = self.settings.read()?;
         let judge = self.judge.as_deref().map(read_pipeline).transpose()?.map(|pipeline| pipeline.llm);
         Ok(lab::EvalRequest {
             format,

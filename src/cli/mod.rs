@@ -40,6 +40,8 @@ mod digest;
 mod estimate;
 #[cfg(feature = "lab")]
 mod eval;
+#[cfg(feature = "lab")]
+mod evaluated_pipeline;
 mod export;
 #[cfg(feature = "lab")]
 mod fit;

@@ -16,15 +16,3 @@ pub(crate) fn read_pipeline(path: &Path) -> Result<Pipeline, ConfigError> {
     }
     Ok(pipeline)
 }
-
-/// The pipeline of a file, or the defaults of a profile.
-#[cfg(feature = "lab")]
-pub(crate) fn pipeline_of(file: Option<&Path>, profile: Option<&str>) -> anyhow::Result<Pipeline> {
-    match file {
-        Some(path) => Ok(read_pipeline(path)?),
-        None => {
-            let profile = profile.unwrap_or("default");
-            Pipeline::parse(&format!("version = 1\nprofile = {profile:?}")).map_err(anyhow::Error::msg)
-        }
-    }
-}

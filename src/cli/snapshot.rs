@@ -19,6 +19,7 @@ use super::{
     output::{print, say},
     progress_bar::with_progress,
     reached::{holder_of, service_on_kafka, status_of},
+    service_request::{HEALTH_TIMEOUT, request},
 };
 
 /// Write a snapshot of the memory to the place that the pipeline names. Where a service has the memory, the service
@@ -74,9 +75,16 @@ fn of_service(pipeline: &Pipeline) -> Result<Option<Reached>> {
     if pipeline.log.kind != LogKind::Kafka {
         return Ok(None);
     }
-    let service = service_on_kafka(pipeline)?;
-    if service.is_none() {
-        say("no service answers; this process writes the snapshot");
+    if let Some(service) = service_on_kafka(pipeline)? {
+        return Ok(Some(service));
     }
-    Ok(service)
+    let listen = &pipeline.metrics.listen;
+    if !listen.is_empty() && request("GET", &format!("http://{listen}/health"), HEALTH_TIMEOUT).is_ok() {
+        anyhow::bail!(
+            "http.listen: a service answers at {listen} and takes no orders: two writers would disturb each other; set \
+             http.listen in its pipeline file, so that it can be asked, or stop it"
+        );
+    }
+    say("no service answers; this process writes the snapshot");
+    Ok(None)
 }

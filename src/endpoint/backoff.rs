@@ -5,7 +5,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use nouns::backoff::Backoff;
+use nouns::backoff::{Backoff, shortened};
 
 /// The longest pauses between two attempts: the first, and the last.
 const LIMITS: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(30));
@@ -15,7 +15,7 @@ const MAX_RETRY_AFTER_SECONDS: f64 = 86_400.0;
 /// Exponential backoff with jitter: between half of the limit for this attempt and all of it.
 #[must_use]
 pub fn backoff(attempts: u32) -> Duration {
-    LIMITS.after(attempts).mul_f64(0.5 + fastrand::f64() / 2.0)
+    shortened(LIMITS.after(attempts))
 }
 
 /// A `Retry-After` header: seconds, or an HTTP date.

@@ -38,7 +38,7 @@ impl Served {
         let heard = Arc::clone(state);
         let options = MemoryOptions { edges: None, tell: Box::new(move |event| heard.note(event)), progress };
         let memory = Arc::new(Memory::open_with(pipeline, options)?);
-        state.replica.get_or_init(|| memory.replica_shared());
+        state.replica.get_or_init(|| Arc::clone(memory.replica()));
         state.front.get_or_init(|| Arc::downgrade(memory.front()));
         if let Some(orders) = memory.orders().filter(|_| extracts_by_model(pipeline)) {
             state.orders.get_or_init(|| orders.clone());

@@ -26,8 +26,11 @@ use nouns::{
     sync,
 };
 use ripplemem::{
-    log::{Log, LogError, Topic},
-    pipeline::{Committed, ExtractionEvent, ExtractionOrders, Front, MemoryEvent, PipelineError, Replica, ShardStatus},
+    log::{Log, Topic},
+    pipeline::{
+        Committed, ExtractionEvent, ExtractionOrders, ExtractionStatus, Front, MemoryEvent, PipelineError, Replica,
+        ShardStatus,
+    },
 };
 
 /// Bytes of a context a token, on average.
@@ -51,24 +54,11 @@ pub(super) struct State {
     /// `log.directory`.
     directory: PathBuf,
     /// The partitions that are extracted here.
-    extracted: Mutex<BTreeMap<u32, Extracted>>,
+    extraction: Mutex<ExtractionStatus>,
     /// Why the log refuses turns.
     refusing: Mutex<Option<String>>,
     /// Why no snapshot is written.
     no_snapshot: Mutex<Option<String>>,
-}
-
-/// A partition that is extracted here.
-#[derive(Debug, Clone, Default)]
-struct Extracted {
-    /// Its read position; none before it was first taken over.
-    position: Option<u64>,
-    /// Windows that wait for the language model.
-    waiting: usize,
-    /// Why they wait.
-    model_problem: Option<String>,
-    /// Why it is not extracted.
-    problem: Option<String>,
 }
 
 impl State {
@@ -84,33 +74,40 @@ impl State {
             orders: OnceLock::new(),
             webhooks,
             directory: pipeline.log.directory.clone(),
-            extracted: Mutex::default(),
+            extraction: Mutex::default(),
             refusing: Mutex::default(),
             no_snapshot: Mutex::default(),
         }
     }
 
-    /// What a service that is not ready waits for.
-    pub(super) fn waiting_for(&self) -> Option<String> {
+    /// What a service waits for that cannot answer yet.
+    pub(super) fn loading(&self) -> Option<&'static str> {
         if !self.loaded.load(Ordering::Relaxed) {
-            return Some("the memory to be loaded".to_owned());
+            return Some("the memory to be loaded");
         }
         if !self.joined.load(Ordering::Relaxed) {
-            return Some("the group of extractors".to_owned());
+            return Some("the group of extractors");
         }
-        if self.replica.get().is_some_and(|replica| !replica.can_answer()) {
-            return Some("the memory, whose shards have all panicked; each is loaded again".to_owned());
+        let has_fallen = self.replica.get().is_some_and(|replica| !replica.can_answer());
+        has_fallen.then_some("the memory, whose shards have all panicked; each is loaded again")
+    }
+
+    /// What a service that is not ready waits for: it cannot answer yet, or its log refuses writes until somebody
+    /// mends it. An endpoint or a cluster that is away comes back by itself, and what is durable waits for it.
+    pub(super) fn waiting_for(&self) -> Option<String> {
+        if let Some(what) = self.loading() {
+            return Some(what.to_owned());
         }
         if sync::lock(&self.refusing).is_some() {
             return Some("the log, which refuses turns; its log lines say why".to_owned());
         }
-        let failing: Vec<String> = sync::lock(&self.extracted)
-            .iter()
-            .filter(|(_, of)| of.problem.is_some())
-            .map(|(partition, _)| partition.to_string())
-            .collect();
-        (!failing.is_empty())
-            .then(|| format!("the extraction of partition {}, which fails; its log lines say why", failing.join(", ")))
+        let refusing: Vec<String> = sync::lock(&self.extraction).refusing().iter().map(ToString::to_string).collect();
+        (!refusing.is_empty()).then(|| {
+            format!(
+                "the log, which refuses what is extracted of partition {}; its log lines say why",
+                refusing.join(", ")
+            )
+        })
     }
 
     /// Takes what happens behind an open memory.
@@ -124,36 +121,25 @@ impl State {
     /// Takes what happens while turns are extracted.
     pub(super) fn note_extraction(&self, event: &ExtractionEvent) {
         let metrics = &self.metrics;
-        let mut all = sync::lock(&self.extracted);
         match event {
             ExtractionEvent::Joined => self.joined.store(true, Ordering::Relaxed),
-            ExtractionEvent::TakenOver { partition, position, took } => {
-                all.entry(*partition).or_default().position = Some(*position);
-                metrics.takeover_seconds.set(took.as_secs_f64());
-            }
+            ExtractionEvent::TakenOver { took, .. } => drop(metrics.takeover_seconds.set(took.as_secs_f64())),
             ExtractionEvent::Left { partition } => {
-                all.remove(partition);
                 let of = OfPartition { partition: *partition };
                 metrics.lag.remove(&of);
                 metrics.llm_windows_waiting.remove(&of);
                 metrics.watermark_seconds.remove(&of);
             }
-            ExtractionEvent::Committed(committed) => {
-                all.entry(committed.partition).or_default().position = Some(committed.position);
-                count(metrics, committed);
-            }
-            ExtractionEvent::Waiting { partition, windows, problem } => {
-                let of = all.entry(*partition).or_default();
-                (of.waiting, of.model_problem) = (*windows, problem.clone());
+            ExtractionEvent::Committed(committed) => count(metrics, committed),
+            ExtractionEvent::Waiting { partition, windows, .. } => {
                 metrics.llm_windows_waiting.get_or_create(&OfPartition { partition: *partition }).set(*windows as i64);
             }
-            ExtractionEvent::Failed { partition, problem } => {
-                metrics.aborts.inc();
-                all.entry(*partition).or_default().problem = Some(problem.clone());
-            }
-            ExtractionEvent::Recovered { partition } => all.entry(*partition).or_default().problem = None,
+            ExtractionEvent::Failed { .. } => drop(metrics.aborts.inc()),
+            ExtractionEvent::Recovered { .. } => {}
         }
-        metrics.owned.set(all.values().filter(|of| of.position.is_some()).count() as i64);
+        let mut extraction = sync::lock(&self.extraction);
+        extraction.note(event);
+        metrics.owned.set(extraction.positions().filter(|(_, position)| position.is_some()).count() as i64);
     }
 
     /// Takes the result of an attempt to write snapshots.
@@ -197,21 +183,14 @@ impl State {
     pub(super) fn note_write<T>(&self, written: &Result<T, PipelineError>) {
         match written {
             Ok(_) => *sync::lock(&self.refusing) = None,
-            Err(PipelineError::Log(
-                error @ (LogError::Disk { .. }
-                | LogError::Stopped { .. }
-                | LogError::Damaged { .. }
-                | LogError::Cluster { .. }),
-            )) => {
-                *sync::lock(&self.refusing) = Some(error.to_string());
-            }
+            Err(error) if error.refuses_writes() => *sync::lock(&self.refusing) = Some(error.to_string()),
             Err(_) => {}
         }
     }
 
     /// Windows that wait for the language model.
     pub(super) fn waiting_for_model(&self) -> u64 {
-        sync::lock(&self.extracted).values().map(|of| of.waiting as u64).sum()
+        sync::lock(&self.extraction).waiting_for_model()
     }
 
     /// What goes wrong, and is tried again. It may name a bank.
@@ -219,11 +198,9 @@ impl State {
         if let Some(problem) = sync::lock(&self.refusing).clone() {
             return Some(problem);
         }
-        let all = sync::lock(&self.extracted);
-        let problem = all.values().find_map(|of| of.problem.clone());
-        let model = all.values().find_map(|of| of.model_problem.clone());
-        drop(all);
-        problem.or_else(|| sync::lock(&self.no_snapshot).clone()).or(model)
+        let snapshot = sync::lock(&self.no_snapshot).clone();
+        let extraction = sync::lock(&self.extraction);
+        extraction.problem().or(snapshot.as_deref()).or(extraction.model_problem()).map(str::to_owned)
     }
 
     /// Measures what no event tells: the lag of the partitions that are extracted here, and the shards. While the
@@ -232,8 +209,7 @@ impl State {
         if let Ok(disk) = rustix::fs::statvfs(&self.directory) {
             self.metrics.disk_free_bytes.set((disk.f_bavail * disk.f_frsize).min(i64::MAX.unsigned_abs()) as i64);
         }
-        let extracted: Vec<(u32, Option<u64>)> =
-            sync::lock(&self.extracted).iter().map(|(partition, of)| (*partition, of.position)).collect();
+        let extracted: Vec<(u32, Option<u64>)> = sync::lock(&self.extraction).positions().collect();
         for (partition, position) in extracted {
             let lag = position.map_or_else(|| log.read_position(partition), Ok).and_then(|at| log.lag(partition, at));
             if let Ok(lag) = lag {
@@ -347,6 +323,8 @@ impl ModelMeter {
 
 #[cfg(test)]
 mod tests {
+    use ripplemem::log::LogError;
+
     use super::*;
 
     fn ready() -> State {
@@ -373,13 +351,37 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_whose_extraction_fails_is_named_until_it_recovers() {
+    fn a_cluster_that_is_away_leaves_the_service_ready() {
         let state = ready();
-        state.note_extraction(&ExtractionEvent::Failed { partition: 3, problem: "bank zoe: full".to_owned() });
+        let away = LogError::Cluster {
+            brokers: "a:1".to_owned(),
+            doing: "writing".to_owned(),
+            problem: "no reply".to_owned(),
+            remedy: "check it",
+            retriable: true,
+        };
+        state.note_write::<()>(&Err(away.into()));
+        assert_eq!(state.waiting_for(), None, "nobody would write, and so find out that it is back");
+    }
+
+    #[test]
+    fn a_failed_partition_is_told_and_unready_only_where_the_log_refuses_writes() {
+        let state = ready();
+        let fail = |refuses_writes| {
+            let problem = "bank zoe: full".to_owned();
+            state.note_extraction(&ExtractionEvent::Failed { partition: 3, problem, refuses_writes });
+        };
+        fail(false);
+        assert!(state.waiting_for().is_none() && state.problem().is_some());
+        fail(true);
         let what = state.waiting_for().expect("it is not ready");
         assert!(what.contains("partition 3") && !what.contains("zoe"), "{what}");
-        assert_eq!(state.metrics.aborts.get(), 1);
-        state.note_extraction(&ExtractionEvent::Recovered { partition: 3 });
-        assert_eq!(state.waiting_for(), None);
+        assert!(state.loading().is_none(), "it answers, and writes snapshots");
+        assert_eq!(state.metrics.aborts.get(), 2);
+        for event in [ExtractionEvent::Recovered { partition: 3 }, ExtractionEvent::Left { partition: 3 }] {
+            fail(true);
+            state.note_extraction(&event);
+            assert_eq!((state.waiting_for(), state.problem()), (None, None));
+        }
     }
 }

@@ -67,19 +67,22 @@ impl<'w> Utterance<'w> {
             ordinal: self.window_turn.ordinal,
             speaker: self.speaker().to_owned(),
             said_at: self.window_turn.turn.time,
-            text: self.with_captions(self.lines.as_ref().unwrap_or(&self.words)),
+            text: match &self.lines {
+                Some(lines) => self.with_captions(lines, "\n"),
+                None => self.text(),
+            },
             marks: marks(&self.words),
         }
     }
 
     /// The words on one line, with captions.
     fn text(&self) -> String {
-        self.with_captions(&self.words)
+        self.with_captions(&self.words, " ")
     }
 
-    fn with_captions(&self, words: &str) -> String {
+    fn with_captions(&self, words: &str, gap: &str) -> String {
         let captions = self.shared.iter().map(String::as_str);
-        std::iter::once(words).filter(|w| !w.is_empty()).chain(captions).collect::<Vec<_>>().join(" ")
+        std::iter::once(words).filter(|w| !w.is_empty()).chain(captions).collect::<Vec<_>>().join(gap)
     }
 }
 

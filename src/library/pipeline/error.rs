@@ -160,6 +160,20 @@ pub enum PipelineError {
 }
 
 impl PipelineError {
+    /// Whether the log refuses writes, and goes on doing so until somebody mends it: a full disk, a damaged store,
+    /// missing rights. A cluster that is away is none of these: it comes back by itself.
+    #[must_use]
+    pub fn refuses_writes(&self) -> bool {
+        let Self::Log(error) = self else { return false };
+        matches!(
+            error,
+            LogError::Disk { .. }
+                | LogError::Stopped { .. }
+                | LogError::Damaged { .. }
+                | LogError::Cluster { retriable: false, .. }
+        )
+    }
+
     pub(super) fn other_model(found: &ModelRef, expected: &ModelRef) -> Self {
         let named = |model: &ModelRef| format!("{} ({})", model.name, model.hash);
         Self::Model { found: named(found), expected: named(expected) }

@@ -95,7 +95,7 @@ pub fn follow_source(
             PipelineError::Live(LiveError::Refused { .. }) => refused.pause(),
             PipelineError::Log(LogError::Fenced { .. }) => run.fenced_pause,
             PipelineError::Live(LiveError::Lost(_)) | PipelineError::Log(LogError::Cluster { retriable: true, .. }) => {
-                lost.pause().mul_f64(0.5 + fastrand::f64() / 2.0)
+                lost.jittered()
             }
             _ => return Err(error),
         };

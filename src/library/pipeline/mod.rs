@@ -13,6 +13,7 @@
 //! - `front`: where the questions of every transport wait; `cancellation`: until when.
 //! - `logged`: errors as log lines say them.
 //! - `extract`: the extraction of the partitions that a group gives to this process.
+//! - `extraction_status`: how the partitions are that this process extracts.
 //! - `maintenance`: work on a whole log: export, import, reembed, replay, estimate, snapshots.
 //! - `snapshot_interval`: snapshots while a service runs.
 //! - `service`: all of it in one process, call by call, for single commands, the evaluation and the tests.
@@ -22,6 +23,7 @@ mod cancellation;
 mod engine;
 mod error;
 mod extract;
+mod extraction_status;
 mod front;
 mod ingest;
 mod live;
@@ -36,6 +38,7 @@ pub use cancellation::{Cancellation, Ended};
 pub use engine::{HeldTurn, Memory, MemoryEvent, MemoryOptions, MemoryStatus, TurnVersion};
 pub use error::PipelineError;
 pub use extract::extract;
+pub use extraction_status::ExtractionStatus;
 pub use front::{Asked, Front, FrontLoad, parse_after, parse_as_of, refusal};
 pub use ingest::unit_texts;
 pub use ingest::{ArrivingOrders, Committed, ExtractionEvent, ExtractionOrders};

@@ -215,7 +215,7 @@ impl Operations {
     pub async fn take_snapshot(&self, who: &Caller) -> Result<SnapshotList, Problem> {
         who.may_everywhere(Right::Admin)?;
         let (memory, log) = (self.memory()?, Arc::clone(&self.log));
-        if let Some(what) = self.state.waiting_for() {
+        if let Some(what) = self.state.loading() {
             return Err(Problem::new(
                 Code::Loading,
                 format!("this service waits for {what}; ask again when it is ready"),

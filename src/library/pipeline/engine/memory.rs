@@ -207,14 +207,8 @@ impl Memory {
 
     /// What follows the memory log here: its counts, units and snapshots.
     #[must_use]
-    pub fn replica(&self) -> &Replica {
+    pub fn replica(&self) -> &Arc<Replica> {
         &self.replica
-    }
-
-    /// The replica, for those who share it.
-    #[must_use]
-    pub fn replica_shared(&self) -> Arc<Replica> {
-        Arc::clone(&self.replica)
     }
 
     /// Where the extraction of this process takes orders; None where the memory only follows its log.

@@ -17,8 +17,8 @@ mod turns;
 mod upkeep;
 
 use super::{
-    ArrivingOrders, Asked, ExtractionEvent, ExtractionOrders, Front, Ingested, LiveEvent, LiveRun, PipelineError,
-    Progress, follow_source, replica::Replica, service::Service, write_snapshots,
+    ArrivingOrders, Asked, ExtractionEvent, ExtractionOrders, ExtractionStatus, Front, Ingested, LiveEvent, LiveRun,
+    PipelineError, Progress, follow_source, replica::Replica, service::Service, write_snapshots,
 };
 
 pub use memory::{Memory, MemoryOptions};

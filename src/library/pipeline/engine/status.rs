@@ -15,8 +15,6 @@ pub struct MemoryStatus {
     pub waiting_for_model: u64,
     /// What goes wrong in the background; it is tried again until it succeeds.
     pub problem: Option<String>,
-    /// Why turns are not extracted, such as a full disk; it is tried again until it succeeds.
-    pub cannot_write: Option<String>,
 }
 
 /// What happens behind an open memory.

@@ -4,7 +4,6 @@
 //! [`MemoryStatus`] and for whoever counts. Nothing ends a thread but the end of the memory.
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -14,7 +13,7 @@ use std::{
 };
 
 use super::{
-    ArrivingOrders, ExtractionEvent, ExtractionOrders, Ingested, PipelineError, Service,
+    ArrivingOrders, ExtractionEvent, ExtractionOrders, ExtractionStatus, Ingested, PipelineError, Service,
     status::{MemoryEvent, MemoryStatus},
     write_snapshots,
 };
@@ -35,10 +34,7 @@ pub(super) struct Upkeep {
 #[derive(Default)]
 struct Shared {
     written: Ingested,
-    /// By partition: the windows that wait for the language model, and why.
-    waiting: BTreeMap<u32, (usize, Option<String>)>,
-    /// By partition.
-    problems: BTreeMap<u32, String>,
+    extraction: ExtractionStatus,
     /// Why no snapshot is written.
     snapshots: Option<String>,
 }
@@ -90,11 +86,10 @@ impl Upkeep {
     /// What the threads have done, and what they fail at.
     pub(super) fn status(&self) -> MemoryStatus {
         let shared = sync::lock(&self.shared);
-        let model = shared.waiting.values().find_map(|(_, problem)| problem.as_ref());
-        let problem = shared.problems.values().next().or(shared.snapshots.as_ref()).or(model).cloned();
-        let waiting_for_model = shared.waiting.values().map(|(windows, _)| *windows as u64).sum();
-        let cannot_write = shared.problems.values().next().cloned();
-        MemoryStatus { behind: 0, written: shared.written, waiting_for_model, problem, cannot_write }
+        let Shared { written, extraction, snapshots } = &*shared;
+        let problem = extraction.problem().or(snapshots.as_deref()).or(extraction.model_problem()).map(str::to_owned);
+        let waiting_for_model = extraction.waiting_for_model();
+        MemoryStatus { behind: 0, written: *written, waiting_for_model, problem }
     }
 }
 
@@ -112,21 +107,13 @@ impl Drop for Upkeep {
 /// Extracts until told to stop.
 fn extract(mut service: Service, orders: &ArrivingOrders, stopping: &AtomicBool, shared: &Mutex<Shared>, tell: &Tell) {
     service.extract(orders, &|| stopping.load(Ordering::Relaxed), &mut |event| {
-        note(&mut sync::lock(shared), &event);
+        {
+            let mut shared = sync::lock(shared);
+            shared.extraction.note(&event);
+            if let ExtractionEvent::Committed(committed) = &event {
+                shared.written += Ingested::from(committed);
+            }
+        }
         tell(&MemoryEvent::Extraction(event));
     });
-}
-
-fn note(shared: &mut Shared, event: &ExtractionEvent) {
-    match event {
-        ExtractionEvent::Committed(committed) => shared.written += Ingested::from(committed),
-        ExtractionEvent::Waiting { partition, windows, problem } => {
-            shared.waiting.insert(*partition, (*windows, problem.clone()));
-        }
-        ExtractionEvent::Failed { partition, problem } => {
-            shared.problems.insert(*partition, problem.clone());
-        }
-        ExtractionEvent::Recovered { partition } => drop(shared.problems.remove(partition)),
-        ExtractionEvent::Joined | ExtractionEvent::TakenOver { .. } | ExtractionEvent::Left { .. } => {}
-    }
 }

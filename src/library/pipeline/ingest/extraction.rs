@@ -91,6 +91,8 @@ pub enum ExtractionEvent {
         partition: u32,
         /// Why.
         problem: String,
+        /// Whether the log refuses writes ([`PipelineError::refuses_writes`]).
+        refuses_writes: bool,
     },
     /// A step succeeded after one that failed.
     Recovered {
@@ -287,10 +289,11 @@ impl Extraction {
         self.vectors.keep_partitions(ours, log.partitions())
     }
 
-    /// Drops the stage of a partition that another process has.
+    /// Drops the stage of a partition that another process has, or its failures: they are no longer ours.
     fn leave(&mut self, partition: u32, log: &dyn Log, tell: &mut dyn FnMut(ExtractionEvent)) {
         self.waiting.remove(&partition);
-        if self.stages.remove(&partition).is_some() {
+        let had_failed = self.failing.remove(&partition).is_some();
+        if self.stages.remove(&partition).is_some() || had_failed {
             info!(partition, "another instance extracts the partition");
             tell(ExtractionEvent::Left { partition });
         }
@@ -403,19 +406,19 @@ impl Extraction {
         let begun = || Failing { backoff: Backoff::SERVICE, problem: String::new() };
         let mut failing = self.failing.remove(&partition).unwrap_or_else(begun);
         let Some(pause) = run.schedule.pause_after(&error, &mut failing.backoff) else { return Err(error) };
+        self.due.insert(partition, Instant::now() + pause);
         if matches!(error, PipelineError::Log(LogError::Fenced { .. })) {
             self.leave(partition, run.log, tell);
-        } else {
-            self.stages.remove(&partition);
-            run.log.disown(partition);
+            return Ok(());
         }
-        let problem = error.to_string();
+        self.stages.remove(&partition);
+        run.log.disown(partition);
+        let (problem, refuses_writes) = (error.to_string(), error.refuses_writes());
         if failing.problem != problem {
             let (why, seconds) = (logged(&error), pause.as_secs_f64());
             warn!(partition, seconds, problem = why, "extraction failed; it is tried again after a pause");
         }
-        tell(ExtractionEvent::Failed { partition, problem: problem.clone() });
-        self.due.insert(partition, Instant::now() + pause);
+        tell(ExtractionEvent::Failed { partition, problem: problem.clone(), refuses_writes });
         self.failing.insert(partition, Failing { problem, ..failing });
         Ok(())
     }
@@ -483,5 +486,48 @@ fn committed(partition: u32, position: u64, step: Step, took: Duration) -> Commi
         refused,
         took,
         model_usage,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::{EmbeddedLog, WholeLog};
+
+    /// What is told after a partition failed in this way and was then revoked.
+    fn told_after(error: PipelineError) -> Vec<ExtractionEvent> {
+        let home = tempfile::tempdir().expect("a directory");
+        let mut pipeline = Pipeline::parse("version = 1\nembed.model = \"fixed\"").expect("a pipeline");
+        pipeline.log.directory = home.path().join("log");
+        let log = EmbeddedLog::open(&pipeline.log).expect("a log");
+        let mut extraction = Extraction::new(&pipeline, log.news()).expect("no model to fail");
+        extraction.add(Stage::take_over(0, &pipeline, &log).expect("a stage"));
+        let schedule = Schedule::ByGroup { fenced_pause: Duration::from_secs(60) };
+        let run = Run { log: &log, assignment: &WholeLog, schedule, follow: &|_| Ok(()) };
+        let mut told = Vec::new();
+        extraction.retry_later(0, error, &run, &mut |event| told.push(event)).expect("it is tried again");
+        assert!(extraction.due.contains_key(&0) && extraction.stages.is_empty());
+        extraction.leave(0, &log, &mut |event| told.push(event));
+        assert!(extraction.failing.is_empty());
+        told
+    }
+
+    #[test]
+    fn a_partition_that_failed_and_was_revoked_is_no_failure_of_this_process() {
+        let waits = PipelineError::Waits { partition: 0, offset: 1, problem: "a newer build".to_owned() };
+        let told = told_after(waits);
+        assert!(matches!(
+            told[..],
+            [
+                ExtractionEvent::Failed { partition: 0, refuses_writes: false, .. },
+                ExtractionEvent::Left { partition: 0 }
+            ]
+        ));
+    }
+
+    #[test]
+    fn a_partition_that_another_process_has_taken_over_has_not_failed() {
+        let told = told_after(LogError::Fenced { partition: 0 }.into());
+        assert_eq!(told, [ExtractionEvent::Left { partition: 0 }]);
     }
 }

@@ -1,0 +1,86 @@
+//! How the partitions are that this process extracts.
+//!
+//! In: what happens while it extracts. Out: where each partition is, what waits for the language model, and what goes
+//! wrong. Values alone.
+
+use std::collections::BTreeMap;
+
+use super::ExtractionEvent;
+
+/// How the partitions are that this process extracts.
+#[derive(Debug, Clone, Default)]
+pub struct ExtractionStatus(BTreeMap<u32, Extracted>);
+
+/// A partition.
+#[derive(Debug, Clone, Default)]
+struct Extracted {
+    /// Its read position; none before it is known.
+    position: Option<u64>,
+    /// Windows that wait for the language model.
+    waiting: usize,
+    /// Why they wait.
+    model_problem: Option<String>,
+    /// Why it is not extracted.
+    problem: Option<String>,
+    /// Whether that is because the log refuses writes.
+    refuses_writes: bool,
+}
+
+impl ExtractionStatus {
+    /// Takes what happened.
+    pub fn note(&mut self, event: &ExtractionEvent) {
+        match event {
+            ExtractionEvent::Joined => {}
+            ExtractionEvent::Left { partition } => drop(self.0.remove(partition)),
+            ExtractionEvent::TakenOver { partition, position, .. } => self.of(*partition).position = Some(*position),
+            ExtractionEvent::Committed(committed) => {
+                self.of(committed.partition).position = Some(committed.position);
+            }
+            ExtractionEvent::Waiting { partition, windows, problem } => {
+                let of = self.of(*partition);
+                (of.waiting, of.model_problem) = (*windows, problem.clone());
+            }
+            ExtractionEvent::Failed { partition, problem, refuses_writes } => {
+                let of = self.of(*partition);
+                (of.problem, of.refuses_writes) = (Some(problem.clone()), *refuses_writes);
+            }
+            ExtractionEvent::Recovered { partition } => {
+                let of = self.of(*partition);
+                (of.problem, of.refuses_writes) = (None, false);
+            }
+        }
+    }
+
+    fn of(&mut self, partition: u32) -> &mut Extracted {
+        self.0.entry(partition).or_default()
+    }
+
+    /// Each partition with its read position, where that is known.
+    pub fn positions(&self) -> impl Iterator<Item = (u32, Option<u64>)> {
+        self.0.iter().map(|(partition, of)| (*partition, of.position))
+    }
+
+    /// Windows that wait for the language model.
+    #[must_use]
+    pub fn waiting_for_model(&self) -> u64 {
+        self.0.values().map(|of| of.waiting as u64).sum()
+    }
+
+    /// Why a partition is not extracted.
+    #[must_use]
+    pub fn problem(&self) -> Option<&str> {
+        self.0.values().find_map(|of| of.problem.as_deref())
+    }
+
+    /// Why windows wait for the language model.
+    #[must_use]
+    pub fn model_problem(&self) -> Option<&str> {
+        self.0.values().find_map(|of| of.model_problem.as_deref())
+    }
+
+    /// The partitions that are not extracted because the log refuses writes.
+    #[must_use]
+    pub fn refusing(&self) -> Vec<u32> {
+        self.0.iter().filter(|(_, of)| of.refuses_writes).map(|(partition, _)| *partition).collect()
+    }
+}
