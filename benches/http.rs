@@ -152,7 +152,7 @@ fn turn(n: usize) -> Turn {
 }
 
 fn question(n: usize) -> Question {
-    Question { bank: bank(n * 37), text: format!("Where did Ann see {}?", words(n * 91, 5)), asked_at: None }
+    Question::new(bank(n * 37), format!("Where did Ann see {}?", words(n * 91, 5)))
 }
 
 /// The front, asked by threads of this process.

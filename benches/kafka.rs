@@ -386,11 +386,8 @@ fn volume(broker: &Broker, name: &str, banks: &[(String, Vec<TurnEvent>)]) {
     fs::write(&file, toml::to_string(&pipeline).expect("it has a TOML form")).expect("a write");
     let log = KafkaLog::open(&pipeline.log).expect("a log");
     let service = Running::start(&file);
-    let question = |bank: &str| Question {
-        bank: Bank::parse(bank).expect("a good name"),
-        text: "Which sound card works with ALSA?".to_owned(),
-        asked_at: None,
-    };
+    let question =
+        |bank: &str| Question::new(Bank::parse(bank).expect("a good name"), "Which sound card works with ALSA?");
     log.append_turns(&[warm()]).expect("an append");
     let started = Instant::now();
     // Until the service has made its topics.

@@ -235,7 +235,7 @@ fn load(pipeline: &Pipeline, dimensions: usize) -> (MemoryHandle, Vec<Question>)
     let units = memory.census(probe).expect("the memory runs").value.units;
     println!("{units} units of {} turns, loaded in {:.1} s", copies * turns.len(), started.elapsed().as_secs_f64());
     let step = (asking.len() / QUESTIONS).max(1);
-    let question = |text: String| Question { bank: bank.clone(), text, asked_at: None };
+    let question = |text: String| Question::new(bank.clone(), text);
     (memory, asking.into_iter().step_by(step).take(QUESTIONS).map(question).collect())
 }
 

@@ -178,7 +178,7 @@ fn questions(service: &Service, embedder: &mut dyn Embedder, file: &std::path::P
     for qa in conversation["qa"].as_array().expect("a list") {
         let text = qa["question"].as_str().unwrap_or_default().to_owned();
         embedding.push(seconds(|| drop(embedder.embed_query(&text).expect("the model runs"))) * 1e3);
-        let question = Question { bank: bank.clone(), text, asked_at: None };
+        let question = Question::new(bank.clone(), text);
         let mut rounds = 0;
         let ms = seconds(|| {
             let evidence = service.ask(&question).expect("an answer");

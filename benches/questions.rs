@@ -123,11 +123,7 @@ impl<'b> Bench<'b> {
             *of = bank;
         }
         for (partition, (end, bank)) in last {
-            let question = Question {
-                bank: Bank::parse(&bank).expect("a good name"),
-                text: "What did Ann buy?".to_owned(),
-                asked_at: None,
-            };
+            let question = Question::new(Bank::parse(&bank).expect("a good name"), "What did Ann buy?");
             server::ask(&bench.pipeline, &question, Some((partition, end - 1)), None).expect("an answer");
         }
         drop(service);

@@ -98,7 +98,7 @@ fn ingest_and_ask(partitions: u32, workers: usize) -> (f64, f64) {
                 for n in 0..200 {
                     let bank = Bank::parse(&format!("bank-{}", (n * 7 + asker) % BANKS)).expect("a good name");
                     let text = format!("Who stored kayak {} in the boathouse?", n % TURNS);
-                    let question = Question { bank, text, asked_at: None };
+                    let question = Question::new(bank, text);
                     front.ask_and_wait(Asked::now(question)).expect("an answer");
                 }
             });
@@ -195,6 +195,7 @@ fn asked(memory: &MemoryHandle, bank: &Bank, size: usize, count: usize) -> (Vec<
             words: asked.restatement,
             names: asked.cues.participants,
             subject: None,
+            asker: None,
             asks_time: false,
             months: Vec::new(),
             days: Vec::new(),

@@ -124,7 +124,7 @@ fn questions(banks: usize, size: usize) {
             for n in (0..).take_while(|_| begun.elapsed().as_secs_f64() < ASKING_SECONDS) {
                 let bank = Bank::parse(&format!("bank-{}", n % banks)).expect("a good name");
                 let text = format!("What about word{} and word{}?", n % 97, n % 53);
-                let question = Question { bank, text, asked_at: None };
+                let question = Question::new(bank, text);
                 let from = Instant::now();
                 replica.ask(&question, &embedders, None, &Cancellation::default()).expect("evidence");
                 took.push(from.elapsed().as_secs_f64() * 1_000.0);

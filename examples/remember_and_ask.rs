@@ -51,7 +51,7 @@ pub(crate) fn remember_and_ask(
     show(format!("durable: {written}"));
 
     let ask = |text: &str, after| {
-        let question = Question { bank: bank.clone(), text: text.to_owned(), asked_at: None };
+        let question = Question::new(bank.clone(), text);
         memory.ask_and_wait(Asked::now(question).after(after))
     };
     // The answer reflects the turns above: it waits for them.

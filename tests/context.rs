@@ -4,9 +4,9 @@ use std::{collections::BTreeSet, path::Path, process::Command};
 
 use heart::{
     memory::{PartFields, UnitBody, UnitFields},
-    recall::{context, shown},
+    recall::{context, lines_shown, shown},
 };
-use nouns::model::{Cues, EventTime, Marks, UnitId};
+use nouns::model::{Cues, EventTime, Marks, TextRange, UnitId};
 use serde_json::json;
 
 use super::support::write;
@@ -68,16 +68,58 @@ impl Dice {
     }
 }
 
+/// A speaker, and the passages that are quoted.
+type Said = (String, Vec<String>);
+
+/// A unit of a long turn's five passages, which of them are quoted, and what its context must give back.
+fn passages(dice: &mut Dice) -> (UnitBody, BTreeSet<usize>, Vec<Said>) {
+    let (whole, speaker) = (unit(dice).0, dice.text(4));
+    let mut fields = UnitFields::from(whole);
+    // A passage that says nothing is never cut.
+    let texts: Vec<String> = (0..5).map(|at| format!("{}w{at}\n", dice.text(6))).collect();
+    let total = texts.iter().map(String::len).sum::<usize>() as u32;
+    let mut start = 0;
+    let first = fields.parts[0].clone();
+    let part = |text: &String| {
+        let range = TextRange { start, end: start + text.len() as u32, total };
+        start = range.end;
+        PartFields { speaker: speaker.clone(), text: text.clone(), range: Some(range), ..first.clone() }
+    };
+    fields.parts = texts.iter().map(part).collect();
+    let quoted: BTreeSet<usize> = (0..5).filter(|at| dice.below(2) == 0 || *at == 3).collect();
+    let mut runs: Vec<(usize, String)> = Vec::new();
+    for at in &quoted {
+        match runs.last_mut() {
+            Some((last, run)) if *last + 1 == *at => {
+                run.push_str(&texts[*at]);
+                *last = *at;
+            }
+            _ => runs.push((*at, texts[*at].clone())),
+        }
+    }
+    let starts = quoted.contains(&0);
+    let mut said: Vec<String> = if starts { Vec::new() } else { vec![String::new()] };
+    said.extend(
+        runs.iter().enumerate().map(|(n, (_, run))| if n == 0 && starts { shown(run) } else { lines_shown(run) }),
+    );
+    if !quoted.contains(&4) {
+        said.push(String::new());
+    }
+    (UnitBody::from(fields), quoted, vec![(speaker, said)])
+}
+
 /// A unit of three turns, and what its context must give back.
-fn unit(dice: &mut Dice) -> (UnitBody, Vec<(String, String)>) {
+fn unit(dice: &mut Dice) -> (UnitBody, Vec<Said>) {
     let said_at = EventTime::parse("2024-05-06T09:00:00Z").unwrap();
     let said: Vec<(String, String)> = (0..3).map(|_| (dice.text(4), dice.text(8))).collect();
     let part = |(at, (speaker, text)): (usize, &(String, String))| PartFields {
         turn: format!("turn {at}"),
         ordinal: at as u32,
         speaker: speaker.clone(),
+        kind: None,
         said_at,
         text: text.clone(),
+        range: None,
         marks: Marks::default(),
     };
     let unit = UnitFields {
@@ -90,7 +132,7 @@ fn unit(dice: &mut Dice) -> (UnitBody, Vec<(String, String)>) {
         sources: (0..3).map(|at| format!("turn {at}")).collect(),
         parts: said.iter().enumerate().map(part).collect(),
     };
-    let shown = said.into_iter().map(|(speaker, text)| (speaker, shown(&text))).collect();
+    let shown = said.into_iter().map(|(speaker, text)| (speaker, vec![shown(&text)])).collect();
     (UnitBody::from(unit), shown)
 }
 
@@ -105,16 +147,21 @@ fn ten_thousand_hostile_contexts_are_read_back() {
     let (home, mut dice) = (tempfile::tempdir().unwrap(), Dice(7));
     let all = BTreeSet::from([0, 1, 2]);
     let mut lines = String::new();
-    for _ in 0..CONTEXTS {
-        let (unit, said) = unit(&mut dice);
-        let context = context([(&unit, Some(&all))], None);
+    for number in 0..CONTEXTS {
+        let (unit, quoted, said) = if number % 2 == 0 {
+            let (unit, said) = unit(&mut dice);
+            (unit, all.clone(), said)
+        } else {
+            passages(&mut dice)
+        };
+        let context = context([(&unit, Some(&quoted))], None);
         lines.push_str(&json!({"context": context, "said": said}).to_string());
         lines.push('\n');
     }
     let contexts = write(&home.path().join("contexts.jsonl"), lines);
     let check = format!(
         "{client}\nimport sys\nread = 0\nfor line in open(sys.argv[1], encoding=\"utf-8\", newline=\"\\n\"):\n    case = json.loads(line)\n\
-         \x20   found = read_context(case[\"context\"])\n    assert [[t.speaker, t.text] for t in found] == case[\"said\"], case\n\
+         \x20   found = read_context(case[\"context\"])\n    assert [[t.speaker, t.passages] for t in found] == case[\"said\"], case\n\
          \x20   assert {{t.heading for t in found}} == {{\"6 May 2024, 09:00\"}}, case\n\
          \x20   assert len(case[\"context\"].splitlines()) == case[\"context\"].count(\"\\n\"), case\n    read += 1\nprint(read)\n"
     );

@@ -356,7 +356,7 @@ fn invalid_records_go_to_the_dead_letters() {
     drop(home.log());
     let turn =
         r#"{"bank": "b", "turn": "1", "speaker": "Ann", "text": "I moved to Lisbon.", "time": "2024-05-06T09:00:00Z"}"#;
-    let long = turn.replace("I moved to Lisbon.", &"long ".repeat(14_000));
+    let long = turn.replace("I moved to Lisbon.", &"long ".repeat(210_000));
     let newer = turn.replace("{\"bank\"", "{\"schema\": 2, \"bank\"");
     let lines: String = [("b", "{"), ("b", long.as_str()), ("b", newer.as_str()), ("", turn), ("b", turn)]
         .iter()
@@ -369,7 +369,7 @@ fn invalid_records_go_to_the_dead_letters() {
     let letters = home.log().read(Topic::DeadLetters, 0, 0, 100).unwrap().records;
     let letters: Vec<DeadLetter> =
         letters.iter().map(|r| serde_json::from_slice(r.value.as_deref().unwrap()).unwrap()).collect();
-    for word in ["not JSON", "65536", "schema: 2", "no key"] {
+    for word in ["not JSON", "1048576", "schema: 2", "no key"] {
         assert!(letters.iter().any(|l| l.reason.contains(word) && l.position.is_some()), "{word}: {letters:?}");
     }
     assert_eq!(letters.len(), 4);

@@ -133,7 +133,7 @@ impl Traffic {
         for bank in BANKS.into_iter().filter(|bank| self.events.iter().any(|e| e.bank().as_str() == *bank)) {
             let text = "What is in the boathouse?";
             let id = self.client.ask(bank, text, &[]);
-            let question = Question { bank: Bank::parse(bank).unwrap(), text: text.to_owned(), asked_at: None };
+            let question = Question::new(Bank::parse(bank).unwrap(), text);
             let expected = serde_json::to_value(whole.ask(&question).unwrap()).unwrap();
             let answer = self.client.reply(id, PATIENCE);
             assert_eq!(answer["units"], expected["units"], "{what}: bank {bank}: {answer}");

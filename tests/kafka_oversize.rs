@@ -27,7 +27,7 @@ fn a_window_past_the_largest_record_is_written_as_several_and_read_as_one() {
     let line = "Harbour report counts in this line some blue boats. ";
     let turns: String = (0..28)
         .map(|n| {
-            let text = format!("{n} {}", line.repeat(1_200));
+            let text = format!("{n} {}", line.repeat(2_400));
             let turn = serde_json::json!({"bank": "b", "turn": n.to_string(), "speaker": "Ann", "text": text,
                 "time": format!("2024-05-06T09:{n:02}:00Z"), "session": "s"});
             format!("{turn}\n")

@@ -35,7 +35,7 @@ fn turn(id: &str, text: &str) -> Turn {
 }
 
 fn asked(text: &str) -> Asked {
-    let question = Question { bank: bank(), text: text.to_owned(), asked_at: None };
+    let question = Question::new(bank(), text);
     let cancellation = Cancellation::at(Instant::now() + Duration::from_secs(60));
     Asked { cancellation, ..Asked::now(question) }
 }

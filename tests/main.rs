@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod access;
+mod asking;
 mod bad_input;
 mod bench;
 mod broker_process;
@@ -48,6 +49,7 @@ mod model_proxy;
 mod mutated;
 mod operations;
 mod oracle;
+mod passages;
 mod path;
 mod pipelines;
 mod python_client;

@@ -229,13 +229,13 @@ fn documents_pasted_into_a_chat_are_recalled_and_an_edit_removes_their_parts() {
     };
     let whole = parts(&service);
     assert!(whole.len() > 2 && whole.iter().copied().eq(0..whole.len() as u32), "{whole:?}");
-    assert_eq!(census(&service).units, 10);
+    assert_eq!(census(&service).units, 40);
     let evidence = ask(&service, "b", "What does harbour report 17 count?");
     assert!(evidence.units[0].sources.iter().any(|turn| turn == "17"), "{:?}", evidence.units[0].sources);
 
     drop(service);
     let mut service = open(&pipeline(home.path(), ""));
-    assert_eq!(census(&service).units, 10);
+    assert_eq!(census(&service).units, 40);
     let edits: Vec<_> = (0..30).map(|n| event(n, 2, "The report was withdrawn by the harbour office")).collect();
     service.log().append_turns(&edits).unwrap();
     service.catch_up().unwrap();

@@ -77,7 +77,7 @@ fn follow(service: &Service) {
 }
 
 fn question() -> Question {
-    Question { bank: Bank::parse(SICK).unwrap(), text: "Where is the kayak?".to_owned(), asked_at: None }
+    Question::new(Bank::parse(SICK).unwrap(), "Where is the kayak?")
 }
 
 fn refused(service: &Service) -> String {
@@ -376,7 +376,7 @@ fn the_unreadable_record_of_a_new_bank_is_a_point_of_the_past() {
     let before = service.log().end(Topic::Memory, 0).unwrap() - 1;
     put(service.log(), "new", &key.to_bytes(), Some(b"{".to_vec()));
     follow(&service);
-    let question = Question { bank: key.bank, text: "Where is the kayak?".to_owned(), asked_at: None };
+    let question = Question::new(key.bank, "Where is the kayak?");
     let code = |error: PipelineError| match error {
         PipelineError::Quarantined { offset, .. } => format!("quarantined at {offset}"),
         PipelineError::UnknownBank { .. } => "unknown".to_owned(),

@@ -120,11 +120,7 @@ fn a_memory_moves_to_another_model_and_takes_more_turns() {
 }
 
 fn refusal(pipeline: &Pipeline) -> String {
-    let question = nouns::model::Question {
-        bank: nouns::model::Bank::parse(BANK).unwrap(),
-        text: "Which books?".to_owned(),
-        asked_at: None,
-    };
+    let question = nouns::model::Question::new(nouns::model::Bank::parse(BANK).unwrap(), "Which books?");
     open(pipeline).ask(&question).unwrap_err().to_string()
 }
 

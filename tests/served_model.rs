@@ -127,7 +127,7 @@ fn an_endpoint_that_declines_everything_or_is_away_is_waited_for() {
     drop(server);
     let error = service.catch_up().unwrap_err();
     assert!(matches!(error, PipelineError::Embed(embed::EmbedError::Unavailable { .. })), "{error}");
-    let question = Question { bank: Bank::parse("sample/harbour").unwrap(), text: "Who?".to_owned(), asked_at: None };
+    let question = Question::new(Bank::parse("sample/harbour").unwrap(), "Who?");
     assert!(service.ask(&question).is_err(), "a question is refused");
     assert_eq!(census(&service).units, units, "the memory is still there");
     drop(service);

@@ -133,7 +133,7 @@ fn an_as_of_question_gets_the_answer_of_its_time() {
         let past = service.replica().past(&bank, AsOf::Offset(*offset)).unwrap();
         assert_eq!(past.digest(None).unwrap().value, *then, "offset {offset}");
     }
-    let question = Question { bank: bank.clone(), text: "Where is the red kayak?".to_owned(), asked_at: None };
+    let question = Question::new(bank.clone(), "Where is the red kayak?");
     let early = service.ask_as_of(&question, AsOf::Offset(moments[0].0)).unwrap();
     assert_eq!(early.reflects[0].next_offset, moments[0].0 + 1);
     assert!(early.context.contains("red kayak") && !early.context.contains("neighbour"), "{}", early.context);
@@ -173,8 +173,7 @@ fn a_question_about_the_past_writes_no_snapshot_that_it_does_not_need() {
     append(&mut service, &lines("b", "s", &[("1", "Ann", "The red kayak is stored in the boathouse")]));
     service.replica().snapshot().unwrap().unwrap();
     let then = service.log().end(Topic::Memory, 0).unwrap() - 1;
-    let question =
-        Question { bank: Bank::parse("b").unwrap(), text: "Where is the red kayak?".to_owned(), asked_at: None };
+    let question = Question::new(Bank::parse("b").unwrap(), "Where is the red kayak?");
     let newest = || {
         let names = fs::read_dir(home.path().join("snapshots/shard-00000/manifests")).unwrap();
         names.map(|entry| entry.unwrap().file_name()).max().unwrap()
@@ -207,8 +206,7 @@ fn no_snapshot_has_a_deleted_turn() {
         tables.iter().flat_map(|table| rows(python, table.to_str().unwrap())).map(|row| row.to_string()).collect()
     };
     let then = AsOf::Offset(service.log().end(Topic::Memory, 0).unwrap() - 1);
-    let question =
-        Question { bank: Bank::parse("b").unwrap(), text: "What is the password?".to_owned(), asked_at: None };
+    let question = Question::new(Bank::parse("b").unwrap(), "What is the password?");
     assert!(service.ask_as_of(&question, then).unwrap().context.contains("xyzzy"));
     let before = everything(&python);
     assert!(before.contains("xyzzy") && before.contains("harbour"));

@@ -44,7 +44,7 @@ pub(crate) fn census(service: &Service) -> Census {
 }
 
 pub(crate) fn ask(service: &Service, bank: &str, text: &str) -> Evidence {
-    let question = Question { bank: Bank::parse(bank).unwrap(), text: text.to_owned(), asked_at: None };
+    let question = Question::new(Bank::parse(bank).unwrap(), text);
     service.ask(&question).unwrap()
 }
 

@@ -142,6 +142,7 @@ fn rooms_import_in_the_datas_direction() {
 fn the_heart_depends_on_nothing_with_effects() {
     let may = [
         "blake3",
+        "bpe-openai",
         "crossbeam-channel",
         "differential-dataflow",
         "hashbrown",

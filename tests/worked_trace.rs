@@ -89,8 +89,10 @@ fn load(memory: &MemoryHandle, bank: &Bank) {
                 turn: sources[0].clone(),
                 ordinal: ordinal as u32,
                 speaker: people[people.len() - 1].to_owned(),
+                kind: None,
                 said_at,
                 text: (*said).to_owned(),
+                range: None,
                 marks: Marks::default(),
                 vectors: Vec::new(),
                 pair: None,
@@ -113,6 +115,7 @@ fn load(memory: &MemoryHandle, bank: &Bank) {
             state: WindowState::Final,
             turns_hash: String::new(),
             extractor: "by hand".into(),
+            cutter: None,
             model: ModelRef { name: "by hand".into(), hash: "0".into() },
             turns: Vec::new(),
             units: units.collect(),
@@ -135,7 +138,7 @@ fn three_of_four_titles_are_only_reached_by_expansion() {
     let bank = Bank::parse("readers").unwrap();
     load(&memory, &bank);
 
-    let question = Question { bank, text: QUESTION.to_owned(), asked_at: None };
+    let question = Question::new(bank, QUESTION.to_owned());
     let model_ref = ModelRef { name: "by hand".into(), hash: "0".into() };
     let axes = |text: &str| if text == QUESTION { [1.0, 0.0, 0.0] } else { [0.6, 0.8, 0.0] };
     let mut embed = |texts: &[&str]| Ok(texts.iter().map(|text| vector(0, axes(text))).collect());

@@ -18,7 +18,7 @@ use heart::recall;
 use models::llm::{self, Answer, Citation, Llm, Meter, Streamed};
 use nouns::{
     config::{LogKind, Pipeline},
-    model::{Bank, EventTime, Evidence, Question, Usage},
+    model::{Bank, EventTime, Evidence, Question, SaidBefore, Usage},
 };
 use ripplemem::{pipeline, snapshot::AsOf};
 use serde::Serialize;
@@ -42,6 +42,15 @@ pub(crate) struct Ask {
     /// The time of the question, in RFC 3339. Words such as "yesterday" need it.
     #[arg(long)]
     at: Option<String>,
+    /// Who asks: a speaker of the bank, to whom "I" and "my" refer. Without it, the only person beside assistants.
+    #[arg(long)]
+    asker: Option<String>,
+    /// A turn of the running conversation, as SPEAKER: TEXT; once for each of the last turns, oldest first.
+    #[arg(long, value_name = "SPEAKER: TEXT")]
+    said_before: Vec<String>,
+    /// Most tokens of the context; recall.stop.most_tokens without it.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    most_tokens: Option<u32>,
     /// A turn that the answer must reflect, as PARTITION:OFFSET of the turns topic (log on Kafka).
     #[arg(long)]
     after: Option<String>,
@@ -87,7 +96,13 @@ impl Ask {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let format = self.format();
         let asked_at = self.at.as_deref().map(EventTime::parse).transpose()?;
-        let question = Question { bank: Bank::parse(&self.bank)?, text: self.question, asked_at };
+        let question = Question {
+            asked_at,
+            asker: self.asker,
+            said_before: self.said_before.iter().map(|said| said_before(said)).collect::<Result<_>>()?,
+            most_tokens: self.most_tokens,
+            ..Question::new(Bank::parse(&self.bank)?, self.question)
+        };
         let after = self.after.map(|text| {
             pipeline::parse_after(&text).with_context(|| format!("--after {text:?}: not PARTITION:OFFSET"))
         });
@@ -133,6 +148,12 @@ impl Ask {
     }
 }
 
+fn said_before(said: &str) -> Result<SaidBefore> {
+    let (speaker, text) =
+        said.split_once(": ").with_context(|| format!("--said-before {said:?}: not SPEAKER: TEXT"))?;
+    Ok(SaidBefore { speaker: speaker.to_owned(), text: text.to_owned() })
+}
+
 /// Asks the running service, or the memory of an embedded log. Also gives the cache of the language model's
 /// responses, where this process may use it: one that does not see later deletions must not, and the one
 /// that has the log open has the cache open, too.
@@ -166,16 +187,15 @@ fn ask_there(
     after: Option<(u32, u64)>,
     as_of: Option<AsOf>,
 ) -> Result<Evidence> {
-    let Question { bank, text, asked_at } = question.clone();
     let after = match after {
         Some((partition, offset)) => Some(format!("{partition}:{offset}")),
-        None => end_of(reached, &bank)?,
+        None => end_of(reached, &question.bank)?,
     };
     let as_of = as_of.map(|at| match at {
         AsOf::Offset(offset) => offset.to_string(),
         AsOf::Time(ms) => jiff::Timestamp::from_millisecond(ms).map(|at| at.to_string()).unwrap_or_default(),
     });
-    let ask = api::Ask { bank, text, asked_at, after, as_of, timeout_ms: Some(ANSWER_TIMEOUT_MS), answer: false };
+    let ask = api::Ask { after, as_of, timeout_ms: Some(ANSWER_TIMEOUT_MS), ..api::Ask::of(question.clone()) };
     Ok(reached.post("/v1/ask", &ask)?)
 }
 

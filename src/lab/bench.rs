@@ -18,8 +18,8 @@ use super::{
     request::EvalRequest,
     result::{Build, GeneratedAnswer, ModelUse},
     score::{AnswerScores, QuestionScore, share},
-    tokens,
 };
+use heart::language::tokens;
 use models::llm::{Contract, Llm, LlmError};
 use nouns::{
     config::{LlmSettings, LogKind, Pipeline},

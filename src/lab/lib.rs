@@ -35,7 +35,6 @@ mod result;
 mod schema;
 mod score;
 mod table;
-pub mod tokens;
 
 pub use ablation::Ablation;
 pub use agents::{

@@ -10,7 +10,7 @@
 //! let (bank, said_at) = (Bank::parse("acme/support")?, EventTime::parse("2024-05-06T09:00:00Z")?);
 //! // Durable on return; extraction and embedding follow in the background.
 //! let written = memory.put([Turn::new(bank.clone(), "1", "Ann", "I moved to Lisbon.", said_at)])?;
-//! let question = Question { bank, text: "Where does Ann live?".to_owned(), asked_at: None };
+//! let question = Question::new(bank, "Where does Ann live?");
 //! // `after` waits until the answer reflects what was written.
 //! let evidence = memory.ask_and_wait(Asked::now(question).after(&written))?;
 //! println!("{}", evidence.context);

@@ -261,7 +261,7 @@ mod tests {
     fn every_bad_line_becomes_a_dead_letter_with_its_position_and_the_rest_is_read() {
         let good = turn("good", Some("b"), T);
         let long_text = "x".repeat(MAX_TEXT_BYTES + 1);
-        let megabyte = "x".repeat(1_000_000);
+        let megabytes = "x".repeat(2_000_000);
         let with_text = |text: &str| format!(r#"{{"bank":"b","turn":"1","speaker":"A","text":"{text}","time":"{T}"}}"#);
         for (bad, expected) in [
             (b"{\"bank\":".to_vec(), "not JSON: EOF while parsing a value at line 1 column 8; write one JSON object"),
@@ -283,14 +283,14 @@ mod tests {
             (turn("1", Some("b"), "9999-01-01T00:00:00Z").into(), "time: \"9999-01-01T00:00:00Z\" is out of range"),
             (turn("", Some("b"), T).into(), "turn: empty; give it a name"),
             (with_text("  ").into(), "text: empty; write what was said"),
-            (with_text(&long_text).into(), "text: 65537 bytes with captions, more than 65536; split it"),
-            (with_text(&megabyte).into(), "text: 1000000 bytes"),
+            (with_text(&long_text).into(), "text: 1048577 bytes with captions, more than 1048576; split it"),
+            (with_text(&megabytes).into(), "text: 2000000 bytes"),
             (br#"{"type":"greeting","bank":"b"}"#.to_vec(), "unknown variant `greeting`, expected one of"),
             (br#"{"type":"session_end","bank":"b"}"#.to_vec(), "missing field `session`; add it"),
             ("[".repeat(100_000).into_bytes(), "not JSON: recursion limit exceeded"),
             (
                 "x".repeat(3 * MAX_LINE_BYTES).into_bytes(),
-                "the line has 3145728 bytes, more than 1048576; write one record",
+                "the line has 6291456 bytes, more than 2097152; write one record",
             ),
         ] {
             let bytes = [good.as_bytes(), b"\n\n", &bad, b"\n", good.as_bytes(), b"\n"].concat();

@@ -6,7 +6,7 @@
 use std::io::{self, BufRead, BufReader, Read};
 
 /// Longest line in bytes, without its end: room for the longest text with every character escaped.
-pub(super) const MAX_LINE_BYTES: usize = 1 << 20;
+pub(super) const MAX_LINE_BYTES: usize = 2 << 20;
 /// How many bytes of an overlong line are kept.
 const KEPT_BYTES: usize = 4_096;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";

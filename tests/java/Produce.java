@@ -49,6 +49,7 @@ public final class Produce {
     private static void run(String bootstrap, String topic) throws IOException, InterruptedException, Failed {
         var properties = new Properties();
         properties.put(ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, bootstrap);
+        properties.put(ProducerConfig.MAX_REQUEST_SIZE_CONFIG, 8 << 20);
         properties.put(ProducerConfig.ACKS_CONFIG, "all");
         properties.put(ProducerConfig.MAX_BLOCK_MS_CONFIG, TIMEOUT_MILLISECONDS);
         properties.put(ProducerConfig.REQUEST_TIMEOUT_MS_CONFIG, TIMEOUT_MILLISECONDS / 2);

@@ -10,7 +10,7 @@ use heart::{
     language::{greetings::greeted, names::capitalised},
     memory::{FamiliarParts, FamiliarityProbe, LiveUnit, PartBody, VectorRows, Words},
 };
-use nouns::model::{Score, UnitId};
+use nouns::model::{Score, SpeakerKind, UnitId};
 
 use super::reference::{Reference, cosine};
 
@@ -46,6 +46,8 @@ impl Reference {
         let mut best: Vec<usize> = (0..parts.len()).collect();
         best.sort_by_key(|at| (Reverse(fixed(scores[*at])), *at));
         assert_eq!(got.parts_total, parts.len());
+        let by_assistants = parts.iter().filter(|part| part.body().kind == Some(SpeakerKind::Assistant));
+        assert_eq!(got.assistants, by_assistants.count());
         assert_eq!(got.best.len(), parts.len().min(probe.limit));
         for (found, at) in got.best.iter().zip(&best) {
             assert_eq!((found.unit.id, found.part), (parts[*at].unit.id, parts[*at].at));
@@ -106,7 +108,8 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], window_words: u32, words
         .map(|i| {
             let p = &parts[i];
             let body = p.body();
-            let next = if same_session(parts, i, i + 1) { &parts[i + 1] } else { p };
+            let is_passage = body.range.is_some();
+            let next = beside(parts, i, 1).1.map_or(p, |next| &parts[next]);
             let speaker = match (whole.len(), speaks[i]) {
                 (0, _) => 0.5,
                 (_, false) => 0.0,
@@ -135,16 +138,20 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], window_words: u32, words
                 + speaker * w.speaker
                 + w.month * flag(month)
                 + w.day * probe.days.iter().map(told).fold(0.0, f64::max)
-                + if probe.asks_time { w.times_asked } else { w.times } * f64::from(body.marks.times.min(2))
-                + w.names * f64::from(names(body.text, &present))
-                - w.asks * flag(body.marks.asks)
+                + if is_passage {
+                    0.0
+                } else {
+                    let times = if probe.asks_time { w.times_asked } else { w.times };
+                    times * f64::from(body.marks.times.min(2)) + w.names * f64::from(names(body.text, &present))
+                        - w.asks * flag(body.marks.asks)
+                }
         })
         .collect();
-    let at = |i: usize, distance: usize| [i.checked_sub(distance), Some(i + distance)].into_iter().flatten();
     let smooth: Vec<f64> = (0..parts.len())
         .map(|i| {
             let near = |distance| {
-                at(i, distance).filter(|j| same_session(parts, i, *j)).map(|j| own[j]).reduce(f64::max).unwrap_or(0.0)
+                let (before, after) = beside(parts, i, distance);
+                before.into_iter().chain(after).map(|j| own[j]).reduce(f64::max).unwrap_or(0.0)
             };
             own[i] + w.next_turn * near(1) + w.second_turn * near(2)
         })
@@ -189,6 +196,16 @@ fn same_session(parts: &[Part<'_>], i: usize, j: usize) -> bool {
     parts.get(j).is_some_and(|p| p.session == parts[i].session)
 }
 
+/// The part so many turns before a part in its session, and the one after it. Passages of a long turn do not count,
+/// and have nothing beside them.
+fn beside(parts: &[Part<'_>], i: usize, distance: usize) -> (Option<usize>, Option<usize>) {
+    if parts[i].body().range.is_some() {
+        return (None, None);
+    }
+    let counts = |j: &usize| same_session(parts, i, *j) && parts[*j].body().range.is_none();
+    ((0..i).rev().filter(counts).nth(distance - 1), (i + 1..parts.len()).filter(counts).nth(distance - 1))
+}
+
 fn is(names: &[String], part: &Part<'_>) -> bool {
     let name = part.body().speaker.to_lowercase();
     names.iter().any(|n| *n == name || name.split(' ').next() == Some(n))
@@ -196,10 +213,12 @@ fn is(names: &[String], part: &Part<'_>) -> bool {
 
 /// Written out here on purpose: it must not share a mistake with `memory/bm25.rs`.
 fn bm25(parts: &[Part<'_>], terms: &[u64], window_words: u32) -> Vec<f64> {
-    let words = |i: usize| parts[i].bag.values().sum::<u32>().max(1);
+    let words = |i: &usize| parts[*i].bag.values().sum::<u32>().max(1);
+    let is_passage = |i: &usize| parts[*i].body().range.is_some();
     let counts = |i: usize, j: usize| {
-        let between = i.min(j) + 1..i.max(j);
-        same_session(parts, i, j) && (i.abs_diff(j) <= 2 || between.map(words).sum::<u32>() < window_words)
+        let between: Vec<usize> = (i.min(j) + 1..i.max(j)).filter(|k| !is_passage(k)).collect();
+        let is_near = || between.len() < 2 || between.iter().map(words).sum::<u32>() < window_words;
+        i == j || (same_session(parts, i, j) && !is_passage(&i) && !is_passage(&j) && is_near())
     };
     let windows: Vec<HashMap<u64, u32>> = (0..parts.len())
         .map(|i| {

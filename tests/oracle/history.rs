@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use nouns::model::{
-    Bank, Cues, EventTime, Interval, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SCHEMA_VERSION, SessionId, Unit,
-    UnitId, Vector, WindowId, WindowState,
+    Bank, Cues, EventTime, Interval, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SCHEMA_VERSION, SessionId,
+    TextRange, Unit, UnitId, Vector, WindowId, WindowState,
 };
 
 /// Components of the vectors.
@@ -96,6 +96,7 @@ fn record(key: &MemoryKey, dice: &mut Dice) -> MemoryRecord {
         state: if key.turn.is_some() { WindowState::Open } else { WindowState::Final },
         turns_hash: String::new(),
         extractor: "random/1".into(),
+        cutter: None,
         model: ModelRef { name: "random".into(), hash: "0".into() },
         turns: Vec::new(),
         units,
@@ -117,16 +118,19 @@ fn unit(key: &MemoryKey, i: u32, dice: &mut Dice) -> Unit {
             turn: sources[0].clone(),
             ordinal,
             speaker: speakers[dice.below(3) as usize].into(),
+            kind: None,
             said_at,
             text: greeting.to_owned() + &words(dice, count) + named,
+            range: None,
             marks: Marks { times: dice.below(4) as u8, asks: dice.below(3) == 0, quotes: dice.below(4) == 0 },
             vectors: (0..1 + dice.below(2)).map(|_| Vector::from(vector(dice))).collect(),
             pair: (dice.below(2) == 0).then(|| Vector::from(vector(dice))),
         }
     };
     let first = key.window.start + i;
-    let mut parts = match dice.below(3) {
+    let mut parts = match dice.below(4) {
         0 => vec![part(dice, first), part(dice, first + 1), part(dice, first + 2)],
+        1 => (0..2 + dice.below(2) as u32).map(|at| passage(part(dice, first), at)).collect(),
         _ => vec![Part { vectors: Vec::new(), pair: None, ..part(dice, first) }],
     };
     if dice.below(2) == 0 {
@@ -142,6 +146,13 @@ fn unit(key: &MemoryKey, i: u32, dice: &mut Dice) -> Unit {
         sources,
         parts,
     }
+}
+
+/// A part as a passage of a long turn; the second is code, which has no vector.
+fn passage(part: Part, at: u32) -> Part {
+    let range = Some(TextRange { start: at * 9, end: at * 9 + 9, total: 27 });
+    let vectors = part.vectors.into_iter().take(usize::from(at != 1)).collect();
+    Part { range, vectors, pair: None, ..part }
 }
 
 /// Stores a vector in 8 bits.

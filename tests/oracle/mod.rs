@@ -83,6 +83,7 @@ fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
         months: probe.cues.time.map(|_| (None, 11)).into_iter().collect(),
         topics: probe.words.split(' ').skip(1).collect::<Vec<_>>().join(" "),
         subject: probe.cues.participants.last().map(known),
+        asker: None,
         asks_time: probe.words.len().is_multiple_of(2),
         days: probe.cues.time.map(|t| (t.start_ms / 86_400_000, t.start_ms / 86_400_000)).into_iter().collect(),
         weights: Pipeline::parse("version = 1").unwrap().recall.familiarity.weights,

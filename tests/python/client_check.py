@@ -243,18 +243,18 @@ def denied(url, token):
 def matches_the_document(_url, _token):
     """Every path, method and field that the client sends or reads stands in the document."""
     document = json.loads((ROOT / "schemas" / "openapi.v1.json").read_text(encoding="utf-8"))
-    from ripplemem.calls import Calls
+    from ripplemem.calls import Calls, Circumstances
 
     calls = Calls("b")
     made = [
         *calls.remember(TURNS, None),
         calls.end_session("s", None),
-        calls.ask("Who?", None, "0:1", "7", TURNS[0].time, 1.0),
+        calls.ask("Who?", None, "0:1", "7", Circumstances(TURNS[0].time, "Ann", [("Bo", "Yes.")], 900), 1.0),
         calls.forget("1", None, 1.0),
         calls.banks(),
         calls.digest("b"),
         calls.status(),
-        calls.answer("Who?", None, TURNS[0].time, 1.0),
+        calls.answer("Who?", None, Circumstances(TURNS[0].time), 1.0),
         calls.unit("0" * 16, None),
     ]
     for call in made:

@@ -129,8 +129,8 @@ async def descriptions(server):
                 assert hints.destructive_hint is (tool.name == "forget"), tool
                 assert hints.idempotent_hint is (tool.name == "forget"), tool
         shown = [{"name": t.name, "description": t.description, "parameters": t.input_schema} for t in tools]
-        # About 1,500 tokens.
-        assert len(json.dumps(shown)) < 6_000, len(json.dumps(shown))
+        # About 1,600 tokens.
+        assert len(json.dumps(shown)) < 6_500, len(json.dumps(shown))
 
 
 async def errors(server):
@@ -217,7 +217,7 @@ async def resources(server):
         read = await client.read_resource(str(listed[0].uri))
         assert json.loads(read.contents[0].text) == {"bank": "a/b", "units": 1, "edges": 0}, read
         templates = (await client.list_resource_templates()).resource_templates
-        expected = ["ripplemem://banks/{+bank}", "ripplemem://banks/{+bank}{?question,asked_at}"]
+        expected = ["ripplemem://banks/{+bank}", "ripplemem://banks/{+bank}{?question,asked_at,asker}"]
         assert [one.uri_template for one in templates] == expected, templates
         read = await client.read_resource("ripplemem://banks/a/b?question=Who%20keeps%20bees%3F")
         found = json.loads(read.contents[0].text)
@@ -286,7 +286,11 @@ async def follows(server):
             assert (await anext(listening)).uri == kayak
             assert "upside down" in await found(client, kayak)
             await tools.call("remember", **said("b", "Cem keeps bees in Porto."))
-            assert (await anext(listening)).uri == bees
+            # On a busy machine what changed before the listening began may be told once more.
+            changed = [(await anext(listening)).uri]
+            while changed[-1] == kayak and len(changed) < 3:
+                changed.append((await anext(listening)).uri)
+            assert changed[-1] == bees, changed
         try:
             async with client.listen(resource_subscriptions=["ripplemem://banks/me?question="]) as listening:
                 await anext(listening)

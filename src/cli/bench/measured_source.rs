@@ -89,7 +89,7 @@ impl MeasuredSource {
         let text = turn.text.lines().next().unwrap_or_default().trim();
         if (SHORTEST_QUESTION..=LONGEST_QUESTION).contains(&text.len()) {
             let to = if text.ends_with('?') { &mut self.asking } else { &mut self.others };
-            to.add(|| Question { bank: turn.bank.clone(), text: text.to_owned(), asked_at: None });
+            to.add(|| Question::new(turn.bank.clone(), text));
         }
         Some(TurnEvent::Turn(turn))
     }

@@ -113,7 +113,7 @@ impl Step {
         drop(warm(pipeline)?);
         // Opened again, so that no model is open but that of the questions.
         let service = open(pipeline)?;
-        let question = Question { bank: Bank::parse(WARM)?, text: "What opens the model?".to_owned(), asked_at: None };
+        let question = Question::new(Bank::parse(WARM)?, "What opens the model?");
         ask_all(&service, pipeline, &[question])?;
         Ok(Empty { resident_bytes: settled_bytes() })
     }

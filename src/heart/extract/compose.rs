@@ -3,13 +3,17 @@
 //! In: one turn, a question and its answer, or consecutive turns, and the window's speakers. Out:
 //! the unit's restatement, cues and parts. The words stay unchanged, in quotation marks, with the
 //! speaker and the addressee named in front, so that a reader can resolve I, you and we; resolved
-//! dates follow in square brackets. Cues that the words do not ground are empty (decision 9).
+//! dates follow in square brackets. Cues that the words do not ground are empty (decision 9). A long
+//! turn is never part of another's unit: it makes units of its own, whose parts are its passages.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{DraftPart, DraftUnit};
+use super::{
+    DraftPart, DraftUnit,
+    passages::{Passage, WHOLE_BYTES, is_long, passages},
+};
 use crate::language::{
     names::NameText,
     sentences::{content, has_content, is_question, sentences},
@@ -19,13 +23,22 @@ use crate::language::{
     times::{TimeMention, find_times, render_interval},
     vague::has_vague_time,
 };
-use nouns::model::{Attachment, Cues, Interval, Marks, WindowTurn, canonical_name};
+use nouns::model::{Attachment, Cues, Interval, Marks, TextRange, WindowTurn, canonical_name};
 
-/// A turn, or only its questions, as it enters a unit.
+/// Most passages of a unit: those of a longer turn are divided among several.
+const MOST_PASSAGES: usize = 256;
+/// Bytes beside a caption in a turn's words, at most: its kind has 256.
+const CAPTION_BYTES: usize = 300;
+
+/// A turn, only its questions, or some passages of it, as it enters a unit.
 pub(super) struct Utterance<'w> {
     pub(super) window_turn: &'w WindowTurn,
-    /// The words, with single spaces between them.
+    /// The words, with single spaces between them; of passages as they are.
     pub(super) words: String,
+    /// What was said and shared, with its passages, where the turn is long.
+    long: Option<(String, Vec<Passage>)>,
+    /// Which of how many units of a turn it makes, where that is more than one.
+    number: Option<(usize, usize)>,
     /// The words with their own line breaks, where the whole turn is taken.
     lines: Option<String>,
     /// What was shared in the turn, where the whole turn is taken.
@@ -43,6 +56,8 @@ impl<'w> Utterance<'w> {
         Self {
             window_turn,
             words: one_line(&window_turn.turn.text),
+            long: None,
+            number: None,
             lines: with_lines(&window_turn.turn.text),
             shared,
             replies_to: None,
@@ -50,28 +65,81 @@ impl<'w> Utterance<'w> {
         }
     }
 
+    /// A short turn whole, or the passages of a long one, as many as a unit holds.
+    pub(super) fn all(window_turn: &'w WindowTurn) -> Vec<Self> {
+        if !stands_alone(window_turn) {
+            return vec![Self::whole(window_turn)];
+        }
+        let text = said_and_shared(window_turn);
+        let passages = passages(&text);
+        let units = passages.len().div_ceil(MOST_PASSAGES);
+        let of_unit = |(number, some): (usize, &[Passage])| {
+            let start = some.first().map_or(0, |first| first.range.start);
+            let end = some.last().map_or(start, |last| last.range.end);
+            Self {
+                words: text.get(start..end).unwrap_or_default().trim().to_owned(),
+                long: Some((text.clone(), some.to_vec())),
+                number: (units > 1).then_some((number, units)),
+                ..Self::questions(window_turn)
+            }
+        };
+        (1..).zip(passages.chunks(MOST_PASSAGES)).map(of_unit).collect()
+    }
+
     /// Only the turn's questions.
     pub(super) fn questions(window_turn: &'w WindowTurn) -> Self {
         let (asked, _) = split_questions(&one_line(&window_turn.turn.text));
-        Self { window_turn, words: asked, lines: None, shared: Vec::new(), replies_to: None, answers: false }
+        Self {
+            window_turn,
+            words: asked,
+            long: None,
+            number: None,
+            lines: None,
+            shared: Vec::new(),
+            replies_to: None,
+            answers: false,
+        }
     }
 
     fn speaker(&self) -> &'w str {
         &self.window_turn.turn.speaker
     }
 
-    /// The unit's part for it.
+    /// The unit's part for a whole turn, or for its questions.
     pub(super) fn part(&self) -> DraftPart {
+        let text = match &self.lines {
+            Some(lines) => self.with_captions(lines, "\n"),
+            None => self.text(),
+        };
+        self.part_of(text, None, marks(&self.words))
+    }
+
+    /// The unit's parts for it: one for each passage.
+    fn parts(&self) -> Vec<DraftPart> {
+        let Some((said, passages)) = &self.long else { return vec![self.part()] };
+        // A turn is a few mebibytes long at most.
+        let range = |start: usize, end: usize| {
+            let [start, end, total] = [start, end, said.len()].map(|at| at as u32);
+            Some(TextRange { start, end, total })
+        };
+        let passage = |passage: &Passage| {
+            let text = passage.of(said);
+            let marks = marks(&one_line(&text));
+            self.part_of(text, range(passage.range.start, passage.range.end), marks)
+        };
+        passages.iter().map(passage).collect()
+    }
+
+    fn part_of(&self, text: String, range: Option<TextRange>, marks: Marks) -> DraftPart {
         DraftPart {
             turn: self.window_turn.turn.turn.clone(),
             ordinal: self.window_turn.ordinal,
             speaker: self.speaker().to_owned(),
+            kind: self.window_turn.turn.speaker_kind(),
             said_at: self.window_turn.turn.time,
-            text: match &self.lines {
-                Some(lines) => self.with_captions(lines, "\n"),
-                None => self.text(),
-            },
-            marks: marks(&self.words),
+            text,
+            range,
+            marks,
         }
     }
 
@@ -131,7 +199,7 @@ pub(super) fn compose(utterances: &[Utterance<'_>], people: &[String]) -> Option
         sources: utterances.iter().map(|p| p.window_turn.turn.turn.clone()).collect(),
         ordinal: first.window_turn.ordinal,
         before: None,
-        parts: utterances.iter().map(Utterance::part).collect(),
+        parts: utterances.iter().flat_map(Utterance::parts).collect(),
         restated: false,
     })
 }
@@ -182,6 +250,19 @@ pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Whether a turn makes units of its own, by passages.
+pub(super) fn stands_alone(turn: &WindowTurn) -> bool {
+    let may_be =
+        turn.turn.text.len() + turn.turn.captions().map(|caption| caption.len() + CAPTION_BYTES).sum::<usize>();
+    may_be > WHOLE_BYTES && is_long(&said_and_shared(turn))
+}
+
+/// The words of a turn, and what was shared with it, a line each.
+fn said_and_shared(turn: &WindowTurn) -> String {
+    let shared = turn.turn.attachments.iter().filter_map(caption);
+    std::iter::once(turn.turn.text.clone()).chain(shared).collect::<Vec<_>>().join("\n")
+}
+
 /// An attachment's caption, in the form of a part's text.
 pub fn caption(attachment: &Attachment) -> Option<String> {
     let text = attachment.caption.as_deref().map(one_line).filter(|c| !c.is_empty())?;
@@ -213,13 +294,16 @@ fn restate(utterance: &Utterance<'_>, to: Option<&str>, answers: bool, times: &[
     let speaker = utterance.speaker();
     let shared = utterance.shared.iter().filter_map(|thing| named(thing)).collect::<Vec<_>>().join(" and ");
     let words = with_dates(&utterance.words, times);
-    let said = match (answers, is_question(&utterance.words), to) {
+    let mut said = match (answers, is_question(&utterance.words), to) {
         (true, ..) => format!("{speaker} answered"),
         (_, true, Some(to)) => format!("{speaker} asked {to}"),
         (_, true, None) => format!("{speaker} asked"),
         (_, false, Some(to)) => format!("{speaker} said to {to}"),
         (_, false, None) => format!("{speaker} said"),
     };
+    if let Some((number, units)) = utterance.number {
+        said.push_str(&format!(" ({number} of {units})"));
+    }
     match (words.is_empty(), shared.is_empty()) {
         (false, true) => format!("{said}: \"{words}\""),
         (false, false) => format!("{said}: \"{words}\" and shared {shared}"),

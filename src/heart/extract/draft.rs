@@ -2,7 +2,7 @@
 //!
 //! Out: what an extractor makes: a unit without vectors and without an id, which follow from it.
 
-use nouns::model::{Cues, EventTime, Marks};
+use nouns::model::{Cues, EventTime, Marks, SpeakerKind, TextRange};
 
 /// A unit before it is embedded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,10 +35,14 @@ pub struct DraftPart {
     pub ordinal: u32,
     /// The speaker.
     pub speaker: String,
+    /// What the speaker is.
+    pub kind: Option<SpeakerKind>,
     /// When it was said.
     pub said_at: EventTime,
     /// The words, with captions.
     pub text: String,
+    /// Where a passage of a long turn lies in its text.
+    pub range: Option<TextRange>,
     /// Times, questions and quotes in the words.
     pub marks: Marks,
 }

@@ -11,7 +11,7 @@ pub trait Extractor: Send {
     /// Why a window gives no drafts.
     type Error: std::error::Error;
 
-    /// Name and version, recorded with every unit: `rules/4`.
+    /// Name and version, recorded with every unit: `rules/5`.
     fn name(&self) -> &str;
     /// The drafts of a window.
     ///

@@ -7,12 +7,13 @@
 //! - `extractor`, `draft`, `error`: the trait, its result, its failure.
 //! - `rules`: the extractor that needs no model (`models` has the one that asks a language model);
 //!   `plain`: the unit of a single turn, while its window is open.
-//! - `compose`: chosen turns to one unit, for `rules` and `plain`.
+//! - `compose`: chosen turns to one unit, for `rules` and `plain`; `passages`: a long turn to what is quoted of it.
 
 mod compose;
 mod draft;
 mod error;
 mod extractor;
+pub mod passages;
 pub mod plain;
 pub mod rules;
 

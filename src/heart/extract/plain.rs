@@ -1,8 +1,8 @@
-//! A turn of an open window, to its unit (decision 2).
+//! A turn of an open window, to its units (decision 2).
 //!
-//! In: one turn, and the speakers so far. Out: the unit that the rules would make of the turn
-//! alone; nothing for a deleted turn, a context turn, or a turn without content. The same turn
-//! and speakers always give the same unit.
+//! In: one turn, and the speakers so far. Out: the units that the rules would make of the turn
+//! alone: one, or several of a very long turn; none for a deleted turn, a context turn, or a turn
+//! without content. The same turn and speakers always give the same units.
 
 use super::{
     DraftUnit,
@@ -11,23 +11,23 @@ use super::{
 use nouns::model::WindowTurn;
 
 /// Name and version, recorded with every plain unit.
-pub const PLAIN: &str = "plain/2";
+pub const PLAIN: &str = "plain/3";
 
-/// The unit of a single turn. `speakers` are the speakers of its window so far;
+/// The units of a single turn. `speakers` are the speakers of its window so far;
 /// `least_content_words` is the extractor's setting.
 #[must_use]
-pub fn plain_unit(turn: &WindowTurn, speakers: &[String], least_content_words: u32) -> Option<DraftUnit> {
+pub fn plain_units(turn: &WindowTurn, speakers: &[String], least_content_words: u32) -> Vec<DraftUnit> {
     if turn.deleted || turn.context {
-        return None;
+        return Vec::new();
     }
     let mut people: Vec<String> = speakers.to_vec();
     if !people.contains(&turn.turn.speaker) {
         people.push(turn.turn.speaker.clone());
     }
-    let utterance = Utterance::whole(turn);
-    let informative = informative(&utterance.words, &people, least_content_words);
-    if !informative && utterance.shared.is_empty() {
-        return None;
+    let said = Utterance::all(turn);
+    let informs = |utterance: &Utterance<'_>| informative(&utterance.words, &people, least_content_words);
+    if !said.iter().any(|utterance| !utterance.shared.is_empty() || informs(utterance)) {
+        return Vec::new();
     }
-    compose(&[utterance], &people)
+    said.into_iter().filter_map(|utterance| compose(&[utterance], &people)).collect()
 }

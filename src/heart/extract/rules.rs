@@ -4,12 +4,13 @@
 //! parts are the turns. With `unit_turns` = 1, a unit for each turn with content, and an answer
 //! forms one unit with its question; the question then makes no second unit, unless its turn
 //! also makes a statement. A context turn only serves as the question of an answer, and as the
-//! turn before the first unit. The same window always gives the same units, and a deleted turn
-//! changes only its own unit.
+//! turn before the first unit. A long turn makes units of its own, by passages, and divides the
+//! turns around it. The same window always gives the same units, and a deleted turn changes only
+//! its own units, or those that it divided.
 
 use super::{
     DraftPart, DraftUnit, Extractor, OutOfOrder,
-    compose::{Utterance, compose, informative, split_questions},
+    compose::{Utterance, compose, informative, split_questions, stands_alone},
 };
 use crate::language::sentences::is_question;
 use nouns::{
@@ -34,7 +35,7 @@ impl RulesExtractor {
 
 impl Extractor for RulesExtractor {
     fn name(&self) -> &str {
-        "rules/4"
+        "rules/5"
     }
 
     type Error = OutOfOrder;
@@ -56,14 +57,15 @@ impl Extractor for RulesExtractor {
             if candidate.question.is_none() && candidate.asks && !candidate.states && answered() {
                 continue;
             }
-            let mut answer = Utterance::whole(candidate.window_turn);
-            answer.replies_to = candidate.replies_to;
-            answer.answers = candidate.question.is_some();
-            let unit = match candidate.question {
-                Some(question) => compose(&[question_of(question, &informs), answer], &people),
-                None => compose(&[answer], &people),
-            };
-            units.extend(unit.filter(|u| !units.contains(u)));
+            for mut answer in Utterance::all(candidate.window_turn) {
+                answer.replies_to = candidate.replies_to;
+                answer.answers = candidate.question.is_some();
+                let unit = match candidate.question {
+                    Some(question) => compose(&[question_of(question, &informs), answer], &people),
+                    None => compose(&[answer], &people),
+                };
+                units.extend(unit.filter(|u| !units.contains(u)));
+            }
         }
         Ok(units)
     }
@@ -77,9 +79,15 @@ fn groups(window: &Window, unit_turns: u32, people: &[String], informs: &impl Fn
     let own = live.partition_point(|t| t.context);
     let group = |t: &WindowTurn| t.ordinal.saturating_sub(start) / unit_turns;
     let mut units: Vec<DraftUnit> = Vec::new();
-    for turns in live.get(own..).unwrap_or_default().chunk_by(|a, b| group(a) == group(b)) {
-        let utterances: Vec<Utterance<'_>> = turns.iter().map(|t| with_reply(Utterance::whole(t), &live)).collect();
+    let together = |a: &WindowTurn, b: &WindowTurn| group(a) == group(b) && !stands_alone(a) && !stands_alone(b);
+    for turns in live.get(own..).unwrap_or_default().chunk_by(|a, b| together(a, b)) {
+        let utterances: Vec<Utterance<'_>> =
+            turns.iter().flat_map(|turn| Utterance::all(turn)).map(|said| with_reply(said, &live)).collect();
         if !utterances.iter().any(|p| !p.shared.is_empty() || informs(&p.words)) {
+            continue;
+        }
+        if turns.iter().any(|turn| stands_alone(turn)) {
+            units.extend(utterances.chunks(1).filter_map(|some| compose(some, people)));
             continue;
         }
         let first = turns.first().map_or(start, |t| t.ordinal);
@@ -89,9 +97,10 @@ fn groups(window: &Window, unit_turns: u32, people: &[String], informs: &impl Fn
     units
 }
 
-/// The turn before the ordinal `first`, where the window holds one.
+/// The turn before the ordinal `first`, where the window holds one and it is short.
 fn part_before(live: &[&WindowTurn], first: u32) -> Option<DraftPart> {
-    live.iter().rev().find(|t| t.ordinal < first).map(|t| Utterance::whole(t).part())
+    let before = live.iter().rev().find(|turn| turn.ordinal < first)?;
+    (!stands_alone(before)).then(|| Utterance::whole(before).part())
 }
 
 /// The draft that a stored unit was made from.
@@ -101,12 +110,15 @@ pub fn draft_from_record(unit: &Unit, record: &MemoryRecord, settings: &ExtractS
     let grouped = settings.unit_turns > 1 && record.state == WindowState::Final;
     // Only a language model's unit has its restatement as its part.
     let restated = matches!(unit.parts.as_slice(), [only] if only.text == unit.restatement);
+    let by_passages = unit.parts.iter().any(|part| part.range.is_some());
     let part = |part: &Part| DraftPart {
         turn: part.turn.clone(),
         ordinal: part.ordinal,
         speaker: part.speaker.clone(),
+        kind: part.kind,
         said_at: part.said_at,
         text: part.text.clone(),
+        range: part.range,
         marks: part.marks,
     };
     DraftUnit {
@@ -115,7 +127,7 @@ pub fn draft_from_record(unit: &Unit, record: &MemoryRecord, settings: &ExtractS
         said_at: unit.said_at,
         sources: unit.sources.clone(),
         ordinal: unit.ordinal,
-        before: if grouped && !restated { part_before(&live, unit.ordinal) } else { None },
+        before: if grouped && !restated && !by_passages { part_before(&live, unit.ordinal) } else { None },
         parts: unit.parts.iter().map(part).collect(),
         restated,
     }
@@ -159,7 +171,10 @@ fn candidate<'w>(turns: &[&'w WindowTurn], i: usize, informs: &impl Fn(&str) -> 
     let (_, statements) = split_questions(&utterance.words);
     // A turn that only asks back is no answer.
     let answers = !statements.is_empty() || !utterance.shared.is_empty();
-    let question = target.filter(|t| answers && is_question(&t.turn.text)).filter(|q| {
+    // A long turn stands alone, whether it asks or answers.
+    let target_asks =
+        |t: &&WindowTurn| answers && !stands_alone(window_turn) && !stands_alone(t) && is_question(&t.turn.text);
+    let question = target.filter(target_asks).filter(|q| {
         let whole = Utterance::whole(q);
         informs(&whole.words) || !whole.shared.is_empty() || informs(&utterance.words)
     });

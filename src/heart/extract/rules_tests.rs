@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
-    extract::plain::plain_unit,
+    extract::plain::plain_units,
     language::times::{day_of, render_interval},
 };
 use nouns::model::{Attachment, Bank, EventTime, Interval, SessionId, Turn, WindowId};
@@ -15,6 +15,7 @@ fn turn(ordinal: u32, speaker: &str, text: &str) -> WindowTurn {
         turn: format!("t{ordinal}"),
         version: 0,
         speaker: speaker.to_owned(),
+        kind: None,
         text: text.to_owned(),
         time: EventTime::parse(&format!("2023-05-08T13:{:02}:00Z", ordinal % 60)).unwrap(),
         session: None,
@@ -230,16 +231,16 @@ fn the_plain_unit_is_the_rules_unit_of_a_turn_alone() {
     let turns = vec![turn(0, "Ann", "Hey Bo! I sold my car last week."), turn(1, "Bo", "Nice car it was in Norway.")];
     let people = ["Ann".to_owned(), "Bo".to_owned()];
     let units = extract(turns.clone());
-    let plain: Vec<DraftUnit> = turns.iter().filter_map(|t| plain_unit(t, &people, 1)).collect();
+    let plain: Vec<DraftUnit> = turns.iter().flat_map(|t| plain_units(t, &people, 1)).collect();
     assert_eq!(plain, units);
     assert_eq!(plain.len(), 2);
     let mut hidden = turns[0].clone();
     hidden.context = true;
-    assert_eq!(plain_unit(&hidden, &people, 1), None);
+    assert_eq!(plain_units(&hidden, &people, 1), []);
     hidden = turns[0].clone();
     hidden.deleted = true;
-    assert_eq!(plain_unit(&hidden, &people, 1), None);
-    assert_eq!(plain_unit(&turn(2, "Bo", "Wow!"), &people, 1), None);
+    assert_eq!(plain_units(&hidden, &people, 1), []);
+    assert_eq!(plain_units(&turn(2, "Bo", "Wow!"), &people, 1), []);
 }
 
 proptest::proptest! {
@@ -290,7 +291,7 @@ proptest::proptest! {
             proptest::prop_assert!(unit.cues.participants.is_sorted() && unit.cues.locations.is_sorted());
         }
         for window_turn in &turns {
-            if let Some(unit) = plain_unit(window_turn, &[], least) {
+            for unit in plain_units(window_turn, &[], least) {
                 proptest::prop_assert_eq!(&unit.sources, std::slice::from_ref(&window_turn.turn.turn));
             }
         }

@@ -19,4 +19,5 @@ pub mod shared;
 pub mod tense;
 pub mod time_words;
 pub mod times;
+pub mod tokens;
 pub mod vague;

@@ -66,6 +66,8 @@ pub struct FamiliarityProbe {
     pub names: Vec<String>,
     /// The name of the person who acts, where the question names several.
     pub subject: Option<String>,
+    /// Who asks, where the question says it; canonical.
+    pub asker: Option<String>,
     /// Whether it asks for a time.
     pub asks_time: bool,
     /// Months that it names, with their year where it names one.
@@ -99,6 +101,10 @@ pub struct FamiliarParts {
     pub zero: f64,
     /// Number of parts in the bank.
     pub parts_total: usize,
+    /// Number of those that an assistant said.
+    pub assistants: usize,
+    /// Some who speak in the bank, where the asker does not.
+    pub unknown_asker: Option<Vec<String>>,
 }
 
 impl FamiliarParts {

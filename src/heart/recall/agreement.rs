@@ -164,8 +164,10 @@ mod tests {
             turn: "t".to_owned(),
             ordinal: 0,
             speaker: speaker.to_owned(),
+            kind: None,
             said_at: made.said_at,
             text: "words".to_owned(),
+            range: None,
             marks: Marks { asks, ..Marks::default() },
         };
         let (unit, terms) = (changed(&made, |unit| unit.parts = vec![one]), FamiliarityTerms::default());
@@ -176,10 +178,11 @@ mod tests {
     }
 
     fn of(text: &str, parts: &[FamiliarPart]) -> f64 {
-        let question = Question { bank: Bank::parse("b").unwrap(), text: text.to_owned(), asked_at: None };
+        let question = Question::new(Bank::parse("b").unwrap(), text);
         let read = read(&question).unwrap();
         let persons = read.cues().participants.clone();
-        let familiar = FamiliarParts { best: parts.to_vec(), zero: 0.0, parts_total: parts.len() };
+        let familiar =
+            FamiliarParts { best: parts.to_vec(), zero: 0.0, parts_total: parts.len(), ..FamiliarParts::default() };
         agreement(&read, &persons, &familiar, &|cosine| cosine)
     }
 

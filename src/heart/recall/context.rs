@@ -4,8 +4,8 @@
 //! Whole units: one heading a local day, one line a unit in the words of its restatement,
 //! with the event's own time where it differs from the time of saying. Excerpts: one
 //! heading a session and day with the time of its first quoted turn, then each turn,
-//! `Name: words`, with its own line breaks ([`super::quotation`]). The words of a turn never start
-//! a line or a heading. When recollection abstains, the first line says that nothing supports the
+//! `Name: words`, with its own line breaks ([`super::quotation`]), a long one by the passages that are
+//! quoted of it. The words of a turn never start a line or a heading. When recollection abstains, the first line says that nothing supports the
 //! question (decision 17).
 
 use std::{
@@ -21,7 +21,7 @@ use crate::{
 };
 use nouns::model::{EventTime, Interval};
 
-use super::quotation::{one_line, quote};
+use super::quotation::{one_line, quote, quote_passages};
 
 /// A unit with the indexes of its quoted parts; without them its restatement is quoted.
 pub type Quoted<'u> = (&'u UnitBody, Option<&'u BTreeSet<usize>>);
@@ -66,16 +66,16 @@ fn restated(mut units: Vec<&UnitBody>, out: &mut String) {
 }
 
 fn quoted(units: &[Quoted<'_>], out: &mut String) {
-    // A turn that two units quote makes one line. One of them may quote only its questions: the
-    // longer quote stays.
+    // A turn that two units quote stands once. One of them may quote only its questions: the longer quote stays.
     let mut days: BTreeMap<(Date, &str), Lines<'_>> = BTreeMap::new();
     for (unit, excerpt) in units {
         let Some(excerpt) = excerpt else { continue };
         for part in excerpt.iter().filter_map(|at| unit.part(*at)) {
             let day = days.entry((part.said_at.local().date(), unit.session())).or_default();
-            let line = day.entry((part.ordinal, part.turn)).or_insert(part);
-            if line.text.len() < part.text.len() {
-                *line = part;
+            let start = part.range.map_or(0, |range| range.start);
+            let quoted = day.entry((part.ordinal, part.turn)).or_default().entry(start).or_insert(part);
+            if quoted.text.len() < part.text.len() {
+                *quoted = part;
             }
         }
     }
@@ -84,17 +84,38 @@ fn quoted(units: &[Quoted<'_>], out: &mut String) {
     days.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
     for (said_at, (date, _), lines) in days {
         heading(out, &format!("{}, {}", day_name(date), said_at.local().strftime("%H:%M")));
-        for part in lines.values() {
-            let _ = writeln!(out, "{}", quote(part.speaker, part.text));
+        for quoted in lines.values().filter_map(quoted_turn) {
+            let _ = writeln!(out, "{quoted}");
         }
     }
 }
 
-/// The quoted parts of a day, by ordinal and turn.
-type Lines<'u> = BTreeMap<(u32, &'u str), PartBody<'u>>;
+/// The quoted turns of a day, by ordinal and id.
+type Lines<'u> = BTreeMap<(u32, &'u str), QuotedParts<'u>>;
+/// What is quoted of a turn, by where it begins.
+type QuotedParts<'u> = BTreeMap<u32, PartBody<'u>>;
 
 fn first_said(lines: &Lines<'_>) -> Option<EventTime> {
-    lines.values().map(|p| p.said_at).min()
+    lines.values().flat_map(BTreeMap::values).map(|part| part.said_at).min()
+}
+
+/// A turn whole, or its quoted passages: those that follow one another as one text.
+fn quoted_turn(parts: &QuotedParts<'_>) -> Option<String> {
+    let first = parts.values().next()?;
+    let mut runs: Vec<(bool, String)> = Vec::new();
+    let mut end = 0;
+    let mut total = 0;
+    for part in parts.values() {
+        let Some(range) = part.range else { return Some(quote(part.speaker, part.text)) };
+        // What it repeats stands further in front.
+        let repeated = part.text.len().saturating_sub(range.len());
+        match runs.last_mut().filter(|_| range.start == end) {
+            Some((_, run)) => run.push_str(part.text.get(repeated..).unwrap_or_default()),
+            None => runs.push((range.start > end, part.text.to_owned())),
+        }
+        (end, total) = (range.end, range.total);
+    }
+    Some(quote_passages(first.speaker, runs.iter().map(|(left_out, run)| (*left_out, run.as_str())), end < total))
 }
 
 /// A day in words: `8 May 2023`.
@@ -131,8 +152,10 @@ mod tests {
             turn: turn.to_owned(),
             ordinal,
             speaker: "Priya".to_owned(),
+            kind: None,
             said_at: EventTime::parse(at).unwrap(),
             text: text.to_owned(),
+            range: None,
             marks: nouns::model::Marks::default(),
         };
         let mut first = UnitFields::from(said(1, "", "2024-05-01T18:02:00Z", None));
@@ -161,8 +184,10 @@ mod tests {
                 turn: "a".to_owned(),
                 ordinal: 0,
                 speaker: "Priya".to_owned(),
+                kind: None,
                 said_at: EventTime::parse("2024-05-01T18:00:00Z").unwrap(),
                 text: text.to_owned(),
+                range: None,
                 marks: nouns::model::Marks::default(),
             }];
             UnitBody::from(unit)

@@ -6,7 +6,7 @@
 
 use super::RecallError;
 use crate::language::question::ReadQuestion;
-use nouns::model::{MAX_QUESTION_BYTES, Question, QuestionCues};
+use nouns::model::{MAX_QUESTION_BYTES, Question, QuestionCues, canonical_name};
 
 /// Reads a question, once for all steps of a recollection.
 ///
@@ -33,13 +33,23 @@ pub fn cues(question: &ReadQuestion<'_>) -> QuestionCues {
     }
 }
 
+/// The cues with the asker, whom "I" and "my" mean, as if the question named them.
+pub(super) fn with_asker(mut cues: QuestionCues, question: &ReadQuestion<'_>) -> QuestionCues {
+    let asker = question.question().asker.as_deref().filter(|_| question.is_in_first_person());
+    let names = &mut cues.cues.participants;
+    names.extend(asker.map(canonical_name));
+    names.sort_unstable();
+    names.dedup();
+    cues
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use nouns::model::Bank;
 
     fn question(text: &str) -> Question {
-        Question { bank: Bank::parse("b").unwrap(), text: text.to_owned(), asked_at: None }
+        Question::new(Bank::parse("b").unwrap(), text)
     }
 
     #[test]

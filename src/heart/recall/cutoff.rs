@@ -4,7 +4,7 @@
 //! the parts that an answer quotes, best first, and the cutoff at their end. A part is quoted while
 //! its share, 0 at the zero of the scale and 1 at the bank's best part, reaches the cutoff. Types that
 //! one part rarely answers have a lower cutoff, and it rises with the tokens that are quoted already.
-//! Tokens are estimated from lengths: no vocabulary is loaded to answer a question.
+//! Tokens are estimated from lengths here; [`super::budget`] counts them.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,8 @@ use nouns::config::{RecallSettings, StopSettings};
 
 /// Tokens of the heading that a day of a session costs.
 pub const HEADING_TOKENS: f64 = 14.0;
-/// The tokens at which the cutoff is `recall.stop.share`.
-const USUAL_TOKENS: f64 = 1_000.0;
+/// The share of `recall.budget_tokens` at which the cutoff is `recall.stop.share`.
+const USUAL_SHARE: f64 = 1_000.0 / 1_472.0;
 /// The least tokens of which a logarithm is taken.
 const FEW_TOKENS: f64 = 50.0;
 
@@ -43,7 +43,7 @@ pub(super) fn above_cutoff(
     let mut tokens = 0.0;
     for (at, part) in familiar.best.iter().enumerate() {
         let share = familiar.share(part.score);
-        let cutoff = usual + raised(tokens, &settings.stop);
+        let cutoff = usual + raised(tokens, settings);
         if tokens >= most_tokens as f64 || (share < cutoff && tokens >= least_tokens as f64) {
             break;
         }
@@ -57,10 +57,10 @@ pub(super) fn above_cutoff(
         tokens += cost(part);
         parts.push((at, share));
     }
-    QuotedParts { parts, cutoff: usual + raised(tokens, &settings.stop) }
+    QuotedParts { parts, cutoff: usual + raised(tokens, settings) }
 }
 
-/// The share that a part must reach for a question of this type, after 1,000 tokens.
+/// The share that a part must reach for a question of this type, after the usual share of the budget.
 #[must_use]
 pub fn cutoff(question_type: QuestionType, stop: &StopSettings) -> f64 {
     let offset = match question_type {
@@ -77,8 +77,8 @@ pub fn cutoff(question_type: QuestionType, stop: &StopSettings) -> f64 {
 
 /// What the tokens quoted so far add to the cutoff.
 #[must_use]
-pub fn raised(tokens: f64, stop: &StopSettings) -> f64 {
-    stop.doubling * (tokens.max(FEW_TOKENS) / USUAL_TOKENS).log2()
+pub fn raised(tokens: f64, settings: &RecallSettings) -> f64 {
+    settings.stop.doubling * (tokens.max(FEW_TOKENS) / (USUAL_SHARE * settings.budget_tokens as f64)).log2()
 }
 
 fn cost(part: &FamiliarPart) -> f64 {

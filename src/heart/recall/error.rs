@@ -20,6 +20,31 @@ pub enum RecallError {
         /// Its length in bytes of UTF-8.
         bytes: usize,
     },
+    /// The asker does not speak in the bank.
+    #[error("asker: {asker:?} does not speak in the bank; name one who does ({known}), or leave it out")]
+    UnknownAsker {
+        /// Who is named.
+        asker: String,
+        /// Some who speak.
+        known: String,
+    },
+    /// What was said before is too long.
+    #[error("said_before: {bytes} bytes long; send the last turns alone, at most {MAX_QUESTION_BYTES}")]
+    LongConversation {
+        /// The length of all its turns, in bytes of UTF-8.
+        bytes: usize,
+    },
+    /// More tokens are asked for than the service allows.
+    #[error(
+        "most_tokens: {most} is more than the {bound} that this service allows; ask for at most that, or raise \
+         recall.stop.bound_tokens"
+    )]
+    ManyTokens {
+        /// What the question asks for.
+        most: u32,
+        /// `recall.stop.bound_tokens`.
+        bound: usize,
+    },
     /// A text could not be embedded.
     #[error("the {what} could not be embedded; check the model with `ripplemem validate`")]
     Embed {

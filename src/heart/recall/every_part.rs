@@ -22,8 +22,8 @@ pub fn every_part(
     settings: &[RecallSettings],
 ) -> Result<Vec<FamiliarParts>, RecallError> {
     let read = cues::read(question)?;
-    let cues = cues::cues(&read);
-    let vector = QuestionVectors::of(&cues, embed)?.asking;
+    let cues = cues::with_asker(cues::cues(&read), &read);
+    let vector = QuestionVectors::of(&cues, &question.said_before, embed)?.asking;
     let asked = first_hop::FirstHopQuestion { read: &read, cues: &cues, vector: &vector };
     let score = |settings| first_hop::every_part(memory, &asked, settings);
     let failed = |source| RecallError::Memory {

@@ -7,14 +7,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{Candidate, Failure, Impressions, Memory, cutoff};
+use super::{Candidate, Failure, Impressions, Memory, cutoff, shares};
 use crate::{
     language::question::{QuestionType, ReadQuestion},
     memory::{Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, FixedVector, Hit},
 };
 use nouns::{
     config::{FirstHop, RecallSettings},
-    model::{Position, Provenance, QuestionCues, UnitId},
+    model::{Position, Provenance, QuestionCues, UnitId, canonical_name},
 };
 
 /// Parts that a familiarity probe returns, at most: more than any answer or expansion uses.
@@ -53,7 +53,11 @@ pub(super) fn first_hop(
     let Answered { value: familiar, reflects, .. } = memory.familiar(familiarity(asked, settings))?;
     let impressions = Impressions::of(&familiar);
     if settings.first_hop == FirstHop::Familiarity {
-        let quoted = cutoff::above_cutoff(&familiar, asked.read.question_type(), settings);
+        let quoted = if shares::is_with_assistants(&familiar) {
+            shares::by_shares(&familiar, asked.read.form(), settings)
+        } else {
+            cutoff::above_cutoff(&familiar, asked.read.question_type(), settings)
+        };
         return Ok(FirstHopResult {
             candidates: candidates(&familiar, &quoted.parts),
             impressions,
@@ -103,6 +107,7 @@ fn familiarity(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> Famil
         topics: topics.join(" "),
         names: read.words().map(str::to_owned).chain(persons.iter().cloned()).collect(),
         subject: read.subject(persons),
+        asker: read.question().asker.as_deref().map(canonical_name),
         asks_time: asked.read.question_type() == QuestionType::Time,
         months: read.months().to_vec(),
         days: read.days().to_vec(),

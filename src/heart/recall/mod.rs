@@ -5,13 +5,14 @@
 //! question's vector, its cues and the plan, and the trace records all four (decision 16).
 //! Reads no clock, opens nothing; only `memory` and `embed` can fail.
 //!
-//! A question's way: `recollect` (the loop), `cues`, `first_hop` with `cutoff`, then each round a
+//! A question's way: `recollect` (the loop), `cues`, `first_hop` with `cutoff` or `shares`, then each round a
 //! plan (`planner`: `rules_planner` or `unplanned`, with `target`; `models` has the one by a language model) and `expand`; then
-//! `agreement`, `assemble`, `abstain` and `context`. `trace` turns evidence into a page.
+//! `agreement`, `assemble`, `abstain`, `budget` and `context`. `trace` turns evidence into a page.
 
 mod abstain;
 mod agreement;
 mod assemble;
+mod budget;
 mod candidate;
 mod context;
 mod cues;
@@ -26,6 +27,7 @@ mod planner;
 mod quotation;
 mod recollect;
 mod rules_planner;
+mod shares;
 mod stems;
 mod target;
 mod trace;
@@ -45,7 +47,7 @@ pub use expand::{Considered, Support};
 pub use impressions::Impressions;
 pub use memory::Memory;
 pub use planner::{COVERED, Planner};
-pub use quotation::{one_line, quote, shown, visible};
+pub use quotation::{lines_shown, one_line, quote, shown, visible};
 pub use recollect::{EmbedTexts, recollect};
 pub use rules_planner::RulesPlanner;
 pub use trace::{cue_text, trace, way};

@@ -1,32 +1,62 @@
 //! A quoted turn as it stands in a context.
 //!
-//! In: a speaker's name and words. Out: `Name: words`, each further line of the words behind two spaces. No name and
-//! no words can look like a line, a heading or a speaker of ours: only what stands at the start of a line is ours, and
-//! nothing of theirs comes there but a name. A name that could be misread stands in JSON's quotation marks.
+//! In: a speaker's name and words. Out: `Name: words`, each further line of the words behind two spaces, and a line of
+//! ours where passages are left out. No name and no words can look like a line, a heading or a speaker of ours: only
+//! what stands at the start of a line is ours, and nothing of theirs comes there but a name. A name that could be
+//! misread stands in JSON's quotation marks.
 
 use std::{borrow::Cow, fmt::Write as _};
 
 /// What stands before each further line of a turn.
 const INDENT: &str = "  ";
+/// Stands where passages of a turn are left out.
+const LEFT_OUT: &str = "[…]";
 
 /// A quoted turn.
 #[must_use]
 pub fn quote(speaker: &str, text: &str) -> String {
+    quote_passages(speaker, [(false, text)], false)
+}
+
+/// The quoted passages of a turn, each with whether others are left out before it; and whether others are after
+/// the last.
+#[must_use]
+pub(super) fn quote_passages<'t>(
+    speaker: &str,
+    passages: impl IntoIterator<Item = (bool, &'t str)>,
+    left_out_after: bool,
+) -> String {
     let mut out = name(speaker);
     out.push(':');
     let mut gap = " ";
-    for line in shown(text).split('\n') {
-        // An empty line stays empty: the next one, behind its spaces, says that the turn goes on.
-        if line.is_empty() {
+    for (left_out, text) in passages {
+        let mut text = lines_shown(text);
+        if left_out {
             out.push('\n');
-        } else {
-            out.push_str(gap);
-            out.push_str(line);
-            out.push('\n');
+            out.push_str(LEFT_OUT);
         }
-        gap = INDENT;
+        if gap == INDENT || left_out {
+            out.push('\n');
+            gap = INDENT;
+        } else {
+            // The first line follows the name: white space before it would be lost.
+            text = text.trim_start().to_owned();
+        }
+        for line in text.split('\n') {
+            // An empty line stays empty: the next one, behind its spaces, says that the turn goes on.
+            if !line.is_empty() {
+                out.push_str(gap);
+                out.push_str(line);
+            }
+            out.push('\n');
+            gap = INDENT;
+        }
+        out.pop();
     }
-    out.pop();
+    if left_out_after {
+        out.push('\n');
+        out.push_str(LEFT_OUT);
+    }
     out
 }
 
@@ -58,9 +88,15 @@ fn name(speaker: &str) -> String {
 }
 
 /// The words as they are quoted: what breaks lines becomes a line feed, other control characters and what turns the
-/// direction of writing a space. Lines lose their white space at the end, the text its empty lines around it.
+/// direction of writing a space. Lines lose their white space at the end, the text its white space around it.
 #[must_use]
 pub fn shown(text: &str) -> String {
+    lines_shown(text).trim_start().to_owned()
+}
+
+/// The same with the white space in front of the first line.
+#[must_use]
+pub fn lines_shown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
     while let Some(c) = characters.next() {
@@ -78,9 +114,7 @@ pub fn shown(text: &str) -> String {
     let lines: Vec<&str> = out.split('\n').map(str::trim_end).collect();
     let first = lines.iter().position(|line| !line.is_empty()).unwrap_or(lines.len());
     let last = lines.iter().rposition(|line| !line.is_empty()).map_or(first, |last| last + 1);
-    let lines = lines.get(first..last).unwrap_or_default();
-    // The first line follows the name: white space before it would be lost.
-    lines.join("\n").trim_start().to_owned()
+    lines.get(first..last).unwrap_or_default().join("\n")
 }
 
 /// The text on one line: what separates words becomes one space.

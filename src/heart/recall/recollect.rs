@@ -9,7 +9,9 @@ use std::collections::BTreeSet;
 use super::{
     Candidate, Failure, Memory, Ranked, RecallError,
     abstain::abstention,
-    assemble, context, cues, expand,
+    assemble,
+    budget::{self, Fitting},
+    cues, expand,
     expand::Support,
     first_hop,
     planner::{self, Planner},
@@ -21,10 +23,13 @@ use crate::{
 use nouns::{
     config::RecallSettings,
     model::{
-        Channel, Evidence, EvidenceUnit, Excerpt, ModelRef, Plan, Provenance, Question, QuestionCues, Round,
-        SCHEMA_VERSION, Seen, Target, Trace, UnitId, Vector,
+        Channel, Evidence, EvidenceUnit, Excerpt, MAX_QUESTION_BYTES, ModelRef, Plan, Provenance, Question,
+        QuestionCues, Round, SCHEMA_VERSION, SaidBefore, Seen, Target, Trace, UnitId, Vector,
     },
 };
+
+/// The share of a question's vector that the last turn of its conversation has.
+const SAID_BEFORE: f32 = 0.2;
 
 /// Turns texts into vectors, in order.
 pub type EmbedTexts<'e> = dyn FnMut(&[&str]) -> Result<Vec<Vector>, Failure> + 'e;
@@ -45,10 +50,11 @@ pub fn recollect(
     settings: &RecallSettings,
     model_ref: &ModelRef,
 ) -> Result<Evidence, RecallError> {
+    let settings = &asked_settings(question, settings)?;
     let read = cues::read(question)?;
-    let cues = planner.cues(&read);
+    let cues = cues::with_asker(planner.cues(&read), &read);
     let failed_embed = |what: String| move |source| RecallError::Embed { what, source };
-    let vectors = QuestionVectors::of(&cues, embed)?;
+    let vectors = QuestionVectors::of(&cues, &question.said_before, embed)?;
     let failed = |what: String| {
         let bank = question.bank.to_string();
         move |source| RecallError::Memory { bank, what, source }
@@ -56,6 +62,9 @@ pub fn recollect(
 
     let asked = first_hop::FirstHopQuestion { read: &read, cues: &cues, vector: &vectors.asking };
     let first = first_hop::first_hop(memory, &asked, settings).map_err(failed("first hop".to_owned()))?;
+    if let (Some(known), Some(asker)) = (&first.familiar.unknown_asker, &question.asker) {
+        return Err(RecallError::UnknownAsker { asker: asker.clone(), known: known.join(", ") });
+    }
     let mut evidence = assemble::consolidate(first.candidates.clone());
     let mut rounds = Vec::new();
     let mut stop_reason = planner::ROUNDS_SPENT.to_owned();
@@ -93,8 +102,12 @@ pub fn recollect(
     }
 
     let sufficiency = planner.agreement(&read, &cues, &first.familiar).clamp(0.0, 1.0);
-    let ranked = assemble::assemble(evidence, settings);
-    let unsupported = abstention(&ranked, &stop_reason, sufficiency, settings);
+    let abstains = |units: &[Ranked]| abstention(units, &stop_reason, sufficiency, settings).map(str::to_owned);
+    let assembled = assemble::assemble(evidence, settings);
+    let most_tokens = settings.stop.most_tokens;
+    let Fitting { ranked, context, tokens } =
+        budget::within(assembled, &first.impressions, &first.familiar, most_tokens, abstains);
+    let supported = abstains(&ranked).is_none();
     let kept: BTreeSet<UnitId> = ranked.iter().map(|r| r.candidate.unit.id).collect();
     let trace = Trace {
         cues,
@@ -114,13 +127,11 @@ pub fn recollect(
     Ok(Evidence {
         schema: SCHEMA_VERSION,
         question: question.clone(),
-        context: context::context(
-            ranked.iter().map(|r| (&*r.candidate.unit, r.candidate.excerpt.as_ref())),
-            unsupported,
-        ),
+        context,
+        tokens,
         units: ranked.into_iter().map(evidence_unit).collect(),
         sufficiency,
-        supported: unsupported.is_none(),
+        supported,
         stop_reason,
         reflects: first.reflects,
         trace,
@@ -138,24 +149,54 @@ pub(super) struct QuestionVectors {
 }
 
 impl QuestionVectors {
-    /// Embeds a question.
+    /// Embeds a question, and the last turn of the conversation in which it is asked.
     ///
     /// # Errors
     /// [`RecallError::Embed`] when `embed` fails.
-    pub(super) fn of(cues: &QuestionCues, embed: &mut EmbedTexts<'_>) -> Result<Self, RecallError> {
+    pub(super) fn of(
+        cues: &QuestionCues,
+        said_before: &[SaidBefore],
+        embed: &mut EmbedTexts<'_>,
+    ) -> Result<Self, RecallError> {
         let text = cues.semantic_query.as_str();
         let first_person = first_person_wording(text, &cues.cues.participants);
-        let wordings: Vec<&str> = std::iter::once(text).chain(first_person.as_deref()).collect();
+        let before = said_before.last().map(|said| said.text.as_str()).filter(|text| !text.trim().is_empty());
+        let wordings: Vec<&str> = std::iter::once(text).chain(first_person.as_deref()).chain(before).collect();
         let failed = |source| RecallError::Embed { what: "question".to_owned(), source };
         let vectors = embed(&wordings).map_err(failed)?;
         let own = vectors.first().cloned().ok_or_else(|| failed("no vector".into()))?;
         let floats = own.floats();
         let halfway =
             |other: &Vector| floats.iter().zip(other.floats().iter()).map(|(x, y)| x + y).collect::<Vec<f32>>();
-        let asking =
-            vectors.get(1).map_or_else(|| memory::quantise(&floats), |other| memory::quantise(&halfway(other)));
+        let wording = vectors.get(1).filter(|_| first_person.is_some());
+        let asking = wording.map_or_else(|| floats.to_vec(), halfway);
+        let asking = match vectors.last().filter(|_| before.is_some()) {
+            None => memory::quantise(&asking),
+            Some(before) => memory::quantise(&after(&asking, &before.floats())),
+        };
         Ok(Self { own, asking })
     }
+}
+
+/// The settings for the tokens that a question asks for, once what comes with it is checked.
+fn asked_settings(question: &Question, settings: &RecallSettings) -> Result<RecallSettings, RecallError> {
+    let bound = settings.stop.bound_tokens;
+    let bytes = question.said_before.iter().map(|said| said.speaker.len() + said.text.len()).sum();
+    if bytes > MAX_QUESTION_BYTES {
+        return Err(RecallError::LongConversation { bytes });
+    }
+    match question.most_tokens {
+        None => Ok(settings.clone()),
+        Some(most) if most as usize <= bound => Ok(settings.within(most as usize)),
+        Some(most) => Err(RecallError::ManyTokens { most, bound }),
+    }
+}
+
+/// The direction of a question with a share of what was said before it.
+fn after(question: &[f32], before: &[f32]) -> Vec<f32> {
+    let length = |vector: &[f32]| vector.iter().map(|x| x * x).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
+    let (of_question, of_before) = ((1.0 - SAID_BEFORE) / length(question), SAID_BEFORE / length(before));
+    question.iter().zip(before).map(|(x, y)| x * of_question + y * of_before).collect()
 }
 
 fn neighbourhood_probe(

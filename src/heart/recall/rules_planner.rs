@@ -280,7 +280,7 @@ mod tests {
     }
 
     fn plan(text: &str, evidence: &[Candidate]) -> Plan {
-        let question = Question { bank: Bank::parse("b").unwrap(), text: text.to_owned(), asked_at: None };
+        let question = Question::new(Bank::parse("b").unwrap(), text);
         let question = read(&question).unwrap();
         RulesPlanner::new(&model()).plan(&question, &cues(&question), evidence, 1, &settings())
     }
@@ -349,8 +349,7 @@ mod tests {
 
     #[test]
     fn the_plan_stops_when_the_round_budget_is_spent() {
-        let question =
-            Question { bank: Bank::parse("b").unwrap(), text: "Where is the violin?".into(), asked_at: None };
+        let question = Question::new(Bank::parse("b").unwrap(), "Where is the violin?");
         let question = read(&question).unwrap();
         let evidence = [unit(1, "Priya swam", &[], 0.2, "s")];
         let found = RulesPlanner::new(&model()).plan(&question, &cues(&question), &evidence, 2, &settings());

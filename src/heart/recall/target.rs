@@ -101,7 +101,7 @@ mod tests {
     use nouns::model::{Bank, Question};
 
     fn made(text: &str, uncovered: &[&str]) -> Target {
-        let question = Question { bank: Bank::parse("b").unwrap(), text: text.to_owned(), asked_at: None };
+        let question = Question::new(Bank::parse("b").unwrap(), text);
         let uncovered: Vec<String> = uncovered.iter().map(|&u| u.to_owned()).collect();
         let question = read(&question).unwrap();
         target(&question, &cues(&question), &uncovered, &[])

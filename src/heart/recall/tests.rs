@@ -98,7 +98,7 @@ impl Memory for ScriptedMemory {
             })
             .collect();
         best.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.unit.id.cmp(&b.unit.id)));
-        Ok(answered(FamiliarParts { parts_total: best.len(), best, zero: 0.30 }))
+        Ok(answered(FamiliarParts { parts_total: best.len(), assistants: 0, unknown_asker: None, best, zero: 0.30 }))
     }
 
     fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, Failure> {
@@ -114,7 +114,7 @@ fn ask_with(
     planner: &dyn Planner,
     settings: &RecallSettings,
 ) -> Result<Evidence, RecallError> {
-    let question = Question { bank: Bank::parse("readers").unwrap(), text: text.to_owned(), asked_at: None };
+    let question = Question::new(Bank::parse("readers").unwrap(), text);
     let model_ref = ModelRef { name: "by hand".to_owned(), hash: "0".to_owned() };
     let vector = |text: &&str| Vector::from([text.len() as f32 / 1_000.0, 0.5]);
     let mut embed = |texts: &[&str]| Ok(texts.iter().map(vector).collect());

@@ -66,8 +66,7 @@ mod tests {
 
     #[test]
     fn it_starts_at_the_best_units_and_looks_for_the_question() {
-        let question =
-            Question { bank: Bank::parse("b").unwrap(), text: "Where is the violin?".into(), asked_at: None };
+        let question = Question::new(Bank::parse("b").unwrap(), "Where is the violin?");
         let question = read(&question).unwrap();
         let cues = cues(&question);
         let evidence: Vec<Candidate> = [(1, 0.2), (2, 0.9), (3, 0.5), (4, 0.8)]

@@ -172,6 +172,7 @@ impl BankWindows {
             turn: turn.to_owned(),
             version: unseen.version,
             speaker: UNKNOWN_SPEAKER.to_owned(),
+            kind: None,
             text: String::new(),
             time: EventTime { unix_ms: 0, offset_seconds: 0 },
             session: None,

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use nouns::{
-    model::{Attachment, Bank, EventTime, Turn},
+    model::{Attachment, Bank, EventTime, SpeakerKind, Turn},
     sparse::insert_sparingly,
 };
 
@@ -28,6 +28,7 @@ pub(super) struct HeldTurn<'t> {
     offset_seconds: i32,
     pub(super) id: &'t str,
     pub(super) speaker: &'t str,
+    kind: Option<SpeakerKind>,
     pub(super) text: &'t str,
     #[serde(borrow)]
     session: Option<&'t str>,
@@ -56,6 +57,7 @@ impl<'t> HeldTurn<'t> {
             offset_seconds: turn.time.offset_seconds,
             id: &turn.turn,
             speaker: &turn.speaker,
+            kind: turn.kind,
             text: &turn.text,
             session: turn.session.as_deref(),
             thread: turn.thread.as_deref(),
@@ -76,6 +78,7 @@ impl<'t> HeldTurn<'t> {
             turn: self.id.to_owned(),
             version: self.version,
             speaker: self.speaker.to_owned(),
+            kind: self.kind,
             text: self.text.to_owned(),
             time: EventTime { unix_ms: self.unix_ms, offset_seconds: self.offset_seconds },
             session: owned(self.session),

@@ -14,18 +14,16 @@ use crate::{
     EvalError,
     bench::{finish, kept_apart},
     problems::{Damage, Problems},
-    tokens,
 };
+use heart::language::tokens;
 use jiff::civil::Date;
 use nouns::{
     config::Pipeline,
-    model::{Bank, EventTime, Question, SessionEnd, Turn, TurnEvent},
+    model::{Bank, EventTime, MAX_TEXT_BYTES, Question, SessionEnd, Turn, TurnEvent},
 };
 use ripplemem::pipeline::{Progress, Service};
 use sources::{Queue, Source, SourceBatch, SourceError, SourceProgress};
 
-/// Most bytes of a turn that the memory is given; it takes 65,536.
-const MOST_BYTES: usize = 65_000;
 /// The first session of a day begins at nine, each further one ten minutes later, the last ones ten to midnight.
 const FIRST_MINUTE: usize = 540;
 const MINUTES_APART: usize = 10;
@@ -99,7 +97,7 @@ pub(super) fn ask(
             }
             let text = question.text.clone();
             let evidence = service
-                .ask(&Question { bank: bank.clone(), text, asked_at: None })
+                .ask(&Question::new(bank.clone(), text))
                 .map_err(|e| EvalError::Question { id: format!("{}#{at}", chat.name), source: Box::new(e) })?;
             let excerpts = evidence.units.iter().flat_map(|unit| &unit.excerpts);
             let mut quoted: Vec<AgentQuote> = excerpts
@@ -172,7 +170,7 @@ fn turn(
 
 /// As much of a text as the memory is given.
 fn shortened(text: &str) -> &str {
-    let mut end = MOST_BYTES.min(text.len());
+    let mut end = MAX_TEXT_BYTES.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -210,7 +208,7 @@ mod tests {
     fn sessions_of_a_day_begin_one_after_the_other_and_long_turns_are_cut() {
         let day = jiff::civil::date(2024, 3, 3);
         let said = |session, text: &str| ChatTurn { session, role: "user".to_owned(), day, text: text.to_owned() };
-        let long = "é".repeat(40_000);
+        let long = "é".repeat(600_000);
         let turns = vec![said(0, "a"), said(0, "b"), said(1, &long)];
         let chat = Chat { name: "1".to_owned(), turns, questions: Vec::new() };
         let (mut problems, mut cut) = (Problems::default(), 0);
@@ -227,7 +225,7 @@ mod tests {
             "0 User 2024-03-03T09:00:00Z 1",
             "1 User 2024-03-03T09:00:01Z 1",
             "1 end 0",
-            "2 User 2024-03-03T09:10:00Z 65000",
+            "2 User 2024-03-03T09:10:00Z 1048576",
             "2 end 1",
         ];
         assert_eq!(shown, expected);

@@ -11,7 +11,7 @@ use super::{
     result::AgentQuote,
     words::{Stems, numbers},
 };
-use crate::tokens;
+use heart::language::tokens;
 
 /// How much of a fact's weight must be quoted, of that which its evidence turns hold.
 const COVERED: f64 = 0.75;

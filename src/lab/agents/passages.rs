@@ -4,7 +4,7 @@
 //! by a quarter and end at words; every word of a turn is in one of them.
 
 use super::chats::Chat;
-use crate::tokens;
+use heart::language::tokens;
 
 /// How turns become passages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

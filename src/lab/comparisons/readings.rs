@@ -14,8 +14,8 @@ use crate::{
     intervals::interval,
     memory_contents::MemoryContents,
     result::{GeneratedAnswer, ReadingRow},
-    tokens,
 };
+use heart::language::tokens;
 use nouns::{config::Pipeline, model::Evidence};
 use ripplemem::pipeline::Progress;
 

@@ -50,7 +50,7 @@ impl DatasetQuestion {
 
     /// The question in the form that the memory is asked.
     pub(crate) fn question(&self) -> Question {
-        Question { bank: self.bank.clone(), text: self.text.clone(), asked_at: self.asked_at }
+        Question { asked_at: self.asked_at, ..Question::new(self.bank.clone(), self.text.clone()) }
     }
 }
 

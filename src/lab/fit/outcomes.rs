@@ -97,7 +97,7 @@ fn of_question(question: &QuestionTerms, choice: &Choice, settings: &RecallSetti
     for at in order {
         let share = if width > 0.0 { (scores[at] - zero) / width } else { 1.0 };
         while next < CUTOFFS.len()
-            && share < CUTOFFS[next] + offset + raised(quoted.estimated, &settings.stop)
+            && share < CUTOFFS[next] + offset + raised(quoted.estimated, settings)
             && quoted.estimated >= settings.stop.least_tokens as f64
         {
             found[next] = quoted.sums();
@@ -173,7 +173,16 @@ mod tests {
             let mut terms = [0.0; TERMS];
             terms[0] = *meaning;
             let piece = evidence.iter().position(|e| *e == at);
-            PartTerms { terms, session: at, unit: at, heading: 0, estimated: 200.0, tokens: 190.0, piece }
+            PartTerms {
+                terms,
+                is_passage: false,
+                session: at,
+                unit: at,
+                heading: 0,
+                estimated: 200.0,
+                tokens: 190.0,
+                piece,
+            }
         };
         QuestionTerms {
             dialogue: 0,

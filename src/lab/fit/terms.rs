@@ -6,9 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::{dataset::DatasetQuestion, tokens};
+use crate::dataset::DatasetQuestion;
 use heart::{
-    language::question::{QuestionType, ReadQuestion},
+    language::{
+        question::{QuestionType, ReadQuestion},
+        tokens,
+    },
     memory::{FamiliarParts, PartBody},
 };
 use models::embed::Embedder;
@@ -50,6 +53,8 @@ pub(super) struct QuestionTerms {
 /// A part of the bank as a question sees it.
 pub(super) struct PartTerms {
     pub(super) terms: [f32; TERMS],
+    /// Whether it is a passage of a long turn, which has no neighbours and is none.
+    pub(super) is_passage: bool,
     /// Number of its session in the order of the parts.
     pub(super) session: usize,
     /// Number of its unit, and of its day in its session.
@@ -86,6 +91,7 @@ pub(super) fn terms_of(
     let mut numbers = Numbers::default();
     let parts = parts.into_iter().map(|((session, _, unit, _), (terms, body))| PartTerms {
         terms,
+        is_passage: body.range.is_some(),
         session: numbers.of(format!("session {session}")),
         unit: numbers.of(format!("unit {unit}")),
         heading: numbers.of(format!("day {session} {}", body.said_at.local().date())),

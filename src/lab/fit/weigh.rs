@@ -15,16 +15,17 @@ pub(super) fn scores(question: &QuestionTerms, weights: &FamiliarityWeights) -> 
     let parts = &question.parts;
     let w = weights_of(weights, question.question_type == QuestionType::Time);
     let own: Vec<f64> = parts.iter().map(|part| own(part, &w)).collect();
-    let mut scores: Vec<f64> = (0..parts.len())
-        .map(|at| {
-            let near = |distance: usize| {
-                let same = |i: &usize| parts.get(*i).is_some_and(|p| p.session == parts[at].session);
-                let sides = [at.checked_sub(distance), at.checked_add(distance)].into_iter().flatten().filter(same);
-                sides.map(|i| own[i]).reduce(f64::max).unwrap_or(0.0)
-            };
-            own[at] + weights.next_turn * near(1) + weights.second_turn * near(2)
-        })
-        .collect();
+    let turns: Vec<usize> = (0..parts.len()).filter(|at| !parts[*at].is_passage).collect();
+    let mut scores = own.clone();
+    for (place, &at) in turns.iter().enumerate() {
+        let near = |distance: usize| {
+            let sides = [place.checked_sub(distance), place.checked_add(distance)].into_iter().flatten();
+            let sides = sides.filter_map(|place| turns.get(place).copied());
+            let same = sides.filter(|near| parts[*near].session == parts[at].session);
+            same.map(|near| own[near]).reduce(f64::max).unwrap_or(0.0)
+        };
+        scores[at] += weights.next_turn * near(1) + weights.second_turn * near(2);
+    }
     add_session(parts, weights.session, &mut scores);
     scores
 }

@@ -264,6 +264,7 @@ impl Reader<'_> {
             turn: turn_id(date, group, index),
             version: 0,
             speaker: text_of(value, "speaker")?.to_owned(),
+            kind: None,
             text: text_of(value, "dialogue")?.to_owned(),
             time: self.time(text_of(value, "time")?)?,
             session: Some(session_name(date, group)),

@@ -234,6 +234,7 @@ fn turn_of<'a>(
         turn: id.to_owned(),
         version: 0,
         speaker: text_of(value, "speaker")?.to_owned(),
+        kind: None,
         text: text_of(value, "text")?.to_owned(),
         time,
         session: Some(session.to_owned()),
@@ -387,7 +388,7 @@ mod tests {
             })
         };
         let dated = |date: Value| conversation(&move |c| c["conversation"]["session_10_date_time"] = date.clone());
-        let long = "x".repeat(70_000);
+        let long = "x".repeat(1_100_000);
         for (value, place, reason, turns) in [
             (set("speaker", Value::Null), "conv-1/session_2[1]", "speaker: missing; add it", 3),
             (
@@ -407,7 +408,7 @@ mod tests {
                 3,
             ),
             (set("text", json!(7)), "conv-1/session_2[1]", "text: not a string; write", 3),
-            (set("text", json!(long)), "conv-1/session_2[1]", "text: 70017 bytes with captions", 3),
+            (set("text", json!(long)), "conv-1/session_2[1]", "text: 1100017 bytes with captions", 3),
             (set("blip_caption", json!([1])), "conv-1/session_2[1]", "blip_caption: not a string; write", 3),
             (set("dia_id", json!("D2:1")), "conv-1/session_2[1]", "dia_id: \"D2:1\" comes twice in", 3),
             (

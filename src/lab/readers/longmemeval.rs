@@ -305,6 +305,7 @@ fn turn_of(bank: &Bank, session: &str, time: EventTime, index: usize, value: &Va
         turn: turn_id(session, index),
         version: 0,
         speaker: speaker.to_owned(),
+        kind: None,
         text: text_of(value, "content")?.to_owned(),
         time,
         session: Some(session.to_owned()),
@@ -513,13 +514,13 @@ mod tests {
         let turn =
             |key: &'static str, with: Value| changed(&move |v| v[0]["haystack_sessions"][0][1][key] = with.clone());
         let dated = |with: Value| changed(&move |v| v[0]["haystack_dates"][1] = with.clone());
-        let long = "x".repeat(70_000);
+        let long = "x".repeat(1_100_000);
         for (text, place, reason, turns) in [
             (turn("role", json!("system")), "q1/haystack_sessions[0][1]", "role: \"system\" is not known; write", 5),
             (turn("role", Value::Null), "q1/haystack_sessions[0][1]", "role: missing; add", 5),
             (turn("content", json!(7)), "q1/haystack_sessions[0][1]", "content: not a string; write", 5),
             (turn("content", json!("  ")), "q1/haystack_sessions[0][1]", "text: empty; write what was said", 5),
-            (turn("content", json!(long)), "q1/haystack_sessions[0][1]", "text: 70000 bytes", 5),
+            (turn("content", json!(long)), "q1/haystack_sessions[0][1]", "text: 1100000 bytes", 5),
             (
                 changed(&|v| v[0]["haystack_sessions"][0][1] = json!(3)),
                 "q1/haystack_sessions[0][1]",

@@ -205,6 +205,7 @@ impl Reader<'_> {
             turn: id.to_owned(),
             version: 0,
             speaker: text_of(value, "speaker")?.to_owned(),
+            kind: None,
             text: text_of(value, "clean_text")?.to_owned(),
             time: self.time(value)?,
             session: Some(session.to_owned()),

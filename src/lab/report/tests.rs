@@ -11,8 +11,8 @@ use crate::{
     },
 };
 use nouns::model::{
-    Bank, Channel, Cues, EventTime, Evidence, EvidenceUnit, Excerpt, Plan, Provenance, Question, QuestionCues, Round,
-    Seen, Step, Trace, UnitId,
+    Bank, Channel, ContextTokens, Cues, EventTime, Evidence, EvidenceUnit, Excerpt, Plan, Provenance, Question,
+    QuestionCues, Round, Seen, Step, Trace, UnitId,
 };
 
 fn figures(questions: u64, recall: f64, tokens: f64) -> Figures {
@@ -63,7 +63,13 @@ fn question(id: &str) -> QuestionResult {
         cues: Cues::default(),
         said_at: time(),
         sources: vec![turn.to_owned()],
-        excerpts: vec![Excerpt { turn: turn.to_owned(), speaker: "Mira".into(), said_at: time(), text: words.into() }],
+        excerpts: vec![Excerpt {
+            turn: turn.to_owned(),
+            speaker: "Mira".into(),
+            said_at: time(),
+            text: words.into(),
+            range: None,
+        }],
         rho: 1.25,
         anchor,
         provenance: vec![provenance.clone()],
@@ -106,15 +112,15 @@ fn question(id: &str) -> QuestionResult {
         answer: Evidence {
             schema: 1,
             question: Question {
-                bank: Bank::parse("locomo/conv-1").unwrap(),
-                text: "Which books | titles has Mira <named>?".to_owned(),
                 asked_at: Some(time()),
+                ..Question::new(Bank::parse("locomo/conv-1").unwrap(), "Which books | titles has Mira <named>?")
             },
             units: vec![
                 unit(2, "D1:2", "Mira named Salt Road.", &walked, false),
                 unit(1, "D1:1", "Mira was asked about books.", &hop(1), true),
             ],
             context: "Mira: I loved Salt Road.\n~~~~\n".to_owned(),
+            tokens: ContextTokens::default(),
             sufficiency: 0.75,
             supported: true,
             stop_reason: "enough".to_owned(),

@@ -32,6 +32,7 @@ pub(super) fn turn(bank: &str, number: usize) -> TurnEvent {
         turn: format!("t{number}"),
         version: 0,
         speaker: "Ada".to_owned(),
+        kind: None,
         text: format!("This is turn number {number}."),
         time: nouns::model::EventTime::parse("2024-05-08T13:56:00Z").unwrap(),
         session: None,

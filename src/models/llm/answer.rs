@@ -210,6 +210,7 @@ mod tests {
             speaker: "Ann".to_owned(),
             said_at: at(said_at),
             text: "Yes".to_owned(),
+            range: None,
         };
         let excerpts = vec![yes("a", "2024-05-01T18:00:00Z"), yes("b", "2024-05-01T18:05:00Z")];
         let morning = "2024-05-02T09:00:00Z";
@@ -220,7 +221,7 @@ mod tests {
         ];
         let context = "## 1 May 2024, 18:00\nAnn: Yes\nAnn: Yes\n\n## 2 May 2024\n[09:00] Ann likes tea. (May 2024)\n\
                        [09:00] Bo said Ann likes tea.\n";
-        let question = Question { bank: Bank::parse("b").unwrap(), text: " Tea? ".to_owned(), asked_at: None };
+        let question = Question::new(Bank::parse("b").unwrap(), " Tea? ");
         let (input, lines) = numbered(&question, context, &units);
         assert_eq!(
             input,

@@ -263,8 +263,10 @@ fn draft(window: &Window, stretch: &Stretch, unit: &UnitReply, grounds: &Groundi
         turn: last.turn.turn.clone(),
         ordinal: last.ordinal,
         speaker: last.turn.speaker.clone(),
+        kind: last.turn.speaker_kind(),
         said_at,
         text: restatement.clone(),
+        range: None,
         marks: Marks::default(),
     };
     Ok(DraftUnit {

@@ -5,6 +5,7 @@
 //! endpoint's reply.
 
 use super::{contract::Contract, wire::ChatMessage};
+use heart::language::tokens::count;
 use nouns::config::LlmSettings;
 
 /// An upper bound on the tokens that the protocol adds to each message.
@@ -13,7 +14,7 @@ const MESSAGE_OVERHEAD_TOKENS: u64 = 16;
 /// Tokens of a text.
 #[must_use]
 pub fn tokens(text: &str) -> u64 {
-    bpe_openai::o200k_base().count(text) as u64
+    count(text) as u64
 }
 
 /// Tokens that the first request of a contract sends for `input`.

@@ -46,7 +46,7 @@ pub struct FamiliarityWeights {
     #[schemars(range(min = 0, max = 1_000))]
     pub trio: f64,
     /// Weight of BM25 of the question's words in the part and the turns around it, divided by the bank's
-    /// best.
+    /// best. Around a passage of a long turn nothing counts.
     #[schemars(range(min = 0, max = 1_000))]
     pub words: f64,
     /// Weight when a person whom the question names speaks.
@@ -58,17 +58,17 @@ pub struct FamiliarityWeights {
     /// Weight when the part was said on a day that the question names; less on the two days after it.
     #[schemars(range(min = 0, max = 1_000))]
     pub day: f64,
-    /// Weight of each expression of time in the part, two at most.
+    /// Weight of each expression of time in a part that is no passage, two at most.
     #[schemars(range(min = 0, max = 1_000))]
     pub times: f64,
     /// The same for a question about a time, in place of `times`.
     #[schemars(range(min = 0, max = 1_000))]
     pub times_asked: f64,
-    /// Subtracted when the part ends with a question.
+    /// Subtracted when a part that is no passage ends with a question.
     #[schemars(range(min = 0, max = 1_000))]
     pub asks: f64,
-    /// Weight of each name in the part (person, place, title, brand), three at most. Names of the
-    /// bank's speakers do not count.
+    /// Weight of each name in a part that is no passage (person, place, title, brand), three at most.
+    /// Names of the bank's speakers do not count.
     #[schemars(range(min = 0, max = 1_000))]
     pub names: f64,
     /// Share of the score of the better neighbour at a distance of one turn.

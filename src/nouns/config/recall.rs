@@ -22,11 +22,11 @@ pub enum FirstHop {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StopSettings {
-    /// Least familiarity of a part that is quoted after 1,000 estimated tokens, on the scale from
-    /// `recall.familiarity.zero` (0) to the bank's best part (1). A larger value quotes less.
+    /// Least familiarity of a part that is quoted after two thirds of `recall.budget_tokens`, estimated, on
+    /// the scale from `recall.familiarity.zero` (0) to the bank's best part (1). A larger value quotes less.
     #[schemars(range(min = -1, max = 1))]
     pub share: f64,
-    /// Added to `share` whenever the tokens quoted so far have doubled, from 1,000 on, and subtracted
+    /// Added to `share` whenever the tokens quoted so far have doubled, from there on, and subtracted
     /// whenever they were half of that. A larger value brings long and short answers nearer together.
     #[schemars(range(min = 0, max = 1))]
     pub doubling: f64,
@@ -38,9 +38,45 @@ pub struct StopSettings {
     pub gathered_offset: f64,
     /// Estimated tokens that are quoted in any case, whatever the familiarity.
     pub least_tokens: usize,
-    /// Estimated tokens after which nothing more is quoted. At least `least_tokens`.
-    #[schemars(range(max = 1_000_000))]
+    /// Most tokens (o200k) of a context, headings included, where the question does not say another number.
+    /// At least `least_tokens`.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub most_tokens: usize,
+    /// Most tokens that a question may ask for as its `most_tokens`. At least `most_tokens`.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub bound_tokens: usize,
+}
+
+/// Where a bank's talk is of persons and assistants: the persons' share of `recall.budget_tokens`, by the form of
+/// the question, and what counts more for a task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShareSettings {
+    /// Of a question about what the asker said, did or has.
+    #[schemars(range(min = 0, max = 1))]
+    pub about_me: f64,
+    /// Of a question for the order in which something was said.
+    #[schemars(range(min = 0, max = 1))]
+    pub order: f64,
+    /// Of a question for a summary.
+    #[schemars(range(min = 0, max = 1))]
+    pub summary: f64,
+    /// Of a question for what the assistant said.
+    #[schemars(range(min = 0, max = 1))]
+    pub told: f64,
+    /// Of a task, and of any other question.
+    #[schemars(range(min = 0, max = 1))]
+    pub task: f64,
+    /// For a task, added to the score of a part of the last session; less of earlier ones.
+    #[schemars(range(min = 0, max = 1_000))]
+    pub recent: f64,
+    /// So many sessions earlier, half of it is added.
+    #[schemars(range(min = 0.1, max = 1_000_000))]
+    pub half_sessions: f64,
+    /// For a task, added to the score of a part in which a person says what is wanted in general ("always",
+    /// "I prefer").
+    #[schemars(range(min = 0, max = 1_000))]
+    pub standing: f64,
 }
 
 /// How a question becomes evidence.
@@ -95,6 +131,10 @@ pub struct RecallSettings {
     /// Most units of an answer.
     #[schemars(range(min = 1, max = 1_000))]
     pub budget: usize,
+    /// About how many tokens a context has, on average over questions. A question that says another
+    /// `most_tokens` than `recall.stop.most_tokens` changes it in proportion.
+    #[schemars(range(min = 50, max = 1_000_000))]
+    pub budget_tokens: usize,
     /// Weight of the cosine of question and unit in the evidence order (λq in the paper).
     #[schemars(range(min = 0, max = 1_000))]
     pub alignment_weight: f64,
@@ -123,6 +163,8 @@ pub struct RecallSettings {
     pub familiarity: FamiliaritySettings,
     /// Where the list of familiar parts ends (the cutoff).
     pub stop: StopSettings,
+    /// How persons and assistants share the tokens of a context.
+    pub shares: ShareSettings,
     /// Sufficiency of a plan at which recollection stops after the first hop. Above 1 it never does.
     #[schemars(range(min = 0, max = 2))]
     pub sufficient: f64,
@@ -134,13 +176,32 @@ pub struct RecallSettings {
 
 impl RecallSettings {
     pub(super) fn check(&self) -> Result<(), String> {
-        let StopSettings { least_tokens, most_tokens, .. } = self.stop;
+        let StopSettings { least_tokens, most_tokens, bound_tokens, .. } = self.stop;
         if most_tokens < least_tokens {
             return Err(format!(
                 "recall.stop.most_tokens: {most_tokens} is less than recall.stop.least_tokens, {least_tokens}; write \
                  at least that"
             ));
         }
+        if bound_tokens < most_tokens {
+            return Err(format!(
+                "recall.stop.bound_tokens: {bound_tokens} is less than recall.stop.most_tokens, {most_tokens}; write \
+                 at least that"
+            ));
+        }
         Ok(())
+    }
+}
+
+impl RecallSettings {
+    /// The settings for a question that says how many tokens its context may have, at most; the rest is in
+    /// proportion.
+    #[must_use]
+    pub fn within(&self, most_tokens: usize) -> Self {
+        let mut settings = self.clone();
+        settings.budget_tokens = (self.budget_tokens * most_tokens / self.stop.most_tokens.max(1)).max(1);
+        settings.stop.most_tokens = most_tokens;
+        settings.stop.least_tokens = self.stop.least_tokens.min(most_tokens);
+        settings
     }
 }

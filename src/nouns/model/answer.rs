@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Bank, Channel, Cues, EventTime, SCHEMA_VERSION, UnitId, Usage};
+use super::{Bank, Channel, Cues, EventTime, SCHEMA_VERSION, TextRange, UnitId, Usage};
 
 /// A score in fixed point, so that no processor or summation order changes a comparison.
 ///
@@ -58,6 +58,34 @@ pub struct Question {
     /// When it is asked; relative times such as "yesterday" need it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<EventTime>,
+    /// Who asks: a speaker of the bank, to whom "I" and "my" refer. Without it, the only person beside assistants.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asker: Option<String>,
+    /// The last turns of the running conversation, oldest first; at most 8,192 bytes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub said_before: Vec<SaidBefore>,
+    /// Most tokens (o200k) of the context; `recall.stop.most_tokens` without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub most_tokens: Option<u32>,
+}
+
+/// A turn of the conversation in which a question is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SaidBefore {
+    /// Who said it.
+    pub speaker: String,
+    /// The words.
+    pub text: String,
+}
+
+impl Question {
+    /// A question without anything optional.
+    #[must_use]
+    pub fn new(bank: Bank, text: impl Into<String>) -> Self {
+        Self { bank, text: text.into(), asked_at: None, asker: None, said_before: Vec::new(), most_tokens: None }
+    }
 }
 
 /// Why a question got no evidence.
@@ -247,8 +275,11 @@ pub struct Excerpt {
     pub speaker: String,
     /// When it was said.
     pub said_at: EventTime,
-    /// The text, captions included.
+    /// The text, captions included. A passage that continues a table or code begins with the lines that say so.
     pub text: String,
+    /// Where a passage of a long turn lies in its text, in bytes; absent for a whole turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<TextRange>,
 }
 
 /// One unit of an answer.
@@ -359,6 +390,18 @@ pub struct Trace {
     pub rounds: Vec<Round>,
 }
 
+/// What a context costs, in o200k tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ContextTokens {
+    /// Its tokens.
+    pub spent: u32,
+    /// The most that it may have.
+    pub most: u32,
+    /// What the most familiar part that is not quoted would add; absent where all of the bank is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<u32>,
+}
+
 /// The memory's answer to a question: evidence for an answerer, not a sentence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
@@ -370,6 +413,9 @@ pub struct Evidence {
     pub units: Vec<EvidenceUnit>,
     /// The units as text for an answerer: by time, with dates and names.
     pub context: String,
+    /// What the context costs.
+    #[serde(default)]
+    pub tokens: ContextTokens,
     /// How sure recollection is that the memory supports an answer, 0 to 1.
     pub sufficiency: f64,
     /// False when nothing supports the question: the memory abstains, and the agent should say that

@@ -5,7 +5,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// The oldest version of a memory record that is read: the one before, where there is one.
 pub const OLDEST_SCHEMA_VERSION: u32 = if SCHEMA_VERSION > 1 { SCHEMA_VERSION - 1 } else { 1 };
 /// Longest text of a turn, in bytes of UTF-8.
-pub const MAX_TEXT_BYTES: usize = 65_536;
+pub const MAX_TEXT_BYTES: usize = 1 << 20;
 /// Longest question, in bytes of UTF-8. A model of sentences reads its first 256 tokens; the rest
 /// costs everybody time.
 pub const MAX_QUESTION_BYTES: usize = 8_192;
@@ -16,7 +16,7 @@ pub const MAX_ATTACHMENTS: usize = 100;
 /// Longest address of an attachment, in bytes of UTF-8.
 pub const MAX_URL_BYTES: usize = 8_192;
 /// Largest turn, in bytes of its JSON form.
-pub const MAX_TURN_BYTES: usize = 1 << 20;
+pub const MAX_TURN_BYTES: usize = 2 << 20;
 /// Longest origin and longest reason of a dead letter, in bytes of UTF-8.
 pub(super) const MAX_REASON_BYTES: usize = 4_096;
 /// First year of the time of a turn.

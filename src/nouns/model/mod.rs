@@ -20,8 +20,8 @@ mod usage;
 mod vector;
 
 pub use answer::{
-    EdgeRecord, Evidence, EvidenceUnit, Excerpt, FamiliarityTerms, Plan, Position, Provenance, Question, QuestionCues,
-    Refusal, RefusalCode, Round, Score, Seen, Step, Target, Trace,
+    ContextTokens, EdgeRecord, Evidence, EvidenceUnit, Excerpt, FamiliarityTerms, Plan, Position, Provenance, Question,
+    QuestionCues, Refusal, RefusalCode, Round, SaidBefore, Score, Seen, Step, Target, Trace,
 };
 pub use bank::{Bank, BankKey};
 pub use channel::Channel;
@@ -33,11 +33,12 @@ pub use limits::{
 };
 pub use time::{EventTime, Interval};
 pub use turn::{
-    Attachment, DeadLetter, Deletion, Idle, InputPosition, SessionEnd, SessionId, Turn, TurnEvent, Window, WindowId,
-    WindowTurn,
+    Attachment, DeadLetter, Deletion, Idle, InputPosition, SessionEnd, SessionId, SpeakerKind, Turn, TurnEvent, Window,
+    WindowId, WindowTurn,
 };
 pub use unit::{
-    Cues, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SpannedText, Unit, UnitId, WindowState, canonical_name,
+    Cues, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SpannedText, TextRange, Unit, UnitId, WindowState,
+    canonical_name,
 };
 pub use usage::Usage;
 pub use vector::Vector;

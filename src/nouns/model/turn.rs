@@ -43,6 +43,9 @@ pub struct Turn {
     pub version: u64,
     /// Who said it.
     pub speaker: String,
+    /// What the speaker is, where the source knows; `role` is another name of it.
+    #[serde(default, alias = "role", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<SpeakerKind>,
     /// What was said. May be empty only when an attachment has a caption.
     pub text: String,
     /// When it was said, with its offset.
@@ -62,14 +65,66 @@ pub struct Turn {
     pub attachments: Vec<Attachment>,
 }
 
+/// What a speaker is. The roles of OpenAI's messages are other names of the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SpeakerKind {
+    /// A person: the role `user`.
+    #[serde(alias = "user", alias = "human")]
+    Person,
+    /// An assistant that a language model speaks for.
+    #[serde(alias = "ai", alias = "model")]
+    Assistant,
+    /// What a tool gave back: also the role `function`.
+    #[serde(alias = "function")]
+    Tool,
+    /// A program that posts into a chat: also the roles `system` and `developer`.
+    #[serde(alias = "system", alias = "developer")]
+    Bot,
+}
+
+impl SpeakerKind {
+    /// All kinds, in their order.
+    pub const ALL: [Self; 4] = [Self::Person, Self::Assistant, Self::Tool, Self::Bot];
+
+    /// The kind that a role names, in whatever case; None for any other name.
+    #[must_use]
+    pub fn of_role(role: &str) -> Option<Self> {
+        match role.to_lowercase().as_str() {
+            "user" | "human" | "person" => Some(Self::Person),
+            "assistant" | "ai" => Some(Self::Assistant),
+            "tool" | "function" => Some(Self::Tool),
+            "system" | "developer" | "bot" => Some(Self::Bot),
+            _ => None,
+        }
+    }
+
+    /// Its name in a record.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Person => "person",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+            Self::Bot => "bot",
+        }
+    }
+}
+
 impl Turn {
     /// A turn without session, thread or attachments, as it was first said. `turn` is its id, unique in
     /// the bank.
     #[must_use]
     pub fn new(bank: Bank, turn: &str, speaker: &str, text: &str, time: EventTime) -> Self {
         let (turn, speaker, text) = (turn.to_owned(), speaker.to_owned(), text.to_owned());
-        let (session, thread, reply_to) = (None, None, None);
-        Self { bank, turn, version: 0, speaker, text, time, session, thread, reply_to, attachments: Vec::new() }
+        let (kind, session, thread, reply_to) = (None, None, None, None);
+        Self { bank, turn, version: 0, speaker, kind, text, time, session, thread, reply_to, attachments: Vec::new() }
+    }
+
+    /// What its speaker is: as the source says, or as a speaker's name says that is a role.
+    #[must_use]
+    pub fn speaker_kind(&self) -> Option<SpeakerKind> {
+        self.kind.or_else(|| SpeakerKind::of_role(&self.speaker))
     }
 
     /// Checks lengths and emptiness; times and banks are checked when they are read.

@@ -8,7 +8,7 @@ use std::{fmt, ops::Range};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, de};
 
-use super::{Bank, EventTime, Interval, Invalid, SessionId, Vector, WindowId, WindowTurn};
+use super::{Bank, EventTime, Interval, Invalid, SessionId, SpeakerKind, Vector, WindowId, WindowTurn};
 
 /// The model that made a vector. Vectors of different hashes are never compared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -20,7 +20,7 @@ pub struct ModelRef {
     pub hash: String,
 }
 
-/// A piece of a unit with its own vectors: a turn, or a sentence of one.
+/// A piece of a unit with its own vectors: a turn, or a passage of a long one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
@@ -30,20 +30,53 @@ pub struct Part {
     pub ordinal: u32,
     /// Who said it.
     pub speaker: String,
+    /// What the speaker is, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<SpeakerKind>,
     /// When it was said.
     pub said_at: EventTime,
-    /// The words, captions included.
+    /// The words, captions included. A passage that continues a table or code begins with the table's header
+    /// or the line that opens the code, which lie outside its range.
     pub text: String,
+    /// Where a passage lies in the text of its turn; absent where the part is the whole turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<TextRange>,
     /// Features of the words that the familiarity score uses.
     #[serde(default, skip_serializing_if = "Marks::is_empty")]
     pub marks: Marks,
     /// Vectors of its own: one a sentence, or one of the whole part; empty where the
-    /// unit's own vector serves, because the unit has no other part.
+    /// unit's own vector serves: the unit has no other part, or the passage is code.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vectors: Vec<Vector>,
     /// The vector of the turn before it in the session and this part together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pair: Option<Vector>,
+}
+
+/// Where a passage lies in the text of its turn, behind which stands what was shared, a line each; in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TextRange {
+    /// Its first byte.
+    pub start: u32,
+    /// The byte after its last.
+    pub end: u32,
+    /// The bytes of the whole text.
+    pub total: u32,
+}
+
+impl TextRange {
+    /// Its bytes.
+    #[must_use]
+    pub fn len(self) -> usize {
+        self.end.saturating_sub(self.start) as usize
+    }
+
+    /// Whether it holds no byte.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.start >= self.end
+    }
 }
 
 /// Features of the words of a part that the familiarity score uses.
@@ -194,8 +227,11 @@ pub struct MemoryRecord {
     pub state: WindowState,
     /// Hash of the turns that the units were made from.
     pub turns_hash: String,
-    /// Who made the units, with a version: `rules/4`, `plain/2`.
+    /// Who made the units, with a version: `rules/5`, `plain/3`.
     pub extractor: String,
+    /// What cut its long turns into passages, with a version: `passages/1`; absent where no unit has passages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cutter: Option<String>,
     /// Who made the vectors.
     pub model: ModelRef,
     /// The turns.

@@ -155,7 +155,7 @@ impl Api {
     }
 
     async fn ask_within(&self, who: &Caller, ask: Ask, trace: Option<TraceParent>) -> Result<Evidence, Problem> {
-        let Ask { bank, text, asked_at, after, as_of, timeout_ms, answer: _ } = ask;
+        let Ask { bank, text, asked_at, asker, said_before, most_tokens, after, as_of, timeout_ms, answer: _ } = ask;
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
         let timeout = timeout_ms.map_or(self.deadline, Duration::from_millis);
@@ -167,7 +167,7 @@ impl Api {
             parse_as_of(&text).ok_or_else(|| Problem::invalid("as_of: neither an offset nor a time in RFC 3339"))
         });
         let cancellation = Cancellation::at(Instant::now() + timeout);
-        let question = Question { bank, text, asked_at };
+        let question = Question { bank, text, asked_at, asker, said_before, most_tokens };
         let bank = question.bank.clone();
         let place = after.map(|(partition, next)| {
             let mut place = Written::nothing(self.memory.partitions());
@@ -217,10 +217,10 @@ impl Api {
     /// # Errors
     /// [`Problem`]: a wrong field, too many subscriptions, or no first answer.
     pub async fn subscribe(&self, who: &Arc<Caller>, subscribe: Subscribe) -> Result<Subscriber, Problem> {
-        let Subscribe { bank, text, asked_at, last_event_id, .. } = subscribe;
+        let Subscribe { bank, text, asked_at, asker, said_before, most_tokens, last_event_id, .. } = subscribe;
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
-        let question = Question { bank: bank.clone(), text, asked_at };
+        let question = Question { bank: bank.clone(), text, asked_at, asker, said_before, most_tokens };
         let subscribed = self.hub.subscribe(who, question, last_event_id.as_deref());
         let subscribed = self.before_the_end(subscribed, || true).await?;
         // The shard may have moved meanwhile.

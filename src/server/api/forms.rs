@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use heart::memory::{Answered, Census, Footprint};
-use nouns::model::{Bank, DeadLetter, EventTime, Position, TurnEvent};
+use nouns::model::{Bank, DeadLetter, EventTime, Position, Question, SaidBefore, TurnEvent};
 
 /// Turns, edits, deletions and ends of sessions to write.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -51,6 +51,16 @@ pub struct Ask {
     /// When it is asked, in RFC 3339; relative times such as "yesterday" need it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<EventTime>,
+    /// Who asks: a speaker of the bank, to whom "I" and "my" refer. Without it, the only person beside assistants.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asker: Option<String>,
+    /// The last turns of the running conversation, oldest first; at most 8,192 bytes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub said_before: Vec<SaidBefore>,
+    /// Most tokens (o200k) of the context; `recall.stop.most_tokens` without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub most_tokens: Option<u32>,
     /// The `after` of turns of this bank: the answer waits until it reflects them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
@@ -65,6 +75,16 @@ pub struct Ask {
     /// Whether the language model of `[llm]` answers in words, too; that takes its own time after the evidence.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub answer: bool,
+}
+
+impl Ask {
+    /// A question without anything optional.
+    #[must_use]
+    pub fn of(question: Question) -> Self {
+        let Question { bank, text, asked_at, asker, said_before, most_tokens } = question;
+        let (after, as_of, timeout_ms, answer) = (None, None, None, false);
+        Self { bank, text, asked_at, asker, said_before, most_tokens, after, as_of, timeout_ms, answer }
+    }
 }
 
 /// A turn to delete.

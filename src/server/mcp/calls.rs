@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{access::Caller, api};
 use models::llm::LlmError;
-use nouns::model::{Bank, EventTime, Evidence, Turn};
+use nouns::model::{Bank, EventTime, Evidence, Question, SaidBefore, Turn};
 
 /// How long `remember` and `forget` wait until answers reflect them, where the call does not say.
 const WAIT_SECONDS: u64 = 5;
@@ -220,10 +220,13 @@ impl Calls {
 
 /// The question of a call.
 fn question(ask: Ask, offer: &Offer) -> Result<api::Ask, CallError> {
-    let Ask { question, bank, asked_at, after, as_of } = ask;
+    let Ask { question, bank, asked_at, asker, said_before, most_tokens, after, as_of } = ask;
     let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
-    let (bank, after, as_of) = (offer.bank(bank)?, given(after), given(as_of));
-    Ok(api::Ask { bank, text: question, asked_at, after, as_of, timeout_ms: None, answer: false })
+    let (bank, asker, after, as_of) = (offer.bank(bank)?, given(asker), given(after), given(as_of));
+    let said = |text: String| SaidBefore { speaker: "conversation".to_owned(), text };
+    let said_before = given(said_before).map(said).into_iter().collect();
+    let question = Question { bank, text: question, asked_at, asker, said_before, most_tokens };
+    Ok(api::Ask { after, as_of, ..api::Ask::of(question) })
 }
 
 fn refused(why: impl Into<String>) -> CallError {

@@ -18,7 +18,7 @@ use super::{
     tools::Ask,
 };
 use crate::subscriptions::Subscribe;
-use nouns::model::{Bank, EventTime};
+use nouns::model::{Bank, EventTime, Question};
 
 /// What stands before the bank in its address. A bank needs no escapes there.
 const PREFIX: &str = "ripplemem://banks/";
@@ -69,18 +69,20 @@ impl Address {
         let (bank, parameters) = rest.split_once(QUESTION).map_or((rest, None), |(bank, rest)| (bank, Some(rest)));
         let bank = Bank::parse(bank).map_err(|e| e.to_string())?;
         let Some(parameters) = parameters else { return Ok(Self::Bank(bank)) };
-        let (mut text, mut asked_at) = (None, None);
+        let (mut text, mut asked_at, mut asker) = (None, None, None);
         for (name, value) in url::form_urlencoded::parse(parameters.as_bytes()) {
             match &*name {
                 "question" => text = Some(value.into_owned()),
                 "asked_at" => {
                     asked_at = Some(EventTime::parse(&value).map_err(|e| format!("{address}: asked_at: {e}"))?);
                 }
-                _ => return Err(format!("{address}: {name} means nothing; it takes question and asked_at")),
+                "asker" => asker = Some(value.into_owned()),
+                _ => return Err(format!("{address}: {name} means nothing; it takes question, asked_at and asker")),
             }
         }
         let text = text.ok_or_else(forms)?;
-        Ok(Self::Question(Subscribe { bank, text, asked_at, last_event_id: None, wait_ms: None }))
+        let question = Question { asked_at, asker, ..Question::new(bank, text) };
+        Ok(Self::Question(Subscribe::of(question)))
     }
 
     /// Reads the address of a question, which can be followed.
@@ -100,7 +102,7 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
     let template = ResourceTemplate::new(format!("{PREFIX}{{+bank}}"), "bank")
         .with_mime_type(JSON)
         .with_description("How much a bank holds.");
-    let question = ResourceTemplate::new(format!("{PREFIX}{{+bank}}{{?question,asked_at}}"), "question")
+    let question = ResourceTemplate::new(format!("{PREFIX}{{+bank}}{{?question,asked_at,asker}}"), "question")
         .with_mime_type(JSON)
         .with_description("What recall finds for a question. Subscribe to hear when it finds something else.");
     ListResourceTemplatesResult::with_all_items(vec![template, question])
@@ -114,8 +116,10 @@ pub(super) async fn read(calls: &Calls, offer: &Offer, address: &str) -> Result<
             let counts = calls.counts(&offer.who, bank).await.map_err(|e| missing(e.to_string()))?;
             serde_json::to_string(&counts).map_err(|e| ErrorData::internal_error(e.to_string(), None))?
         }
-        Address::Question(Subscribe { bank, text, asked_at, .. }) => {
-            let ask = Ask { question: text, bank: Some(bank), asked_at, after: None, as_of: None };
+        Address::Question(Subscribe { bank, text, asked_at, asker, .. }) => {
+            let (said_before, most_tokens, after, as_of) = (None, None, None, None);
+            let bank = Some(bank);
+            let ask = Ask { question: text, bank, asked_at, asker, said_before, most_tokens, after, as_of };
             let recalled = calls.recall(ask, offer).await.map_err(|e| missing(e.to_string()))?;
             recalled.structured.to_string()
         }
@@ -150,15 +154,14 @@ mod tests {
     fn an_address_names_a_bank_or_a_question_that_can_be_followed() {
         let bank = || Bank::parse("team/questions").unwrap();
         assert_eq!(Address::parse("ripplemem://banks/team/questions"), Ok(Address::Bank(bank())));
-        let address = "ripplemem://banks/team/questions?question=Where%20is%20it%3F%26&asked_at=2024-05-01T10:00:00Z";
-        let expected = Subscribe {
-            bank: bank(),
-            text: "Where is it?&".to_owned(),
+        let address =
+            "ripplemem://banks/team/questions?question=Where%20is%20it%3F%26&asked_at=2024-05-01T10:00:00Z&asker=Ann";
+        let expected = Question {
             asked_at: EventTime::parse("2024-05-01T10:00:00Z").ok(),
-            last_event_id: None,
-            wait_ms: None,
+            asker: Some("Ann".to_owned()),
+            ..Question::new(bank(), "Where is it?&")
         };
-        assert_eq!(Address::question(address), Ok(expected));
+        assert_eq!(Address::question(address), Ok(Subscribe::of(expected)));
         let long = format!("ripplemem://banks/a?question={}", "x".repeat(MAX_BYTES));
         for (wrong, word) in [
             ("ripplemem://banks/a", "follow a question"),

@@ -156,6 +156,12 @@ pub(super) struct Ask {
     pub(super) bank: Option<Bank>,
     /// The time of the question. Words such as "yesterday" need it.
     pub(super) asked_at: Option<EventTime>,
+    /// Who says "I": a speaker of the bank.
+    pub(super) asker: Option<String>,
+    /// What was said last in this conversation.
+    pub(super) said_before: Option<String>,
+    /// Most tokens to give back.
+    pub(super) most_tokens: Option<u32>,
     /// Wait for what was stored: `after` of remember or forget.
     pub(super) after: Option<String>,
     /// Ask the memory as it was at a time (RFC 3339), or an offset.

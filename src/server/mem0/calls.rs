@@ -23,7 +23,7 @@ use crate::{
     access::{Caller, Right},
     api::{Api, Ask, Code, Put},
 };
-use nouns::model::{Bank, Deletion, Evidence, Turn, TurnEvent};
+use nouns::model::{Bank, Deletion, Evidence, Question, SpeakerKind, Turn, TurnEvent};
 use ripplemem::pipeline::HeldTurn;
 
 /// Most banks that one search asks.
@@ -60,7 +60,8 @@ impl Calls {
         for message in messages {
             let speaker = speaker(&message, &ids);
             let turn = Turn::new(bank.clone(), &new_id()?, &speaker, &message.text, time);
-            turns.push(Turn { attachments: attachments.clone(), ..turn });
+            let kind = SpeakerKind::of_role(&message.role);
+            turns.push(Turn { kind, attachments: attachments.clone(), ..turn });
         }
         let result = |turn: &Turn| json!({"id": memory_id(&bank, &turn.turn), "memory": turn.text, "event": "ADD"});
         let results: Vec<Value> = turns.iter().map(result).collect();
@@ -86,7 +87,7 @@ impl Calls {
         }
         let asked = banks.iter().map(|bank| {
             let (bank, text) = (bank.clone(), text.clone());
-            self.api.ask(who, Ask { bank, text, asked_at, after: None, as_of: None, timeout_ms: None, answer: false })
+            self.api.ask(who, Ask::of(Question { asked_at, ..Question::new(bank, text) }))
         });
         let mut found = Vec::new();
         for evidence in join_all(asked).await {

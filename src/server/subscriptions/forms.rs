@@ -7,7 +7,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use nouns::model::{Bank, Cues, EventTime, Excerpt, Position, UnitId};
+use nouns::model::{Bank, Cues, EventTime, Excerpt, Position, Question, SaidBefore, UnitId};
 
 /// A question to follow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -20,6 +20,16 @@ pub struct Subscribe {
     /// When it is asked, in RFC 3339; relative times such as "yesterday" need it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<EventTime>,
+    /// Who asks: a speaker of the bank, to whom "I" and "my" refer. Without it, the only person beside assistants.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asker: Option<String>,
+    /// The last turns of the running conversation, oldest first; at most 8,192 bytes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub said_before: Vec<SaidBefore>,
+    /// Most tokens (o200k) of the context; `recall.stop.most_tokens` without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub most_tokens: Option<u32>,
     /// The id of the last progress that was received: what changed since is sent, where it is still known.
     /// The header `Last-Event-ID` says the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,6 +39,15 @@ pub struct Subscribe {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 600_000))]
     pub wait_ms: Option<u64>,
+}
+
+impl Subscribe {
+    /// A question to follow from now on.
+    #[must_use]
+    pub fn of(question: Question) -> Self {
+        let Question { bank, text, asked_at, asker, said_before, most_tokens } = question;
+        Self { bank, text, asked_at, asker, said_before, most_tokens, last_event_id: None, wait_ms: None }
+    }
 }
 
 /// A unit of the evidence, without the scores of one asking.

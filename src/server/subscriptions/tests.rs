@@ -45,7 +45,7 @@ impl Home {
     }
 
     fn follow(&self, text: &str) -> Subscriber {
-        let question = Question { bank: bank(), text: text.to_owned(), asked_at: None };
+        let question = Question::new(bank(), text);
         self.runtime.block_on(self.hub.subscribe(&Arc::new(Caller::anybody()), question, None)).unwrap()
     }
 
@@ -126,7 +126,7 @@ fn a_hub_that_is_closed_ends_its_followers_and_takes_no_other() {
     let mut follower = home.follow("Where is the red kayak?");
     home.hub.close();
     assert_eq!(home.runtime.block_on(follower.next(LONG)), None);
-    let question = Question { bank: bank(), text: "Where?".to_owned(), asked_at: None };
+    let question = Question::new(bank(), "Where?");
     let again = home.runtime.block_on(home.hub.subscribe(&Arc::new(Caller::anybody()), question, None));
     assert!(again.is_err() || home.runtime.block_on(again.unwrap().next(LONG)).is_none());
 }

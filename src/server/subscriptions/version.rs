@@ -151,7 +151,8 @@ mod tests {
 
     fn unit(id: u64, text: &str) -> Arc<SubscribedUnit> {
         let said_at = EventTime::parse("2024-05-01T10:00:00Z").unwrap();
-        let excerpt = Excerpt { turn: id.to_string(), speaker: "Ann".to_owned(), said_at, text: text.to_owned() };
+        let excerpt =
+            Excerpt { turn: id.to_string(), speaker: "Ann".to_owned(), said_at, text: text.to_owned(), range: None };
         Arc::new(SubscribedUnit {
             id: UnitId(id),
             restatement: id.to_string(),

@@ -210,14 +210,20 @@ async fn subscribe(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Answer<()>> {
-    let names = ["bank", "text", "asked_at", "last_event_id", "wait_ms"];
-    let [bank, text, asked_at, last_event_id, wait] = parameters(&uri, names)?;
+    let names = ["bank", "text", "asked_at", "asker", "most_tokens", "last_event_id", "wait_ms"];
+    let [bank, text, asked_at, asker, most_tokens, last_event_id, wait] = parameters(&uri, names)?;
     let missing = |name: &str| Problem::invalid(format!("{name}: missing; write ?bank=NAME&text=QUESTION"));
     let asked_at = asked_at.map(|time| EventTime::parse(&time).map_err(|e| Problem::invalid(format!("asked_at: {e}"))));
+    let most_tokens = most_tokens.map(|most| {
+        most.parse::<u32>().map_err(|_| Problem::invalid(format!("most_tokens: {most:?} is no whole number")))
+    });
     let subscribe = Subscribe {
         bank: the_bank(&bank.ok_or_else(|| missing("bank"))?)?,
         text: text.ok_or_else(|| missing("text"))?,
         asked_at: asked_at.transpose()?,
+        asker,
+        said_before: Vec::new(),
+        most_tokens: most_tokens.transpose()?,
         last_event_id,
         wait_ms: milliseconds(wait)?,
     };

@@ -248,8 +248,8 @@ mod tests {
     #[test]
     fn texts_are_redacted_and_cut_with_a_count() {
         let general = conversation("C1", "general", Privacy::Open);
-        let mut long = message(&general, "2", account("U1", "Ann"), &"wörter ".repeat(20_000));
-        let caption = Some(format!("a@b.example {}", "x".repeat(70_000)));
+        let mut long = message(&general, "2", account("U1", "Ann"), &"wörter ".repeat(200_000));
+        let caption = Some(format!("a@b.example {}", "x".repeat(700_000)));
         let url = Some("https://x.example/?to=a@b.example".to_owned());
         long.attachments = vec![Attachment { kind: None, caption: caption.clone(), url }; 2];
         let items = vec![said(&general, "1", "write to a@b.example"), ChatItem::Message(Box::new(long))];

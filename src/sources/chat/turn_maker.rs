@@ -23,8 +23,8 @@ use crate::{
 use nouns::{
     config::SourceSettings,
     model::{
-        Attachment, Bank, DeadLetter, Deletion, EventTime, MAX_ATTACHMENTS, MAX_TEXT_BYTES, MAX_URL_BYTES, Turn,
-        TurnEvent,
+        Attachment, Bank, DeadLetter, Deletion, EventTime, MAX_ATTACHMENTS, MAX_TEXT_BYTES, MAX_URL_BYTES, SpeakerKind,
+        Turn, TurnEvent,
     },
 };
 
@@ -128,6 +128,7 @@ impl TurnMaker {
             turn: turn_id(conversation, &message.id),
             version: message.version,
             speaker,
+            kind: message.author.bot.then_some(SpeakerKind::Bot),
             text,
             time: message.time,
             session,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Optional, Union
 
 import httpx
 
-from .calls import Call, Calls, T
+from .calls import Call, Calls, Circumstances, T
 from .following import SILENCE, Events, Following
 from .forms import Answer, Digest, Evidence, Followed, Forgotten, Piece, Status, Turn, UnitView, Written
 from .transport import ATTEMPTS, arguments, headers, holder_of, pause, read, refused, spoken, unreachable
@@ -47,14 +47,20 @@ class AsyncRippleMem:
         after: Optional[str] = None,
         as_of: Optional[str] = None,
         asked_at: Optional[Union[datetime, str]] = None,
+        asker: Optional[str] = None,
+        said_before: Sequence[tuple[str, str]] = (),
+        most_tokens: Optional[int] = None,
         timeout: float = 10.0,
     ) -> Evidence:
         """The evidence for a question.
 
         The answer reflects what this client wrote before, or the turns that ``after`` names. ``as_of`` asks
-        about the past: an offset, or a time in RFC 3339. ``asked_at`` gives "yesterday" a meaning.
+        about the past: an offset, or a time in RFC 3339. ``asked_at`` gives "yesterday" a meaning. ``asker`` is
+        the speaker who says "I"; without it, the only person beside assistants. ``said_before`` are the last turns of the
+        running conversation, as pairs of speaker and words. The context has at most ``most_tokens``.
         """
-        return await self._send(self._calls.ask(question, bank, after, as_of, asked_at, timeout))
+        circumstances = Circumstances(asked_at, asker, said_before, most_tokens)
+        return await self._send(self._calls.ask(question, bank, after, as_of, circumstances, timeout))
 
     async def answer(
         self,
@@ -65,7 +71,7 @@ class AsyncRippleMem:
         timeout: float = 10.0,
     ) -> Answer:
         """An answer in words by the service's language model; ``timeout`` is that of the evidence."""
-        return await self._send(self._calls.answer(question, bank, asked_at, timeout))
+        return await self._send(self._calls.answer(question, bank, Circumstances(asked_at), timeout))
 
     async def answer_pieces(
         self,
@@ -76,7 +82,7 @@ class AsyncRippleMem:
         timeout: float = 10.0,
     ) -> AsyncIterator[Piece]:
         """The same, piece by piece while it is generated; the last piece has the whole answer."""
-        call, events = self._calls.answer(question, bank, asked_at, timeout), Events()
+        call, events = self._calls.answer(question, bank, Circumstances(asked_at), timeout), Events()
         given = {**arguments(call), "headers": {"Accept": "text/event-stream"}}
         async with self._http.stream(**given) as response:
             if not response.is_success:

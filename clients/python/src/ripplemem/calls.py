@@ -8,7 +8,7 @@ the same turn.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Callable, Generic, Optional, TypeVar, Union
@@ -55,6 +55,29 @@ class Call(Generic[T]):
     timeout: float = TIMEOUT
 
 
+@dataclass
+class Circumstances:
+    """What may come with a question."""
+
+    asked_at: Optional[Union[datetime, str]] = None
+    asker: Optional[str] = None
+    said_before: Sequence[tuple[str, str]] = ()
+    most_tokens: Optional[int] = None
+
+    def fields(self) -> Json:
+        """Those that are given, as the service takes them."""
+        given: Json = {}
+        if self.asked_at is not None:
+            given["asked_at"] = time_text(self.asked_at)
+        if self.asker is not None:
+            given["asker"] = self.asker
+        if self.said_before:
+            given["said_before"] = [{"speaker": speaker, "text": text} for speaker, text in self.said_before]
+        if self.most_tokens is not None:
+            given["most_tokens"] = self.most_tokens
+        return given
+
+
 class Calls:
     """Makes calls, and remembers where the last turns of each bank were written.
 
@@ -96,7 +119,7 @@ class Calls:
         bank: Optional[str],
         after: Optional[str],
         as_of: Optional[str],
-        asked_at: Optional[Union[datetime, str]],
+        circumstances: Circumstances,
         timeout: float,
     ) -> Call[Evidence]:
         """A question. Without ``after`` its answer reflects what this client wrote before."""
@@ -106,19 +129,18 @@ class Calls:
         for field_name, value in (("after", after), ("as_of", as_of)):
             if value:
                 body[field_name] = value
-        if asked_at is not None:
-            body["asked_at"] = time_text(asked_at)
+        body.update(circumstances.fields())
         return Call("POST", "/v1/ask", Evidence.from_json, body=body, timeout=timeout + MARGIN)
 
     def answer(
         self,
         question: str,
         bank: Optional[str],
-        asked_at: Optional[Union[datetime, str]],
+        circumstances: Circumstances,
         timeout: float,
     ) -> Call[Answer]:
         """A question that the service's language model answers in words."""
-        asked = self.ask(question, bank, None, None, asked_at, timeout)
+        asked = self.ask(question, bank, None, None, circumstances, timeout)
         body = {**(asked.body or {}), "answer": True}
         return Call("POST", "/v1/ask", lambda raw: answer(raw["answer"]), body=body, timeout=ANSWER_TIMEOUT)
 

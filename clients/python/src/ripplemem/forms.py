@@ -26,7 +26,8 @@ class Turn:
     """One thing that one speaker said.
 
     ``turn`` is its id, unique in the bank: the same id, version and content again changes nothing, a higher
-    ``version`` replaces it. ``time`` is when it was said, with its zone.
+    ``version`` replaces it. ``time`` is when it was said, with its zone. ``kind`` says what the speaker is:
+    ``person``, ``assistant``, ``tool`` or ``bot``.
     """
 
     turn: str
@@ -38,6 +39,7 @@ class Turn:
     reply_to: Optional[str] = None
     version: int = 0
     attachments: tuple[Json, ...] = ()
+    kind: Optional[str] = None
 
     def to_json(self, bank: str) -> Json:
         """The record of the turn."""
@@ -50,7 +52,7 @@ class Turn:
             "text": self.text,
             "time": time_text(self.time),
         }
-        for name in ("session", "thread", "reply_to"):
+        for name in ("kind", "session", "thread", "reply_to"):
             value = getattr(self, name)
             if value is not None:
                 record[name] = value

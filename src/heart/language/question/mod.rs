@@ -1,13 +1,14 @@
 //! A question in English, read once.
 //!
 //! In: a question. Out: a [`ReadQuestion`], from which recall takes everything that the wording
-//! says: its type, keywords, persons, places and time, who acts, the wording in the first person,
+//! says: its type and form, keywords, persons, places and time, who acts, the wording in the first person,
 //! and the statement whose gap it asks for. Pure; it never looks at the memory.
 //!
 //! `read` makes the value. `words`, `quotes`, `names`, `keywords`, `persons`, `question_type`,
-//! `statement` and `inflection` each read one thing.
+//! `form`, `statement` and `inflection` each read one thing.
 
 mod days;
+mod form;
 mod inflection;
 mod keywords;
 mod names;
@@ -21,6 +22,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub use form::QuestionForm;
 pub use persons::first_person_wording;
 pub use question_type::QuestionType;
 pub use read::ReadQuestion;

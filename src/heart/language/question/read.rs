@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::{
-    QuestionType,
+    QuestionForm, QuestionType,
     days::{Days, days},
     keywords::keywords,
     names::{NameClass, name_runs, names},
@@ -22,12 +22,16 @@ use crate::language::{
 };
 use nouns::model::{Cues, Interval, Question};
 
+/// Words by which an asker speaks of themselves.
+const FIRST_PERSON: [&str; 8] = ["i", "i'm", "i've", "i'd", "i'll", "my", "me", "mine"];
+
 /// A question and all that was read from its wording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadQuestion<'q> {
     question: &'q Question,
     words: Vec<Word<'q>>,
     question_type: QuestionType,
+    form: QuestionForm,
     keywords: Vec<String>,
     cues: Cues,
     months: Vec<Month>,
@@ -49,6 +53,7 @@ impl<'q> ReadQuestion<'q> {
         Self {
             question,
             question_type: QuestionType::of(text),
+            form: QuestionForm::of(text),
             keywords: keywords(text, &words, &quotes, &runs, &time_ranges),
             cues: Cues {
                 participants: names(&runs, NameClass::Person),
@@ -80,6 +85,12 @@ impl<'q> ReadQuestion<'q> {
         self.words.is_empty()
     }
 
+    /// Whether it says "I" or "my".
+    #[must_use]
+    pub fn is_in_first_person(&self) -> bool {
+        self.words().any(|word| FIRST_PERSON.contains(&word))
+    }
+
     /// Its words in lower case, possessive endings left out, in order.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         self.words.iter().map(|w| w.lower.as_str())
@@ -89,6 +100,12 @@ impl<'q> ReadQuestion<'q> {
     #[must_use]
     pub fn question_type(&self) -> QuestionType {
         self.question_type
+    }
+
+    /// Whose words it asks for, of an assistant's memory.
+    #[must_use]
+    pub fn form(&self) -> QuestionForm {
+        self.form
     }
 
     /// The words that select most: at most six, in order, as they stand in the question.

@@ -6,7 +6,7 @@ use super::{keywords::MOST_KEYWORDS, *};
 use nouns::model::{Bank, EventTime, Question, canonical_name};
 
 fn question(text: &str) -> Question {
-    Question { bank: Bank::parse("b").unwrap(), text: text.to_owned(), asked_at: None }
+    Question::new(Bank::parse("b").unwrap(), text)
 }
 
 fn check(text: &str, keywords: &[&str], persons: &[&str], places: &[&str]) {

@@ -17,7 +17,7 @@ use super::{
     dense_ids::DenseIds,
     gists::Gists,
     indexed_part::{IndexedPart, NONE, PartKey, Slot},
-    part_columns::{ASKS, Columns, Features, LIVE, Near, marks},
+    part_columns::{ASKS, Columns, Features, LIVE, Near, PASSAGE, marks},
     scratch::Scratch,
     stem_postings::{Change, OtherWindow, StemPostings},
 };
@@ -327,7 +327,8 @@ impl Features {
     fn of(key: PartKey, indexed: &IndexedPart) -> Self {
         let said_at = indexed.unit.body.part_said_at(key.part as usize);
         let date = said_at.local().date();
-        let flags = LIVE | if indexed.marks.asks { ASKS } else { 0 };
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        let flags = LIVE | flag(indexed.marks.asks, ASKS) | flag(indexed.is_passage, PASSAGE);
         let names = indexed.names().len().min(MOST_NAMES.into()) as u8;
         Self {
             month: month(date.year(), date.month()),

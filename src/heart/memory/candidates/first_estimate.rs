@@ -14,7 +14,7 @@ use super::{
     best_slots::{BestSlots, NO_SCORE, greatest},
     candidate_index::{CandidateIndex, OWN_WORDS, month},
     indexed_part::{NONE, Slot},
-    part_columns::{ASKS, LIVE, Near, names, times},
+    part_columns::{ASKS, LIVE, Near, PASSAGE, names, times},
     scratch::{Scratch, filled},
     session_best::SessionBest,
 };
@@ -116,7 +116,8 @@ impl FirstEstimate {
         let for_times = if asked.probe.asks_time { w.times_asked } else { w.times };
         let of_marks = |marks: u8| {
             let asks = f64::from(u8::from(marks & ASKS != 0));
-            others + for_times * f64::from(times(marks)) + w.names * f64::from(names(marks)) - w.asks * asks
+            let features = for_times * f64::from(times(marks)) + w.names * f64::from(names(marks)) - w.asks * asks;
+            others + if marks & PASSAGE == 0 { features } else { 0.0 }
         };
         // What holds no part gets no score.
         let of_marks = |marks: u8| if marks & LIVE == 0 { NO_SCORE } else { of_marks(marks) as f32 };

@@ -15,7 +15,7 @@ use crate::memory::{
         unit_body::PartBody,
     },
 };
-use nouns::model::{Marks, UnitId, canonical_name};
+use nouns::model::{Marks, SpeakerKind, UnitId, canonical_name};
 
 /// Names a part, and gives it its place in the order of its bank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,6 +60,10 @@ pub(in crate::memory) struct IndexedPart {
     /// Features of its words.
     pub marks: Marks,
     greets: bool,
+    /// Whether it is a passage of a long turn: nothing around it counts with it, and it counts with nothing.
+    pub is_passage: bool,
+    /// Whether an assistant said it.
+    pub is_assistants: bool,
     /// Its slot in the candidate index, where there is one.
     pub slot: Cell<Slot>,
 }
@@ -83,6 +87,8 @@ impl IndexedPart {
             speaker: [name_key(&name), name_key(first)],
             marks: part.marks,
             greets: greeted.is_some(),
+            is_passage: part.range.is_some(),
+            is_assistants: part.kind == Some(SpeakerKind::Assistant),
             slot: Cell::new(NONE),
         }
     }

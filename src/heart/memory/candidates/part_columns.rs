@@ -11,6 +11,8 @@ use nouns::sparse::push_sparingly;
 pub(in crate::memory) const LIVE: u8 = 1;
 /// The part ends with a question.
 pub(in crate::memory) const ASKS: u8 = 2;
+/// The part is a passage of a long turn.
+pub(in crate::memory) const PASSAGE: u8 = 4;
 /// How far the number of its expressions of time is shifted; it fits two bits.
 const TIMES: u8 = 4;
 /// The same for its names.

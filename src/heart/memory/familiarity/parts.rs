@@ -3,20 +3,29 @@
 //! In: added and deleted units. Out: their parts, and in a large bank the candidate index of them. A part
 //! is shared with the scans that read it, so that a scan can pause.
 
-use std::{rc::Rc, sync::Arc};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    rc::Rc,
+    sync::Arc,
+};
 
 use crate::memory::{
     candidates::{
         candidate_index::CandidateIndex,
         indexed_part::{IndexedPart, NONE, PartKey, Slot},
     },
+    footprint::tree_bytes,
     lexical::words::Words,
     units::{
         live::LiveUnit,
+        score::{NameKey, name_key},
         unit_body::{PartBody, estimated_tokens},
     },
 };
-use nouns::chunked_map::ChunkedMap;
+use nouns::{chunked_map::ChunkedMap, model::canonical_name};
+
+/// Most speakers that are named where the asker is none.
+const NAMED_SPEAKERS: usize = 5;
 
 /// The parts of one bank in the order of sessions and ordinals.
 #[derive(Debug, Default)]
@@ -28,6 +37,10 @@ pub(in crate::memory) struct Parts {
     window_words: u32,
     /// Bytes of the texts of all parts.
     text_bytes: u64,
+    /// How many an assistant said.
+    assistants: usize,
+    /// By the keys of their whole names: who speaks, in how many parts.
+    speakers: BTreeMap<NameKey, (Box<str>, usize)>,
     /// Kept in a large bank only.
     candidates: Option<Box<CandidateIndex>>,
 }
@@ -49,14 +62,21 @@ impl Parts {
         added.sort_unstable_by_key(|(key, ..)| *key);
         for (key, unit, part) in added {
             let indexed = Rc::new(IndexedPart::new(unit, key.part, part, words));
-            self.text_bytes += u64::from(indexed.text_bytes);
             self.remove(key);
+            self.text_bytes += u64::from(indexed.text_bytes);
+            self.assistants += usize::from(indexed.is_assistants);
+            self.speakers.entry(indexed.speaker[0]).or_insert_with(|| (part.speaker.into(), 0)).1 += 1;
             if let Some(index) = &mut self.candidates {
-                let session = |(other, part): &(PartKey, Rc<IndexedPart>)| {
-                    if other.session == key.session { part.slot.get() } else { NONE }
+                let counts = |(other, part): &(PartKey, Rc<IndexedPart>)| {
+                    let slot = if other.session == key.session { part.slot.get() } else { NONE };
+                    (slot == NONE || !part.is_passage).then_some(slot)
                 };
-                let before = self.parts.before(key).next().map_or(NONE, session);
-                let after = self.parts.after(Some(key)).next().map_or(NONE, session);
+                let mut beside = [NONE; 2];
+                if !indexed.is_passage {
+                    beside = [self.parts.before(key).find_map(counts), self.parts.after(Some(key)).find_map(counts)]
+                        .map(|slot| slot.unwrap_or(NONE));
+                }
+                let [before, after] = beside;
                 index.insert(&indexed, before, after);
             }
             self.parts.insert(key, indexed);
@@ -85,6 +105,27 @@ impl Parts {
         self.parts.len()
     }
 
+    /// How many of them an assistant said.
+    pub(in crate::memory) fn assistants(&self) -> usize {
+        self.assistants
+    }
+
+    /// Some who speak, by name, where nobody does with this name or this first word of it.
+    pub(in crate::memory) fn without_speaker(&self, name: &str) -> Option<Vec<String>> {
+        let keys = |speaker: &str| {
+            let name = canonical_name(speaker);
+            [name_key(&name), name_key(name.split(' ').next().unwrap_or_default())]
+        };
+        let key = name_key(name);
+        if self.speakers.values().any(|(speaker, _)| keys(speaker).contains(&key)) {
+            return None;
+        }
+        let mut names: Vec<String> = self.speakers.values().map(|(name, _)| name.to_string()).collect();
+        names.sort_unstable();
+        names.truncate(NAMED_SPEAKERS);
+        Some(names)
+    }
+
     /// While fewer words than this lie between, a part counts with another.
     pub(in crate::memory) fn window_words(&self) -> u32 {
         self.window_words
@@ -98,7 +139,9 @@ impl Parts {
     /// Bytes in memory of the parts, and of their candidate index.
     pub(in crate::memory) fn bytes(&self) -> [usize; 2] {
         let parts = self.parts.iter().map(|(_, part)| part.bytes()).sum::<usize>();
-        [self.parts.bytes() + parts, self.candidates.as_ref().map_or(0, |index| index.bytes())]
+        let speakers = self.speakers.values().map(|(name, _)| name.len()).sum::<usize>();
+        let speakers = speakers + tree_bytes::<NameKey, (Box<str>, usize)>(self.speakers.len());
+        [self.parts.bytes() + parts + speakers, self.candidates.as_ref().map_or(0, |index| index.bytes())]
     }
 
     /// The candidate index, where the bank is large enough.
@@ -114,6 +157,13 @@ impl Parts {
     fn remove(&mut self, key: PartKey) {
         let Some(removed) = self.parts.remove(key) else { return };
         self.text_bytes -= u64::from(removed.text_bytes);
+        self.assistants -= usize::from(removed.is_assistants);
+        if let Entry::Occupied(mut speaker) = self.speakers.entry(removed.speaker[0]) {
+            speaker.get_mut().1 -= 1;
+            if speaker.get().1 == 0 {
+                speaker.remove();
+            }
+        }
         if let Some(index) = &mut self.candidates {
             index.delete(removed.slot.get());
         }
@@ -124,9 +174,11 @@ impl Parts {
         let mut index = CandidateIndex::new(self.window_words);
         let mut last = (None, NONE);
         for (key, part) in self.parts.iter() {
-            let before = if last.0 == Some(key.session) { last.1 } else { NONE };
+            let before = if last.0 == Some(key.session) && !part.is_passage { last.1 } else { NONE };
             index.insert(part, before, NONE);
-            last = (Some(key.session), part.slot.get());
+            if !part.is_passage {
+                last = (Some(key.session), part.slot.get());
+            }
         }
         index
     }

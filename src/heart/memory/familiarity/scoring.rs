@@ -11,7 +11,9 @@
 //! The score is a weighted sum (`config/familiarity.rs` explains each weight): the cosine of the part's
 //! best sentence; the cosines of the part with its neighbours; BM25 over the part (its words count twice)
 //! and the turns around it; who speaks; the month and the day; features of the words. Then a share of the
-//! neighbours' scores and of the session's best is added.
+//! neighbours' scores and of the session's best is added. A passage of a long turn has no neighbours and is
+//! none: short turns before and after it are neighbours of one another. The features of its words do not
+//! count.
 
 use std::{cmp::Reverse, ops::Range, rc::Rc, slice::from_ref};
 
@@ -64,6 +66,8 @@ struct Scored {
     terms: FamiliarityTerms,
     own: f64,
     smooth: f64,
+    /// Its place among the parts that are no passages; that of the next one for a passage.
+    place: usize,
 }
 
 /// The index of a large bank, and its candidates.
@@ -109,11 +113,16 @@ pub(in crate::memory) struct FamiliarityScan {
     /// The next part of the pass.
     at: usize,
     parts: Vec<Scored>,
+    /// Those that are no passages, in order.
+    turns: Vec<usize>,
     found: Found,
     /// In a large bank, what is scored.
     candidates: Option<Box<Candidates>>,
     /// Parts in the bank.
     total: usize,
+    /// How many of them an assistant said.
+    assistants: usize,
+    unknown_asker: Option<Vec<String>>,
     /// Their estimated tokens.
     tokens: f64,
     /// While fewer words lie between, a part counts with another.
@@ -161,6 +170,8 @@ impl FamiliarityScan {
                     self.topics = Topics::new(probe, words);
                     self.speakers = Speakers::new(probe);
                     self.total = bank.len();
+                    self.assistants = bank.assistants();
+                    self.unknown_asker = probe.asker.as_deref().and_then(|name| bank.without_speaker(name));
                     self.tokens = bank.estimated_tokens();
                     self.window_words = bank.window_words();
                     self.candidates = index.map(|index| {
@@ -320,7 +331,11 @@ impl FamiliarityScan {
             terms: FamiliarityTerms::default(),
             own: 0.0,
             smooth: 0.0,
+            place: self.turns.len(),
         });
+        if !indexed.is_passage {
+            self.turns.push(self.parts.len() - 1);
+        }
     }
 
     /// One part of a pass; returns the work.
@@ -332,7 +347,7 @@ impl FamiliarityScan {
             Pass::Windows => {
                 let (window, length) = match large {
                     Some(large) => self.found.window_of_candidate(self.parts[at].slot, large),
-                    None => self.found.window(&self.parts, at, self.window_words),
+                    None => self.found.window(&self.parts, &self.turns, at, self.window_words),
                 };
                 let part = &mut self.parts[at];
                 if large.is_none() {
@@ -370,14 +385,14 @@ impl FamiliarityScan {
                 }
                 // The mean of a part's pair and the next one's.
                 let pair = self.parts[at].pair;
-                let next = next_pair(probe, &self.parts, at, large).unwrap_or(pair);
+                let next = next_pair(probe, &self.parts, &self.turns, at, large).unwrap_or(pair);
                 let part = &mut self.parts[at];
                 part.terms.pair += probe.weights.trio * (pair + next) / 2.0;
                 part.terms.speaker = self.speakers.share(part.indexed.speaker) * probe.weights.speaker;
                 features(probe, part, &self.present);
             }
             Pass::Around => {
-                let lent = around(probe, &self.parts, at, large);
+                let lent = around(probe, &self.parts, &self.turns, at, large);
                 let part = &mut self.parts[at];
                 part.terms.around = lent;
                 part.smooth = part.own + lent;
@@ -432,7 +447,8 @@ impl FamiliarityScan {
             }
         };
         let best = order.into_iter().map(of_part).collect();
-        FamiliarParts { best, zero, parts_total: self.total }
+        let unknown_asker = self.unknown_asker.take();
+        FamiliarParts { best, zero, parts_total: self.total, assistants: self.assistants, unknown_asker }
     }
 
     /// The score of the part that so many tokens lie above.
@@ -458,7 +474,7 @@ impl Found {
     }
 
     /// The window of a part: how often each word of the question occurs in it, and its length.
-    fn window(&mut self, parts: &[Scored], at: usize, window_words: u32) -> (Range<usize>, u32) {
+    fn window(&mut self, parts: &[Scored], turns: &[usize], at: usize, window_words: u32) -> (Range<usize>, u32) {
         let Self { in_parts, in_windows } = self;
         let first = in_windows.len();
         let mut length = 0;
@@ -467,13 +483,11 @@ impl Found {
             add_words(in_windows, first, &in_parts[part.words.clone()], times);
         };
         add(&parts[at], OWN_WORDS);
-        let same = |part: &&Scored| part.key.session == parts[at].key.session;
-        let mut reach = WordWindow::new(window_words);
-        let before = parts[..at].iter().rev().take_while(same);
-        before.take_while(|part| reach.takes(part.length)).for_each(|part| add(part, 1));
-        let mut reach = WordWindow::new(window_words);
-        let after = parts[at + 1..].iter().take_while(same);
-        after.take_while(|part| reach.takes(part.length)).for_each(|part| add(part, 1));
+        for after in [false, true] {
+            let mut reach = WordWindow::new(window_words);
+            let beside = (1..).map_while(|distance| beside(parts, turns, at, distance, after));
+            beside.take_while(|near| reach.takes(parts[*near].length)).for_each(|near| add(&parts[near], 1));
+        }
         in_windows[first..].sort_unstable();
         (first..in_windows.len(), length)
     }
@@ -560,8 +574,11 @@ fn features(probe: &FamiliarityProbe, part: &mut Scored, present: &NameSet) {
     let marks = indexed.marks;
     // Speakers are addressed in every other turn ("Hey Ines!"), so their names do not count.
     let names = indexed.names().iter().filter(|n| !present.contains(n)).take(MOST_NAMES.into()).count();
-    part.terms.marks =
-        times * f64::from(marks.times.min(MOST_TIMES)) - w.asks * flag(marks.asks) + w.names * names as f64;
+    // A passage has many of them, whatever it says.
+    if !indexed.is_passage {
+        part.terms.marks =
+            times * f64::from(marks.times.min(MOST_TIMES)) - w.asks * flag(marks.asks) + w.names * names as f64;
+    }
     part.own = part.terms.own();
 }
 
@@ -571,11 +588,15 @@ fn speaks(index: &CandidateIndex, name: NameKey) -> bool {
 }
 
 /// The cosine of the pair of the part after a part in its session; its best sentence's where it has no pair.
-fn next_pair(probe: &FamiliarityProbe, parts: &[Scored], at: usize, large: Option<Large<'_>>) -> Option<f64> {
-    let next = parts.get(at + 1);
-    let Some((index, _)) = large else {
-        return next.filter(|next| next.key.session == parts[at].key.session).map(|next| next.pair);
-    };
+fn next_pair(
+    probe: &FamiliarityProbe,
+    parts: &[Scored],
+    turns: &[usize],
+    at: usize,
+    large: Option<Large<'_>>,
+) -> Option<f64> {
+    let next = beside(parts, turns, at, 1, true).map(|next| &parts[next]);
+    let Some((index, _)) = large else { return next.map(|next| next.pair) };
     let after = index.columns().near_slot(parts[at].slot).after;
     if let Some(next) = next.filter(|next| next.slot == after) {
         return Some(next.pair);
@@ -603,17 +624,18 @@ fn fetch_next_pairs(parts: &[Scored], at: usize, index: &CandidateIndex) {
 }
 
 /// A share of the better neighbour's score, at a distance of one turn and of two.
-fn around(probe: &FamiliarityProbe, parts: &[Scored], at: usize, large: Option<Large<'_>>) -> f64 {
+fn around(probe: &FamiliarityProbe, parts: &[Scored], turns: &[usize], at: usize, large: Option<Large<'_>>) -> f64 {
     let shares = [probe.weights.next_turn, probe.weights.second_turn];
+    let sides =
+        |distance: usize| [false, true].into_iter().filter_map(move |after| beside(parts, turns, at, distance, after));
     let better = match large {
-        None => [1, 2].map(|distance| side(parts, at, distance).map(|i| parts[i].own).reduce(f64::max)),
+        None => [1, 2].map(|distance| sides(distance).map(|near| parts[near].own).reduce(f64::max)),
         Some((index, candidates)) => {
             let near = index.columns().near_slot(parts[at].slot);
-            // A candidate within two turns lies within two candidates.
-            let scored = &parts[at.saturating_sub(2)..parts.len().min(at + 3)];
-            let own = |slot: Slot| match scored.iter().find(|part| part.slot == slot) {
-                Some(part) => Some(part.own),
-                None => candidates.estimate(slot),
+            // A candidate within two turns lies within two candidates that are turns.
+            let own = |slot: Slot| {
+                let scored = [1, 2].into_iter().flat_map(sides).find(|near| parts[*near].slot == slot);
+                scored.map(|near| parts[near].own).or_else(|| candidates.estimate(slot))
             };
             let better = |sides: [Slot; 2]| sides.into_iter().filter_map(own).reduce(f64::max);
             [better([near.before, near.after]), better([near.second_before, near.second_after])]
@@ -622,9 +644,11 @@ fn around(probe: &FamiliarityProbe, parts: &[Scored], at: usize, large: Option<L
     shares.iter().zip(better).map(|(share, own)| share * own.unwrap_or(0.0)).sum()
 }
 
-/// The parts at a distance on either side of `at`, in the same session.
-fn side(parts: &[Scored], at: usize, distance: usize) -> impl Iterator<Item = usize> {
-    let session = parts[at].key.session;
-    let same = move |i: &usize| parts.get(*i).is_some_and(|part| part.key.session == session);
-    [at.checked_sub(distance), at.checked_add(distance)].into_iter().flatten().filter(same)
+/// The part at a distance before or after another in its session, counted in turns that are not quoted by
+/// passages; none beside a passage.
+fn beside(parts: &[Scored], turns: &[usize], at: usize, distance: usize, after: bool) -> Option<usize> {
+    let part = &parts[at];
+    let place = if after { part.place.checked_add(distance) } else { part.place.checked_sub(distance) };
+    let near = *turns.get(place.filter(|_| !part.indexed.is_passage)?)?;
+    (parts[near].key.session == part.key.session).then_some(near)
 }

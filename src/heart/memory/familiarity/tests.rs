@@ -21,8 +21,8 @@ use crate::memory::{
 use nouns::{
     config::Pipeline,
     model::{
-        Bank, Cues, EventTime, Marks, MemoryRecord, ModelRef, Part, SCHEMA_VERSION, SessionId, Unit, UnitId, Vector,
-        WindowId, WindowState,
+        Bank, Cues, EventTime, Marks, MemoryRecord, ModelRef, Part, SCHEMA_VERSION, SessionId, TextRange, Unit, UnitId,
+        Vector, WindowId, WindowState,
     },
 };
 
@@ -67,21 +67,30 @@ fn unit(session: u64, number: u32, dice: &mut Dice) -> Arc<LiveUnit> {
     let topic = dice.below(TOPICS);
     let said_at = EventTime::new(1_700_000_000_000 + i64::from(number) * 36_000_000, 0).expect("a good time");
     let mut part = |at: u32| {
-        let length = 1 + dice.below(9);
+        // One in five units holds the passages of a long turn instead of four turns.
+        let length = if number % 5 == 1 { 30 + dice.below(9) } else { 1 + dice.below(9) };
         Part {
             turn: format!("{session}-{}", number * 4 + at),
             ordinal: number * 4 + at,
             speaker: ["Ann", "Bo Lee", "cy", "Dora"][dice.below(4) as usize].to_owned(),
+            kind: None,
             said_at,
             text: ["", "", "", "Hey Kit! ", "Hello Dora, "][dice.below(5) as usize].to_owned()
                 + &dice.words(topic, length)
                 + ["", " with Ann", " in Oslo"][dice.below(3) as usize],
+            range: None,
             marks: Marks { times: dice.below(3) as u8, asks: dice.below(4) == 0, quotes: dice.below(6) == 0 },
             vectors: (0..1 + dice.below(3)).map(|_| Vector::from(dice.vector(topic, 250))).collect(),
             pair: (dice.below(8) > 0).then(|| Vector::from(dice.vector(topic, 200))),
         }
     };
-    let parts: Vec<Part> = (0..4).map(&mut part).collect();
+    let mut parts: Vec<Part> = (0..4).map(&mut part).collect();
+    for (at, part) in (0..).zip(&mut parts).filter(|_| number % 5 == 1) {
+        part.ordinal = number * 4;
+        part.range = Some(TextRange { start: at * 9, end: at * 9 + 9, total: 36 });
+        part.pair = None;
+        part.vectors.truncate(if at == 2 { 0 } else { 1 });
+    }
     let sources = vec![parts[0].turn.clone()];
     let restatement = format!("{session} {number}");
     let unit = Unit {
@@ -101,6 +110,7 @@ fn unit(session: u64, number: u32, dice: &mut Dice) -> Arc<LiveUnit> {
         state: WindowState::Final,
         turns_hash: String::new(),
         extractor: "test/1".to_owned(),
+        cutter: None,
         model: ModelRef { name: "test".to_owned(), hash: "0".to_owned() },
         turns: Vec::new(),
         units: vec![unit],
@@ -122,6 +132,7 @@ fn probe(dice: &mut Dice, candidates: usize) -> FamiliarityProbe {
             .map(|name| (*name).to_owned())
             .collect(),
         subject: None,
+        asker: None,
         asks_time: false,
         months: if dice.below(4) == 0 { vec![(None, 12), (Some(2024), 3)] } else { Vec::new() },
         days: if dice.below(3) == 0 { vec![(19_680, 19_681), (19_730, 19_730)] } else { Vec::new() },

@@ -9,7 +9,7 @@ use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
 use crate::memory::footprint::COUNTS_BYTES;
-use nouns::model::{Cues, EventTime, Excerpt, Interval, Marks, Part, Unit, UnitId};
+use nouns::model::{Cues, EventTime, Excerpt, Interval, Marks, Part, SpeakerKind, TextRange, Unit, UnitId};
 
 /// The texts of a part: its turn, its speaker and its words.
 const OF_PART: usize = 3;
@@ -31,11 +31,13 @@ pub struct UnitBody {
     participants: u32,
     locations: u32,
     sources: u32,
+    /// Whether its parts are passages, so that each has a range.
+    by_passages: bool,
     /// The texts of which none occurs in those before it.
     texts: Box<str>,
     /// Where these begin and end, in bytes: restatement, session, participants, locations and sources, then the
     /// texts of each part. Each place takes the bytes that the length of the texts needs. Then the
-    /// [facts](PartFacts) of each part.
+    /// [facts](PartFacts) of each part, and the range of each passage.
     table: Box<[u8]>,
 }
 
@@ -45,27 +47,35 @@ struct PartFacts {
     said_at: EventTime,
     ordinal: u32,
     marks: Marks,
+    kind: Option<SpeakerKind>,
 }
 
 /// Bytes of the facts of a part.
 const FACTS_BYTES: usize = 18;
+/// Bytes of the range of a passage.
+const RANGE_BYTES: usize = 12;
+
+/// Stands for no range: of a part that is no passage, beside others that are.
+const NO_RANGE: TextRange = TextRange { start: u32::MAX, end: u32::MAX, total: u32::MAX };
 
 impl PartFacts {
     fn to_bytes(self) -> [u8; FACTS_BYTES] {
-        let Self { said_at: EventTime { unix_ms, offset_seconds }, ordinal, marks } = self;
+        let Self { said_at: EventTime { unix_ms, offset_seconds }, ordinal, marks, kind } = self;
         let mut bytes = [0; FACTS_BYTES];
         bytes[..8].copy_from_slice(&unix_ms.to_le_bytes());
         bytes[8..12].copy_from_slice(&offset_seconds.to_le_bytes());
         bytes[12..16].copy_from_slice(&ordinal.to_le_bytes());
         bytes[16] = marks.times;
-        bytes[17] = u8::from(marks.asks) | u8::from(marks.quotes) << 1;
+        let kind = SpeakerKind::ALL.iter().position(|one| Some(*one) == kind).map_or(0, |at| at as u8 + 1);
+        bytes[17] = u8::from(marks.asks) | u8::from(marks.quotes) << 1 | kind << 2;
         bytes
     }
 
     fn from_bytes(bytes: &[u8]) -> Self {
         let said_at = EventTime { unix_ms: number(&bytes[..8]), offset_seconds: number(&bytes[8..12]) as i32 };
         let marks = Marks { times: bytes[16], asks: bytes[17] & 1 == 1, quotes: bytes[17] & 2 == 2 };
-        Self { said_at, ordinal: number(&bytes[12..16]) as u32, marks }
+        let kind = usize::from(bytes[17] >> 2).checked_sub(1).and_then(|at| SpeakerKind::ALL.get(at).copied());
+        Self { said_at, ordinal: number(&bytes[12..16]) as u32, marks, kind }
     }
 }
 
@@ -90,10 +100,14 @@ pub struct PartBody<'u> {
     pub ordinal: u32,
     /// Who said it.
     pub speaker: &'u str,
+    /// What the speaker is.
+    pub kind: Option<SpeakerKind>,
     /// When it was said.
     pub said_at: EventTime,
     /// The words, captions included.
     pub text: &'u str,
+    /// Where a passage lies in the text of its turn.
+    pub range: Option<TextRange>,
     /// Features of the words that the familiarity score uses.
     pub marks: Marks,
 }
@@ -128,10 +142,16 @@ pub struct PartFields {
     pub ordinal: u32,
     /// Who said it.
     pub speaker: String,
+    /// What the speaker is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<SpeakerKind>,
     /// When it was said.
     pub said_at: EventTime,
     /// The words, captions included.
     pub text: String,
+    /// Where a passage lies in the text of its turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<TextRange>,
     /// Features of the words that the familiarity score uses.
     pub marks: Marks,
 }
@@ -142,8 +162,9 @@ impl UnitBody {
     pub fn of(unit: &Unit, session: &str) -> Self {
         let Unit { id, restatement, cues, said_at, ordinal, sources, parts, .. } = unit;
         let parts = parts.iter().map(|part| {
-            let Part { turn, ordinal, speaker, said_at, text, marks, .. } = part;
-            PartBody { turn, ordinal: *ordinal, speaker, said_at: *said_at, text, marks: *marks }
+            let Part { turn, ordinal, speaker, kind, said_at, text, range, marks, .. } = part;
+            let (ordinal, kind, said_at, range, marks) = (*ordinal, *kind, *said_at, *range, *marks);
+            PartBody { turn, ordinal, speaker, kind, said_at, text, range, marks }
         });
         Self::packed(*id, *said_at, *ordinal, [restatement, session], cues, sources, parts)
     }
@@ -173,8 +194,12 @@ impl UnitBody {
         let place_bytes = place_bytes(held.len());
         let mut table = Vec::with_capacity(places.len() * place_bytes + parts.clone().count() * FACTS_BYTES);
         places.iter().for_each(|place| table.extend(&place.to_le_bytes()[..place_bytes]));
-        for PartBody { said_at, ordinal, marks, .. } in parts {
-            table.extend(PartFacts { said_at, ordinal, marks }.to_bytes());
+        let by_passages = parts.clone().any(|part| part.range.is_some());
+        for PartBody { said_at, ordinal, marks, kind, .. } in parts.clone() {
+            table.extend(PartFacts { said_at, ordinal, marks, kind }.to_bytes());
+        }
+        for range in parts.map(|part| part.range.unwrap_or(NO_RANGE)).filter(|_| by_passages) {
+            table.extend([range.start, range.end, range.total].map(u32::to_le_bytes).as_flattened());
         }
         Self {
             id,
@@ -184,6 +209,7 @@ impl UnitBody {
             participants: cues.participants.len() as u32,
             locations: cues.locations.len() as u32,
             sources: sources.len() as u32,
+            by_passages,
             texts: held.into_boxed_str(),
             table: table.into_boxed_slice(),
         }
@@ -265,20 +291,33 @@ impl UnitBody {
 
     fn part_count(&self) -> usize {
         let of_text = 2 * place_bytes(self.texts.len());
-        (self.table.len() - self.named() * of_text) / (OF_PART * of_text + FACTS_BYTES)
+        (self.table.len() - self.named() * of_text) / (OF_PART * of_text + FACTS_BYTES + self.range_bytes())
+    }
+
+    /// Bytes of the range of each part.
+    fn range_bytes(&self) -> usize {
+        if self.by_passages { RANGE_BYTES } else { 0 }
     }
 
     /// The facts of one of so many pieces.
     fn facts(&self, at: usize, count: usize) -> PartFacts {
-        PartFacts::from_bytes(&self.table[self.table.len() - (count - at) * FACTS_BYTES..][..FACTS_BYTES])
+        let end = self.table.len() - count * self.range_bytes();
+        PartFacts::from_bytes(&self.table[end - (count - at) * FACTS_BYTES..][..FACTS_BYTES])
+    }
+
+    /// The range of one of so many pieces.
+    fn range(&self, at: usize, count: usize) -> Option<TextRange> {
+        let bytes = self.by_passages.then(|| &self.table[self.table.len() - (count - at) * RANGE_BYTES..])?;
+        let [start, end, total] = [0, 4, 8].map(|at| number(&bytes[at..at + 4]) as u32);
+        Some(TextRange { start, end, total }).filter(|range| *range != NO_RANGE)
     }
 
     /// One of so many pieces.
     fn piece(&self, at: usize, count: usize) -> PartBody<'_> {
         let first = self.named() + OF_PART * at;
         let [turn, speaker, text] = [0, 1, 2].map(|of_part| self.text(first + of_part));
-        let PartFacts { said_at, ordinal, marks } = self.facts(at, count);
-        PartBody { turn, ordinal, speaker, said_at, text, marks }
+        let PartFacts { said_at, ordinal, marks, kind } = self.facts(at, count);
+        PartBody { turn, ordinal, speaker, kind, said_at, text, range: self.range(at, count), marks }
     }
 
     fn text(&self, at: usize) -> &str {
@@ -296,8 +335,9 @@ impl From<UnitFields> for UnitBody {
     fn from(fields: UnitFields) -> Self {
         let UnitFields { id, restatement, cues, said_at, session, ordinal, sources, parts } = &fields;
         let parts = parts.iter().map(|part| {
-            let PartFields { turn, ordinal, speaker, said_at, text, marks } = part;
-            PartBody { turn, ordinal: *ordinal, speaker, said_at: *said_at, text, marks: *marks }
+            let PartFields { turn, ordinal, speaker, kind, said_at, text, range, marks } = part;
+            let (ordinal, kind, said_at, range, marks) = (*ordinal, *kind, *said_at, *range, *marks);
+            PartBody { turn, ordinal, speaker, kind, said_at, text, range, marks }
         });
         Self::packed(*id, *said_at, *ordinal, [restatement, session], cues, sources, parts)
     }
@@ -320,16 +360,16 @@ impl From<UnitBody> for UnitFields {
 
 impl From<PartBody<'_>> for PartFields {
     fn from(part: PartBody<'_>) -> Self {
-        let PartBody { turn, ordinal, speaker, said_at, text, marks } = part;
+        let PartBody { turn, ordinal, speaker, kind, said_at, text, range, marks } = part;
         let [turn, speaker, text] = [turn, speaker, text].map(str::to_owned);
-        Self { turn, ordinal, speaker, said_at, text, marks }
+        Self { turn, ordinal, speaker, kind, said_at, text, range, marks }
     }
 }
 
 impl From<PartBody<'_>> for Excerpt {
     fn from(part: PartBody<'_>) -> Self {
-        let PartFields { turn, speaker, said_at, text, .. } = part.into();
-        Self { turn, speaker, said_at, text }
+        let PartFields { turn, speaker, said_at, text, range, .. } = part.into();
+        Self { turn, speaker, said_at, text, range }
     }
 }
 
@@ -368,8 +408,10 @@ mod tests {
             turn: format!("turn {ordinal}"),
             ordinal,
             speaker: speaker.to_owned(),
+            kind: (ordinal == 4).then_some(SpeakerKind::Bot),
             said_at,
             text: text.to_owned(),
+            range: None,
             marks: Marks { times: 2, ..Marks::default() },
         };
         let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
@@ -397,7 +439,14 @@ mod tests {
         let marks = Marks { times: 255, asks: true, quotes: false };
         let long = PartFields { said_at, marks, ..part(u32::MAX, "Ann", &"kayaks ".repeat(10_000)) };
         let long = UnitFields { parts: vec![long, part(6, "Zoë", "tents")], ..full.clone() };
-        let all = [(full, false), (bare, false), (restated, true), (nothing, false), (long, false)];
+        let ranged = |range: Option<(u32, u32)>, part: &PartFields| PartFields {
+            range: range.map(|(start, end)| TextRange { start, end, total: 9 }),
+            ..part.clone()
+        };
+        let ranges = [Some((0, 5)), None, Some((5, u32::MAX))];
+        let passages = ranges.into_iter().zip(&full.parts).map(|(range, part)| ranged(range, part)).collect();
+        let passages = UnitFields { parts: passages, ..full.clone() };
+        let all = [(full, false), (bare, false), (restated, true), (nothing, false), (long, false), (passages, false)];
         for (fields, is_restated) in all {
             let packed = UnitBody::from(fields.clone());
             assert_eq!(UnitFields::from(packed.clone()), fields);

@@ -187,8 +187,10 @@ fn turn_body(window_turn: &WindowTurn, session: &str, number: usize) -> UnitBody
         turn: turn.turn.clone(),
         ordinal: window_turn.ordinal,
         speaker: turn.speaker.clone(),
+        kind: None,
         said_at: turn.time,
         text: text.clone(),
+        range: None,
         marks: nouns::model::Marks::default(),
     };
     UnitBody::from(UnitFields {

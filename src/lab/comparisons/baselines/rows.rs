@@ -19,8 +19,8 @@ use crate::{
     memory_contents::MemoryContents,
     result::{Budget, ComparisonRow},
     score::{AnswerScores, QuestionScore, figures, figures_by, share},
-    tokens,
 };
+use heart::language::tokens;
 use heart::{
     memory::{UnitBody, Words},
     recall,

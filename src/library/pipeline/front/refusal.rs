@@ -15,7 +15,13 @@ pub fn refusal(error: &PipelineError) -> Refusal {
             let message = format!("bank {bank}: unknown; it holds nothing that this service has read");
             return Refusal::new(RefusalCode::UnknownBank, message);
         }
-        PipelineError::Recall(RecallError::EmptyQuestion | RecallError::LongQuestion { .. })
+        PipelineError::Recall(
+            RecallError::EmptyQuestion
+            | RecallError::LongQuestion { .. }
+            | RecallError::ManyTokens { .. }
+            | RecallError::UnknownAsker { .. }
+            | RecallError::LongConversation { .. },
+        )
         | PipelineError::Snapshot(SnapshotError::Before { .. } | SnapshotError::None) => RefusalCode::Invalid,
         PipelineError::Deadline { .. } | PipelineError::Cancelled => RefusalCode::Deadline,
         PipelineError::Quarantined { .. } => RefusalCode::Quarantined,

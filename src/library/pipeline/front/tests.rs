@@ -107,7 +107,7 @@ impl Drop for Scripted {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn asked(bank: &str, text: &str) -> Asked {
-    Asked::now(Question { bank: Bank::parse(bank).expect("a good name"), text: text.to_owned(), asked_at: None })
+    Asked::now(Question::new(Bank::parse(bank).expect("a good name"), text))
 }
 
 fn within(milliseconds: u64) -> Cancellation {

@@ -3,13 +3,14 @@
 //! In: drafts, then one result a text. Out: a vector for each unit, and the vectors by which
 //! questions find each part. Neighbouring parts share a pass of the model, so that each is read in
 //! the context of the other. Sentences long enough are also embedded alone. The vector of a part
-//! with the turn before it is their sum, which needs no pass. The texts depend only on the drafts of
-//! the window. Pure arithmetic.
+//! with the turn before it is their sum, which needs no pass. A passage of a long turn is embedded
+//! alone, without its speaker; code is not. The vector of their unit is the mean of theirs, each
+//! weighed by its bytes. The texts depend only on the drafts of the window. Pure arithmetic.
 
 use std::{collections::HashMap, ops::Range};
 
 use heart::{
-    extract::{DraftPart, DraftUnit},
+    extract::{DraftPart, DraftUnit, passages::is_code},
     language::shared::{caption, split},
 };
 use models::embed::{SpanVectors, pool, render_parts};
@@ -22,8 +23,8 @@ use nouns::{
 /// that a document pasted into a chat neither blocks ingestion nor exceeds a record's size.
 const MAX_SENTENCE_VECTORS: usize = 256;
 
-/// The template of a restatement: the text alone.
-const RESTATED: &str = "{text}";
+/// The template of a restatement and of a passage: the text alone.
+const ALONE: &str = "{text}";
 
 /// Which span of which text gives which vector.
 pub(super) struct Layout {
@@ -32,10 +33,11 @@ pub(super) struct Layout {
     units: Vec<UnitLayout>,
 }
 
-struct UnitLayout {
-    blocks: Range<usize>,
-    parts: Vec<PartLayout>,
-    before: Option<PartPosition>,
+enum UnitLayout {
+    /// Of turns.
+    Turns { blocks: Range<usize>, parts: Vec<PartLayout>, before: Option<PartPosition> },
+    /// Of the passages of a turn: the text of each, and its bytes.
+    Passages { texts: Vec<Option<(usize, usize)>> },
 }
 
 struct PartLayout {
@@ -72,7 +74,11 @@ impl Layout {
         let mut layout = Self { texts: Vec::new(), units: Vec::with_capacity(drafts.len()) };
         let mut known: HashMap<(&str, &str), PartPosition> = HashMap::new();
         for draft in drafts {
-            let template = if draft.restated { RESTATED } else { template };
+            if draft.parts.iter().any(|part| part.range.is_some()) {
+                layout.units.push(passages(&draft.parts, &mut layout.texts));
+                continue;
+            }
+            let template = if draft.restated { ALONE } else { template };
             let parts: Vec<(&str, &str)> = draft.parts.iter().map(words).collect();
             let first = layout.texts.len();
             let per_block = block_parts(settings, parts.len());
@@ -93,7 +99,7 @@ impl Layout {
                 layout.texts.extend(separate_sentences(settings, template, &part.speaker, &part.text));
                 laid.push(PartLayout { position, sentences: start..layout.texts.len() });
             }
-            layout.units.push(UnitLayout { blocks, parts: laid, before });
+            layout.units.push(UnitLayout::Turns { blocks, parts: laid, before });
         }
         layout
     }
@@ -101,7 +107,11 @@ impl Layout {
     /// Assembles the units' vectors from the model's results, one a text in the same order; `None`
     /// when there are fewer results than texts.
     pub(super) fn assemble(&self, made: &[SpanVectors], pairs: bool) -> Option<Vec<UnitVectors>> {
-        self.units.iter().map(|unit| assemble(unit, made, pairs)).collect()
+        let of_unit = |unit: &UnitLayout| match unit {
+            UnitLayout::Turns { blocks, parts, before } => assemble(blocks, parts, *before, made, pairs),
+            UnitLayout::Passages { texts } => assemble_passages(texts, made),
+        };
+        self.units.iter().map(of_unit).collect()
     }
 }
 
@@ -161,22 +171,61 @@ fn pieces(text: &str) -> Vec<&str> {
     pieces
 }
 
-fn assemble(unit: &UnitLayout, made: &[SpanVectors], pairs: bool) -> Option<UnitVectors> {
+/// The texts to embed for passages; of code alone, the first.
+fn passages(parts: &[DraftPart], texts: &mut Vec<SpannedText>) -> UnitLayout {
+    let code_alone = parts.iter().all(|part| is_code(&part.text));
+    let of_passage = |(at, part): (usize, &DraftPart)| {
+        if if code_alone { at > 0 } else { is_code(&part.text) } {
+            return None;
+        }
+        let plain = render_parts(ALONE, &[("", part.text.trim())]);
+        texts.push(SpannedText { spans: Vec::new(), ..plain });
+        Some((texts.len() - 1, part.text.len()))
+    };
+    UnitLayout::Passages { texts: parts.iter().enumerate().map(of_passage).collect() }
+}
+
+fn assemble_passages(texts: &[Option<(usize, usize)>], made: &[SpanVectors]) -> Option<UnitVectors> {
+    let vector = |of: &Option<(usize, usize)>| match of {
+        Some((text, bytes)) => Some(Some((&made.get(*text)?.whole, *bytes as f32))),
+        None => Some(None),
+    };
+    let vectors: Vec<Option<(&Vector, f32)>> = texts.iter().map(vector).collect::<Option<_>>()?;
+    let embedded: Vec<(&Vector, f32)> = vectors.iter().flatten().copied().collect();
+    let (whole, is_one) = match embedded.as_slice() {
+        [(only, _)] => ((*only).clone(), true),
+        several => (pool(several)?, false),
+    };
+    let of_part = |vector: &Option<(&Vector, f32)>| PartVectors {
+        // The unit's own vector serves where it is the same.
+        own: vector.filter(|_| !is_one).map(|(vector, _)| vector.clone()).into_iter().collect(),
+        pair: None,
+    };
+    Some(UnitVectors { whole, parts: vectors.iter().map(of_part).collect() })
+}
+
+fn assemble(
+    blocks: &Range<usize>,
+    parts: &[PartLayout],
+    before: Option<PartPosition>,
+    made: &[SpanVectors],
+    pairs: bool,
+) -> Option<UnitVectors> {
     let at = |position: PartPosition| {
         let made = made.get(position.text)?;
         Some((made.spans.get(position.span)?, *made.weights.get(position.span)?))
     };
-    let spans: Vec<(&Vector, f32)> = unit.parts.iter().map(|part| at(part.position)).collect::<Option<_>>()?;
-    let whole = match unit.blocks.len() {
-        1 => made.get(unit.blocks.start)?.whole.clone(),
+    let spans: Vec<(&Vector, f32)> = parts.iter().map(|part| at(part.position)).collect::<Option<_>>()?;
+    let whole = match blocks.len() {
+        1 => made.get(blocks.start)?.whole.clone(),
         _ => pool(&spans)?,
     };
-    let mut before = match unit.before {
+    let mut before = match before {
         Some(position) => Some(at(position)?),
         None => None,
     };
-    let mut parts = Vec::with_capacity(spans.len());
-    for (part, span) in unit.parts.iter().zip(&spans) {
+    let mut made_parts = Vec::with_capacity(spans.len());
+    for (part, span) in parts.iter().zip(&spans) {
         let alone = made.get(part.sentences.clone())?;
         let pair = match before.filter(|_| pairs) {
             Some(before) => pool(&[before, *span]),
@@ -189,9 +238,9 @@ fn assemble(unit: &UnitLayout, made: &[SpanVectors], pairs: bool) -> Option<Unit
             (true, false) => vec![span.0.clone()],
             (false, _) => alone.iter().map(|vectors| vectors.whole.clone()).collect(),
         };
-        parts.push(PartVectors { own, pair });
+        made_parts.push(PartVectors { own, pair });
     }
-    Some(UnitVectors { whole, parts })
+    Some(UnitVectors { whole, parts: made_parts })
 }
 
 #[cfg(test)]
@@ -216,8 +265,10 @@ mod tests {
             turn: turn.to_owned(),
             ordinal: 0,
             speaker: "A".to_owned(),
+            kind: None,
             said_at: EventTime::parse("2024-01-01T00:00:00Z").expect("a time"),
             text: text.to_owned(),
+            range: None,
             marks: Marks::default(),
         }
     }

@@ -116,6 +116,7 @@ mod tests {
             state: WindowState::Final,
             turns_hash: String::new(),
             extractor: "none/1".to_owned(),
+            cutter: None,
             model: ModelRef { name: "none".to_owned(), hash: String::new() },
             turns: (0..turns).map(turn).collect(),
             units: Vec::new(),

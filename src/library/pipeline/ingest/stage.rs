@@ -18,7 +18,8 @@ use crate::log::{self, Log, Topic, Transaction, partition_of};
 use heart::{
     extract::{
         DraftUnit, Extractor,
-        plain::{PLAIN, plain_unit},
+        passages::CUTTER,
+        plain::{PLAIN, plain_units},
     },
     window::{WindowChange, Windower},
 };
@@ -337,6 +338,7 @@ impl Stage {
                 work.transaction.dead_letters.push(DeadLetter::new(origin, reason, text.as_bytes()));
             }
             work.step.units += units.len() as u64;
+            let by_passages = units.iter().flat_map(|unit| &unit.parts).any(|part| part.range.is_some());
             let record = MemoryRecord {
                 schema: SCHEMA_VERSION,
                 bank: planned.key.bank.clone(),
@@ -344,6 +346,7 @@ impl Stage {
                 state: planned.state,
                 turns_hash: planned.turns_hash.clone(),
                 extractor: planned.extractor.clone(),
+                cutter: by_passages.then(|| CUTTER.to_owned()),
                 model: model.clone(),
                 turns: planned.turns.clone(),
                 units,
@@ -532,14 +535,14 @@ fn plan(
         work.revised.iter().any(|(bank, turns)| *bank == window.bank && turns.contains(&turn.turn.turn))
     };
     if window.turns.iter().any(revised) {
-        let drafts = window.turns.iter().filter_map(|turn| plain_unit(turn, &speakers, least_content_words)).collect();
+        let drafts = window.turns.iter().flat_map(|turn| plain_units(turn, &speakers, least_content_words)).collect();
         let (bank, window) = (window.bank.clone(), window.id.clone());
         work.revised_open.push(Drafted { bank, window, drafts, asked_again: true });
     }
     for turn in write_open {
         let turns: Vec<WindowTurn> = window.turns.iter().filter(|t| t.turn.turn == turn).cloned().collect();
         let alone = Window { bank: window.bank.clone(), id: window.id.clone(), turns };
-        let drafts = alone.turns.iter().filter_map(|turn| plain_unit(turn, &speakers, least_content_words)).collect();
+        let drafts = alone.turns.iter().flat_map(|turn| plain_units(turn, &speakers, least_content_words)).collect();
         let open_record = Planned {
             key: key(Some(turn)),
             state: WindowState::Open,

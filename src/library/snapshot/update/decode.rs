@@ -14,8 +14,8 @@ use parquet::arrow::{ProjectionMask, arrow_reader::ParquetRecordBatchReaderBuild
 
 use heart::memory::GraphChoice;
 use nouns::model::{
-    Attachment, Bank, Channel, Cues, EventTime, Interval, Marks, MemoryKey, Part, Score, SessionId, Turn, Unit, UnitId,
-    Vector, WindowId, WindowState, WindowTurn,
+    Attachment, Bank, Channel, Cues, EventTime, Interval, Marks, MemoryKey, Part, Score, SessionId, SpeakerKind,
+    TextRange, Turn, Unit, UnitId, Vector, WindowId, WindowState, WindowTurn,
 };
 
 /// Rows in a decoded batch with vectors: 256 of them took 11 MB while they were copied. What these take lies below
@@ -180,6 +180,7 @@ impl<'b> TurnColumns<'b> {
                 turn: self.turn.value(row).to_owned(),
                 version: numbers("version")?.value(row),
                 speaker: strings("speaker")?.value(row).to_owned(),
+                kind: kind(strings("kind")?, row),
                 text: strings("text")?.value(row).to_owned(),
                 time: time(self.batch, "time", "utc_offset_seconds", row)?,
                 session: text(strings("turn_session")?, row),
@@ -279,8 +280,10 @@ fn part(of: &StructArray, at: usize) -> Result<Part, String> {
         turn: field::<StringArray>(of, "turn")?.value(at).to_owned(),
         ordinal: field::<UInt32Array>(of, "ordinal")?.value(at),
         speaker: field::<StringArray>(of, "speaker")?.value(at).to_owned(),
+        kind: kind(field::<StringArray>(of, "kind")?, at),
         said_at: EventTime::new(unix_ms, offset_seconds).map_err(|e| format!("said_at: {e}"))?,
         text: field::<StringArray>(of, "text")?.value(at).to_owned(),
+        range: range(of, at)?,
         marks: Marks {
             times: field::<UInt8Array>(of, "times")?.value(at),
             asks: field::<BooleanArray>(of, "asks")?.value(at),
@@ -289,6 +292,20 @@ fn part(of: &StructArray, at: usize) -> Result<Part, String> {
         vectors: (0..own.len()).filter_map(|n| vector(own, n).transpose()).collect::<Result<_, _>>()?,
         pair: vector(field(of, "pair")?, at)?,
     })
+}
+
+/// What a speaker is.
+fn kind(kinds: &StringArray, row: usize) -> Option<SpeakerKind> {
+    kinds.is_valid(row).then(|| SpeakerKind::of_role(kinds.value(row))).flatten()
+}
+
+/// Where a passage lies; none of a part that is a whole turn.
+fn range(of: &StructArray, at: usize) -> Result<Option<TextRange>, String> {
+    if field::<UInt32Array>(of, "start")?.is_null(at) {
+        return Ok(None);
+    }
+    let number = |name| field::<UInt32Array>(of, name).map(|numbers| numbers.value(at));
+    Ok(Some(TextRange { start: number("start")?, end: number("end")?, total: number("total")? }))
 }
 
 fn strings(of: &ListArray, row: usize) -> Result<Vec<String>, String> {

@@ -16,7 +16,7 @@ use arrow_schema::ArrowError;
 
 use super::table::{RowHead, UpdateTable, attachment_fields, part_fields};
 use heart::memory::GraphChoice;
-use nouns::model::{Attachment, MemoryRecord, Part, Unit, UnitId, Vector, WindowState, WindowTurn};
+use nouns::model::{Attachment, MemoryRecord, Part, SpeakerKind, Unit, UnitId, Vector, WindowState, WindowTurn};
 
 type VectorBuilder = FixedSizeListBuilder<Float32Builder>;
 
@@ -77,6 +77,7 @@ pub(in super::super) struct TurnRows {
     extractor: StringBuilder,
     version: UInt64Builder,
     speaker: StringBuilder,
+    kind: StringBuilder,
     text: StringBuilder,
     time: TimestampMillisecondBuilder,
     utc_offset: Int32Builder,
@@ -99,6 +100,7 @@ impl TurnRows {
             extractor: StringBuilder::new(),
             version: UInt64Builder::new(),
             speaker: StringBuilder::new(),
+            kind: StringBuilder::new(),
             text: StringBuilder::new(),
             time: TimestampMillisecondBuilder::new(),
             utc_offset: Int32Builder::new(),
@@ -130,6 +132,7 @@ impl TurnRows {
         self.extractor.append_value(&record.extractor);
         self.version.append_value(turn.version);
         self.speaker.append_value(&turn.speaker);
+        self.kind.append_option(turn.kind.map(SpeakerKind::name));
         self.text.append_value(&turn.text);
         self.time.append_value(turn.time.unix_ms);
         self.utc_offset.append_value(turn.time.offset_seconds);
@@ -160,6 +163,7 @@ impl TurnRows {
             &mut self.state,
             &mut self.extractor,
             &mut self.speaker,
+            &mut self.kind,
             &mut self.text,
             &mut self.session,
             &mut self.thread,
@@ -186,6 +190,7 @@ impl TurnRows {
             Arc::new(self.extractor.finish()),
             Arc::new(self.version.finish()),
             Arc::new(self.speaker.finish()),
+            Arc::new(self.kind.finish()),
             Arc::new(self.text.finish()),
             times(&mut self.time),
             Arc::new(self.utc_offset.finish()),
@@ -231,11 +236,15 @@ impl UnitRows {
             Box::new(TimestampMillisecondBuilder::new()),
             Box::new(Int32Builder::new()),
             Box::new(StringBuilder::new()),
+            Box::new(UInt32Builder::new()),
+            Box::new(UInt32Builder::new()),
+            Box::new(UInt32Builder::new()),
             Box::new(UInt8Builder::new()),
             Box::new(BooleanBuilder::new()),
             Box::new(BooleanBuilder::new()),
             Box::new(ListBuilder::new(vectors())),
             Box::new(vectors()),
+            Box::new(StringBuilder::new()),
         ];
         Self {
             width,
@@ -327,14 +336,18 @@ fn push_part(parts: &mut StructBuilder, part: &Part, width: usize) {
     with(parts, 3, |b: &mut TimestampMillisecondBuilder| b.append_value(part.said_at.unix_ms));
     with(parts, 4, |b: &mut Int32Builder| b.append_value(part.said_at.offset_seconds));
     with(parts, 5, |b: &mut StringBuilder| b.append_value(&part.text));
-    with(parts, 6, |b: &mut UInt8Builder| b.append_value(part.marks.times));
-    with(parts, 7, |b: &mut BooleanBuilder| b.append_value(part.marks.asks));
-    with(parts, 8, |b: &mut BooleanBuilder| b.append_value(part.marks.quotes));
-    with(parts, 9, |b: &mut ListBuilder<VectorBuilder>| {
+    with(parts, 6, |b: &mut UInt32Builder| b.append_option(part.range.map(|range| range.start)));
+    with(parts, 7, |b: &mut UInt32Builder| b.append_option(part.range.map(|range| range.end)));
+    with(parts, 8, |b: &mut UInt32Builder| b.append_option(part.range.map(|range| range.total)));
+    with(parts, 9, |b: &mut UInt8Builder| b.append_value(part.marks.times));
+    with(parts, 10, |b: &mut BooleanBuilder| b.append_value(part.marks.asks));
+    with(parts, 11, |b: &mut BooleanBuilder| b.append_value(part.marks.quotes));
+    with(parts, 12, |b: &mut ListBuilder<VectorBuilder>| {
         part.vectors.iter().for_each(|vector| floats(b.values(), Some(vector), width));
         b.append(true);
     });
-    with(parts, 10, |b: &mut VectorBuilder| floats(b, part.pair.as_ref(), width));
+    with(parts, 13, |b: &mut VectorBuilder| floats(b, part.pair.as_ref(), width));
+    with(parts, 14, |b: &mut StringBuilder| b.append_option(part.kind.map(SpeakerKind::name)));
     parts.append(true);
 }
 

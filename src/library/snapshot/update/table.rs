@@ -123,6 +123,7 @@ fn turn_columns() -> Columns {
         ("extractor", text.clone(), true, "The extractor of the record's units."),
         ("version", DataType::UInt64, true, "The turn's version."),
         ("speaker", text.clone(), true, "Who said it."),
+        ("kind", text.clone(), true, "What the speaker is: person, assistant, tool or bot."),
         ("text", text.clone(), true, "What was said; empty for a deleted turn."),
         ("time", TIME, true, "When it was said."),
         ("utc_offset_seconds", DataType::Int32, true, "How far its clock was east of UTC."),
@@ -177,11 +178,15 @@ pub(super) fn part_fields(width: usize) -> Fields {
         Field::new("said_at", TIME, true),
         Field::new("utc_offset_seconds", DataType::Int32, true),
         Field::new("text", DataType::Utf8, true),
+        Field::new("start", DataType::UInt32, true),
+        Field::new("end", DataType::UInt32, true),
+        Field::new("total", DataType::UInt32, true),
         Field::new("times", DataType::UInt8, true),
         Field::new("asks", DataType::Boolean, true),
         Field::new("quotes", DataType::Boolean, true),
         Field::new("vectors", list(vector(width)), true),
         Field::new("pair", vector(width), true),
+        Field::new("kind", DataType::Utf8, true),
     ])
 }
 

@@ -1,0 +1,367 @@
+//! A long turn to the passages that are quoted.
+//!
+//! In: the text of a turn. Out: byte ranges that follow one another and hold the whole text, of some 100 tokens
+//! each, cut at the seams of its structure: sections, paragraphs, items of lists, rows of tables; code apart;
+//! sentences and words where a block is longer. A text of at most [`WHOLE_BYTES`] has none. A function of the text alone, in time
+//! that grows with its length; [`CUTTER`] names the version of that function.
+
+use std::ops::Range;
+
+/// Name and version, recorded with every record that holds passages.
+pub const CUTTER: &str = "passages/1";
+/// Most bytes of a turn that is quoted whole: 240 tokens of English. What a person writes into a chat is rarely
+/// longer, and half of it is rarely enough.
+pub const WHOLE_BYTES: usize = 1_000;
+/// Most bytes of a passage, without the lines that are repeated in front of it: 100 tokens of English.
+const PASSAGE_BYTES: usize = 420;
+/// Longer lines in front of a table or of code are not repeated.
+const MOST_REPEATED_BYTES: usize = 200;
+/// A seam in the first of so many parts of a full passage is not taken.
+const FULL_PARTS: usize = 3;
+
+/// A passage of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passage {
+    /// Where it lies.
+    pub range: Range<usize>,
+    /// The lines that it repeats from further in front: a table's header, or the line that opens code. Empty where
+    /// it begins the table or the code, or is neither.
+    pub repeats: Range<usize>,
+}
+
+impl Passage {
+    /// Its text, behind the lines that it repeats.
+    #[must_use]
+    pub fn of(&self, text: &str) -> String {
+        [&self.repeats, &self.range].map(|range| text.get(range.clone()).unwrap_or_default()).concat()
+    }
+}
+
+/// Whether a turn with this text is quoted by passages.
+#[must_use]
+pub fn is_long(text: &str) -> bool {
+    text.len() > WHOLE_BYTES && text.trim().len() > WHOLE_BYTES
+}
+
+/// Whether a passage is code between fences, by which its words alone are found.
+#[must_use]
+pub fn is_code(passage: &str) -> bool {
+    fence(passage).is_some()
+}
+
+/// The passages of a text; none of a short one.
+#[must_use]
+pub fn passages(text: &str) -> Vec<Passage> {
+    if is_long(text) { cut(text) } else { Vec::new() }
+}
+
+fn cut(text: &str) -> Vec<Passage> {
+    let mut out: Vec<(Kind, Passage)> = Vec::new();
+    for Block { kind, range, header, .. } in blocks(text) {
+        for (at, piece) in pieces(text, &range).into_iter().enumerate() {
+            let repeats = if at == 0 { piece.start..piece.start } else { range.start..range.start + header };
+            let is_blank = text.get(piece.clone()).is_none_or(|piece| piece.trim().is_empty());
+            match out.last_mut() {
+                Some((_, passage)) if is_blank => passage.range.end = piece.end,
+                Some((last, passage)) if packs(*last, kind) && piece.end - passage.range.start <= PASSAGE_BYTES => {
+                    passage.range.end = piece.end;
+                    *last = kind;
+                }
+                _ => out.push((kind, Passage { range: piece, repeats })),
+            }
+        }
+    }
+    out.into_iter().map(|(_, passage)| passage).collect()
+}
+
+/// What a block is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Heading,
+    /// A paragraph, or an item of a list.
+    Text,
+    Table,
+    Code,
+}
+
+/// Whether a block goes into the passage whose last block is of a kind: a heading begins a passage, and goes with
+/// what follows it; tables and code stand apart.
+fn packs(last: Kind, next: Kind) -> bool {
+    matches!((last, next), (Kind::Heading, Kind::Heading | Kind::Text) | (Kind::Text, Kind::Text))
+}
+
+/// A block of lines, the empty ones behind it included.
+struct Block {
+    kind: Kind,
+    range: Range<usize>,
+    /// Bytes of the lines at its start that each of its pieces repeats.
+    header: usize,
+    /// Its lines so far.
+    lines: usize,
+}
+
+fn blocks(text: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut end = 0;
+    let mut open_fence: Option<Fence> = None;
+    let mut after_empty = false;
+    for line in text.split_inclusive('\n') {
+        let start = end;
+        end += line.len();
+        let fence = fence(line);
+        let is_empty = line.trim().is_empty();
+        if let Some(open) = open_fence {
+            if fence.is_some_and(|fence| fence.closes(open)) {
+                open_fence = None;
+            }
+            extend(&mut blocks, end);
+        } else if let Some(opening) = fence {
+            open_fence = Some(opening);
+            blocks.push(Block { kind: Kind::Code, range: start..end, header: line.len(), lines: 1 });
+        } else if is_empty {
+            // Empty lines in front of everything go with what follows.
+            extend(&mut blocks, end);
+        } else {
+            let kind = kind(line);
+            let continues = blocks.last().is_some_and(|block| block.kind == kind && !after_empty);
+            match blocks.last_mut() {
+                Some(block) if continues && kind == Kind::Table => {
+                    if is_ruler(line) && block.lines == 1 {
+                        block.header = end - block.range.start;
+                    }
+                    block.lines += 1;
+                    block.range.end = end;
+                }
+                Some(block) if continues && kind == Kind::Text && !is_item(line) => block.range.end = end,
+                _ => blocks.push(Block { kind, range: start..end, header: 0, lines: 1 }),
+            }
+        }
+        after_empty = is_empty && open_fence.is_none();
+    }
+    if let Some(first) = blocks.first_mut() {
+        let skipped = std::mem::take(&mut first.range.start);
+        first.header += if first.header > 0 { skipped } else { 0 };
+    }
+    for block in blocks.iter_mut().filter(|block| block.header > MOST_REPEATED_BYTES) {
+        block.header = 0;
+    }
+    blocks
+}
+
+fn extend(blocks: &mut [Block], end: usize) {
+    if let Some(block) = blocks.last_mut() {
+        block.range.end = end;
+    }
+}
+
+fn kind(line: &str) -> Kind {
+    let line = line.trim();
+    let level = line.chars().take_while(|c| *c == '#').count();
+    let is_bold = || {
+        let name = line.trim_end_matches(':').strip_prefix("**").and_then(|rest| rest.strip_suffix("**"));
+        name.is_some_and(|name| !name.is_empty() && !name.contains("**"))
+    };
+    if (1..=6).contains(&level) && line.get(level..).is_some_and(|rest| rest.starts_with([' ', '\t'])) || is_bold() {
+        Kind::Heading
+    } else if line.starts_with('|') {
+        Kind::Table
+    } else {
+        Kind::Text
+    }
+}
+
+/// Whether a line separates a table's header from its rows.
+fn is_ruler(line: &str) -> bool {
+    line.contains('-') && line.trim().chars().all(|c| matches!(c, '|' | '-' | ':' | ' '))
+}
+
+/// Whether a line begins an item of a list.
+fn is_item(line: &str) -> bool {
+    let line = line.trim_start();
+    let rest = match line.strip_prefix(['-', '*', '+', '•']) {
+        Some(rest) => Some(rest),
+        None => line
+            .trim_start_matches(|c: char| c.is_ascii_digit())
+            .strip_prefix(['.', ')'])
+            .filter(|_| line.starts_with(|c: char| c.is_ascii_digit())),
+    };
+    rest.is_some_and(|rest| rest.starts_with(char::is_whitespace))
+}
+
+/// The line that opens or closes code: which character, and how often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Fence {
+    character: char,
+    count: usize,
+    /// Whether nothing follows it in its line.
+    is_bare: bool,
+}
+
+impl Fence {
+    fn closes(self, open: Self) -> bool {
+        self.is_bare && self.character == open.character && self.count >= open.count
+    }
+}
+
+fn fence(text: &str) -> Option<Fence> {
+    let line = text.trim_start().lines().next().unwrap_or_default().trim_end();
+    let character = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+    let count = line.chars().take_while(|c| *c == character).count();
+    let rest = line.get(count..).unwrap_or_default();
+    // Backticks in the rest of the line make it inline code.
+    (count >= 3 && !(character == '`' && rest.contains('`'))).then_some(Fence {
+        character,
+        count,
+        is_bare: rest.is_empty(),
+    })
+}
+
+/// A block in pieces that are short enough: at the last line break that makes a piece nearly full, else at the last
+/// end of a sentence, else at the last space, else at a character.
+fn pieces(text: &str, block: &Range<usize>) -> Vec<Range<usize>> {
+    let mut out = Vec::new();
+    let mut start = block.start;
+    while block.end - start > PASSAGE_BYTES {
+        let mut limit = start + PASSAGE_BYTES;
+        while !text.is_char_boundary(limit) {
+            limit -= 1;
+        }
+        let end = seam(text.get(start..limit).unwrap_or_default()).map_or(limit, |at| start + at);
+        out.push(start..end);
+        start = end;
+    }
+    if start < block.end {
+        out.push(start..block.end);
+    }
+    out
+}
+
+/// Where the best seam of a full piece lies.
+fn seam(piece: &str) -> Option<usize> {
+    let least = piece.len() / FULL_PARTS;
+    let mut found: [Option<usize>; 3] = [None; 3];
+    let mut ends_sentence = false;
+    let mut characters = piece.char_indices().peekable();
+    while let Some((at, c)) = characters.next() {
+        let end = at + c.len_utf8();
+        let next = characters.peek().map(|(_, c)| *c);
+        let level = match c {
+            '\n' => Some(0),
+            // A mark that stands without a space behind it.
+            '。' | '！' | '？' | '；' => Some(1),
+            c if c.is_whitespace() && next.is_some_and(|next| !next.is_whitespace()) => {
+                Some(if ends_sentence && next.is_some_and(|next| !next.is_lowercase()) { 1 } else { 2 })
+            }
+            _ => None,
+        };
+        if let Some(level) = level.filter(|_| end > least)
+            && let Some(found) = found.get_mut(level)
+        {
+            *found = Some(end);
+        }
+        ends_sentence = match c {
+            '.' | '!' | '?' | '…' => true,
+            '"' | '\'' | ')' | ']' | '”' | '’' | '*' => ends_sentence,
+            c => c.is_whitespace() && ends_sentence,
+        };
+    }
+    found.into_iter().flatten().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn texts(text: &str) -> Vec<String> {
+        cut(text).iter().map(|passage| passage.of(text)).collect()
+    }
+
+    fn sentence(n: usize) -> String {
+        format!("Sentence {n} of a plan for the garden, the shed and the two old apple trees. ")
+    }
+
+    #[test]
+    fn a_short_text_has_no_passages() {
+        assert!(passages("").is_empty() && passages(&" ".repeat(9_000)).is_empty());
+        assert!(passages(&"word ".repeat(200)).is_empty());
+        assert!(!passages(&"word ".repeat(201)).is_empty());
+    }
+
+    #[test]
+    fn sections_paragraphs_and_items_are_packed_and_code_and_tables_stand_apart() {
+        let (one, many) = (sentence(1), |n: usize| (0..n).map(sentence).collect::<String>());
+        let text = format!(
+            "\n{one}\n\n# Plan\n{}\n- {one}\n- {one}\n- {one}\n\n```rust\nfn main() {{}}\n\n# no heading\n```\n\n## Costs\n| a | b |\n|---|---|\n| 1 | 2 |\nDone.\n",
+            many(3)
+        );
+        let expected = [
+            format!("\n{one}\n\n"),
+            format!("# Plan\n{}\n- {one}\n- {one}\n", many(3)),
+            format!("- {one}\n\n"),
+            "```rust\nfn main() {}\n\n# no heading\n```\n\n".to_owned(),
+            "## Costs\n".to_owned(),
+            "| a | b |\n|---|---|\n| 1 | 2 |\n".to_owned(),
+            "Done.\n".to_owned(),
+        ];
+        assert_eq!(texts(&text), expected);
+        assert_eq!(texts(&text).iter().map(|passage| is_code(passage)).filter(|code| *code).count(), 1);
+    }
+
+    #[test]
+    fn pieces_of_tables_and_code_repeat_the_lines_that_say_what_they_are() {
+        let rows: String = (0..60).map(|n| format!("| {n} | boat number {n} |\n")).collect();
+        let header = "| no | name |\n|:--|--:|\n";
+        let text = format!("{header}{rows}");
+        let pieces = cut(&text);
+        assert!(pieces.len() > 2);
+        assert!(pieces.iter().all(|piece| piece.of(&text).starts_with(header)));
+        assert!(pieces.iter().all(|piece| text[piece.range.clone()].ends_with("|\n")));
+        let lines: String = (0..40).map(|n| format!("    step({n}); // and on\n")).collect();
+        let text = format!("  ~~~py\n{lines}  ~~~\n");
+        assert!(cut(&text).len() > 2);
+        assert!(texts(&text).iter().all(|piece| piece.starts_with("  ~~~py\n") && is_code(piece)));
+    }
+
+    #[test]
+    fn a_long_paragraph_is_cut_at_sentences_then_words_then_characters() {
+        let text: String = (0..20).map(sentence).collect();
+        assert!(texts(&text).iter().all(|piece| piece.starts_with("Sentence")));
+        let words = "word ".repeat(300);
+        assert!(texts(&words).iter().all(|piece| piece.starts_with("word ")));
+        let chinese = "我们明天去北京看我的姐姐和她的孩子。".repeat(30);
+        assert!(texts(&chinese).iter().all(|piece| piece.starts_with('我') && piece.ends_with('。')));
+        assert!(texts(&"ä".repeat(999)).iter().all(|piece| piece.len() <= PASSAGE_BYTES));
+    }
+
+    #[test]
+    fn a_text_of_a_mebibyte_is_cut_in_time_that_grows_with_its_length() {
+        for line in ["|-|\n", "```\n", "# a\n", "\n", "- a\n", "a", " a", "| a |\n"] {
+            let text = format!("x{}x", line.repeat((1 << 20) / line.len()));
+            let cut = passages(&text);
+            assert_eq!(cut.last().map_or(0, |passage| passage.range.end), text.len(), "{line:?}");
+        }
+    }
+
+    proptest! {
+        /// The passages follow one another and hold the whole text; none is longer than it may be, but for white space.
+        #[test]
+        fn passages_are_the_text(
+            text in "(# |## |\\*\\*b\\*\\*\n|- |1\\. |\n|\n\n|```\n|~~~rs\n|\\| a \\| b\\|\n|\\|--\\|\n|[ -~äü李。]{1,90}| ){0,60}",
+        ) {
+            let cut = passages(&text);
+            prop_assert_eq!(cut.is_empty(), !is_long(&text));
+            let mut end = 0;
+            for Passage { range, repeats } in &cut {
+                prop_assert_eq!(range.start, end);
+                prop_assert!(repeats.end <= range.start && repeats.len() <= MOST_REPEATED_BYTES);
+                prop_assert!(text[range.clone()].trim().len() <= PASSAGE_BYTES);
+                end = range.end;
+            }
+            prop_assert!(cut.is_empty() || end == text.len());
+            let filled = |passage: &&Passage| !text[passage.range.clone()].trim().is_empty();
+            prop_assert_eq!(cut.iter().filter(filled).count(), cut.len());
+        }
+    }
+}

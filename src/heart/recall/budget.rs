@@ -1,0 +1,137 @@
+//! The quoted parts of the evidence, as many as fit into the tokens of a context.
+//!
+//! In: the evidence in its final order, how familiar its parts are, and the most tokens. Out: the same with the parts
+//! that fit, the most familiar first, what their context costs, and what the next part would cost. A unit of which
+//! nothing fits is left out. Tokens are counted with the o200k vocabulary, headings included.
+
+use std::collections::BTreeSet;
+
+use super::{
+    Impressions, Ranked,
+    context::context,
+    quotation::{one_line, quote_passages},
+};
+use crate::{language::tokens, memory::FamiliarParts};
+use nouns::model::{ContextTokens, UnitId};
+
+/// Most passages of a unit that is quoted though no part of it was chosen.
+const PASSAGES_OF_A_UNIT: usize = 3;
+/// Tokens of a heading and of the line before it, at most.
+const HEADING_TOKENS: usize = 20;
+
+/// What fits.
+pub(super) struct Fitting {
+    /// The units with the parts that are quoted.
+    pub(super) ranked: Vec<Ranked>,
+    /// The context.
+    pub(super) context: String,
+    /// What it costs.
+    pub(super) tokens: ContextTokens,
+}
+
+/// The evidence within so many tokens. `abstains` gives the reason why units support nothing, if they do not.
+pub(super) fn within(
+    ranked: Vec<Ranked>,
+    impressions: &Impressions,
+    familiar: &FamiliarParts,
+    most_tokens: usize,
+    abstains: impl Fn(&[Ranked]) -> Option<String>,
+) -> Fitting {
+    let mut quotes = quotes(&ranked, impressions);
+    let mut spent = 0;
+    let mut headings = BTreeSet::new();
+    let fits = |quote: &Quote| {
+        let unit = &ranked[quote.unit].candidate.unit;
+        spent += quote.tokens;
+        if headings.insert((unit.session(), unit.said_at.local().date())) {
+            spent += HEADING_TOKENS;
+        }
+        spent <= most_tokens
+    };
+    let count = quotes.iter().position({
+        let mut fits = fits;
+        move |quote| !fits(quote)
+    });
+    quotes.truncate(count.unwrap_or(quotes.len()));
+    loop {
+        let kept = kept(&ranked, &quotes);
+        let unsupported = abstains(&kept);
+        let context = context(
+            kept.iter().map(|one| (&*one.candidate.unit, one.candidate.excerpt.as_ref())),
+            unsupported.as_deref(),
+        );
+        let spent = tokens::count(&context);
+        // The sum above is an upper bound but for what tokens do across lines.
+        if spent > most_tokens && quotes.pop().is_some() {
+            continue;
+        }
+        let next = next(familiar, &kept);
+        let tokens = ContextTokens { spent: spent as u32, most: most_tokens as u32, next };
+        return Fitting { ranked: kept, context, tokens };
+    }
+}
+
+/// A part, or a whole unit, that may be quoted.
+struct Quote {
+    /// The index of its unit in the order of the evidence.
+    unit: usize,
+    /// The part; none for the unit's restatement.
+    part: Option<usize>,
+    tokens: usize,
+}
+
+/// All that may be quoted, best first.
+fn quotes(ranked: &[Ranked], impressions: &Impressions) -> Vec<Quote> {
+    let mut quotes: Vec<(f64, Quote)> = Vec::new();
+    for (unit, one) in ranked.iter().enumerate() {
+        let body = &one.candidate.unit;
+        let familiar = impressions.parts(body.id);
+        let share = |part: usize| familiar.iter().find(|(at, _)| *at == part).map_or(f64::MIN, |(_, share)| *share);
+        let parts: Vec<usize> = match &one.candidate.excerpt {
+            Some(excerpt) => excerpt.iter().copied().collect(),
+            None if body.part(0).is_some_and(|first| first.range.is_some()) => {
+                let best = familiar.iter().map(|(part, _)| *part).chain(0..PASSAGES_OF_A_UNIT);
+                best.take(PASSAGES_OF_A_UNIT).collect()
+            }
+            None => {
+                // What is quoted whole goes by the order of the units.
+                let tokens = tokens::count(&one_line(body.restatement())) + HEADING_TOKENS / 2;
+                quotes.push((one.rho, Quote { unit, part: None, tokens }));
+                continue;
+            }
+        };
+        let whole = one.candidate.excerpt.is_none();
+        for part in parts {
+            let Some(quoted) = body.part(part) else { continue };
+            let text = quote_passages(quoted.speaker, [(quoted.range.is_some(), quoted.text)], quoted.range.is_some());
+            let rank = if whole { one.rho } else { share(part) };
+            quotes.push((rank, Quote { unit, part: Some(part), tokens: tokens::count(&text) + 1 }));
+        }
+    }
+    quotes.sort_by(|(a, x), (b, y)| b.total_cmp(a).then_with(|| (x.unit, x.part).cmp(&(y.unit, y.part))));
+    quotes.into_iter().map(|(_, quote)| quote).collect()
+}
+
+/// The units of which something is quoted, with that alone.
+fn kept(ranked: &[Ranked], quotes: &[Quote]) -> Vec<Ranked> {
+    let of_unit = |(at, one): (usize, &Ranked)| {
+        let mut own = quotes.iter().filter(|quote| quote.unit == at).peekable();
+        own.peek()?;
+        let parts: Option<BTreeSet<usize>> = own.map(|quote| quote.part).collect();
+        let mut kept = one.clone();
+        kept.candidate.excerpt = parts;
+        Some(kept)
+    };
+    ranked.iter().enumerate().filter_map(of_unit).collect()
+}
+
+/// What the most familiar part that is not quoted would cost.
+fn next(familiar: &FamiliarParts, kept: &[Ranked]) -> Option<u32> {
+    let quoted = |unit: UnitId, part: usize| {
+        let of_unit = kept.iter().find(|one| one.candidate.unit.id == unit);
+        of_unit.is_some_and(|one| one.candidate.excerpt.as_ref().is_none_or(|excerpt| excerpt.contains(&part)))
+    };
+    let next = familiar.best.iter().find(|part| !quoted(part.unit.id, part.part))?;
+    let body = next.unit.part(next.part)?;
+    Some(tokens::count(&quote_passages(body.speaker, [(false, body.text)], false)) as u32 + 1)
+}

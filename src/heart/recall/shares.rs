@@ -1,0 +1,168 @@
+//! What is quoted where a bank's talk is of persons and assistants.
+//!
+//! In: the most familiar parts of the bank, and the form of the question. Out: the parts that an answer quotes. What
+//! persons and what assistants said are ranked apart, and share the tokens by the form: an assistant says ten words
+//! for each of a person's, so that one ranking of both would quote little but the assistant. For a task, what was
+//! said lately and what a person wants in general count more. The tokens are `recall.budget_tokens`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
+
+use regex::Regex;
+
+use super::cutoff::{HEADING_TOKENS, QuotedParts};
+use crate::{
+    language::{question::QuestionForm, tokens},
+    memory::{FamiliarPart, FamiliarParts},
+};
+use nouns::{
+    config::{RecallSettings, ShareSettings},
+    model::SpeakerKind,
+};
+
+/// One of so many parts must be an assistant's, so that a program in a chat of people does not change it.
+const LEAST_ASSISTANTS: usize = 8;
+/// Tokens of a line besides its words.
+const LINE_TOKENS: usize = 4;
+
+/// Whether a bank's talk is of persons and assistants.
+pub(super) fn is_with_assistants(familiar: &FamiliarParts) -> bool {
+    let FamiliarParts { assistants, parts_total, .. } = *familiar;
+    assistants * LEAST_ASSISTANTS >= parts_total && (1..parts_total).contains(&assistants)
+}
+
+/// The parts that are quoted.
+pub(super) fn by_shares(familiar: &FamiliarParts, form: QuestionForm, settings: &RecallSettings) -> QuotedParts {
+    let scored = match form {
+        QuestionForm::Task => ranked(familiar, bonus(familiar, &settings.shares)),
+        _ => ranked(familiar, |_| 0.0),
+    };
+    let share = share(form, &settings.shares);
+    let (persons, programs): (Vec<usize>, Vec<usize>) =
+        scored.into_iter().map(|(_, at)| at).partition(|at| is_person(&familiar.best[*at]));
+    let (mut persons, mut programs) = (persons.into_iter().peekable(), programs.into_iter().peekable());
+    let mut spent = [0.0; 2];
+    let mut total = 0.0;
+    let mut headings = BTreeSet::new();
+    let mut units = BTreeSet::new();
+    let mut parts = Vec::new();
+    while let Some(of_person) = turn_of(persons.peek().is_some(), programs.peek().is_some(), share, spent) {
+        let Some(at) = (if of_person { persons.next() } else { programs.next() }) else { break };
+        let part = &familiar.best[at];
+        if !units.contains(&part.unit.id) && units.len() >= settings.budget {
+            continue;
+        }
+        let body = part.unit.part(part.part);
+        let mut cost = body.map_or(0.0, |body| (tokens::count(body.text) + LINE_TOKENS) as f64);
+        if !headings.contains(&(part.unit.session(), part.unit.said_at.local().date())) {
+            cost += HEADING_TOKENS;
+        }
+        if total + cost > settings.budget_tokens as f64 && !parts.is_empty() {
+            break;
+        }
+        headings.insert((part.unit.session(), part.unit.said_at.local().date()));
+        units.insert(part.unit.id);
+        total += cost;
+        spent[usize::from(!of_person)] += cost;
+        parts.push((at, familiar.share(part.score)));
+    }
+    // No edge adds to what the tokens hold already.
+    QuotedParts { parts, cutoff: f64::INFINITY }
+}
+
+/// Whether the next part is a person's; None where no part is left.
+fn turn_of(persons: bool, programs: bool, share: f64, [of_persons, of_programs]: [f64; 2]) -> Option<bool> {
+    match (persons, programs) {
+        (false, false) => None,
+        (true, false) => Some(true),
+        (false, true) => Some(false),
+        (true, true) => Some(share > 0.0 && of_persons <= share * (of_persons + of_programs)),
+    }
+}
+
+/// The persons' share of the tokens.
+fn share(form: QuestionForm, settings: &ShareSettings) -> f64 {
+    match form {
+        QuestionForm::AboutMe => settings.about_me,
+        QuestionForm::Order => settings.order,
+        QuestionForm::Summary => settings.summary,
+        QuestionForm::Told => settings.told,
+        QuestionForm::Task => settings.task,
+    }
+}
+
+fn is_person(part: &FamiliarPart) -> bool {
+    let kind = part.unit.part(part.part).and_then(|body| body.kind);
+    matches!(kind, None | Some(SpeakerKind::Person))
+}
+
+/// The parts by their scores with what is added, best first.
+fn ranked(familiar: &FamiliarParts, added: impl Fn(&FamiliarPart) -> f64) -> Vec<(f64, usize)> {
+    let scores = familiar.best.iter().enumerate().map(|(at, part)| (part.score + added(part), at));
+    let mut scores: Vec<(f64, usize)> = scores.collect();
+    scores.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    scores
+}
+
+/// What a task adds to the score of a part: how lately its session was, and whether a person says what is wanted in
+/// general.
+fn bonus(familiar: &FamiliarParts, settings: &ShareSettings) -> impl Fn(&FamiliarPart) -> f64 {
+    let mut last_said: BTreeMap<&str, i64> = BTreeMap::new();
+    for part in &familiar.best {
+        let last = last_said.entry(part.unit.session()).or_insert(i64::MIN);
+        *last = (*last).max(part.unit.said_at.unix_ms);
+    }
+    let mut sessions: Vec<(i64, &str)> = last_said.into_iter().map(|(session, last)| (last, session)).collect();
+    sessions.sort_unstable_by(|a, b| b.cmp(a));
+    let age: BTreeMap<String, usize> =
+        sessions.into_iter().enumerate().map(|(age, (_, session))| (session.to_owned(), age)).collect();
+    let ShareSettings { recent, half_sessions, standing, .. } = settings.clone();
+    move |part: &FamiliarPart| {
+        let age = age.get(part.unit.session()).copied().unwrap_or_default() as f64;
+        let body = part.unit.part(part.part);
+        let stands = is_person(part) && body.is_some_and(|body| is_standing(body.text));
+        recent * (-age / half_sessions).exp2() + if stands { standing } else { 0.0 }
+    }
+}
+
+/// Whether a text says what its speaker wants in general.
+fn is_standing(text: &str) -> bool {
+    STANDING.as_ref().is_some_and(|pattern| pattern.is_match(text))
+}
+
+/// `None` only if the pattern were malformed, which a test rules out.
+static STANDING: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i)\b(?:always|never (?:use|include|give|suggest)|whenever|from now on|going forward|in (?:the )?future|when i (?:ask|mention|talk|inquire)|i(?:['’]d| would)? (?:really |much |generally |usually )?(?:prefer|like it when)|i (?:favou?r|value)|instead of|rather than|please (?:always|include|use|avoid|make sure|format|provide|keep)|make sure (?:to|you|that)|keep (?:it|things|my)|don['’]t (?:use|include|give))\b",
+    )
+    .ok()
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_somebody_wants_in_general_is_read() {
+        assert!(STANDING.is_some());
+        for (text, stands) in [
+            ("Always answer in French.", true),
+            ("I prefer trains.", true),
+            ("Please keep it short, don’t use tables.", true),
+            ("I went to the lake.", false),
+        ] {
+            assert_eq!(is_standing(text), stands, "{text}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_shared_as_the_form_says() {
+        assert_eq!(turn_of(true, true, 0.9, [90.0, 10.0]), Some(true));
+        assert_eq!(turn_of(true, true, 0.9, [91.0, 10.0]), Some(false));
+        assert_eq!(turn_of(true, true, 0.0, [0.0, 0.0]), Some(false));
+        assert_eq!(turn_of(true, true, 1.0, [500.0, 0.0]), Some(true));
+        assert_eq!([turn_of(false, true, 1.0, [0.0; 2]), turn_of(false, false, 1.0, [0.0; 2])], [Some(false), None]);
+    }
+}

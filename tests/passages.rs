@@ -1,0 +1,183 @@
+//! Long turns on the whole path: they are quoted by passages, within the tokens that a question may take, and an edit
+//! or a deletion changes what it should and nothing else.
+
+use heart::extract::passages::{CUTTER, is_long};
+use heart::language::tokens;
+use nouns::model::{Bank, MemoryRecord, Question, TurnEvent};
+use ripplemem::{
+    log::Topic,
+    pipeline::{PipelineError, Service},
+};
+
+use super::support::{ask, census, data, ingest, lines, open, pipeline, write};
+
+const BANK: &str = "agent/workshop";
+
+/// An answer with a heading, a list, code and a table; the table and the code are longer than a passage.
+fn answer() -> String {
+    let rows: String = (1..30).map(|n| format!("| part {n} | brass bolt number {n} | {} mm |\n", n * 3)).collect();
+    let code: String = (1..30).map(|n| format!("    drill(hole={n}, depth={})\n", n + 40)).collect();
+    format!(
+        "# Plan for the cabinet\n\nFirst sand the doors with fine paper, then oil them twice.\n\n- Buy walnut oil from the \
+         shop in Tromsø.\n- Ask Ingrid for her sander.\n\n## Parts\n\n| part | what | length |\n|---|---|---|\n{rows}\n## \
+         Script\n\n```python\ndef make():\n{code}```\n\nThe hinges hang on the left side, because the window is on the right.\n"
+    )
+}
+
+fn turn(id: &str, version: u64, text: &str) -> TurnEvent {
+    let turn = serde_json::json!({
+        "bank": BANK, "turn": id, "version": version, "speaker": "Assistant", "text": text,
+        "time": "2024-05-01T10:01:00Z", "session": "s", "role": "assistant",
+    });
+    TurnEvent::from_json(turn.to_string().as_bytes()).unwrap()
+}
+
+fn workshop(home: &std::path::Path, turns: &[(&str, &str, &str)]) -> Service {
+    let mut service = open(&pipeline(home, ""));
+    ingest(&mut service, &write(&home.join("in.jsonl"), lines(BANK, "s", turns)));
+    service
+}
+
+fn append(service: &mut Service, events: &[TurnEvent]) {
+    service.log().append_turns(events).unwrap();
+    service.catch_up().unwrap();
+}
+
+#[test]
+fn a_long_turn_is_quoted_by_the_passages_that_answer() {
+    let (home, answer) = (tempfile::tempdir().unwrap(), answer());
+    let service = workshop(
+        home.path(),
+        &[
+            ("1", "user", "How do I build the cabinet?"),
+            ("2", "assistant", &answer),
+            ("3", "user", "Thanks, I will start on Monday with the doors."),
+        ],
+    );
+    let mut question =
+        Question::new(Bank::parse(BANK).unwrap(), "On which side do the hinges hang, left or right of the window?");
+    question.most_tokens = Some(800);
+    let found = service.ask(&question).unwrap();
+    assert!(found.context.contains("hinges hang on the left side"), "{}", found.context);
+    assert!(found.context.contains("\n[…]\n"), "what is left out is marked: {}", found.context);
+    let quoted: Vec<_> = found.units.iter().flat_map(|unit| &unit.excerpts).filter(|e| e.turn == "2").collect();
+    assert!(!quoted.is_empty());
+    for excerpt in quoted {
+        let range = excerpt.range.expect("a passage of a long turn");
+        let own = &answer[range.start as usize..range.end as usize];
+        assert!(excerpt.text.ends_with(own) && range.total as usize == answer.len());
+        let repeated = excerpt.text.strip_suffix(own).unwrap();
+        assert!(repeated.is_empty() || repeated.starts_with("| part |") || repeated.starts_with("```python"));
+    }
+    // The records say what cut the turn, and their passages are its text.
+    let records = service.log().read(Topic::Memory, 0, 0, 1_000).unwrap().records;
+    let mut records = records.iter().filter_map(|r| serde_json::from_slice::<MemoryRecord>(r.value.as_ref()?).ok());
+    let last = records.next_back().unwrap();
+    assert_eq!(last.cutter.as_deref(), Some(CUTTER));
+    let unit = last.units.iter().find(|unit| unit.sources == ["2"]).unwrap();
+    let ends: Vec<u32> = unit.parts.iter().map(|part| part.range.unwrap().end).collect();
+    let starts: Vec<u32> = unit.parts.iter().map(|part| part.range.unwrap().start).collect();
+    assert_eq!((starts[0], &starts[1..]), (0, &ends[..ends.len() - 1]));
+    let code = unit.parts.iter().filter(|part| part.text.starts_with("```"));
+    assert!(code.clone().count() > 1 && code.clone().all(|part| part.vectors.is_empty()), "words alone find code");
+    let others = unit.parts.iter().filter(|part| !part.text.starts_with("```"));
+    assert!(others.clone().all(|part| part.vectors.len() == 1 && part.pair.is_none()));
+    // The vector that edges compare is the mean of the passages', each weighed by its bytes.
+    let mut mean = vec![0.0f32; unit.vector.len()];
+    for part in others {
+        for (sum, x) in mean.iter_mut().zip(part.vectors[0].floats().iter()) {
+            *sum += x * part.text.len() as f32;
+        }
+    }
+    let length = mean.iter().map(|x| x * x).sum::<f32>().sqrt();
+    assert!(mean.iter().zip(unit.vector.floats().iter()).all(|(x, y)| (x / length - y).abs() < 0.02));
+}
+
+#[test]
+fn an_edit_or_a_deletion_of_a_long_turn_leaves_what_was_never_there() {
+    let (home, fresh) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (long, short) = (answer(), "The plan is off.");
+    let turns = |text| [("1", "user", "How do I build the cabinet?"), ("2", "assistant", text)];
+    let mut service = workshop(home.path(), &turns(&long));
+    append(&mut service, &[turn("2", 1, short)]);
+    assert_eq!(ask(&service, BANK, "Where is walnut oil sold?").context.matches("walnut").count(), 0);
+    append(&mut service, &[turn("2", 2, &long)]);
+    assert!(ask(&service, BANK, "Where is walnut oil sold?").context.contains("Tromsø"));
+    let deletion = format!(r#"{{"type":"deletion","bank":"{BANK}","turn":"2"}}"#);
+    append(&mut service, &[TurnEvent::from_json(deletion.as_bytes()).unwrap()]);
+    let never = workshop(fresh.path(), &turns(&long)[..1]);
+    assert_eq!(census(&service), census(&never));
+    drop(service);
+    assert_eq!(census(&open(&pipeline(home.path(), ""))), census(&never), "after a restart");
+}
+
+#[test]
+fn a_turn_of_a_mebibyte_is_one_turn_of_which_a_passage_is_found() {
+    let home = tempfile::tempdir().unwrap();
+    let mut document: String =
+        (0..).map(|n| format!("Entry {n}: boat {n} lies at pier {}.\n\n", n % 97)).take(24_000).collect();
+    document.truncate((1 << 20) - 80);
+    document.push_str("\n\nThe spare key hangs behind the lighthouse calendar.");
+    assert!(is_long(&document) && document.len() <= 1 << 20);
+    let service = workshop(home.path(), &[("1", "user", "Here is the log."), ("2", "user", &document)]);
+    let found = ask(&service, BANK, "Where does the spare key hang, behind the lighthouse calendar?");
+    assert!(found.context.contains("spare key hangs behind the lighthouse calendar"), "{}", found.context);
+    assert!(tokens::count(&found.context) <= 3_000);
+    assert!(found.units.iter().all(|unit| unit.sources.len() == 1));
+}
+
+/// An assistant says most of a conversation, and still what is asked of the user is what the user said.
+#[test]
+fn persons_and_assistants_share_the_tokens_by_the_form_of_the_question() {
+    let home = tempfile::tempdir().unwrap();
+    let mut service = open(&pipeline(home.path(), ""));
+    ingest(&mut service, &data("assistant.jsonl"));
+    let of_user = |text: &str| {
+        let bank = Bank::parse("sample/workshop").unwrap();
+        let found = service.ask(&Question { most_tokens: Some(900), ..Question::new(bank, text) }).unwrap();
+        let excerpts = found.units.iter().flat_map(|unit| &unit.excerpts);
+        let cost = |e: &nouns::model::Excerpt| (e.speaker == "Ines", tokens::count(&e.text) as f64);
+        let costs: Vec<(bool, f64)> = excerpts.map(cost).collect();
+        let all: f64 = costs.iter().map(|(_, cost)| cost).sum();
+        assert!((200.0..450.0).contains(&all), "half of the limit, on average: {all}");
+        costs.iter().filter(|(user, _)| *user).map(|(_, cost)| cost).sum::<f64>() / all
+    };
+    assert!(of_user("Which limit for the quay do I use now?") > 0.7);
+    assert!(of_user("What did you tell me about the pressure sensor?") < 0.3);
+    let task = of_user("Write a function that prints the last reading.");
+    assert!((0.1..0.6).contains(&task), "{task}");
+}
+
+/// Whatever is asked, and whatever it may cost, no context costs more.
+#[test]
+fn no_context_costs_more_than_it_may() {
+    let home = tempfile::tempdir().unwrap();
+    for profile in ["", "profile = \"paper\""] {
+        let home = home.path().join(profile.len().to_string());
+        std::fs::create_dir(&home).unwrap();
+        let mut service = open(&pipeline(&home, profile));
+        ingest(&mut service, &data("sample.jsonl"));
+        ingest(
+            &mut service,
+            &write(&home.join("in.jsonl"), lines(BANK, "s", &[("1", "user", "x"), ("2", "assistant", &answer())])),
+        );
+        for bank in ["sample/harbour", BANK] {
+            for text in
+                ["Who plays the cello?", "Which books has Marta recommended to Elias?", "drill hole depth 47", "?x"]
+            {
+                for most in [1, 40, 200, 900, 3_000, 16_000] {
+                    let mut question = Question::new(Bank::parse(bank).unwrap(), text);
+                    question.most_tokens = Some(most);
+                    let found = service.ask(&question).unwrap();
+                    assert_eq!(found.tokens.spent as usize, tokens::count(&found.context));
+                    assert_eq!(found.tokens.most, most);
+                    // The line that says that nothing supports the question stands in any case.
+                    assert!(found.tokens.spent <= most || found.units.is_empty(), "{text} {most}: {}", found.context);
+                }
+            }
+        }
+        let greedy = Question { most_tokens: Some(16_001), ..Question::new(Bank::parse(BANK).unwrap(), "Who?") };
+        let refused = service.ask(&greedy).unwrap_err();
+        assert!(matches!(refused, PipelineError::Recall(_)) && refused.to_string().contains("16000"), "{refused}");
+    }
+}
