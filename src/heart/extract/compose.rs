@@ -12,7 +12,7 @@ use regex::Regex;
 
 use super::{
     DraftPart, DraftUnit,
-    passages::{Passage, WHOLE_BYTES, is_long, passages},
+    passages::{PASSAGE_BYTES, Passage, WHOLE_BYTES, cut, is_long},
 };
 use crate::language::{
     names::NameText,
@@ -23,7 +23,7 @@ use crate::language::{
     times::{TimeMention, find_times, render_interval},
     vague::has_vague_time,
 };
-use nouns::model::{Attachment, Cues, Interval, Marks, TextRange, WindowTurn, canonical_name};
+use nouns::model::{Attachment, Cues, Interval, Marks, SpeakerKind, TextRange, WindowTurn, canonical_name};
 
 /// Most passages of a unit: those of a longer turn are divided among several.
 const MOST_PASSAGES: usize = 256;
@@ -71,7 +71,7 @@ impl<'w> Utterance<'w> {
             return vec![Self::whole(window_turn)];
         }
         let text = said_and_shared(window_turn);
-        let passages = passages(&text);
+        let passages = cut(&text);
         let units = passages.len().div_ceil(MOST_PASSAGES);
         let of_unit = |(number, some): (usize, &[Passage])| {
             let start = some.first().map_or(0, |first| first.range.start);
@@ -254,7 +254,11 @@ pub(super) fn one_line(text: &str) -> String {
 pub(super) fn stands_alone(turn: &WindowTurn) -> bool {
     let may_be =
         turn.turn.text.len() + turn.turn.captions().map(|caption| caption.len() + CAPTION_BYTES).sum::<usize>();
-    may_be > WHOLE_BYTES && is_long(&said_and_shared(turn))
+    let whole_bytes = match turn.turn.speaker_kind() {
+        None | Some(SpeakerKind::Person) => WHOLE_BYTES,
+        Some(SpeakerKind::Assistant | SpeakerKind::Tool | SpeakerKind::Bot) => PASSAGE_BYTES,
+    };
+    may_be > whole_bytes && is_long(&said_and_shared(turn), whole_bytes)
 }
 
 /// The words of a turn, and what was shared with it, a line each.

@@ -2,18 +2,19 @@
 //!
 //! In: the text of a turn. Out: byte ranges that follow one another and hold the whole text, of some 100 tokens
 //! each, cut at the seams of its structure: sections, paragraphs, items of lists, rows of tables; code apart;
-//! sentences and words where a block is longer. A text of at most [`WHOLE_BYTES`] has none. A function of the text alone, in time
+//! sentences and words where a block is longer. A function of the text alone, in time
 //! that grows with its length; [`CUTTER`] names the version of that function.
 
 use std::ops::Range;
 
 /// Name and version, recorded with every record that holds passages.
 pub const CUTTER: &str = "passages/1";
-/// Most bytes of a turn that is quoted whole: 240 tokens of English. What a person writes into a chat is rarely
-/// longer, and half of it is rarely enough.
+/// Most bytes of a person's turn that is quoted whole: 240 tokens of English. What a person writes into a chat is
+/// rarely longer, and half of it is rarely enough.
 pub const WHOLE_BYTES: usize = 1_000;
-/// Most bytes of a passage, without the lines that are repeated in front of it: 100 tokens of English.
-const PASSAGE_BYTES: usize = 420;
+/// Most bytes of a passage, without the lines that are repeated in front of it: 100 tokens of English. A longer turn
+/// of an assistant, a tool or a bot is cut.
+pub const PASSAGE_BYTES: usize = 420;
 /// Longer lines in front of a table or of code are not repeated.
 const MOST_REPEATED_BYTES: usize = 200;
 /// A seam in the first of so many parts of a full passage is not taken.
@@ -37,10 +38,10 @@ impl Passage {
     }
 }
 
-/// Whether a turn with this text is quoted by passages.
+/// Whether a turn with this text is quoted by passages, where so many bytes are quoted whole.
 #[must_use]
-pub fn is_long(text: &str) -> bool {
-    text.len() > WHOLE_BYTES && text.trim().len() > WHOLE_BYTES
+pub fn is_long(text: &str, whole_bytes: usize) -> bool {
+    text.len() > whole_bytes && text.trim().len() > whole_bytes
 }
 
 /// Whether a passage is code between fences, by which its words alone are found.
@@ -49,13 +50,9 @@ pub fn is_code(passage: &str) -> bool {
     fence(passage).is_some()
 }
 
-/// The passages of a text; none of a short one.
+/// The passages of a text.
 #[must_use]
-pub fn passages(text: &str) -> Vec<Passage> {
-    if is_long(text) { cut(text) } else { Vec::new() }
-}
-
-fn cut(text: &str) -> Vec<Passage> {
+pub fn cut(text: &str) -> Vec<Passage> {
     let mut out: Vec<(Kind, Passage)> = Vec::new();
     for Block { kind, range, header, .. } in blocks(text) {
         for (at, piece) in pieces(text, &range).into_iter().enumerate() {
@@ -283,10 +280,9 @@ mod tests {
     }
 
     #[test]
-    fn a_short_text_has_no_passages() {
-        assert!(passages("").is_empty() && passages(&" ".repeat(9_000)).is_empty());
-        assert!(passages(&"word ".repeat(200)).is_empty());
-        assert!(!passages(&"word ".repeat(201)).is_empty());
+    fn a_short_text_is_not_long() {
+        assert!(!is_long("", 1) && !is_long(&" ".repeat(9_000), WHOLE_BYTES));
+        assert!(!is_long(&"word ".repeat(200), WHOLE_BYTES) && is_long(&"word ".repeat(201), WHOLE_BYTES));
     }
 
     #[test]
@@ -339,7 +335,7 @@ mod tests {
     fn a_text_of_a_mebibyte_is_cut_in_time_that_grows_with_its_length() {
         for line in ["|-|\n", "```\n", "# a\n", "\n", "- a\n", "a", " a", "| a |\n"] {
             let text = format!("x{}x", line.repeat((1 << 20) / line.len()));
-            let cut = passages(&text);
+            let cut = cut(&text);
             assert_eq!(cut.last().map_or(0, |passage| passage.range.end), text.len(), "{line:?}");
         }
     }
@@ -350,8 +346,8 @@ mod tests {
         fn passages_are_the_text(
             text in "(# |## |\\*\\*b\\*\\*\n|- |1\\. |\n|\n\n|```\n|~~~rs\n|\\| a \\| b\\|\n|\\|--\\|\n|[ -~äü李。]{1,90}| ){0,60}",
         ) {
-            let cut = passages(&text);
-            prop_assert_eq!(cut.is_empty(), !is_long(&text));
+            prop_assume!(!text.trim().is_empty());
+            let cut = cut(&text);
             let mut end = 0;
             for Passage { range, repeats } in &cut {
                 prop_assert_eq!(range.start, end);
