@@ -42,7 +42,7 @@ pub(crate) struct Ask {
     /// The time of the question, in RFC 3339. Words such as "yesterday" need it.
     #[arg(long)]
     at: Option<String>,
-    /// Who asks: a speaker of the bank, to whom "I" and "my" refer. Without it, the only person beside assistants.
+    /// Who asks: a speaker of the bank, to whom "I" and "my" refer.
     #[arg(long)]
     asker: Option<String>,
     /// A turn of the running conversation, as SPEAKER: TEXT; once for each of the last turns, oldest first.

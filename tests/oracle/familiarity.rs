@@ -196,8 +196,8 @@ fn same_session(parts: &[Part<'_>], i: usize, j: usize) -> bool {
     parts.get(j).is_some_and(|p| p.session == parts[i].session)
 }
 
-/// The part so many turns before a part in its session, and the one after it. Passages of a long turn do not count,
-/// and have nothing beside them.
+/// The parts `distance` turns before and after a part in its session. Passages of a long turn do not count, and have
+/// nothing beside them.
 fn beside(parts: &[Part<'_>], i: usize, distance: usize) -> (Option<usize>, Option<usize>) {
     if parts[i].body().range.is_some() {
         return (None, None);

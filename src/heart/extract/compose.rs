@@ -6,13 +6,13 @@
 //! dates follow in square brackets. Cues that the words do not ground are empty (decision 9). A long
 //! turn is never part of another's unit: it makes units of its own, whose parts are its passages.
 
-use std::sync::LazyLock;
+use std::{rc::Rc, sync::LazyLock};
 
 use regex::Regex;
 
 use super::{
     DraftPart, DraftUnit,
-    passages::{PASSAGE_BYTES, Passage, WHOLE_BYTES, cut, is_long},
+    passages::{PASSAGE_BYTES, Passage, WHOLE_BYTES, cut},
 };
 use crate::language::{
     names::NameText,
@@ -27,8 +27,6 @@ use nouns::model::{Attachment, Cues, Interval, Marks, SpeakerKind, TextRange, Wi
 
 /// Most passages of a unit: those of a longer turn are divided among several.
 const MOST_PASSAGES: usize = 256;
-/// Bytes beside a caption in a turn's words, at most: its kind has 256.
-const CAPTION_BYTES: usize = 300;
 
 /// A turn, only its questions, or some passages of it, as it enters a unit.
 pub(super) struct Utterance<'w> {
@@ -36,7 +34,7 @@ pub(super) struct Utterance<'w> {
     /// The words, with single spaces between them; of passages as they are.
     pub(super) words: String,
     /// What was said and shared, with its passages, where the turn is long.
-    long: Option<(String, Vec<Passage>)>,
+    long: Option<(Rc<str>, Vec<Passage>)>,
     /// Which of how many units of a turn it makes, where that is more than one.
     number: Option<(usize, usize)>,
     /// The words with their own line breaks, where the whole turn is taken.
@@ -52,16 +50,10 @@ pub(super) struct Utterance<'w> {
 impl<'w> Utterance<'w> {
     /// The whole turn.
     pub(super) fn whole(window_turn: &'w WindowTurn) -> Self {
-        let shared = window_turn.turn.attachments.iter().filter_map(caption).collect();
         Self {
-            window_turn,
-            words: one_line(&window_turn.turn.text),
-            long: None,
-            number: None,
             lines: with_lines(&window_turn.turn.text),
-            shared,
-            replies_to: None,
-            answers: false,
+            shared: shared_in(window_turn).collect(),
+            ..Self::of(window_turn, one_line(&window_turn.turn.text))
         }
     }
 
@@ -70,17 +62,17 @@ impl<'w> Utterance<'w> {
         if !stands_alone(window_turn) {
             return vec![Self::whole(window_turn)];
         }
-        let text = said_and_shared(window_turn);
+        let said = std::iter::once(window_turn.turn.text.clone());
+        let text: Rc<str> = said.chain(shared_in(window_turn)).collect::<Vec<_>>().join("\n").into();
         let passages = cut(&text);
         let units = passages.len().div_ceil(MOST_PASSAGES);
         let of_unit = |(number, some): (usize, &[Passage])| {
             let start = some.first().map_or(0, |first| first.range.start);
             let end = some.last().map_or(start, |last| last.range.end);
             Self {
-                words: text.get(start..end).unwrap_or_default().trim().to_owned(),
-                long: Some((text.clone(), some.to_vec())),
+                long: Some((Rc::clone(&text), some.to_vec())),
                 number: (units > 1).then_some((number, units)),
-                ..Self::questions(window_turn)
+                ..Self::of(window_turn, text.get(start..end).unwrap_or_default().trim().to_owned())
             }
         };
         (1..).zip(passages.chunks(MOST_PASSAGES)).map(of_unit).collect()
@@ -89,9 +81,14 @@ impl<'w> Utterance<'w> {
     /// Only the turn's questions.
     pub(super) fn questions(window_turn: &'w WindowTurn) -> Self {
         let (asked, _) = split_questions(&one_line(&window_turn.turn.text));
+        Self::of(window_turn, asked)
+    }
+
+    /// These words of a turn, and nothing else of it.
+    fn of(window_turn: &'w WindowTurn, words: String) -> Self {
         Self {
             window_turn,
-            words: asked,
+            words,
             long: None,
             number: None,
             lines: None,
@@ -252,19 +249,16 @@ pub(super) fn one_line(text: &str) -> String {
 
 /// Whether a turn makes units of its own, by passages.
 pub(super) fn stands_alone(turn: &WindowTurn) -> bool {
-    let may_be =
-        turn.turn.text.len() + turn.turn.captions().map(|caption| caption.len() + CAPTION_BYTES).sum::<usize>();
     let whole_bytes = match turn.turn.speaker_kind() {
         None | Some(SpeakerKind::Person) => WHOLE_BYTES,
         Some(SpeakerKind::Assistant | SpeakerKind::Tool | SpeakerKind::Bot) => PASSAGE_BYTES,
     };
-    may_be > whole_bytes && is_long(&said_and_shared(turn), whole_bytes)
+    turn.turn.text.trim().len() + shared_in(turn).map(|thing| thing.len() + 1).sum::<usize>() > whole_bytes
 }
 
-/// The words of a turn, and what was shared with it, a line each.
-fn said_and_shared(turn: &WindowTurn) -> String {
-    let shared = turn.turn.attachments.iter().filter_map(caption);
-    std::iter::once(turn.turn.text.clone()).chain(shared).collect::<Vec<_>>().join("\n")
+/// What was shared in a turn, as a part's text shows it.
+fn shared_in(turn: &WindowTurn) -> impl Iterator<Item = String> {
+    turn.turn.attachments.iter().filter_map(caption)
 }
 
 /// An attachment's caption, in the form of a part's text.

@@ -2,8 +2,8 @@
 //!
 //! In: the text of a turn. Out: byte ranges that follow one another and hold the whole text, of some 100 tokens
 //! each, cut at the seams of its structure: sections, paragraphs, items of lists, rows of tables; code apart;
-//! sentences and words where a block is longer. A function of the text alone, in time
-//! that grows with its length; [`CUTTER`] names the version of that function.
+//! sentences and words where a block is longer. A function of the text alone, in time that grows with its
+//! length; [`CUTTER`] names the version of that function.
 
 use std::ops::Range;
 
@@ -17,8 +17,8 @@ pub const WHOLE_BYTES: usize = 1_000;
 pub const PASSAGE_BYTES: usize = 420;
 /// Longer lines in front of a table or of code are not repeated.
 const MOST_REPEATED_BYTES: usize = 200;
-/// A seam in the first of so many parts of a full passage is not taken.
-const FULL_PARTS: usize = 3;
+/// A seam in the first third of a full passage is not taken.
+const THIRDS: usize = 3;
 
 /// A passage of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,12 +36,6 @@ impl Passage {
     pub fn of(&self, text: &str) -> String {
         [&self.repeats, &self.range].map(|range| text.get(range.clone()).unwrap_or_default()).concat()
     }
-}
-
-/// Whether a turn with this text is quoted by passages, where so many bytes are quoted whole.
-#[must_use]
-pub fn is_long(text: &str, whole_bytes: usize) -> bool {
-    text.len() > whole_bytes && text.trim().len() > whole_bytes
 }
 
 /// Whether a passage is code between fences, by which its words alone are found.
@@ -235,7 +229,7 @@ fn pieces(text: &str, block: &Range<usize>) -> Vec<Range<usize>> {
 
 /// Where the best seam of a full piece lies.
 fn seam(piece: &str) -> Option<usize> {
-    let least = piece.len() / FULL_PARTS;
+    let least = piece.len() / THIRDS;
     let mut found: [Option<usize>; 3] = [None; 3];
     let mut ends_sentence = false;
     let mut characters = piece.char_indices().peekable();
@@ -277,12 +271,6 @@ mod tests {
 
     fn sentence(n: usize) -> String {
         format!("Sentence {n} of a plan for the garden, the shed and the two old apple trees. ")
-    }
-
-    #[test]
-    fn a_short_text_is_not_long() {
-        assert!(!is_long("", 1) && !is_long(&" ".repeat(9_000), WHOLE_BYTES));
-        assert!(!is_long(&"word ".repeat(200), WHOLE_BYTES) && is_long(&"word ".repeat(201), WHOLE_BYTES));
     }
 
     #[test]

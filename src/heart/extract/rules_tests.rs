@@ -7,7 +7,7 @@ use crate::{
     extract::plain::plain_units,
     language::times::{day_of, render_interval},
 };
-use nouns::model::{Attachment, Bank, EventTime, Interval, SessionId, Turn, WindowId};
+use nouns::model::{Attachment, Bank, EventTime, Interval, SessionId, SpeakerKind, Turn, WindowId};
 
 fn turn(ordinal: u32, speaker: &str, text: &str) -> WindowTurn {
     let turn = Turn {
@@ -224,6 +224,30 @@ fn fillers_make_no_unit_and_equal_units_are_one() {
 fn turns_out_of_order_are_refused() {
     let error = rules().extract(&window(vec![turn(3, "Ann", "Kites."), turn(3, "Bo", "Cats.")])).unwrap_err();
     assert!(error.to_string().contains("\"t3\" at ordinal 3"), "{error}");
+}
+
+#[test]
+fn a_long_turn_stands_alone_and_a_person_may_say_more_in_one_piece_than_an_assistant() {
+    let units_of = |kind: Option<SpeakerKind>, text: &str, caption: Option<&str>| {
+        let long = with(turn(1, "Ai", text), |t| {
+            t.kind = kind;
+            t.attachments = caption
+                .map(|c| Attachment { kind: None, caption: Some(c.to_owned()), url: None })
+                .into_iter()
+                .collect();
+        });
+        grouped(vec![turn(0, "Ann", "I sold my car."), long, turn(2, "Ann", "It was in Norway.")]).len()
+    };
+    let (short, long) = ("kayak ".repeat(80), "kayak ".repeat(200));
+    let check = |kind, expected: [usize; 2]| {
+        assert_eq!([&short, &long].map(|text| units_of(kind, text, None)), expected, "{kind:?}");
+    };
+    check(None, [1, 3]);
+    check(Some(SpeakerKind::Person), [1, 3]);
+    check(Some(SpeakerKind::Assistant), [3, 3]);
+    check(Some(SpeakerKind::Tool), [3, 3]);
+    assert_eq!(units_of(None, "Look!", Some(&long)), 3, "what is shared counts");
+    assert_eq!(units_of(None, &format!("kayak{}", " ".repeat(2_000)), None), 1, "white space does not");
 }
 
 #[test]

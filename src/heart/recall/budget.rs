@@ -29,7 +29,7 @@ pub(super) struct Fitting {
     pub(super) tokens: ContextTokens,
 }
 
-/// The evidence within so many tokens. `abstains` gives the reason why units support nothing, if they do not.
+/// The evidence within `most_tokens`. `abstains` says why the units support no answer, where they do not.
 pub(super) fn within(
     ranked: Vec<Ranked>,
     impressions: &Impressions,
@@ -40,19 +40,13 @@ pub(super) fn within(
     let mut quotes = quotes(&ranked, impressions);
     let mut spent = 0;
     let mut headings = BTreeSet::new();
-    let fits = |quote: &Quote| {
+    let first_too_many = quotes.iter().position(|quote| {
         let unit = &ranked[quote.unit].candidate.unit;
-        spent += quote.tokens;
-        if headings.insert((unit.session(), unit.said_at.local().date())) {
-            spent += HEADING_TOKENS;
-        }
-        spent <= most_tokens
-    };
-    let count = quotes.iter().position({
-        let mut fits = fits;
-        move |quote| !fits(quote)
+        let is_new = headings.insert((unit.session(), unit.said_at.local().date()));
+        spent += quote.tokens + if is_new { HEADING_TOKENS } else { 0 };
+        spent > most_tokens
     });
-    quotes.truncate(count.unwrap_or(quotes.len()));
+    quotes.truncate(first_too_many.unwrap_or(quotes.len()));
     loop {
         let kept = kept(&ranked, &quotes);
         let unsupported = abstains(&kept);
@@ -87,11 +81,12 @@ fn quotes(ranked: &[Ranked], impressions: &Impressions) -> Vec<Quote> {
         let body = &one.candidate.unit;
         let familiar = impressions.parts(body.id);
         let share = |part: usize| familiar.iter().find(|(at, _)| *at == part).map_or(f64::MIN, |(_, share)| *share);
-        let parts: Vec<usize> = match &one.candidate.excerpt {
-            Some(excerpt) => excerpt.iter().copied().collect(),
+        let parts: BTreeSet<usize> = match &one.candidate.excerpt {
+            Some(excerpt) => excerpt.clone(),
             None if body.part(0).is_some_and(|first| first.range.is_some()) => {
-                let best = familiar.iter().map(|(part, _)| *part).chain(0..PASSAGES_OF_A_UNIT);
-                best.take(PASSAGES_OF_A_UNIT).collect()
+                let best: Vec<usize> = familiar.iter().map(|(part, _)| *part).take(PASSAGES_OF_A_UNIT).collect();
+                let parts = if best.is_empty() { (0..PASSAGES_OF_A_UNIT).collect() } else { best };
+                parts.into_iter().collect()
             }
             None => {
                 // What is quoted whole goes by the order of the units.

@@ -108,7 +108,7 @@ fn quoted_turn(parts: &QuotedParts<'_>) -> Option<String> {
     for part in parts.values() {
         let Some(range) = part.range else { return Some(quote(part.speaker, part.text)) };
         // What it repeats stands further in front.
-        let repeated = part.text.len().saturating_sub(range.len());
+        let repeated = part.text.len().saturating_sub(range.bytes());
         match runs.last_mut().filter(|_| range.start == end) {
             Some((_, run)) => run.push_str(part.text.get(repeated..).unwrap_or_default()),
             None => runs.push((range.start > end, part.text.to_owned())),

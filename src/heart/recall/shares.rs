@@ -1,8 +1,8 @@
 //! What is quoted where a bank's talk is of persons and assistants.
 //!
 //! In: the most familiar parts of the bank, and the form of the question. Out: the parts that an answer quotes. What
-//! persons and what assistants said are ranked apart, and share the tokens by the form: an assistant says ten words
-//! for each of a person's, so that one ranking of both would quote little but the assistant. For a task, what was
+//! persons and what assistants said are ranked apart, and share the tokens by the form: an assistant says far
+//! more than a person, so that one ranking of both would quote little but the assistant. For a task, what was
 //! said lately and what a person wants in general count more. The tokens are `recall.budget_tokens`.
 
 use std::{
@@ -22,15 +22,15 @@ use nouns::{
     model::SpeakerKind,
 };
 
-/// One of so many parts must be an assistant's, so that a program in a chat of people does not change it.
-const LEAST_ASSISTANTS: usize = 8;
+/// An eighth of a bank's parts must be an assistant's, so that a program in a chat of people changes nothing.
+const EIGHTH: usize = 8;
 /// Tokens of a line besides its words.
 const LINE_TOKENS: usize = 4;
 
 /// Whether a bank's talk is of persons and assistants.
 pub(super) fn is_with_assistants(familiar: &FamiliarParts) -> bool {
     let FamiliarParts { assistants, parts_total, .. } = *familiar;
-    assistants * LEAST_ASSISTANTS >= parts_total && (1..parts_total).contains(&assistants)
+    assistants * EIGHTH >= parts_total && (1..parts_total).contains(&assistants)
 }
 
 /// The parts that are quoted.
@@ -44,7 +44,6 @@ pub(super) fn by_shares(familiar: &FamiliarParts, form: QuestionForm, settings: 
         scored.into_iter().map(|(_, at)| at).partition(|at| is_person(&familiar.best[*at]));
     let (mut persons, mut programs) = (persons.into_iter().peekable(), programs.into_iter().peekable());
     let mut spent = [0.0; 2];
-    let mut total = 0.0;
     let mut headings = BTreeSet::new();
     let mut units = BTreeSet::new();
     let mut parts = Vec::new();
@@ -54,17 +53,15 @@ pub(super) fn by_shares(familiar: &FamiliarParts, form: QuestionForm, settings: 
         if !units.contains(&part.unit.id) && units.len() >= settings.budget {
             continue;
         }
+        let heading = (part.unit.session(), part.unit.said_at.local().date());
         let body = part.unit.part(part.part);
         let mut cost = body.map_or(0.0, |body| (tokens::count(body.text) + LINE_TOKENS) as f64);
-        if !headings.contains(&(part.unit.session(), part.unit.said_at.local().date())) {
-            cost += HEADING_TOKENS;
-        }
-        if total + cost > settings.budget_tokens as f64 && !parts.is_empty() {
+        cost += if headings.contains(&heading) { 0.0 } else { HEADING_TOKENS };
+        if spent.iter().sum::<f64>() + cost > settings.budget_tokens as f64 && !parts.is_empty() {
             break;
         }
-        headings.insert((part.unit.session(), part.unit.said_at.local().date()));
+        headings.insert(heading);
         units.insert(part.unit.id);
-        total += cost;
         spent[usize::from(!of_person)] += cost;
         parts.push((at, familiar.share(part.score)));
     }

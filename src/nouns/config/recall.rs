@@ -67,10 +67,10 @@ pub struct ShareSettings {
     /// Of a task, and of any other question.
     #[schemars(range(min = 0, max = 1))]
     pub task: f64,
-    /// For a task, added to the score of a part of the last session; less of earlier ones.
+    /// For a task, added to the score of a part of the last session; less to one of an earlier session.
     #[schemars(range(min = 0, max = 1_000))]
     pub recent: f64,
-    /// So many sessions earlier, half of it is added.
+    /// After this many further sessions, half of it is left.
     #[schemars(range(min = 0.1, max = 1_000_000))]
     pub half_sessions: f64,
     /// For a task, added to the score of a part in which a person says what is wanted in general ("always",

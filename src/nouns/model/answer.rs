@@ -58,7 +58,7 @@ pub struct Question {
     /// When it is asked; relative times such as "yesterday" need it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<EventTime>,
-    /// Who asks: a speaker of the bank, to whom "I" and "my" refer. Without it, the only person beside assistants.
+    /// Who asks: a speaker of the bank, to whom "I" and "my" refer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asker: Option<String>,
     /// The last turns of the running conversation, oldest first; at most 8,192 bytes.

@@ -6,7 +6,10 @@
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Serialize,
+    de::value::{Error as ValueError, StrDeserializer},
+};
 
 use super::{
     Bank, EventTime, Invalid, MAX_ATTACHMENTS, MAX_NAME_BYTES, MAX_TEXT_BYTES, MAX_TURN_BYTES, MAX_URL_BYTES,
@@ -90,13 +93,8 @@ impl SpeakerKind {
     /// The kind that a role names, in whatever case; None for any other name.
     #[must_use]
     pub fn of_role(role: &str) -> Option<Self> {
-        match role.to_lowercase().as_str() {
-            "user" | "human" | "person" => Some(Self::Person),
-            "assistant" | "ai" => Some(Self::Assistant),
-            "tool" | "function" => Some(Self::Tool),
-            "system" | "developer" | "bot" => Some(Self::Bot),
-            _ => None,
-        }
+        let role = role.to_lowercase();
+        Self::deserialize(StrDeserializer::<ValueError>::new(&role)).ok()
     }
 
     /// Its name in a record.
@@ -121,10 +119,12 @@ impl Turn {
         Self { bank, turn, version: 0, speaker, kind, text, time, session, thread, reply_to, attachments: Vec::new() }
     }
 
-    /// What its speaker is: as the source says, or as a speaker's name says that is a role.
+    /// What its speaker is: as the source says, else by a name that is nobody's.
     #[must_use]
     pub fn speaker_kind(&self) -> Option<SpeakerKind> {
-        self.kind.or_else(|| SpeakerKind::of_role(&self.speaker))
+        let is = |name: &str| self.speaker.eq_ignore_ascii_case(name);
+        let named = || [("user", SpeakerKind::Person), ("assistant", SpeakerKind::Assistant)];
+        self.kind.or_else(|| named().into_iter().find_map(|(name, kind)| is(name).then_some(kind)))
     }
 
     /// Checks lengths and emptiness; times and banks are checked when they are read.

@@ -66,16 +66,10 @@ pub struct TextRange {
 }
 
 impl TextRange {
-    /// Its bytes.
+    /// How many bytes it holds.
     #[must_use]
-    pub fn len(self) -> usize {
+    pub fn bytes(self) -> usize {
         self.end.saturating_sub(self.start) as usize
-    }
-
-    /// Whether it holds no byte.
-    #[must_use]
-    pub fn is_empty(self) -> bool {
-        self.start >= self.end
     }
 }
 

@@ -67,8 +67,7 @@ fn document() -> String {
                     ("bank", true, "The bank that is asked.", json!({ "type": "string" })),
                     ("text", true, "The question, at most 8,192 bytes.", json!({ "type": "string" })),
                     ("asked_at", false, "When it is asked, in RFC 3339.", json!({ "type": "string" })),
-                    ("asker", false, "Who asks: a speaker of the bank, to whom \"I\" and \"my\" refer. Without it, the \
-                     only person beside assistants.", json!({ "type": "string" })),
+                    ("asker", false, "Who asks: a speaker of the bank, to whom \"I\" and \"my\" refer.", json!({ "type": "string" })),
                     ("most_tokens", false, "Most tokens (o200k) of the context.", json!({ "type": "integer", "minimum": 1 })),
                     ("last_event_id", false, "The id of the last progress that was received; the header \
                      Last-Event-ID says the same.", json!({ "type": "string" })),

@@ -56,7 +56,7 @@ class AsyncRippleMem:
 
         The answer reflects what this client wrote before, or the turns that ``after`` names. ``as_of`` asks
         about the past: an offset, or a time in RFC 3339. ``asked_at`` gives "yesterday" a meaning. ``asker`` is
-        the speaker who says "I"; without it, the only person beside assistants. ``said_before`` are the last turns of the
+        the speaker who says "I". ``said_before`` are the last turns of the
         running conversation, as pairs of speaker and words. The context has at most ``most_tokens``.
         """
         circumstances = Circumstances(asked_at, asker, said_before, most_tokens)

@@ -63,7 +63,7 @@ pub(in crate::memory) struct IndexedPart {
     /// Whether it is a passage of a long turn: nothing around it counts with it, and it counts with nothing.
     pub is_passage: bool,
     /// Whether an assistant said it.
-    pub is_assistants: bool,
+    pub is_by_assistant: bool,
     /// Its slot in the candidate index, where there is one.
     pub slot: Cell<Slot>,
 }
@@ -88,7 +88,7 @@ impl IndexedPart {
             marks: part.marks,
             greets: greeted.is_some(),
             is_passage: part.range.is_some(),
-            is_assistants: part.kind == Some(SpeakerKind::Assistant),
+            is_by_assistant: part.kind == Some(SpeakerKind::Assistant),
             slot: Cell::new(NONE),
         }
     }

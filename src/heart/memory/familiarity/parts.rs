@@ -64,7 +64,7 @@ impl Parts {
             let indexed = Rc::new(IndexedPart::new(unit, key.part, part, words));
             self.remove(key);
             self.text_bytes += u64::from(indexed.text_bytes);
-            self.assistants += usize::from(indexed.is_assistants);
+            self.assistants += usize::from(indexed.is_by_assistant);
             self.speakers.entry(indexed.speaker[0]).or_insert_with(|| (part.speaker.into(), 0)).1 += 1;
             if let Some(index) = &mut self.candidates {
                 let counts = |(other, part): &(PartKey, Rc<IndexedPart>)| {
@@ -157,7 +157,7 @@ impl Parts {
     fn remove(&mut self, key: PartKey) {
         let Some(removed) = self.parts.remove(key) else { return };
         self.text_bytes -= u64::from(removed.text_bytes);
-        self.assistants -= usize::from(removed.is_assistants);
+        self.assistants -= usize::from(removed.is_by_assistant);
         if let Entry::Occupied(mut speaker) = self.speakers.entry(removed.speaker[0]) {
             speaker.get_mut().1 -= 1;
             if speaker.get().1 == 0 {

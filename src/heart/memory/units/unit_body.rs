@@ -299,20 +299,20 @@ impl UnitBody {
         if self.by_passages { RANGE_BYTES } else { 0 }
     }
 
-    /// The facts of one of so many pieces.
+    /// The facts of a piece, of `count` in all.
     fn facts(&self, at: usize, count: usize) -> PartFacts {
         let end = self.table.len() - count * self.range_bytes();
         PartFacts::from_bytes(&self.table[end - (count - at) * FACTS_BYTES..][..FACTS_BYTES])
     }
 
-    /// The range of one of so many pieces.
+    /// The range of a piece, of `count` in all.
     fn range(&self, at: usize, count: usize) -> Option<TextRange> {
         let bytes = self.by_passages.then(|| &self.table[self.table.len() - (count - at) * RANGE_BYTES..])?;
         let [start, end, total] = [0, 4, 8].map(|at| number(&bytes[at..at + 4]) as u32);
         Some(TextRange { start, end, total }).filter(|range| *range != NO_RANGE)
     }
 
-    /// One of so many pieces.
+    /// A piece, of `count` in all.
     fn piece(&self, at: usize, count: usize) -> PartBody<'_> {
         let first = self.named() + OF_PART * at;
         let [turn, speaker, text] = [0, 1, 2].map(|of_part| self.text(first + of_part));
