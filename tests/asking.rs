@@ -44,6 +44,35 @@ fn i_and_my_are_the_asker() {
     assert!(refused.contains("\"Cy\" does not speak") && refused.contains("Ann Lee, Bo"), "{refused}");
 }
 
+/// What is asked of a memory of two turns, and what an agent's user said once.
+#[test]
+fn what_nobody_mentions_is_not_supported_and_what_helps_a_task_is() {
+    let home = tempfile::tempdir().unwrap();
+    let mut service = open(&pipeline(home.path(), ""));
+    let turns = [
+        ("1", "user", "I moved to Lisbon in May."),
+        ("2", "assistant", "Lisbon is lovely. Is there anything else to remember?"),
+        ("3", "user", "My wedding is on 7 June. I'm vegetarian."),
+    ];
+    ingest(&mut service, &write(&home.path().join("in.jsonl"), lines(BANK, "s", &turns)));
+    let asked = |text: &str| service.ask(&question(text)).unwrap();
+    for (text, words) in [
+        ("What is the capital of Mongolia?", "nobody mentions \"capital\", \"mongolia\""),
+        ("How old is my brother?", "nobody mentions \"old\", \"brother\""),
+        ("Which laptop did Hana buy?", "nobody mentions"),
+    ] {
+        let found = asked(text);
+        let first = found.context.lines().next().unwrap_or_default();
+        assert!(!found.supported && first.contains(words), "{text} {} {first}", found.sufficiency);
+    }
+    for text in ["What should I cook for the user?", "When did I move to Lisbon?", "When is my wedding?"] {
+        let found = asked(text);
+        assert!(found.supported, "{text} {}", found.sufficiency);
+        assert_eq!(found.trace.asker.as_deref(), Some("user"), "the only person");
+    }
+    assert_eq!(asked("When is the wedding?").trace.asker, None);
+}
+
 #[test]
 fn the_last_turn_of_the_conversation_takes_part_in_a_question() {
     let home = tempfile::tempdir().unwrap();

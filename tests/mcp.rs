@@ -158,6 +158,8 @@ fn each_tool_over_http_asks_for_a_token_with_the_right_in_the_bank() {
         ("remember", "write", turns),
         ("recall", "read", ask.clone()),
         ("evidence", "read", ask),
+        ("list", "read", json!({})),
+        ("show", "read", json!({"turn": "1"})),
         ("status", "read", json!({"bank": "team/a"})),
         ("forget", "forget", json!({"turn": "1"})),
     ];
@@ -274,6 +276,7 @@ fn agents_share_a_directory_and_go_on_when_the_one_that_had_it_open_is_killed() 
     assert_eq!(second.close().0, Some(0));
     let forgotten = third.call(3, "forget", json!({"turn": "nobody said it"}));
     assert_eq!(forgotten["structuredContent"]["included"], true, "{forgotten}");
+    assert_eq!(forgotten["structuredContent"]["held"], false, "{forgotten}");
     found(&third.call(4, "recall", asked(3)), 3);
     assert_eq!(third.close().0, Some(0));
 }

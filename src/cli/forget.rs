@@ -11,7 +11,7 @@ use nouns::{
     config::LogKind,
     model::{Bank, Deletion, TurnEvent},
 };
-use ripplemem::log;
+use ripplemem::{log, pipeline::held_turns};
 use server::api::Forgotten;
 
 use super::{
@@ -45,13 +45,19 @@ impl Forget {
         if pipeline.log.kind == LogKind::Kafka {
             let written = log::open(&pipeline.log)?.append_turns(&events)?;
             print(&format!(
-                "bank {bank}: {count} deletions in the turns topic; ask --after {written} reflects them\n"
+                "bank {bank}: {count} deletions in the turns topic, whether the turns are there or not; ask --after \
+                 {written} reflects them\n"
             ))?;
             return Ok(ExitCode::SUCCESS);
         }
+        let mut unknown = Vec::new();
         match open_or_reach(&pipeline)? {
             Memory::Here(mut service) => {
                 service.pause_model();
+                service.catch_up()?;
+                let held = held_turns(service.log(), &bank, &|turn| self.turns.iter().any(|id| id == turn))?;
+                let is_held = |id: &String| held.iter().any(|held| held.turn.turn == *id);
+                unknown.extend(self.turns.iter().filter(|id| !is_held(id)).cloned());
                 service.log().append_turns(&events)?;
                 service.catch_up()?;
             }
@@ -59,13 +65,19 @@ impl Forget {
                 for turn in &self.turns {
                     let of = [("bank", Some(bank.as_str())), ("turn", Some(turn)), ("wait_ms", Some("600000"))];
                     let forgotten: Forgotten = reached.delete("/v1/turns", &of)?;
+                    if forgotten.held == Some(false) {
+                        unknown.push(turn.clone());
+                    }
                     if !forgotten.gone {
                         anyhow::bail!("turn {turn:?}: the deletion is durable, and answers do not reflect it yet");
                     }
                 }
             }
         }
-        print(&format!("bank {bank}: {count} turns deleted\n"))?;
-        Ok(ExitCode::SUCCESS)
+        for turn in &unknown {
+            print(&format!("bank {bank}: it holds no turn {turn:?}; one with this id that comes later is not taken\n"))?;
+        }
+        print(&format!("bank {bank}: {} turns deleted\n", count - unknown.len()))?;
+        Ok(if unknown.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }

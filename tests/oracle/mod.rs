@@ -81,7 +81,7 @@ fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
         words: probe.words.clone(),
         names: names.collect(),
         months: probe.cues.time.map(|_| (None, 11)).into_iter().collect(),
-        topics: probe.words.split(' ').skip(1).collect::<Vec<_>>().join(" "),
+        topics: probe.words.split(' ').skip(1).map(str::to_owned).collect(),
         subject: probe.cues.participants.last().map(known),
         asker: None,
         asks_time: probe.words.len().is_multiple_of(2),

@@ -60,8 +60,8 @@ pub struct FamiliarityProbe {
     pub vector: FixedVector,
     /// The question's words; tokenised and stemmed like parts.
     pub words: String,
-    /// The words without the names of people.
-    pub topics: String,
+    /// The words without the names of people, as they stand in the question.
+    pub topics: Vec<String>,
     /// Words and phrases of the question that may name a speaker; canonical.
     pub names: Vec<String>,
     /// The name of the person who acts, where the question names several.
@@ -103,8 +103,23 @@ pub struct FamiliarParts {
     pub parts_total: usize,
     /// Number of those that an assistant said.
     pub assistants: usize,
+    /// What the question is about, without function words; each stem once.
+    pub topics: Vec<Topic>,
+    /// The only person who speaks in the bank, beside assistants, tools and bots.
+    pub only_person: Option<String>,
     /// Some who speak in the bank, where the asker does not.
     pub unknown_asker: Option<Vec<String>>,
+}
+
+/// A topic of a question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Topic {
+    /// As it stands in the question.
+    pub word: String,
+    /// Parts of the bank that hold it.
+    pub parts: usize,
+    /// How rare it is: ln(1 + parts of the bank / parts that hold it), and for what no part holds as for one.
+    pub rarity: f64,
 }
 
 impl FamiliarParts {
@@ -133,6 +148,9 @@ pub struct FamiliarPart {
     pub score: f64,
     /// Cosine of the question and the part's best sentence.
     pub cosine: Score,
+    /// The question's topics that stand in the part itself: a bit each, in the order of [`FamiliarParts::topics`], of
+    /// the first 64.
+    pub topics: u64,
     /// The share of the question's topics, weighed by rarity, that stand in the part itself. A topic
     /// that no part of the bank holds counts as the rarest.
     pub coverage: f64,

@@ -27,7 +27,7 @@ mod tests;
 
 pub use api::{
     Answered, FamiliarPart, FamiliarParts, FamiliarityProbe, FirstHopProbe, FixedVector, Hit, Neighbour,
-    NeighbourhoodProbe, PathStep, UnitWithNeighbours,
+    NeighbourhoodProbe, PathStep, Topic, UnitWithNeighbours,
 };
 pub use candidates::choice::SCALE_PARTS;
 pub use dataflow::census::{Census, CensusProbe, GraphEdge};

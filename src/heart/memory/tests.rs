@@ -93,7 +93,7 @@ fn probe(name: &str) -> FamiliarityProbe {
         bank: bank(name).key(),
         vector: vec![100; WIDTH].into(),
         words: "kayaks".to_owned(),
-        topics: "kayaks".to_owned(),
+        topics: vec!["kayaks".to_owned()],
         names: Vec::new(),
         subject: None,
         asker: None,

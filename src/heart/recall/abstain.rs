@@ -1,30 +1,51 @@
 //! When recollection abstains: the decision that nothing in memory supports a question (decision 17).
 //!
-//! In: the evidence in its final order, and how sure the planner is that the memory supports an
-//! answer. Out: the reason, where the answer says that memory supports nothing. Evidence that was
+//! In: the evidence in its final order, how sure the planner is that the memory supports an answer, and what the
+//! question is about. Out: the reason in words, where the answer says that memory supports nothing. Evidence that was
 //! found is returned all the same, below that note (`context.rs`).
 //!
 //! To make it abstain more or less often, set `recall.supported`; how the figure comes about
 //! stands in `agreement.rs`.
 
 use super::Ranked;
+use crate::memory::Topic;
 use nouns::config::RecallSettings;
 
-/// Why an answer is not supported though something was found.
+/// Why an answer is not supported though everything that it asks for is mentioned.
 const NO_AGREEMENT: &str = "no statement fits its person and topic";
+/// Most words of a question that a reason names.
+const NAMED_WORDS: usize = 5;
 
 /// Why memory supports no answer: nothing was found, which `stop_reason` explains, or the figure lies
 /// below `settings.supported`. `None` where memory supports one.
-pub(super) fn abstention<'r>(
+pub(super) fn abstention(
     ranked: &[Ranked],
-    stop_reason: &'r str,
+    stop_reason: &str,
     sufficiency: f64,
+    topics: &[Topic],
     settings: &RecallSettings,
-) -> Option<&'r str> {
+) -> Option<String> {
     match ranked {
-        [] => Some(stop_reason),
-        _ => (sufficiency < settings.supported).then_some(NO_AGREEMENT),
+        [] => Some(stop_reason.to_owned()),
+        _ => (sufficiency < settings.supported).then(|| missing(topics)),
     }
+}
+
+/// What is missing, in words: those of the question that nobody said.
+fn missing(topics: &[Topic]) -> String {
+    let mut words: Vec<&str> = Vec::new();
+    for topic in topics.iter().filter(|topic| topic.parts == 0) {
+        if !words.contains(&topic.word.as_str()) {
+            words.push(&topic.word);
+        }
+    }
+    if words.is_empty() {
+        return NO_AGREEMENT.to_owned();
+    }
+    let more = if words.len() > NAMED_WORDS { ", …" } else { "" };
+    words.truncate(NAMED_WORDS);
+    let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+    format!("nobody mentions {}{more}", quoted.join(", "))
 }
 
 #[cfg(test)]
@@ -36,11 +57,16 @@ mod tests {
     fn it_abstains_without_evidence_and_below_the_bar() {
         let found = [Ranked { candidate: candidate(1, "said", "2024-01-01T00:00:00Z"), rho: 1.0 }];
         let settings = RecallSettings { supported: 0.5, ..settings() };
-        let check = |ranked: &[Ranked], sufficiency, expected| {
-            assert_eq!(abstention(ranked, "round budget reached", sufficiency, &settings), expected, "{sufficiency}");
+        let topic = |word: &str, parts| Topic { word: word.to_owned(), parts, rarity: 1.0 };
+        let topics = [topic("soup", 2), topic("mongolia", 0), topic("mongolia", 0), topic("capital", 0)];
+        let of = |ranked: &[Ranked], sufficiency, topics: &[Topic]| {
+            abstention(ranked, "round budget reached", sufficiency, topics, &settings)
         };
-        check(&[], 1.0, Some("round budget reached"));
-        check(&found, 0.49, Some(NO_AGREEMENT));
-        check(&found, 0.5, None);
+        assert_eq!(of(&[], 1.0, &topics).as_deref(), Some("round budget reached"));
+        assert_eq!(of(&found, 0.49, &topics[..1]).as_deref(), Some(NO_AGREEMENT));
+        assert_eq!(of(&found, 0.49, &topics).as_deref(), Some("nobody mentions \"mongolia\", \"capital\""));
+        assert_eq!(of(&found, 0.5, &topics), None);
+        let many: Vec<Topic> = ["a", "b", "c", "d", "e", "f"].map(|word| topic(word, 0)).into();
+        assert!(of(&found, 0.0, &many).is_some_and(|reason| reason.ends_with("\"e\", …")));
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::{
     Impressions, Ranked,
-    context::context,
+    context::{Context, context},
     quotation::{one_line, quote_passages},
 };
 use crate::{language::tokens, memory::FamiliarParts};
@@ -24,7 +24,7 @@ pub(super) struct Fitting {
     /// The units with the parts that are quoted.
     pub(super) ranked: Vec<Ranked>,
     /// The context.
-    pub(super) context: String,
+    pub(super) context: Context,
     /// What it costs.
     pub(super) tokens: ContextTokens,
 }
@@ -54,7 +54,7 @@ pub(super) fn within(
             kept.iter().map(|one| (&*one.candidate.unit, one.candidate.excerpt.as_ref())),
             unsupported.as_deref(),
         );
-        let spent = tokens::count(&context);
+        let spent = tokens::count(&context.text);
         // The sum above is an upper bound but for what tokens do across lines.
         if spent > most_tokens && quotes.pop().is_some() {
             continue;

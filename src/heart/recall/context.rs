@@ -26,14 +26,23 @@ use super::quotation::{one_line, quote, quote_passages};
 /// A unit with the indexes of its quoted parts; without them its restatement is quoted.
 pub type Quoted<'u> = (&'u UnitBody, Option<&'u BTreeSet<usize>>);
 
+/// A text with what it quotes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Context {
+    /// The text.
+    pub text: String,
+    /// The ids of the turns of each quote, in the order of the text: one, or those of a unit that is quoted whole.
+    pub turns: Vec<Vec<String>>,
+}
+
 /// Renders units; `unsupported` is the reason when nothing supports the question.
 #[must_use]
-pub fn context<'u>(units: impl IntoIterator<Item = Quoted<'u>>, unsupported: Option<&str>) -> String {
+pub fn context<'u>(units: impl IntoIterator<Item = Quoted<'u>>, unsupported: Option<&str>) -> Context {
     let units: Vec<Quoted<'u>> = units.into_iter().collect();
-    let mut out = String::new();
+    let mut out = Context::default();
     if let Some(reason) = unsupported {
         let rest = if units.is_empty() { "" } else { " What follows is only the nearest that was found." };
-        out.push_str(&format!("Nothing in memory supports this question ({reason}).{rest}\n"));
+        out.text.push_str(&format!("Nothing in memory supports this question ({reason}).{rest}\n"));
     }
     let (whole, excerpts): (Vec<Quoted<'u>>, Vec<Quoted<'u>>) =
         units.into_iter().partition(|(unit, excerpt)| excerpt.is_none() || unit.is_restated());
@@ -48,24 +57,25 @@ fn heading(out: &mut String, text: &str) {
     let _ = writeln!(out, "{gap}## {text}");
 }
 
-fn restated(mut units: Vec<&UnitBody>, out: &mut String) {
+fn restated(mut units: Vec<&UnitBody>, out: &mut Context) {
     units.sort_by(|a, b| (a.said_at, a.session(), a.ordinal, a.id).cmp(&(b.said_at, b.session(), b.ordinal, b.id)));
     let mut day: Option<Date> = None;
     for unit in units {
         let said = unit.said_at.local();
         if day != Some(said.date()) {
-            heading(out, &day_name(said.date()));
+            heading(&mut out.text, &day_name(said.date()));
             day = Some(said.date());
         }
         let words = one_line(unit.restatement());
         let when =
             unit.time.as_deref().and_then(|t| event_time(*t, unit.said_at)).filter(|w| !words.contains(w.as_str()));
         let note = when.map(|w| format!(" ({w})")).unwrap_or_default();
-        let _ = writeln!(out, "[{}] {words}{note}", said.strftime("%H:%M"));
+        let _ = writeln!(out.text, "[{}] {words}{note}", said.strftime("%H:%M"));
+        out.turns.push(unit.sources().map(str::to_owned).collect());
     }
 }
 
-fn quoted(units: &[Quoted<'_>], out: &mut String) {
+fn quoted(units: &[Quoted<'_>], out: &mut Context) {
     // A turn that two units quote stands once. One of them may quote only its questions: the longer quote stays.
     let mut days: BTreeMap<(Date, &str), Lines<'_>> = BTreeMap::new();
     for (unit, excerpt) in units {
@@ -83,9 +93,11 @@ fn quoted(units: &[Quoted<'_>], out: &mut String) {
         days.into_iter().filter_map(|(key, lines)| Some((first_said(&lines)?, key, lines))).collect();
     days.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
     for (said_at, (date, _), lines) in days {
-        heading(out, &format!("{}, {}", day_name(date), said_at.local().strftime("%H:%M")));
-        for quoted in lines.values().filter_map(quoted_turn) {
-            let _ = writeln!(out, "{quoted}");
+        heading(&mut out.text, &format!("{}, {}", day_name(date), said_at.local().strftime("%H:%M")));
+        for ((_, turn), parts) in &lines {
+            let Some(quoted) = quoted_turn(parts) else { continue };
+            let _ = writeln!(out.text, "{quoted}");
+            out.turns.push(vec![(*turn).to_owned()]);
         }
     }
 }
@@ -171,9 +183,11 @@ mod tests {
         let [first, second] = [first, second].map(UnitBody::from);
         let (some, all) = (BTreeSet::from([2, 0, 9]), BTreeSet::from([0]));
         assert_eq!(
-            context([(&second, Some(&all)), (&first, Some(&some)), (&first, Some(&all))], None),
+            context([(&second, Some(&all)), (&first, Some(&some)), (&first, Some(&all))], None).text,
             "## 1 May 2024, 18:00\nPriya: I swam\n  ## twice\n\"## 9 May\": Tea now\n\n## 1 May 2024, 20:30\nPriya: Good night\n"
         );
+        let quoted = context([(&second, Some(&all)), (&first, Some(&some))], None).turns;
+        assert_eq!(quoted, [["a"], ["c"], ["z"]], "in the order of the text");
     }
 
     #[test]
@@ -194,7 +208,8 @@ mod tests {
         };
         let (whole, part, all) = (quotes("I swam. And you?"), quotes("And you?"), BTreeSet::from([0]));
         for order in [[&whole, &part], [&part, &whole]] {
-            let text = context(order.map(|unit| (unit, Some(&all))), None);
+            let Context { text, turns } = context(order.map(|unit| (unit, Some(&all))), None);
+            assert_eq!(turns, [["a"]]);
             assert_eq!(text, "## 1 May 2024, 18:00\nPriya: I swam. And you?\n");
         }
     }
@@ -235,7 +250,7 @@ mod tests {
             ),
         ];
         assert_eq!(
-            context(whole(&units), None),
+            context(whole(&units), None).text,
             "## 1 May 2024\n[18:00] Priya swam yesterday (30 April 2024)\n[18:00] Omar ## laughed\n\n\
              ## 2 May 2024\n[09:05] Omar said he will sail in June (June 2024)\n[09:06] Priya was born in 1999\n"
         );
@@ -244,11 +259,11 @@ mod tests {
     #[test]
     fn an_abstention_stands_in_the_first_line() {
         assert_eq!(
-            context([], Some("no evidence to start from")),
+            context([], Some("no evidence to start from")).text,
             "Nothing in memory supports this question (no evidence to start from).\n"
         );
         let near = said(1, "Priya swam", "2024-05-01T18:00:00Z", None);
-        let text = context([(&near, None)], Some("no new support"));
+        let text = context([(&near, None)], Some("no new support")).text;
         assert!(text.starts_with("Nothing in memory supports this question (no new support). What follows"), "{text}");
         assert!(text.ends_with("\n\n## 1 May 2024\n[18:00] Priya swam\n"), "{text}");
     }

@@ -99,12 +99,11 @@ fn familiarity(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> Famil
     let read = asked.read;
     let persons = &asked.cues.cues.participants;
     let of_a_person = |word: &str| persons.iter().any(|p| p.split(' ').any(|n| n == word));
-    let topics: Vec<&str> = read.words().filter(|w| !of_a_person(w)).collect();
     FamiliarityProbe {
         bank: asked.read.question().bank.key(),
         vector: asked.vector.clone(),
         words: read.text().to_owned(),
-        topics: topics.join(" "),
+        topics: read.topics().filter(|word| !of_a_person(word)).map(str::to_owned).collect(),
         names: read.words().map(str::to_owned).chain(persons.iter().cloned()).collect(),
         subject: read.subject(persons),
         asker: read.question().asker.as_deref().map(canonical_name),

@@ -38,7 +38,7 @@ mod tests;
 
 pub use assemble::{Ranked, assemble, consolidate, rho};
 pub use candidate::Candidate;
-pub use context::{Quoted, context, day_name};
+pub use context::{Context, Quoted, context, day_name};
 pub use cues::{cues, read};
 pub use cutoff::{HEADING_TOKENS, cutoff, raised};
 pub use error::{Failure, RecallError};
@@ -47,7 +47,7 @@ pub use expand::{Considered, Support};
 pub use impressions::Impressions;
 pub use memory::Memory;
 pub use planner::{COVERED, Planner};
-pub use quotation::{lines_shown, one_line, quote, shown, visible};
+pub use quotation::{lines_shown, one_line, quote, shown, visible, with_ids};
 pub use recollect::{EmbedTexts, recollect};
 pub use rules_planner::RulesPlanner;
 pub use trace::{cue_text, trace, way};

@@ -87,6 +87,27 @@ fn name(speaker: &str) -> String {
     out
 }
 
+/// A context with the id of its turns before each quote, in brackets. `ids` are those of the quotes in the order of the
+/// text; where `has_note`, its first line says that nothing supports the question.
+#[must_use]
+pub fn with_ids(context: &str, has_note: bool, ids: impl IntoIterator<Item = String>) -> String {
+    let mut ids = ids.into_iter();
+    let mut out = String::with_capacity(context.len());
+    for (number, line) in context.split_inclusive('\n').enumerate() {
+        let is_quote = !(has_note && number == 0)
+            && !line.starts_with("## ")
+            && !line.starts_with(INDENT)
+            && !line.starts_with(LEFT_OUT)
+            && line != "\n";
+        if let Some(id) = is_quote.then(|| ids.next()).flatten() {
+            // Writing into a string cannot fail.
+            let _ = write!(out, "[{id}] ");
+        }
+        out.push_str(line);
+    }
+    out
+}
+
 /// The words as they are quoted: what breaks lines becomes a line feed, other control characters and what turns the
 /// direction of writing a space. Lines lose their white space at the end, the text its white space around it.
 #[must_use]
@@ -224,6 +245,9 @@ mod tests {
             prop_assert!(lines.all(|line| line.is_empty() || line.starts_with(INDENT)), "{}", quoted);
             prop_assert!(!quoted.chars().any(|c| (c.is_control() && c != '\n' && c != '\t') || is_direction(c)));
             prop_assert_eq!(read(&quoted), Some((speaker, shown(&text))));
+            let context = |one: &str, other: &str| format!("Nothing.\n\n## 1 May 2024, 10:00\n{one}{quoted}\n{other}Eve: hi\n");
+            let marked = with_ids(&context("", ""), true, ["~a".to_owned(), "b".to_owned()]);
+            prop_assert_eq!(marked, context("[~a] ", "[b] "));
         }
     }
 }

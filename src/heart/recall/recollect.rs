@@ -102,15 +102,18 @@ pub fn recollect(
     }
 
     let sufficiency = planner.agreement(&read, &cues, &first.familiar).clamp(0.0, 1.0);
-    let abstains = |units: &[Ranked]| abstention(units, &stop_reason, sufficiency, settings).map(str::to_owned);
+    let abstains =
+        |units: &[Ranked]| abstention(units, &stop_reason, sufficiency, &first.familiar.topics, settings);
     let assembled = assemble::assemble(evidence, settings);
     let most_tokens = settings.stop.most_tokens;
     let Fitting { ranked, context, tokens } =
         budget::within(assembled, &first.impressions, &first.familiar, most_tokens, abstains);
     let supported = abstains(&ranked).is_none();
     let kept: BTreeSet<UnitId> = ranked.iter().map(|r| r.candidate.unit.id).collect();
+    let asker = question.asker.clone().or_else(|| first.familiar.only_person.clone());
     let trace = Trace {
         cues,
+        asker: asker.filter(|_| read.is_in_first_person()),
         vector_hash: vector_hash(&vectors.own, model_ref),
         llm: planner.usage(),
         first_hop: first.candidates.iter().map(|candidate| seen(candidate, &kept, true)).collect(),
@@ -127,7 +130,8 @@ pub fn recollect(
     Ok(Evidence {
         schema: SCHEMA_VERSION,
         question: question.clone(),
-        context,
+        context: context.text,
+        context_turns: context.turns,
         tokens,
         units: ranked.into_iter().map(evidence_unit).collect(),
         sufficiency,

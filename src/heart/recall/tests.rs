@@ -93,12 +93,13 @@ impl Memory for ScriptedMemory {
                 restated: unit.is_restated(),
                 score: cosine.as_f64(),
                 cosine,
+                topics: 0,
                 coverage: 1.0,
                 terms: FamiliarityTerms::default(),
             })
             .collect();
         best.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.unit.id.cmp(&b.unit.id)));
-        Ok(answered(FamiliarParts { parts_total: best.len(), assistants: 0, unknown_asker: None, best, zero: 0.30 }))
+        Ok(answered(FamiliarParts { parts_total: best.len(), best, zero: 0.30, ..FamiliarParts::default() }))
     }
 
     fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, Failure> {

@@ -57,6 +57,9 @@ impl TracePage {
         if let Some(note) = &cues.note {
             self.line(0, &format!("cues by    {note}"));
         }
+        if let Some(asker) = &evidence.trace.asker {
+            self.line(0, &format!("asker      {}", asker));
+        }
         self.line(0, &format!("vector     {}", evidence.trace.vector_hash));
     }
 

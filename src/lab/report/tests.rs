@@ -120,12 +120,14 @@ fn question(id: &str) -> QuestionResult {
                 unit(1, "D1:1", "Mira was asked about books.", &hop(1), true),
             ],
             context: "Mira: I loved Salt Road.\n~~~~\n".to_owned(),
+            context_turns: vec![vec!["D1:1".to_owned()]],
             tokens: ContextTokens::default(),
             sufficiency: 0.75,
             supported: true,
             stop_reason: "enough".to_owned(),
             reflects: Vec::new(),
             trace: Trace {
+                asker: None,
                 llm: None,
                 cues: QuestionCues {
                     semantic_query: String::new(),

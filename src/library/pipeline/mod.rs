@@ -35,7 +35,7 @@ mod service;
 mod snapshot_interval;
 
 pub use cancellation::{Cancellation, Ended};
-pub use engine::{HeldTurn, Memory, MemoryEvent, MemoryOptions, MemoryStatus, TurnVersion};
+pub use engine::{HeldTurn, Memory, MemoryEvent, MemoryOptions, MemoryStatus, TurnVersion, held_turns};
 pub use error::PipelineError;
 pub use extract::extract;
 pub use extraction_status::ExtractionStatus;

@@ -378,6 +378,9 @@ pub struct Round {
 pub struct Trace {
     /// The cues of the question.
     pub cues: QuestionCues,
+    /// Whom "I" and "my" mean, where the question says them: its asker, or the bank's only person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asker: Option<String>,
     /// Hash of the question's vector and of its model.
     pub vector_hash: String,
     /// Language-model use of cues and plans, cached responses included; absent without a language
@@ -413,6 +416,10 @@ pub struct Evidence {
     pub units: Vec<EvidenceUnit>,
     /// The units as text for an answerer: by time, with dates and names.
     pub context: String,
+    /// The ids of the turns of each quote of the context, in its order: one turn, or those of a unit that is quoted
+    /// whole.
+    #[serde(default)]
+    pub context_turns: Vec<Vec<String>>,
     /// What the context costs.
     #[serde(default)]
     pub tokens: ContextTokens,

@@ -271,6 +271,11 @@ impl Api {
         // While the shard moves, the deletion is written at least.
         self.check_here(&bank).or_else(|problem| if problem.holder.is_some() { Err(problem) } else { Ok(()) })?;
         let (wait, memory) = (wait(wait_ms)?, Arc::clone(&self.memory));
+        // Whoever may only forget learns nothing of what is held.
+        let (turn, held) = match who.may_in(Right::Read, &bank) {
+            Ok(()) => self.meant(&bank, &turn, wait).await?,
+            Err(_) => (turn, None),
+        };
         let (from, id) = (bank.clone(), turn.clone());
         let written = blocking(move || {
             memory.forget(&from, &id).map_err(|error| match error {
@@ -280,7 +285,7 @@ impl Api {
         });
         let written = written.await?;
         let gone = self.reflects(&written, wait).await;
-        Ok(Forgotten { bank, turn, after: written.to_string(), gone })
+        Ok(Forgotten { bank, turn, held, after: written.to_string(), gone })
     }
 
     /// A unit of a bank, with the units that its edges lead to.

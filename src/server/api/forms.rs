@@ -93,7 +93,7 @@ impl Ask {
 pub struct Forget {
     /// Its bank.
     pub bank: Bank,
-    /// Its id.
+    /// Its id, or its short id where the log lists turns.
     pub turn: String,
     /// Most milliseconds to wait until no answer reflects it any more; 10,000 without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,8 +107,12 @@ pub struct Forget {
 pub struct Forgotten {
     /// The bank.
     pub bank: Bank,
-    /// The turn.
+    /// The turn's whole id.
     pub turn: String,
+    /// Whether the memory held it. False: nothing was deleted, and a turn with this id that comes later is not
+    /// taken. Absent where the log does not list turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<bool>,
     /// Where the deletion lies, as in [`WrittenTurns`].
     pub after: String,
     /// Whether no answer reflects the turn any more. False: the time was too short; a question with this

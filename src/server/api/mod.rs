@@ -9,7 +9,7 @@
 //! - `bank_status`: how far a bank reaches. `operations`: how the service is, and what is ordered of it.
 //! - `units`: a unit and its neighbours.
 //! - `problem`: why there is no answer (RFC 9457). `blocking`: work that blocks.
-//! - `turns`: the turns of a bank, for interfaces that list them.
+//! - `turns`: the turns of a bank, for interfaces that list them; `short_ids`: names of turns that a model can repeat.
 
 mod answers;
 mod bank_status;
@@ -19,6 +19,7 @@ mod forms;
 mod holders;
 mod operations;
 mod problem;
+mod short_ids;
 mod turns;
 mod units;
 
@@ -29,4 +30,6 @@ pub use forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Stats, WrittenTurns}
 pub use holders::Holders;
 pub use operations::{Operations, Reextract, Reextracted, SnapshotList, SnapshotView, Status};
 pub use problem::{Code, Problem};
+pub use short_ids::short_id;
+pub use turns::{TurnView, Turns};
 pub use units::{EdgeReasons, EdgeView, UnitView, WholeUnit};

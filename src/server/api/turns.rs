@@ -1,17 +1,79 @@
 //! The turns of a bank, for interfaces that list them.
 //!
 //! In: banks and ids, the right that the caller's request needs, and who sends it. Out: turns as the memory
-//! holds them, of banks that the caller reaches. Nothing is written here.
+//! holds them, of banks that the caller reaches. Nothing is written here. Only a log in a directory lists turns.
 
 use std::{sync::Arc, time::Duration};
 
-use super::{blocking::blocking, calls::Api, problem::Problem};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    blocking::blocking,
+    calls::Api,
+    problem::Problem,
+    short_ids::{is_shortened, short_id},
+};
 use crate::access::{Caller, Right};
-use nouns::model::Bank;
+use nouns::model::{Bank, EventTime, SpeakerKind};
 use ripplemem::{
     log::Written,
-    pipeline::{HeldTurn, TurnVersion},
+    pipeline::{HeldTurn, PipelineError, TurnVersion},
 };
+
+/// Turns of a list, where the request does not say.
+const LISTED: usize = 20;
+/// Most turns of a list.
+const MOST_LISTED: usize = 1_000;
+
+/// Turns of a bank, the latest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Turns {
+    /// The bank.
+    pub bank: Bank,
+    /// The turns.
+    pub turns: Vec<TurnView>,
+    /// Turns that fit the request and are not listed.
+    pub more: u64,
+}
+
+/// A turn as the memory holds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TurnView {
+    /// Its id.
+    pub turn: String,
+    /// A short form of the id, which may stand for it.
+    pub short: String,
+    /// Who said it.
+    pub speaker: String,
+    /// What the speaker is, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<SpeakerKind>,
+    /// When it was said.
+    pub time: EventTime,
+    /// The conversation that it belongs to, where it names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// What was said, as last edited.
+    pub text: String,
+}
+
+impl TurnView {
+    fn of(held: &HeldTurn) -> Self {
+        let turn = &*held.turn;
+        Self {
+            turn: turn.turn.clone(),
+            short: short_id(&turn.turn).into_owned(),
+            speaker: turn.speaker.clone(),
+            kind: turn.speaker_kind(),
+            time: turn.time,
+            session: turn.session.clone(),
+            text: turn.text.clone(),
+        }
+    }
+}
 
 impl Api {
     /// The banks that hold something, pass, and are reached by the caller, who needs the right in `asked`.
@@ -29,6 +91,77 @@ impl Api {
         Ok(self.memory.banks_where(&|bank| passes(bank) && who.reaches(bank)))
     }
 
+    /// The turns of a bank, the latest first: at most `limit`, and with `turn` those that the id or short id means.
+    ///
+    /// # Errors
+    /// [`Problem`] for a wrong limit, or where the log does not list turns.
+    pub async fn list(
+        &self,
+        who: &Caller,
+        bank: Bank,
+        turn: Option<String>,
+        limit: Option<usize>,
+    ) -> Result<Turns, Problem> {
+        let limit = limit.unwrap_or(LISTED);
+        if !(1..=MOST_LISTED).contains(&limit) {
+            return Err(Problem::invalid(format!("limit: {limit}; allowed is 1 to {MOST_LISTED}")));
+        }
+        who.may_in(Right::Read, &bank)?;
+        self.check_here(&bank)?;
+        let (memory, of) = (Arc::clone(&self.memory), bank.clone());
+        let wanted = move |id: &str| turn.as_ref().is_none_or(|turn| id == turn || short_id(id) == *turn);
+        let held = blocking(move || memory.turns(&of, &wanted).map_err(unlisted)).await?;
+        let more = held.len().saturating_sub(limit) as u64;
+        Ok(Turns { bank, turns: held.iter().rev().take(limit).map(TurnView::of).collect(), more })
+    }
+
+    /// The whole id of a turn that is meant by an id or a short id, and whether the memory holds it; None where
+    /// the log does not list turns.
+    pub(super) async fn meant(
+        &self,
+        bank: &Bank,
+        turn: &str,
+        wait: Duration,
+    ) -> Result<(String, Option<bool>), Problem> {
+        let found = self.now_meant(bank, turn).await;
+        if !matches!(found, Ok((_, Some(false)))) && !(found.is_err() && is_shortened(turn)) {
+            return found;
+        }
+        // It may be durable and not extracted yet.
+        self.caught_up(std::slice::from_ref(bank), wait).await?;
+        self.now_meant(bank, turn).await
+    }
+
+    async fn now_meant(&self, bank: &Bank, turn: &str) -> Result<(String, Option<bool>), Problem> {
+        let (memory, of, id) = (Arc::clone(&self.memory), bank.clone(), turn.to_owned());
+        let wanted = move |other: &str| other == id || short_id(other) == id;
+        let held = match blocking(move || Ok(memory.turns(&of, &wanted))).await? {
+            Ok(held) => held,
+            Err(PipelineError::NotEmbedded) if is_shortened(turn) => return Err(unlisted(PipelineError::NotEmbedded)),
+            Err(PipelineError::NotEmbedded) => return Ok((turn.to_owned(), None)),
+            Err(other) => return Err(other.into()),
+        };
+        let ids: Vec<&str> = held.iter().map(|held| held.turn.turn.as_str()).collect();
+        match ids.as_slice() {
+            [] if is_shortened(turn) => {
+                let detail = format!("turn: {turn:?} is a short id, and bank {bank} holds no turn that it means");
+                Err(Problem::invalid(format!("{detail}; list its turns, or send the whole id")))
+            }
+            [] => Ok((turn.to_owned(), Some(false))),
+            ids if ids.contains(&turn) => Ok((turn.to_owned(), Some(true))),
+            [one] => Ok(((*one).to_owned(), Some(true))),
+            several => {
+                let several = several.iter().map(|id| format!("{id:?}")).collect::<Vec<_>>().join(", ");
+                Err(Problem::invalid(format!("turn: {turn:?} means several turns: {several}; send the whole id")))
+            }
+        }
+    }
+
+    /// Whether turns can be listed, so that short ids can be read.
+    pub(crate) fn lists_turns(&self) -> bool {
+        self.memory.lists_turns()
+    }
+
     /// The turns of a bank by time, each as last edited; with `only`, the one with this id.
     ///
     /// # Errors
@@ -42,7 +175,8 @@ impl Api {
     ) -> Result<Vec<HeldTurn>, Problem> {
         who.may_in(right, bank)?;
         let (memory, bank) = (Arc::clone(&self.memory), bank.clone());
-        blocking(move || Ok(memory.turns(&bank, only.as_deref())?)).await
+        let wanted = move |id: &str| only.as_ref().is_none_or(|only| only == id);
+        blocking(move || Ok(memory.turns(&bank, &wanted)?)).await
     }
 
     /// When the versions at these offsets were appended, in milliseconds since 1970.
@@ -87,5 +221,16 @@ impl Api {
             return Ok(());
         }
         Err(self.late("turns that are durable are not extracted yet; ask again in a moment"))
+    }
+}
+
+/// Why turns are not listed.
+fn unlisted(error: PipelineError) -> Problem {
+    match error {
+        PipelineError::NotEmbedded => Problem::invalid(
+            "turns are listed, and short ids are read, where the log is in a directory; on Kafka, read them from the \
+             topic of turns and send whole ids, which answers name",
+        ),
+        other => other.into(),
     }
 }

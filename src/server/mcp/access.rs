@@ -15,7 +15,7 @@ use super::call_error::CallError;
 use crate::{
     ReachError, Reached,
     access::Caller,
-    api::{AnsweredEvidence, Api, Ask, Banks, Digest, Forget, Forgotten, Put, Status, WrittenTurns},
+    api::{AnsweredEvidence, Api, Ask, Banks, Digest, Forget, Forgotten, Put, Status, Turns, WrittenTurns},
 };
 use models::llm::{self, Llm, LlmError, Meter};
 use nouns::model::{Bank, Evidence};
@@ -63,6 +63,36 @@ impl Access {
                 })
                 .await
             }
+        }
+    }
+
+    /// The latest turns of a bank; those that an id means, where one is given.
+    pub(super) async fn list(
+        &self,
+        who: &Caller,
+        bank: Bank,
+        turn: Option<String>,
+        limit: usize,
+    ) -> Result<Turns, CallError> {
+        match self {
+            Self::Here(api) => Ok(api.list(who, bank, turn, Some(limit)).await?),
+            Self::There { reached, .. } => {
+                let call = move |reached: &Reached| {
+                    let limit = limit.to_string();
+                    let of = [("bank", Some(bank.as_str())), ("turn", turn.as_deref()), ("limit", Some(&*limit))];
+                    reached.get("/v1/turns", &of)
+                };
+                reach(reached, call).await
+            }
+        }
+    }
+
+    /// Whether it lists turns.
+    pub(super) fn lists_turns(&self) -> bool {
+        match self {
+            Self::Here(api) => api.lists_turns(),
+            // Another process is reached through the directory of its log.
+            Self::There { .. } => true,
         }
     }
 

@@ -14,13 +14,14 @@ use super::{
     call_error::CallError,
     opened_memory::{Opened, OpenedMemory},
     tools::{
-        Answered, Ask, Counts, Forget, Forgotten, MAX_TURNS, Recalled, Remember, Remembered, Said, Status, StatusOf,
-        ToolName,
+        Answered, Ask, Counts, Forget, Forgotten, ListOf, Listed, ListedTurn, MAX_TURNS, Recalled, Remember, Remembered,
+        Said, Show, Shown, Status, StatusOf, ToolName,
     },
 };
 use crate::{access::Caller, api};
+use heart::recall::{one_line, with_ids};
 use models::llm::LlmError;
-use nouns::model::{Bank, EventTime, Evidence, Question, SaidBefore, Turn};
+use nouns::model::{Bank, EventTime, Evidence, Question, SaidBefore, SpeakerKind, Turn};
 
 /// How long `remember` and `forget` wait until answers reflect them, where the call does not say.
 const WAIT_SECONDS: u64 = 5;
@@ -28,6 +29,13 @@ const WAIT_SECONDS: u64 = 5;
 const MAX_WAIT_SECONDS: u64 = 60;
 /// Most banks that `status` names.
 const MAX_BANKS: usize = 100;
+/// Turns of a list where the call does not say, and at most.
+const LISTED: usize = 20;
+const MAX_LISTED: usize = 100;
+/// Characters of a turn in a list.
+const BEGINNING: usize = 200;
+/// Characters of a turn that `show` gives at once.
+const SHOWN: usize = 8_000;
 
 /// What is offered to a client.
 #[derive(Clone)]
@@ -90,6 +98,8 @@ impl Calls {
             ToolName::Recall => self.recall(read(tool, arguments)?, offer).await,
             ToolName::Answer => self.answer(read(tool, arguments)?, offer).await,
             ToolName::Evidence => json(&self.evidence(read(tool, arguments)?, offer).await?),
+            ToolName::List => self.list(read(tool, arguments)?, offer).await,
+            ToolName::Show => self.show(read(tool, arguments)?, offer).await,
             ToolName::Forget => self.forget(read(tool, arguments)?, offer).await,
             ToolName::Status => self.status(read(tool, arguments)?, offer).await,
         }
@@ -119,13 +129,19 @@ impl Calls {
     /// Searches for a question.
     pub(super) async fn recall(&self, ask: Ask, offer: &Offer) -> Result<CallResult, CallError> {
         let evidence = self.evidence(ask, offer).await?;
-        let text = match evidence.context.trim() {
+        let short = self.memory.with(|opened: Arc<Opened>| async move { Ok(opened.access.lists_turns()) }).await?;
+        let id = |turns: Vec<String>| {
+            let each = turns.iter().map(|turn| if short { api::short_id(turn) } else { turn.as_str().into() });
+            each.collect::<Vec<_>>().join(" ")
+        };
+        let context = with_ids(&evidence.context, !evidence.supported, evidence.context_turns.into_iter().map(id));
+        let text = match context.trim() {
             "" => "Nothing in memory supports this question.".to_owned(),
-            _ => evidence.context.clone(),
+            _ => context.clone(),
         };
         let recalled = Recalled {
             bank: evidence.question.bank,
-            context: evidence.context,
+            context,
             supported: evidence.supported,
             sufficiency: evidence.sufficiency,
             units: evidence.units.len(),
@@ -153,6 +169,55 @@ impl Calls {
         })
     }
 
+    /// The latest turns of a bank.
+    async fn list(&self, ListOf { bank, limit }: ListOf, offer: &Offer) -> Result<CallResult, CallError> {
+        let limit = limit.unwrap_or(LISTED).clamp(1, MAX_LISTED);
+        let api::Turns { bank, turns, more } = self.turns(offer, bank, None, limit).await?;
+        let listed = |turn: api::TurnView| ListedTurn {
+            text: beginning(&turn.text),
+            id: turn.short,
+            speaker: turn.speaker,
+            time: turn.time,
+        };
+        json(&Listed { bank, turns: turns.into_iter().map(listed).collect(), more })
+    }
+
+    /// A turn in full.
+    async fn show(&self, Show { turn, bank, from }: Show, offer: &Offer) -> Result<CallResult, CallError> {
+        let api::Turns { bank, turns, .. } = self.turns(offer, bank, Some(turn.clone()), MAX_LISTED).await?;
+        let exact = turns.iter().find(|held| held.turn == turn);
+        let found = match (exact, turns.as_slice()) {
+            (Some(found), _) | (None, [found]) => found.clone(),
+            (None, []) => {
+                return Err(refused(format!("turn: bank {bank} holds no turn {turn:?}; recall and list show ids")));
+            }
+            (None, several) => {
+                let ids = several.iter().map(|held| held.turn.as_str()).collect::<Vec<_>>().join(", ");
+                return Err(refused(format!("turn: {turn:?} means several turns: {ids}; give the whole id")));
+            }
+        };
+        let (from, count) = (from.unwrap_or_default(), found.text.chars().count());
+        let text = found.text.chars().skip(from).take(SHOWN).collect();
+        let next = Some(from.saturating_add(SHOWN)).filter(|next| *next < count);
+        let api::TurnView { turn, speaker, time, session, .. } = found;
+        json(&Shown { bank, turn, speaker, time, session, text, next })
+    }
+
+    async fn turns(
+        &self,
+        offer: &Offer,
+        bank: Option<Bank>,
+        turn: Option<String>,
+        limit: usize,
+    ) -> Result<api::Turns, CallError> {
+        let bank = offer.bank(bank)?;
+        let list = |opened: Arc<Opened>| {
+            let (bank, turn) = (bank.clone(), turn.clone());
+            async move { opened.access.list(&offer.who, bank, turn, limit).await }
+        };
+        self.memory.with(list).await
+    }
+
     async fn forget(
         &self,
         Forget { turn, bank, wait_seconds }: Forget,
@@ -164,8 +229,8 @@ impl Calls {
             let forget = forget.clone();
             async move { opened.access.forget(&offer.who, forget).await }
         };
-        let api::Forgotten { bank, turn, after, gone } = self.memory.with(forget).await?;
-        json(&Forgotten { bank, turn, included: gone, after })
+        let api::Forgotten { bank, turn, held, after, gone } = self.memory.with(forget).await?;
+        json(&Forgotten { bank, turn, held, included: gone, after })
     }
 
     async fn status(&self, StatusOf { bank }: StatusOf, offer: &Offer) -> Result<CallResult, CallError> {
@@ -252,17 +317,28 @@ fn wait_ms(seconds: Option<u64>) -> u64 {
 fn identified(bank: &Bank, said: Vec<Said>) -> Result<Vec<Turn>, CallError> {
     let now = now()?;
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    let turn = |Said { speaker, text, time, turn, session }: Said| {
+    let turn = |Said { speaker, text, time, turn, session, kind }: Said| {
         let time = time.unwrap_or(now);
+        let unknown = |kind: &String| refused(format!("kind: {kind:?}; allowed are person, assistant, tool and bot"));
+        let kind = kind.map(|kind| SpeakerKind::of_role(&kind).ok_or_else(|| unknown(&kind))).transpose()?;
         let id = turn.unwrap_or_else(|| {
             let id = made_id(&speaker, &text, time, session.as_deref());
             let times = seen.entry(id.clone()).or_default();
             *times += 1;
             if *times == 1 { id } else { format!("{id}-{times}") }
         });
-        Turn { session, ..Turn::new(bank.clone(), &id, &speaker, &text, time) }
+        Ok(Turn { session, kind, ..Turn::new(bank.clone(), &id, &speaker, &text, time) })
     };
-    Ok(said.into_iter().map(turn).collect())
+    said.into_iter().map(turn).collect()
+}
+
+/// The beginning of a text, on one line.
+fn beginning(text: &str) -> String {
+    let line = one_line(text);
+    match line.char_indices().nth(BEGINNING) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
 }
 
 fn now() -> Result<EventTime, CallError> {

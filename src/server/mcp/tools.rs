@@ -1,4 +1,4 @@
-//! The six tools: their names, what they take and give, and what a client may assume of them.
+//! The eight tools: their names, what they take and give, and what a client may assume of them.
 //!
 //! In: nothing. Out: the list that a client gets, with schemas made of the types below. Agents read
 //! the comments of the inputs, so they say what a model needs to know, and no more: every word costs
@@ -22,13 +22,23 @@ pub(super) enum ToolName {
     Recall,
     Answer,
     Evidence,
+    List,
+    Show,
     Forget,
     Status,
 }
 
 impl ToolName {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Remember, Self::Recall, Self::Answer, Self::Evidence, Self::Forget, Self::Status];
+    pub(super) const ALL: [Self; 8] = [
+        Self::Remember,
+        Self::Recall,
+        Self::Answer,
+        Self::Evidence,
+        Self::List,
+        Self::Show,
+        Self::Forget,
+        Self::Status,
+    ];
 
     pub(super) fn as_str(self) -> &'static str {
         match self {
@@ -36,6 +46,8 @@ impl ToolName {
             Self::Recall => "recall",
             Self::Answer => "answer",
             Self::Evidence => "evidence",
+            Self::List => "list",
+            Self::Show => "show",
             Self::Forget => "forget",
             Self::Status => "status",
         }
@@ -58,9 +70,9 @@ impl ToolName {
                 hints("Remember").read_only(false).destructive(false).idempotent(false),
             ),
             Self::Recall => (
-                "Search long-term memory and get the matching passages as text, with dates and speakers. Use it before \
-                 answering anything that may depend on earlier conversations. Where `supported` is false, the memory \
-                 does not know.",
+                "Search long-term memory and get the matching passages as text, with dates and speakers, each after the \
+                 id of its turn in brackets. Use it before answering anything that may depend on earlier conversations. \
+                 Where `supported` is false, the memory does not know.",
                 input_schema::<Ask>(),
                 output_schema::<Recalled>(),
                 reads("Recall"),
@@ -79,9 +91,21 @@ impl ToolName {
                 output_schema::<Evidence>(),
                 reads("Evidence with its trace"),
             ),
+            Self::List => (
+                "What was stored last in a bank: the latest turns with their ids, each by its beginning.",
+                input_schema::<ListOf>(),
+                output_schema::<Listed>(),
+                reads("Latest turns"),
+            ),
+            Self::Show => (
+                "One turn in full, by an id that recall or list shows.",
+                input_schema::<Show>(),
+                output_schema::<Shown>(),
+                reads("Show a turn"),
+            ),
             Self::Forget => (
-                "Delete one turn from long-term memory for good, by its id. No later version of it comes back. The ids \
-                 stand in the results of remember and evidence.",
+                "Delete one turn from long-term memory for good, by an id that recall, list or remember shows. No later \
+                 version of it comes back. Where `held` is false, there was no such turn.",
                 input_schema::<Forget>(),
                 output_schema::<Forgotten>(),
                 hints("Forget a turn").read_only(false).destructive(true).idempotent(true),
@@ -131,6 +155,9 @@ pub(super) struct Said {
     pub(super) turn: Option<String>,
     /// The conversation that it belongs to.
     pub(super) session: Option<String>,
+    /// What the speaker is: person, assistant, tool or bot; or a role such as user.
+    #[serde(alias = "role")]
+    pub(super) kind: Option<String>,
 }
 
 /// What `remember` gives.
@@ -173,7 +200,7 @@ pub(super) struct Ask {
 pub(super) struct Recalled {
     /// The bank that was searched.
     pub(super) bank: Bank,
-    /// The passages as text, by time, with dates and names.
+    /// The passages as text, by time, with dates, ids of turns and names.
     pub(super) context: String,
     /// False when nothing supports the question: say that the memory does not know.
     pub(super) supported: bool,
@@ -200,11 +227,77 @@ pub(super) struct Answered {
     pub(super) reflects: Vec<Position>,
 }
 
+/// What `list` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListOf {
+    /// The bank; the server's default without it.
+    pub(super) bank: Option<Bank>,
+    /// Most turns; 20 without it.
+    #[schemars(range(min = 1, max = 100))]
+    pub(super) limit: Option<usize>,
+}
+
+/// What `list` gives.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Listed {
+    /// The bank.
+    pub(super) bank: Bank,
+    /// The turns, the latest first.
+    pub(super) turns: Vec<ListedTurn>,
+    /// Earlier turns that are not listed.
+    pub(super) more: u64,
+}
+
+/// A turn of a list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct ListedTurn {
+    /// Its short id, which show and forget take.
+    pub(super) id: String,
+    /// Who said it.
+    pub(super) speaker: String,
+    /// When it was said.
+    pub(super) time: EventTime,
+    /// How it begins.
+    pub(super) text: String,
+}
+
+/// What `show` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Show {
+    /// The id of the turn, as recall or list shows it.
+    pub(super) turn: String,
+    /// The bank that holds it; the server's default without it.
+    pub(super) bank: Option<Bank>,
+    /// Leave out this many characters of the text: `next` of the call before.
+    pub(super) from: Option<usize>,
+}
+
+/// What `show` gives.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Shown {
+    /// The bank.
+    pub(super) bank: Bank,
+    /// The whole id of the turn.
+    pub(super) turn: String,
+    /// Who said it.
+    pub(super) speaker: String,
+    /// When it was said.
+    pub(super) time: EventTime,
+    /// The conversation that it belongs to.
+    pub(super) session: Option<String>,
+    /// What was said, at most 8,000 characters of it.
+    pub(super) text: String,
+    /// Where the text goes on: `from` of the next call.
+    pub(super) next: Option<usize>,
+}
+
 /// What `forget` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Forget {
-    /// The id of the turn.
+    /// The id of the turn, as recall or list shows it.
     pub(super) turn: String,
     /// The bank that holds it; the server's default without it.
     pub(super) bank: Option<Bank>,
@@ -218,8 +311,10 @@ pub(super) struct Forget {
 pub(super) struct Forgotten {
     /// The bank.
     pub(super) bank: Bank,
-    /// The id of the turn. Its deletion is durable.
+    /// The whole id of the turn. Its deletion is durable.
     pub(super) turn: String,
+    /// Whether the memory held it. False: nothing was deleted; check the id.
+    pub(super) held: Option<bool>,
     /// Whether it is gone from every answer already.
     pub(super) included: bool,
     /// Hand it to recall as `after` to wait until it reflects the deletion.

@@ -175,26 +175,27 @@ impl Calls {
         Ok(json!({"message": message}))
     }
 
-    /// Deletes a memory, whether it is there or comes later.
+    /// Deletes a memory.
     pub(super) async fn delete(&self, who: &Arc<Caller>, id: &str, mut query: Fields) -> Answer {
         if query.text("delete_linked")?.is_some_and(|linked| linked != "false") {
             return Err(Failure::unsupported("delete_linked"));
         }
         query.end(&[])?;
-        self.write_and_wait(who, vec![deletion(id)?]).await?;
+        let deletions = self.deletions(who, &[id.to_owned()]).await?;
+        self.write_and_wait(who, deletions).await?;
         Ok(json!({"message": "Memory deleted successfully!"}))
     }
 
-    /// Deletes several memories.
+    /// Deletes several memories; of ids that are not all there, none.
     pub(super) async fn batch_delete(&self, who: &Arc<Caller>, mut fields: Fields) -> Answer {
         let memories = fields.memories()?;
         fields.end(&[])?;
-        let mut deletions = Vec::with_capacity(memories.len());
+        let mut ids = Vec::with_capacity(memories.len());
         for mut memory in memories {
-            let id = memory.text("memory_id")?.ok_or_else(|| Failure::invalid("memories: no memory_id"))?;
+            ids.push(memory.text("memory_id")?.ok_or_else(|| Failure::invalid("memories: no memory_id"))?);
             memory.end(&[])?;
-            deletions.push(deletion(&id)?);
         }
+        let deletions = self.deletions(who, &ids).await?;
         let message = format!("Successfully deleted {} memories", deletions.len());
         self.write_and_wait(who, deletions).await?;
         Ok(json!({"message": message}))
@@ -296,6 +297,21 @@ impl Calls {
         self.api.turns(who, right, &bank, Some(turn)).await?.into_iter().next().ok_or_else(gone)
     }
 
+    /// Deletions of memories that are all there.
+    async fn deletions(&self, who: &Caller, ids: &[String]) -> Result<Vec<TurnEvent>, Failure> {
+        let mut deletions = Vec::with_capacity(ids.len());
+        for id in ids {
+            let (bank, turn) = bank_and_turn(id)?;
+            if self.held(who, Right::Forget, id).await.is_err() {
+                // It may be durable and not extracted yet.
+                self.api.caught_up(std::slice::from_ref(&bank), WAIT).await?;
+                self.held(who, Right::Forget, id).await?;
+            }
+            deletions.push(forgotten(bank, turn));
+        }
+        Ok(deletions)
+    }
+
     /// The next version of a memory.
     async fn edited(&self, who: &Caller, id: &str, mut fields: Fields) -> Result<Turn, Failure> {
         let HeldTurn { turn, .. } = self.held(who, Right::Write, id).await?;
@@ -358,12 +374,14 @@ impl Calls {
     }
 }
 
-/// The turns that an answer quotes, each once, with the score of its unit.
+/// The turns that an answer quotes, each once. Their score is that of the unit in its bank times how sure the bank
+/// is that it supports an answer, so that those of several banks stand on one scale.
 fn quoted(evidence: &Evidence) -> Vec<(f64, Bank, String)> {
     let mut seen = HashSet::new();
     let excerpts = evidence.units.iter().flat_map(|unit| unit.excerpts.iter().map(|excerpt| (unit.rho, &excerpt.turn)));
+    let sure = evidence.sufficiency;
     let once = excerpts.filter(|(_, turn)| seen.insert(*turn));
-    once.map(|(rho, turn)| (rho, evidence.question.bank.clone(), turn.clone())).collect()
+    once.map(|(rho, turn)| (rho * sure, evidence.question.bank.clone(), turn.clone())).collect()
 }
 
 /// Who says a message: its name, else the entity that speaks in this role, else the role.
@@ -383,10 +401,6 @@ fn new_id() -> Result<String, Failure> {
     let failed = |e| Failure { status: 500, detail: format!("the system gives no random numbers: {e}") };
     getrandom::fill(&mut bits).map_err(failed)?;
     Ok(bits.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-fn deletion(id: &str) -> Result<TurnEvent, Failure> {
-    bank_and_turn(id).map(|(bank, turn)| forgotten(bank, turn))
 }
 
 fn forgotten(bank: Bank, turn: String) -> TurnEvent {

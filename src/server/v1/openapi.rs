@@ -11,7 +11,7 @@ use super::body::MAX_BYTES;
 use crate::{
     api::{
         AnsweredEvidence, Ask, BankStatus, Banks, Digest, Forgotten, Problem, Put, Reextract, Reextracted,
-        SnapshotList, Stats, Status, UnitView, Words, WrittenTurns,
+        SnapshotList, Stats, Status, Turns, UnitView, Words, WrittenTurns,
     },
     subscriptions::{Delta, Polled, Progress, Snapshot, Subscribe, Told},
 };
@@ -40,12 +40,22 @@ fn document() -> String {
                 &[], Some(body::<Put>(&mut of)), &ok::<WrittenTurns>(&mut of, "The turns are durable."),
                 &["400", "408", "413", "429"],
             ),
+            "get": operation(
+                "turns", "The turns of a bank, the latest first, each as last edited. For a log in a directory.",
+                &[
+                    ("bank", true, "The bank.", json!({ "type": "string" })),
+                    ("turn", false, "Only those that this id, or short id, means.", json!({ "type": "string" })),
+                    ("limit", false, "Most turns; 20 without it.",
+                     json!({ "type": "integer", "minimum": 1, "maximum": 1_000 })),
+                ],
+                None, &ok::<Turns>(&mut of, "The turns."), &["400", "421"],
+            ),
             "delete": operation(
                 "forget", "Delete a turn, whether it was sent already or comes later. Answered when the deletion is \
                  durable and, within wait_ms, no answer reflects the turn any more.",
                 &[
                     ("bank", true, "The bank.", json!({ "type": "string" })),
-                    ("turn", true, "The id of the turn.", json!({ "type": "string" })),
+                    ("turn", true, "The id of the turn, or its short id.", json!({ "type": "string" })),
                     ("wait_ms", false, "Most milliseconds to wait until no answer reflects it; 10,000 without it.",
                      json!({ "type": "integer", "minimum": 0, "maximum": 600_000 })),
                 ],

@@ -92,7 +92,7 @@ pub(super) fn routes(
 
 fn of_memory(v1: V1) -> Router {
     Router::new()
-        .route("/v1/turns", post(put).delete(forget))
+        .route("/v1/turns", get(list).post(put).delete(forget))
         .route("/v1/ask", post(ask))
         .route("/v1/subscribe", get(subscribe).post(subscribe_with_body))
         .route("/v1/units", get(unit))
@@ -262,6 +262,17 @@ async fn forget(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer
         v1.api.forget(&who, Forget { bank, turn, wait_ms: milliseconds(wait)? }).await
     };
     forget().await.into()
+}
+
+async fn list(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
+    let list = async || {
+        let [bank, turn, limit] = parameters(&uri, ["bank", "turn", "limit"])?;
+        let bank = the_bank(&bank.ok_or_else(|| Problem::invalid("bank: missing; write ?bank=NAME"))?)?;
+        let wrong = |limit: &str| Problem::invalid(format!("limit: {limit:?} is no whole number"));
+        let limit = limit.map(|limit| limit.parse().map_err(|_| wrong(&limit))).transpose()?;
+        v1.api.list(&who, bank, turn, limit).await
+    };
+    list().await.into()
 }
 
 async fn unit(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {

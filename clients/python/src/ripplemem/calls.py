@@ -154,7 +154,7 @@ class Calls:
 
         def read(raw: Json) -> Forgotten:
             self._after[name] = raw["after"]
-            return Forgotten(raw["bank"], raw["turn"], raw["after"], raw["gone"])
+            return Forgotten(raw["bank"], raw["turn"], raw["after"], raw["gone"], raw.get("held"))
 
         query = {"bank": name, "turn": turn, "wait_ms": str(max(0, int(wait * 1000)))}
         return Call("DELETE", "/v1/turns", read, query=query, timeout=wait + MARGIN)

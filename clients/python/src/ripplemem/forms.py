@@ -71,12 +71,17 @@ class Written:
 
 @dataclass(frozen=True)
 class Forgotten:
-    """A deletion is durable. ``gone``: no answer reflects the turn any more."""
+    """A deletion is durable.
+
+    ``gone``: no answer reflects the turn any more. ``held``: the memory held it; False for a wrong id, None where
+    the service cannot tell.
+    """
 
     bank: str
     turn: str
     after: str
     gone: bool
+    held: Optional[bool] = None
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,12 @@ impl QuestionForm {
     }
 }
 
+/// Whether a wording asks for something to be done: for advice, or in an imperative.
+pub(super) fn is_request(question: &str) -> bool {
+    let plain = question.trim().to_lowercase().replace('\u{2019}', "'");
+    plain.ends_with(['.', '!']) || [&ADVICE, &HELP].into_iter().flat_map(|p| p.as_ref()).any(|p| p.is_match(&plain))
+}
+
 /// One short question in the first person.
 fn is_about_me(plain: &str, asked: &str) -> bool {
     let ends = plain.char_indices().filter(|(at, c)| {
@@ -88,6 +94,8 @@ static ADVICE: Pattern = LazyLock::new(|| {
     )
     .ok()
 });
+/// What asks for help without a polite verb in front.
+static HELP: Pattern = LazyLock::new(|| Regex::new(r"\bshould i\b|\bhelp me\b").ok());
 
 #[cfg(test)]
 mod tests {
@@ -96,8 +104,25 @@ mod tests {
     #[test]
     fn every_pattern_is_well_formed() {
         assert!(
-            [&FIRST_PERSON, &POLITE, &SUMMARY, &ORDER, &TOLD, &ADVICE].into_iter().all(|pattern| pattern.is_some())
+            [&FIRST_PERSON, &POLITE, &SUMMARY, &ORDER, &TOLD, &ADVICE, &HELP].into_iter().all(|pattern| pattern.is_some())
         );
+    }
+
+    #[test]
+    fn requests() {
+        for (question, request) in [
+            ("What should I cook for the user?", true),
+            ("Could you draft a plan for my week?", true),
+            ("Do you recommend a train?", true),
+            ("Write a mail to my landlord.", true),
+            ("How can I fix the hull, and what should I buy?", true),
+            ("Where do I keep my kayak?", false),
+            ("What did you recommend?", false),
+            ("kayak colour", false),
+            ("", false),
+        ] {
+            assert_eq!(is_request(question), request, "{question}");
+        }
     }
 
     #[test]

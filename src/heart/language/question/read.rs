@@ -8,13 +8,14 @@ use std::ops::Range;
 
 use super::{
     QuestionForm, QuestionType,
+    form,
     days::{Days, days},
     keywords::keywords,
     names::{NameClass, name_runs, names},
     persons,
     quotes::quoted,
     statement::Clause,
-    words::{Word, words},
+    words::{Word, is_weak_word, words},
 };
 use crate::language::{
     months::{Month, months},
@@ -94,6 +95,19 @@ impl<'q> ReadQuestion<'q> {
     /// Its words in lower case, possessive endings left out, in order.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         self.words.iter().map(|w| w.lower.as_str())
+    }
+
+    /// The words that tell what it is about: those that are not too common to select anything, or all where every one
+    /// is.
+    pub fn topics(&self) -> impl Iterator<Item = &str> {
+        let common = self.words().all(is_weak_word);
+        self.words().filter(move |word| common || !is_weak_word(word))
+    }
+
+    /// Whether it asks for something to be done, such as advice or a text, for which what was said only helps.
+    #[must_use]
+    pub fn is_request(&self) -> bool {
+        form::is_request(self.text())
     }
 
     /// What kind of answer it wants.

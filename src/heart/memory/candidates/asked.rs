@@ -11,7 +11,7 @@ use std::{
 
 use super::candidate_index::CandidateIndex;
 use crate::memory::{
-    api::FamiliarityProbe,
+    api::{FamiliarityProbe, Topic},
     lexical::{
         bm25,
         words::{TermKey, Words},
@@ -25,6 +25,8 @@ use nouns::model::FamiliarityTerms;
 
 /// Logarithms are rounded to 1 / this: 20 binary digits.
 const LOG_DIGITS: f64 = 1_048_576.0;
+/// Topics of a question that are told of a part: the bits of a number.
+const MOST_TOPICS: usize = 64;
 /// Words of 64 bits that tell most terms from those of a question.
 const SIEVE_WORDS: usize = 16;
 /// Days from a named one on in which what happened on it is told.
@@ -153,53 +155,66 @@ impl AskedWords {
 /// The question's words without the names of people.
 #[derive(Default)]
 pub(in crate::memory) struct Topics {
-    /// Each with the number of parts that contain it, then with its rarity where one does.
-    terms: Vec<(TermKey, usize, f64)>,
+    /// Each with its stem, counted and then rated.
+    topics: Vec<(TermKey, Topic)>,
     /// The sum of the rarities.
     sum: f64,
-    /// The sum of the rarities of those that no part contains: as rare as a word can be.
-    unknown: f64,
 }
 
 impl Topics {
     /// Reads the probe.
     pub(in crate::memory) fn new(probe: &FamiliarityProbe, words: &mut Words) -> Self {
-        let terms = words.count(&probe.topics).terms().map(|(term, _)| (term, 0, 0.0)).collect();
-        Self { terms, sum: 0.0, unknown: 0.0 }
+        let mut topics: Vec<(TermKey, Topic)> = Vec::new();
+        for word in &probe.topics {
+            for (term, _) in words.count(word).terms() {
+                if topics.iter().all(|(known, _)| *known != term) {
+                    topics.push((term, Topic { word: word.clone(), parts: 0, rarity: 0.0 }));
+                }
+            }
+        }
+        Self { topics, sum: 0.0 }
     }
 
     /// Counts a part by whether it holds a word.
     pub(in crate::memory) fn count(&mut self, holds: impl Fn(TermKey) -> bool) {
-        for (term, with, _) in &mut self.terms {
-            *with += usize::from(holds(*term));
+        for (term, topic) in &mut self.topics {
+            topic.parts += usize::from(holds(*term));
         }
     }
 
     /// Takes the counts of all parts from the index.
     pub(in crate::memory) fn count_all(&mut self, index: &CandidateIndex) {
-        for (term, with, _) in &mut self.terms {
-            *with = index.stems().get(*term).map_or(0, |stem| stem.parts.len());
+        for (term, topic) in &mut self.topics {
+            topic.parts = index.stems().get(*term).map_or(0, |stem| stem.parts.len());
         }
     }
 
     /// How rare each is, once every part is counted.
     pub(in crate::memory) fn rate(&mut self, parts: usize) {
-        let unknown = self.terms.iter().filter(|(_, with, _)| *with == 0).count();
-        self.unknown = unknown as f64 * cut((1.0 + parts as f64).ln());
-        self.terms.retain(|(_, with, _)| *with > 0);
-        for (_, with, rarity) in &mut self.terms {
-            *rarity = cut((1.0 + parts as f64 / *with as f64).ln());
+        for (_, topic) in &mut self.topics {
+            topic.rarity = cut((1.0 + parts as f64 / topic.parts.max(1) as f64).ln());
         }
-        self.sum = self.terms.iter().map(|(_, _, rarity)| rarity).sum();
+        self.sum = self.topics.iter().map(|(_, topic)| topic.rarity).sum();
     }
 
-    /// The share of the topics, by rarity, that are in the part itself.
-    pub(in crate::memory) fn share(&self, holds: impl Fn(TermKey) -> bool) -> f64 {
+    /// Which of the topics are in a part, a bit each; only the first [`MOST_TOPICS`] are told.
+    pub(in crate::memory) fn held(&self, holds: impl Fn(TermKey) -> bool) -> u64 {
+        let told = self.topics.iter().take(MOST_TOPICS).enumerate();
+        told.filter(|(_, (term, topic))| topic.parts > 0 && holds(*term)).map(|(at, _)| 1 << at).sum()
+    }
+
+    /// The share of the topics, by rarity, that these bits stand for.
+    pub(in crate::memory) fn share(&self, held: u64) -> f64 {
         if self.sum <= 0.0 {
             return 0.0;
         }
-        let present = self.terms.iter().filter(|(term, ..)| holds(*term));
-        present.map(|(_, _, rarity)| rarity).sum::<f64>() / (self.sum + self.unknown)
+        let present = self.topics.iter().take(MOST_TOPICS).enumerate().filter(|(at, _)| held & (1 << at) != 0);
+        present.map(|(_, (_, topic))| topic.rarity).sum::<f64>() / self.sum
+    }
+
+    /// The topics, in the order of the question.
+    pub(in crate::memory) fn into_topics(self) -> Vec<Topic> {
+        self.topics.into_iter().map(|(_, topic)| topic).collect()
     }
 }
 

@@ -64,6 +64,8 @@ pub(in crate::memory) struct IndexedPart {
     pub is_passage: bool,
     /// Whether an assistant said it.
     pub is_by_assistant: bool,
+    /// Whether an assistant, a tool or a bot said it.
+    pub is_by_program: bool,
     /// Its slot in the candidate index, where there is one.
     pub slot: Cell<Slot>,
 }
@@ -89,6 +91,7 @@ impl IndexedPart {
             greets: greeted.is_some(),
             is_passage: part.range.is_some(),
             is_by_assistant: part.kind == Some(SpeakerKind::Assistant),
+            is_by_program: !matches!(part.kind, None | Some(SpeakerKind::Person)),
             slot: Cell::new(NONE),
         }
     }

@@ -39,10 +39,19 @@ pub(in crate::memory) struct Parts {
     text_bytes: u64,
     /// How many an assistant said.
     assistants: usize,
-    /// By the keys of their whole names: who speaks, in how many parts.
-    speakers: BTreeMap<NameKey, (Box<str>, usize)>,
+    /// By the keys of their whole names: who speaks.
+    speakers: BTreeMap<NameKey, Speaker>,
     /// Kept in a large bank only.
     candidates: Option<Box<CandidateIndex>>,
+}
+
+/// Who speaks in a bank.
+#[derive(Debug)]
+struct Speaker {
+    name: Box<str>,
+    parts: usize,
+    /// How many of them a program said.
+    by_program: usize,
 }
 
 impl Parts {
@@ -65,7 +74,10 @@ impl Parts {
             self.remove(key);
             self.text_bytes += u64::from(indexed.text_bytes);
             self.assistants += usize::from(indexed.is_by_assistant);
-            self.speakers.entry(indexed.speaker[0]).or_insert_with(|| (part.speaker.into(), 0)).1 += 1;
+            let unheard = || Speaker { name: part.speaker.into(), parts: 0, by_program: 0 };
+            let speaker = self.speakers.entry(indexed.speaker[0]).or_insert_with(unheard);
+            speaker.parts += 1;
+            speaker.by_program += usize::from(indexed.is_by_program);
             if let Some(index) = &mut self.candidates {
                 let counts = |(other, part): &(PartKey, Rc<IndexedPart>)| {
                     let slot = if other.session == key.session { part.slot.get() } else { NONE };
@@ -110,6 +122,13 @@ impl Parts {
         self.assistants
     }
 
+    /// The only person who speaks; None where none does, or several.
+    pub(in crate::memory) fn only_person(&self) -> Option<String> {
+        let mut persons = self.speakers.values().filter(|speaker| speaker.by_program < speaker.parts);
+        let only = persons.next().filter(|_| persons.next().is_none());
+        only.map(|speaker| speaker.name.to_string())
+    }
+
     /// Some who speak, by name, where nobody does with this name or this first word of it.
     pub(in crate::memory) fn without_speaker(&self, name: &str) -> Option<Vec<String>> {
         let keys = |speaker: &str| {
@@ -117,10 +136,10 @@ impl Parts {
             [name_key(&name), name_key(name.split(' ').next().unwrap_or_default())]
         };
         let key = name_key(name);
-        if self.speakers.values().any(|(speaker, _)| keys(speaker).contains(&key)) {
+        if self.speakers.values().any(|speaker| keys(&speaker.name).contains(&key)) {
             return None;
         }
-        let mut names: Vec<String> = self.speakers.values().map(|(name, _)| name.to_string()).collect();
+        let mut names: Vec<String> = self.speakers.values().map(|speaker| speaker.name.to_string()).collect();
         names.sort_unstable();
         names.truncate(NAMED_SPEAKERS);
         Some(names)
@@ -139,8 +158,8 @@ impl Parts {
     /// Bytes in memory of the parts, and of their candidate index.
     pub(in crate::memory) fn bytes(&self) -> [usize; 2] {
         let parts = self.parts.iter().map(|(_, part)| part.bytes()).sum::<usize>();
-        let speakers = self.speakers.values().map(|(name, _)| name.len()).sum::<usize>();
-        let speakers = speakers + tree_bytes::<NameKey, (Box<str>, usize)>(self.speakers.len());
+        let speakers = self.speakers.values().map(|speaker| speaker.name.len()).sum::<usize>();
+        let speakers = speakers + tree_bytes::<NameKey, Speaker>(self.speakers.len());
         [self.parts.bytes() + parts + speakers, self.candidates.as_ref().map_or(0, |index| index.bytes())]
     }
 
@@ -159,8 +178,9 @@ impl Parts {
         self.text_bytes -= u64::from(removed.text_bytes);
         self.assistants -= usize::from(removed.is_by_assistant);
         if let Entry::Occupied(mut speaker) = self.speakers.entry(removed.speaker[0]) {
-            speaker.get_mut().1 -= 1;
-            if speaker.get().1 == 0 {
+            speaker.get_mut().parts -= 1;
+            speaker.get_mut().by_program -= usize::from(removed.is_by_program);
+            if speaker.get().parts == 0 {
                 speaker.remove();
             }
         }

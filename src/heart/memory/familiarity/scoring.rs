@@ -61,8 +61,8 @@ struct Scored {
     cosine: f64,
     /// Cosine of the question and the part with the turn before it.
     pair: f64,
-    /// Share of the question's topics, by rarity, that it holds itself.
-    coverage: f64,
+    /// The question's topics that it holds itself, a bit each.
+    topics: u64,
     terms: FamiliarityTerms,
     own: f64,
     smooth: f64,
@@ -122,6 +122,7 @@ pub(in crate::memory) struct FamiliarityScan {
     total: usize,
     /// How many of them an assistant said.
     assistants: usize,
+    only_person: Option<String>,
     unknown_asker: Option<Vec<String>>,
     /// Their estimated tokens.
     tokens: f64,
@@ -171,6 +172,7 @@ impl FamiliarityScan {
                     self.speakers = Speakers::new(probe);
                     self.total = bank.len();
                     self.assistants = bank.assistants();
+                    self.only_person = bank.only_person();
                     self.unknown_asker = probe.asker.as_deref().and_then(|name| bank.without_speaker(name));
                     self.tokens = bank.estimated_tokens();
                     self.window_words = bank.window_words();
@@ -327,7 +329,7 @@ impl FamiliarityScan {
             window_length: 0,
             cosine: 0.0,
             pair: 0.0,
-            coverage: 0.0,
+            topics: 0,
             terms: FamiliarityTerms::default(),
             own: 0.0,
             smooth: 0.0,
@@ -374,9 +376,9 @@ impl FamiliarityScan {
                 let mut terms = self.parts[at].terms;
                 self.asked.share(probe, &mut terms);
                 let part = &self.parts[at];
-                let coverage = self.topics.share(|term| self.found.holds(part, term, self.asked.place()));
+                let topics = self.topics.held(|term| self.found.holds(part, term, self.asked.place()));
                 let part = &mut self.parts[at];
-                (part.terms, part.coverage) = (terms, coverage);
+                (part.terms, part.topics) = (terms, topics);
                 return PASSED_PART + align(probe, part) * SCANNED_VECTOR;
             }
             Pass::Features => {
@@ -433,7 +435,7 @@ impl FamiliarityScan {
         let zero = self.zero(&order, probe.zero * self.tokens.min(probe.scale_tokens as f64));
         order.truncate(probe.limit);
         let of_part = |(score, key, at): (Reverse<Score>, PartKey, usize)| {
-            let Scored { indexed, cosine, coverage, terms, .. } = &self.parts[at];
+            let Scored { indexed, cosine, topics, terms, .. } = &self.parts[at];
             FamiliarPart {
                 unit: indexed.unit.body.clone(),
                 part: key.part as usize,
@@ -442,13 +444,22 @@ impl FamiliarityScan {
                 restated: indexed.unit.body.is_restated(),
                 score: score.0.as_f64() * FAMILIARITY_SCALE,
                 cosine: Score::from_f64(*cosine),
-                coverage: *coverage,
+                topics: *topics,
+                coverage: self.topics.share(*topics),
                 terms: *terms,
             }
         };
         let best = order.into_iter().map(of_part).collect();
         let unknown_asker = self.unknown_asker.take();
-        FamiliarParts { best, zero, parts_total: self.total, assistants: self.assistants, unknown_asker }
+        FamiliarParts {
+            best,
+            zero,
+            parts_total: self.total,
+            assistants: self.assistants,
+            topics: std::mem::take(&mut self.topics).into_topics(),
+            only_person: self.only_person.take(),
+            unknown_asker,
+        }
     }
 
     /// The score of the part that so many tokens lie above.

@@ -125,7 +125,7 @@ fn probe(dice: &mut Dice, candidates: usize) -> FamiliarityProbe {
     FamiliarityProbe {
         bank: Bank::parse("b").expect("a good name").key(),
         vector: quantise(&dice.vector(topic, 120)),
-        topics: words.clone(),
+        topics: words.split(' ').map(str::to_owned).collect(),
         words,
         names: [&["bo"][..], &["kit"], &["kit", "ann"], &[]][dice.below(4) as usize]
             .iter()

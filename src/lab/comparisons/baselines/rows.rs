@@ -241,5 +241,5 @@ fn cut_to_tokens(items: &mut Vec<&CorpusItem>, most: usize) {
 /// The context of these items, as an answering model gets it.
 fn rendered(items: &[&CorpusItem]) -> String {
     let whole: Vec<BTreeSet<usize>> = items.iter().map(|i| (0..i.body.parts().len()).collect()).collect();
-    recall::context(items.iter().zip(&whole).map(|(i, parts)| (&i.body, Some(parts))), None)
+    recall::context(items.iter().zip(&whole).map(|(i, parts)| (&i.body, Some(parts))), None).text
 }

@@ -4,7 +4,7 @@
 //! background, as values. Nothing here waits for a model but a question. Every call may come from any
 //! thread.
 
-use std::{sync::Arc, time::Instant};
+use std::{ops::ControlFlow, sync::Arc, time::Instant};
 
 use crossbeam_channel::Sender;
 
@@ -122,13 +122,23 @@ impl Memory {
         self.put([TurnEvent::Deletion(deletion)])
     }
 
-    /// The turns of a bank by time, each as last edited; with `only`, the one with this id. Reads all records of
-    /// the bank: for lists, not for questions.
+    /// The turns of a bank whose ids pass, by time, each as last edited. Reads all records of the bank: for lists,
+    /// not for questions.
     ///
     /// # Errors
     /// [`PipelineError`] where the log failed, or is on Kafka.
-    pub fn turns(&self, bank: &Bank, only: Option<&str>) -> Result<Vec<turns::HeldTurn>, PipelineError> {
-        turns::turns(&*self.log, bank, only)
+    pub fn turns(
+        &self,
+        bank: &Bank,
+        passes: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<turns::HeldTurn>, PipelineError> {
+        turns::held_turns(&*self.log, bank, passes)
+    }
+
+    /// Whether [`Self::turns`] lists turns: where the log lies in a directory.
+    #[must_use]
+    pub fn lists_turns(&self) -> bool {
+        matches!(self.log.live_records(0, &[], &mut |_| ControlFlow::Break(())), Ok(true))
     }
 
     /// When a record of the turns topic was appended, in milliseconds since 1970.
@@ -145,7 +155,7 @@ impl Memory {
     /// # Errors
     /// As [`Self::turns`].
     pub fn versions(&self, bank: &Bank, turn: &str) -> Result<Vec<turns::TurnVersion>, PipelineError> {
-        match self.turns(bank, Some(turn))?.first() {
+        match self.turns(bank, &|id| id == turn)?.first() {
             Some(held) => turns::versions(&*self.log, bank, turn, held.offset),
             None => Ok(Vec::new()),
         }

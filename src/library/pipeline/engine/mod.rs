@@ -23,4 +23,4 @@ use super::{
 
 pub use memory::{Memory, MemoryOptions};
 pub use status::{MemoryEvent, MemoryStatus};
-pub use turns::{HeldTurn, TurnVersion};
+pub use turns::{HeldTurn, TurnVersion, held_turns};

@@ -38,8 +38,15 @@ struct TurnsOnly {
     turns: Vec<WindowTurn>,
 }
 
-/// The turns of a bank by time; only the one with this id where one is given.
-pub(super) fn turns(log: &dyn Log, bank: &Bank, only: Option<&str>) -> Result<Vec<HeldTurn>, PipelineError> {
+/// The turns of a bank whose ids pass, by time, each as last edited.
+///
+/// # Errors
+/// [`PipelineError`] where the log failed, or is on Kafka.
+pub fn held_turns(
+    log: &dyn Log,
+    bank: &Bank,
+    passes: &dyn Fn(&str) -> bool,
+) -> Result<Vec<HeldTurn>, PipelineError> {
     let partition = partition_of(bank, log.partitions());
     let mut found: HashMap<String, (u32, HeldTurn)> = HashMap::new();
     let mut problem = None;
@@ -52,11 +59,11 @@ pub(super) fn turns(log: &dyn Log, bank: &Bank, only: Option<&str>) -> Result<Ve
                 return ControlFlow::Break(());
             }
         };
-        let wanted = |turn: &WindowTurn| !turn.context && !turn.deleted && only.is_none_or(|id| id == turn.turn.turn);
+        let wanted = |turn: &WindowTurn| !turn.context && !turn.deleted && passes(&turn.turn.turn);
         for WindowTurn { turn, ordinal, source_offset: offset, .. } in record.turns.into_iter().filter(wanted) {
             found.insert(turn.turn.clone(), (ordinal, HeldTurn { turn, offset }));
         }
-        if only.is_some() && !found.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        ControlFlow::Continue(())
     })?;
     if let Some((offset, problem)) = problem {
         return Err(PipelineError::Record { partition, offset, problem });
