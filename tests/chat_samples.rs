@@ -54,7 +54,11 @@ fn check(folder: &Path, sample: &Sample, format: &str) -> Result<(), String> {
     let settings: SourceSettings = serde_json::from_value(settings.into()).map_err(|e| e.to_string())?;
     let mut source = sources::open(&settings).map_err(|e| e.to_string())?;
     let summary = Summary::of(&mut *source, |_| {}).map_err(|e| e.to_string())?;
-    let skipped: BTreeMap<String, u64> = summary.skipped.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+    // Rows count what is not supported whatever its kind.
+    let mut skipped: BTreeMap<String, u64> = BTreeMap::new();
+    for (name, count) in &summary.skipped {
+        *skipped.entry(name.split(": ").next().unwrap_or(name).to_owned()).or_default() += count;
+    }
     let found = (summary.turns, summary.edits, summary.deletions, summary.rejected, &skipped);
     let expected = (sample.turns, sample.edits, sample.deletions, sample.rejected, &sample.skipped);
     if found == expected {

@@ -98,6 +98,17 @@ fn transient_failures_are_retried() {
 }
 
 #[test]
+fn a_failure_inside_a_stream_is_the_endpoints_and_thoughts_are_no_reply() {
+    check("scripted+failing=1", "", Ok("correct"), 2, 1);
+    check("scripted+bare=1", "", Ok("correct"), 2, 1);
+    let failed = "the endpoint failed with 502: worker limit reached (2 attempts)";
+    check("scripted+failing", "retries = 1", Err(failed), 2, 0);
+    check("scripted+bare", "retries = 1", Err("the stream ended without a completion (2 attempts)"), 2, 0);
+    check("scripted+thinking", "", Ok("correct"), 1, 1);
+    check("scripted+reasoning", "", Ok("correct"), 1, 1);
+}
+
+#[test]
 fn permanent_failures_are_not_retried() {
     let expected = Err("refuses model \"gpt-17\": status 404: The model `gpt-17` does not exist");
     check("gpt-17", "", expected, 1, 0);

@@ -476,3 +476,36 @@ fn a_wrong_bank_is_refused_at_the_start() {
     let pipeline = file(home.path(), "");
     fails(&super::support::ripplemem(&arguments(&pipeline, &["--bank", "../other"])), 1, &["--bank", "segment"]);
 }
+
+/// What curl and clients of other revisions send: no header, any header, and batches where the revision has them.
+#[test]
+fn whatever_a_client_says_it_accepts_is_answered_in_json() {
+    let home = tempfile::tempdir().unwrap();
+    http_service::pipeline_file(home.path(), "");
+    let service = HttpService::of(home.path());
+    let message = |id: u32| json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"});
+    for headers in [
+        "",
+        "Accept: */*\r\n",
+        "Accept: application/json\r\n",
+        "Accept: text/event-stream\r\nContent-Type: application/json\r\n",
+        "Accept: */*\r\nContent-Type: application/x-www-form-urlencoded\r\n",
+    ] {
+        let (status, kind, answer) = service.send("POST", "/mcp", headers, message(1).to_string().as_bytes());
+        assert_eq!((status, kind.as_str()), (200, "application/json"), "{headers}: {answer}");
+        assert!(answer["result"]["tools"].is_array(), "{headers}: {answer}");
+    }
+    let note = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let batch = json!([message(1), note, message(2)]).to_string();
+    for headers in ["", "MCP-Protocol-Version: 2025-03-26\r\n"] {
+        let (status, _, answers) = service.send("POST", "/mcp", headers, batch.as_bytes());
+        let ids: Vec<u64> = answers.as_array().unwrap().iter().map(|answer| answer["id"].as_u64().unwrap()).collect();
+        assert_eq!((status, ids), (200, vec![1, 2]), "{headers}: {answers}");
+        assert!(answers[1]["result"]["tools"].is_array(), "{answers}");
+    }
+    let newer = "MCP-Protocol-Version: 2025-11-25\r\n";
+    let (status, _, refused) = service.send("POST", "/mcp", newer, batch.as_bytes());
+    assert_eq!((status, refused["error"]["code"].as_i64()), (400, Some(-32_600)), "{refused}");
+    let (status, kind, refused) = service.send("POST", "/mcp", "", b"{");
+    assert_eq!((status, kind.as_str(), refused["error"]["code"].as_i64()), (400, "application/json", Some(-32_700)));
+}

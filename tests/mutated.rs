@@ -10,7 +10,10 @@ use std::{
     path::Path,
 };
 
-use nouns::config::{Include, LiveSettings, Pipeline, SourceSettings};
+use nouns::{
+    config::{Include, LiveSettings, Pipeline, SourceSettings},
+    model::TurnEvent,
+};
 use ripplemem::pipeline::LiveEvent;
 use serde_json::{Value, json};
 use sources::live::{Delivered, LiveSource};
@@ -336,6 +339,56 @@ fn no_export_makes_a_reader_panic() {
     for (form, (turns, rejects)) in forms.iter().zip(read_of) {
         println!("{:10} {:28} {turns} turns, {rejects} rejects", form.format, form.file);
         assert!(turns > 20, "{} {} was hardly read: {turns} turns, {rejects} rejects", form.format, form.file);
+    }
+}
+
+/// Whatever a record of JSON holds, it is stored, left out by name, or a dead letter: none disappears.
+#[test]
+fn every_record_is_stored_or_told() {
+    let forms: Vec<Form> = forms().into_iter().filter(|form| form.is_json).collect();
+    let exports = wanted().div_ceil(RECORDS).max(2 * forms.len() as u64);
+    for seed in 0..exports {
+        let form = &forms[seed as usize % forms.len()];
+        let home = tempfile::tempdir().unwrap();
+        let mut dice = Dice(seed ^ 0x5eed);
+        for (name, text) in form.beside {
+            fs::write(home.path().join(name), text).unwrap();
+        }
+        let records = (0..RECORDS).map(|n| {
+            let mut value: Value = serde_json::from_str(&(form.record)(n)).unwrap();
+            // The first one shows what the export is.
+            for _ in 0..if n == 0 { 0 } else { 1 + dice.below(3) } {
+                mutate(&mut value, &mut dice);
+            }
+            // Now and then half a character, which no library writes.
+            let text = value.to_string();
+            if dice.below(4) == 0 {
+                text.replacen("\"hi", "\"\\ud83dhi", 1).replacen("\"see", "\"see\\udc4d", 1)
+            } else {
+                text
+            }
+        });
+        let records = records.collect::<Vec<_>>().join(form.between);
+        let path = home.path().join(form.file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, format!("{}{records}{}", form.before, form.after)).unwrap();
+        let mut settings = SourceSettings::new(form.format, if form.beside.is_empty() { &path } else { home.path() });
+        (settings.bank, settings.include) = ("b".to_owned(), vec![Include::Private, Include::Direct]);
+        let mut source = sources::open(&settings).unwrap();
+        let (mut stored, mut rejected) = (0, 0);
+        while let Some(batch) = source.next(64).unwrap() {
+            let marks = batch.events.iter().filter(|event| matches!(event, TurnEvent::Idle(_))).count();
+            stored += (batch.events.len() - marks) as u64;
+            rejected += batch.rejects.len() as u64;
+        }
+        let skipped: u64 = source.counts().skipped_by_kind().values().sum();
+        let (told, what) = (stored + skipped + rejected, format!("{} {} at seed {seed}", form.format, form.file));
+        let counts = format!("{stored} stored, {skipped} skipped, {rejected} rejected: {what}");
+        // A post of Mattermost holds its replies.
+        match form.format {
+            "mattermost" => assert!(told >= RECORDS, "{counts}"),
+            _ => assert_eq!(told, RECORDS, "{counts}"),
+        }
     }
 }
 

@@ -131,6 +131,23 @@ fn hostile_text_changes_only_its_own_unit() {
     }
 }
 
+/// An empty list for turns in which the rules find something is asked once more.
+#[test]
+fn an_empty_list_of_units_never_erases_those_of_the_rules() {
+    for (model, read, refused) in [("scripted+nothing=1", 1, 0), ("scripted+nothing", 0, 1)] {
+        let server = ScriptedModel::start(&[]);
+        let home = tempfile::tempdir().unwrap();
+        let mut service = ingested(&server.pipeline(home.path(), model, READS));
+        let rules = census(&service).units;
+        let done = finish(&mut service);
+        assert_eq!((done.read, done.refused, server.requests().len()), (read, refused, 2), "{model}");
+        assert!(rules > 0 && census(&service).units >= rules, "{model}");
+        let told = letters(&service);
+        assert!(told.iter().all(|letter| letter.reason.contains("units: empty")), "{told:?}");
+        assert_eq!(told.len() as u64, refused, "{model}");
+    }
+}
+
 #[test]
 fn an_invalid_reply_is_a_dead_letter_and_the_rules_units_stay() {
     for model in ["scripted+violating", "scripted+outside", "scripted+malformed", "scripted+truncated"] {

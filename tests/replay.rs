@@ -53,7 +53,7 @@ fn pyarrow_reads_a_replayed_log() {
         }
     }
 
-    // A directory for each bank, whose name is the bank, in Hive's layout.
+    // A directory for each bank, and the bank in each row: in Hive's layout a reader would take digits for a number.
     let by_bank = home.path().join("by-bank");
     let to = ["--to", by_bank.to_str().unwrap(), "--by-bank", "--data", settings.log.directory.to_str().unwrap()];
     for topic in ["turns", "memory"] {

@@ -10,9 +10,12 @@ use ripplemem::{
     pipeline::{PipelineError, Service},
 };
 
+use serde_json::json;
+
 use super::{
+    http_service::HttpService,
     model_process::ScriptedModel,
-    support::{ask, census, data, ingest, lines, with_warnings},
+    support::{ask, census, data, ingest, lines, with_warnings, write},
 };
 
 /// A pipeline whose embedding model, named by its script, is served by `server`.
@@ -135,4 +138,41 @@ fn an_endpoint_that_declines_everything_or_is_away_is_waited_for() {
     let mut service = open(&settings(&again, home.path(), "scripted", "retries = 0")).unwrap();
     service.catch_up().unwrap();
     assert!(census(&service).units > units);
+}
+
+/// A start, a question and an end while nothing listens at the endpoint.
+#[test]
+fn a_service_listens_while_the_endpoint_is_away_and_names_it() {
+    let server = ScriptedModel::start(&[]);
+    let address = server.endpoint.trim_start_matches("http://").trim_end_matches("/v1").to_owned();
+    drop(server);
+    let home = tempfile::tempdir().unwrap();
+    let entry = "[embed.models.served]\nrunner = \"endpoint\"\nsemantic_threshold = 0.6\nquestion_floor = 0.1\nquestion_ceiling = 0.6";
+    let served = format!("served = {{ endpoint = \"http://{address}/v1\", model = \"scripted\" }}");
+    let file = format!("version = 1\nembed.model = \"served\"\nlog.directory = \"log\"\n{entry}\n{served}\n");
+    write(&home.path().join("p.toml"), file);
+    let service = HttpService::of(home.path());
+    let problem = |service: &HttpService| service.get("/v1/status")["problem"].as_str().map(str::to_owned);
+    assert!(problem(&service).is_some_and(|problem| problem.contains(&address)), "{:?}", problem(&service));
+    let turn = json!({"bank": "b", "turn": "1", "speaker": "Ann", "text": "The ferry leaves at noon", "time": "2024-05-06T09:00:00Z"});
+    service.post("/v1/turns", &json!({"turns": [turn]}));
+    let question = json!({"bank": "b", "text": "When does the ferry leave?"});
+    let asked = |service: &HttpService| service.send("POST", "/v1/ask", "", question.to_string().as_bytes());
+    let (status, _, refusal) = asked(&service);
+    // The bank holds nothing yet, or its question cannot be embedded.
+    assert!(matches!(refusal["code"].as_str(), Some("unknown_bank" | "endpoint_away")), "{status}: {refusal}");
+    assert!(service.stop(), "it ends well");
+
+    let again = ScriptedModel::start(&["--listen", &address]);
+    let service = HttpService::of(home.path());
+    let put = json!({"turns": [turn], "wait_ms": 60_000});
+    assert_eq!(service.post("/v1/turns", &put)["reflected"], true);
+    assert_eq!((asked(&service).0, problem(&service)), (200, None));
+    // Away again: the memory is still asked, and the refusal names the endpoint.
+    drop(again);
+    let (status, _, refusal) = asked(&service);
+    assert_eq!((status, refusal["code"].as_str()), (503, Some("endpoint_away")), "{refusal}");
+    assert!(refusal["detail"].as_str().unwrap().contains(&address), "{refusal}");
+    assert!(problem(&service).is_some_and(|problem| problem.contains(&address)));
+    assert!(service.stop(), "it ends well");
 }

@@ -86,8 +86,9 @@ fn rooms_import_in_the_datas_direction() {
         (
             "nouns",
             BTreeMap::from([
-                ("model", &[][..]),
+                ("model", &["half_characters"][..]),
                 ("config", &[]),
+                ("half_characters", &[]),
                 ("schema", &["model", "config"]),
                 ("backoff", &[]),
                 ("chunked_map", &[]),

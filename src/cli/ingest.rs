@@ -181,13 +181,12 @@ fn send(reached: &Reached, pipeline: &Pipeline, source: &mut dyn Source) -> Resu
 /// Says what the source left out or changed; `--dry-run` says more.
 fn print_left_out(source: &dyn Source) {
     let counts = source.counts();
-    let parts = |counts: &BTreeMap<&'static str, u64>| {
+    let redacted = counts.redacted.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+    for (what, counts) in [("skipped", counts.skipped_by_kind()), ("unread", counts.unread), ("redacted", redacted)] {
+        let counts: BTreeMap<String, u64> = counts;
         let parts: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
-        parts.join(", ")
-    };
-    for (what, counts) in [("skipped", &counts.skipped), ("redacted", &counts.redacted)] {
-        if !counts.is_empty() {
-            say(&format!("{what}: {}", parts(counts)));
+        if !parts.is_empty() {
+            say(&format!("{what}: {}", parts.join(", ")));
         }
     }
     if counts.cut > 0 {

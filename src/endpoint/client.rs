@@ -13,12 +13,15 @@ use ureq::{Agent, Body, ResponseExt as _, Timeout, http::Response};
 
 use nouns::trace_parent;
 
-use super::{agent::agent, backoff::retry_after, failure::RequestFailure};
+use super::{
+    agent::agent,
+    backoff::retry_after,
+    failure::RequestFailure,
+    reply_problem::{ReplyProblem, error_message},
+};
 
 /// The longest reply.
 const MAX_REPLY_BYTES: u64 = 64 << 20;
-/// The most characters of the endpoint's message that an error repeats.
-const MAX_MESSAGE_CHARACTERS: usize = 300;
 
 /// One path of an endpoint, with its key.
 pub struct Endpoint {
@@ -64,12 +67,13 @@ impl Endpoint {
     /// Sends one request; `read` reads the body of the reply.
     ///
     /// # Errors
-    /// [`RequestFailure`]; an error of `read` counts as transient.
+    /// [`RequestFailure`]. A reply that `read` cannot read is transient, and so is a failure that the reply reports,
+    /// unless it tells a status that means something else.
     pub fn post<T>(
         &self,
         body: &[u8],
         timeout: Duration,
-        read: impl FnOnce(&mut dyn BufRead) -> Result<T, String>,
+        read: impl FnOnce(&mut dyn BufRead) -> Result<T, ReplyProblem>,
     ) -> Result<T, RequestFailure> {
         let mut request = self.agent.post(&self.url).header("content-type", "application/json");
         if let Some(key) = self.key() {
@@ -87,7 +91,17 @@ impl Endpoint {
             return Err(self.status_failure(status, after, &message.unwrap_or_default(), &response));
         }
         let reader = response.into_body().into_with_config().limit(MAX_REPLY_BYTES).reader();
-        read(&mut BufReader::new(reader)).map_err(|problem| RequestFailure::unreadable(self.without_key(&problem)))
+        read(&mut BufReader::new(reader)).map_err(|problem| match problem {
+            ReplyProblem::Unreadable(problem) => RequestFailure::unreadable(self.without_key(&problem)),
+            // It has processed the request, and may charge for it.
+            ReplyProblem::Failed { problem, status: None } => {
+                RequestFailure::unreadable(format!("the endpoint failed: {}", self.without_key(&problem)))
+            }
+            ReplyProblem::Failed { problem, status: Some(status) } => {
+                let problem = format!("the endpoint failed with {status}: {}", self.without_key(&problem));
+                failure_of(status, problem, None, true)
+            }
+        })
     }
 
     /// No reply, or a part of one.
@@ -125,9 +139,7 @@ impl Endpoint {
             }
             // Waiting does not refill a quota.
             429 if body.contains("insufficient_quota") => RequestFailure::Permanent(problem),
-            408 | 409 | 425 | 429 | 500..600 => RequestFailure::Transient { problem, after, charged: false },
-            400 | 413 | 422 => RequestFailure::Rejected(problem),
-            _ => RequestFailure::Permanent(problem),
+            _ => failure_of(status, problem, after, false),
         }
     }
 
@@ -136,23 +148,11 @@ impl Endpoint {
     }
 }
 
-/// `error.message` of a JSON body, or the other fields that endpoints use; else the body's beginning.
-fn error_message(body: &str) -> String {
-    let json: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
-    let message = ["/error/message", "/error", "/message", "/detail"].iter().find_map(|p| json.pointer(p)?.as_str());
-    let line = message.unwrap_or(body).split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().take(MAX_MESSAGE_CHARACTERS).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_error_message_is_found_and_cut() {
-        assert_eq!(error_message(r#"{"error":{"message":"no such\n model","code":1}}"#), "no such model");
-        assert_eq!(error_message(r#"{"error":"model 'x' not found"}"#), "model 'x' not found");
-        assert_eq!(error_message("<html>down</html>"), "<html>down</html>");
-        assert_eq!(error_message(&"x".repeat(9_999)).len(), MAX_MESSAGE_CHARACTERS);
+/// What a status means for the next request.
+fn failure_of(status: u16, problem: String, after: Option<Duration>, charged: bool) -> RequestFailure {
+    match status {
+        408 | 409 | 425 | 429 | 500..600 => RequestFailure::Transient { problem, after, charged },
+        400 | 413 | 422 => RequestFailure::Rejected(problem),
+        _ => RequestFailure::Permanent(problem),
     }
 }

@@ -6,14 +6,21 @@
 //! (a wrong key, a wrong model). Retries are the caller's. Never: a redirect is not followed, so
 //! that the key reaches no other host, and no error shows the key.
 //!
-//! `agent` is the HTTP client; `client` sends a request; `failure` says what went wrong; `backoff` says how long to wait.
+//! `agent` is the HTTP client; `client` sends a request, and is the one place that decides what a failure means, for
+//! chat, its streams and embeddings alike; `failure` says what went wrong, `reply_problem` what is wrong with a reply of
+//! status 200; `backoff` says how long to wait, `asking` whether somebody waits. `docs/models.md` has a table of the
+//! odd replies.
 
 mod agent;
+mod asking;
 mod backoff;
 mod client;
 mod failure;
+mod reply_problem;
 
 pub use agent::agent;
+pub use asking::{Asking, end_threads};
 pub use backoff::{backoff, retry_after};
 pub use client::Endpoint;
 pub use failure::RequestFailure;
+pub use reply_problem::ReplyProblem;

@@ -12,3 +12,5 @@
 pub mod embed;
 pub mod llm;
 pub mod store;
+
+pub use endpoint::end_threads;

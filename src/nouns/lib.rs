@@ -14,12 +14,14 @@
 //! | [`logged_bank`] | How do log lines name a bank? |
 //! | [`trace_parent`] | Which trace does a request belong to? |
 //! | [`months`] | Which month does an English word name? |
+//! | [`half_characters`] | What happens to half a character in JSON? |
 //! | [`chunked_map`] | How do many entries lie in order in little room? |
 //! | [`sparse`] | How does a collection have little more room than it needs? |
 
 pub mod backoff;
 pub mod chunked_map;
 pub mod config;
+pub mod half_characters;
 pub mod logged_bank;
 pub mod model;
 pub mod months;

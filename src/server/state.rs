@@ -200,7 +200,9 @@ impl State {
         }
         let snapshot = sync::lock(&self.no_snapshot).clone();
         let extraction = sync::lock(&self.extraction);
-        extraction.problem().or(snapshot.as_deref()).or(extraction.model_problem()).map(str::to_owned)
+        let of_questions = self.front.get().and_then(Weak::upgrade).and_then(|front| front.problem());
+        let problem = extraction.problem().or(of_questions.as_deref()).or(snapshot.as_deref());
+        problem.or(extraction.model_problem()).map(str::to_owned)
     }
 
     /// Measures what no event tells: the lag of the partitions that are extracted here, and the shards. While the

@@ -4,7 +4,7 @@
 //! message's room is named by its file: the messages do not tell it. Its words are its Markdown.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
     sync::Arc,
 };
 
@@ -14,8 +14,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
     chat::{
-        Account, ChatItem, ChatMessage, Conversation, Element, Elements, Privacy, Reordered, Skip, TimeOrder, Timed,
-        Tree, Unordered, has_json_keys,
+        Account, ChatItem, ChatMessage, Conversation, Element, Elements, Form, LIST, OBJECT, Privacy, Reordered, Skip,
+        TEXT, TRUTH, TimeOrder, Timed, Tree, Unordered, Unread, has_json_keys,
     },
     error::SourceError,
     format::{Opener, SourceFormat},
@@ -55,7 +55,30 @@ struct Gitter {
     roots: HashSet<u64>,
     /// When the message with an id was sent, by the hash of room and id.
     sent: HashMap<u64, i64>,
+    unread: Unread,
 }
+
+/// The fields of a message.
+const FORM: Form = Form {
+    needed: &[
+        ("id", TEXT),
+        ("text", TEXT),
+        ("sent", TEXT),
+        ("parentId", TEXT),
+        ("fromUser", OBJECT),
+        ("fromUser/id", TEXT),
+        ("fromUser/username", TEXT),
+        ("fromUser/displayName", TEXT),
+    ],
+    other: &[
+        ("editedAt", TEXT),
+        ("status", TRUTH),
+        ("mentions", LIST),
+        ("mentions[]", OBJECT),
+        ("mentions[]/screenName", TEXT),
+    ],
+    remedy: "write it as Gitter does",
+};
 
 #[derive(Deserialize)]
 struct Sent {
@@ -124,6 +147,7 @@ impl Gitter {
             total_bytes: sizes.iter().sum(),
             roots: HashSet::new(),
             sent: HashMap::new(),
+            unread: Unread::default(),
         })
     }
 
@@ -138,8 +162,11 @@ impl Gitter {
     fn take(&mut self, element: Element, order: &mut TimeOrder) -> Result<Option<ChatItem>, SourceError> {
         let origin = self.origin(self.file);
         let conversation = self.files.get(self.file).map(|(_, room)| room.clone());
-        let head: Sent = match element.parse(&origin) {
-            Ok(head) => head,
+        let read = element
+            .parse::<Value>(&origin)
+            .and_then(|value| FORM.read::<Sent>(value).map_err(|reason| element.reject(&origin, reason)));
+        let head = match read {
+            Ok((head, _)) => head,
             Err(letter) => return Ok(Some(ChatItem::Reject { conversation, letter })),
         };
         let Some(time) = head.sent.as_deref().and_then(|sent| self.time(sent)) else {
@@ -155,9 +182,13 @@ impl Gitter {
     }
 
     fn message(&mut self, record: &Timed) -> Result<ChatItem, String> {
+        let (message, odd) = FORM.read::<Message>(serde_json::from_slice(&record.payload).unwrap_or_default())?;
+        let item = self.said(message, record)?;
+        odd.judge(item, &mut self.unread)
+    }
+
+    fn said(&mut self, message: Message, record: &Timed) -> Result<ChatItem, String> {
         let file = record.file as usize;
-        let message: Message =
-            serde_json::from_slice(&record.payload).map_err(|e| format!("{e}; write it as Gitter does"))?;
         let user = message.from_user.ok_or("fromUser: missing; write who it was")?;
         let handle = user.username.filter(|name| !name.trim().is_empty());
         let name = user.display_name.filter(|name| !name.trim().is_empty()).or_else(|| handle.clone());
@@ -228,6 +259,10 @@ impl Unordered for Gitter {
                 letter: DeadLetter::new(format!("{}:{}", self.origin(file), record.line), reason, &record.payload),
             }
         })
+    }
+
+    fn unread(&self) -> BTreeMap<String, u64> {
+        self.unread.counts().clone()
     }
 
     fn describe(&self) -> String {
@@ -302,7 +337,10 @@ mod tests {
         for (bad, line) in [
             (r#"{"id": "x", "text": "y"}"#, "reject rust.json:2: sent: missing or not a time"),
             (r#"{"id": "x", "text": "y", "sent": "2016-06-02T20:00:00Z"}"#, "reject rust.json:2: fromUser: missing"),
-            (r#"{"id": 7, "text": "y", "sent": "2016-06-02T20:00:00Z"}"#, "reject rust.json:2: invalid type"),
+            (
+                r#"{"id": 7, "text": "y", "sent": "2016-06-02T20:00:00Z"}"#,
+                "reject rust.json:2: id: a number where a text belongs",
+            ),
             ("null", "reject rust.json:2: invalid type"),
         ] {
             let (_folder, mut reader) = open(&format!("[\n{bad},\n{}]", said("a", 1, r#""text": "good""#)));

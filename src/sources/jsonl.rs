@@ -3,7 +3,7 @@
 //! In: bytes. Out: for each line that is not blank an event, or a dead letter with the origin
 //! `FILE:LINE`; after the last line of a file (not of a stream) an idle mark for each bank. Memory is
 //! bounded: a line of more than [`MAX_LINE_BYTES`] is never kept whole. A byte order mark at the start
-//! and CRLF are accepted. A time without a zone is rejected.
+//! and CRLF are accepted, and so is a file in gzip. A time without a zone is rejected.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -13,6 +13,7 @@ use std::{
 };
 
 use super::{
+    compressed::{unpacked, unpacked_bytes},
     end_mark::end_mark,
     error::{SourceError, unreadable},
     format::{Opener, SourceFormat},
@@ -22,6 +23,7 @@ use super::{
 };
 use nouns::{
     config::SourceSettings,
+    half_characters::without_half_characters,
     model::{Bank, DeadLetter, EventTime, TurnEvent},
 };
 
@@ -64,7 +66,8 @@ impl Jsonl {
         let open = || -> io::Result<(Box<dyn Read + Send>, Option<u64>)> {
             let file = File::open(path)?;
             let metadata = file.metadata()?;
-            Ok((as_utf8(Box::new(file))?, metadata.is_file().then_some(metadata.len())))
+            let bytes = metadata.is_file().then(|| unpacked_bytes(path, metadata.len())).transpose()?;
+            Ok((as_utf8(unpacked(Box::new(file))?)?, bytes))
         };
         let (file, bytes) = open().map_err(|e| unreadable(path, 0, e))?;
         Ok(Self::new(path, file, bytes, bank))
@@ -83,6 +86,7 @@ impl Jsonl {
 
     /// Parses one record; a record without a bank gets the source's.
     fn event(&self, line: &[u8]) -> Result<TurnEvent, String> {
+        let line = &*without_half_characters(line);
         if let Some(bank) = &self.bank
             && let Ok(serde_json::Value::Object(mut object)) = serde_json::from_slice(line)
             && !object.contains_key("bank")
@@ -319,6 +323,34 @@ mod tests {
         }
         assert_eq!(read(b"", None), SourceBatch::default());
         assert_eq!(read(b"\xEF\xBB\xBF", None), SourceBatch::default());
+    }
+
+    #[test]
+    fn a_packed_file_is_read_and_other_packings_say_what_to_do() {
+        let text = format!("{}\n{}\n", turn("1", Some("b"), T), turn("2", Some("b"), T));
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        gzip.write_all(text.as_bytes()).unwrap();
+        assert_eq!(read(&gzip.finish().unwrap(), None), read(text.as_bytes(), None));
+        for (start, what) in [(&b"\x28\xb5\x2f\xfd"[..], "zstd"), (b"PK\x03\x04", "zip archive")] {
+            let (_file, settings) = file(&[start, b"\0\0\0\0"].concat());
+            let problem = Jsonl::open(&settings, None).err().unwrap();
+            let cause = std::error::Error::source(&problem).unwrap().to_string();
+            assert!(cause.contains(what) && cause.contains("; unpack it"), "{cause}");
+        }
+    }
+
+    #[test]
+    fn half_a_character_costs_only_itself() {
+        let half = turn("1", Some("b"), T).replace("Hello.", "Olive \\ud83d");
+        let without_bank = turn("2", None, T).replace("Hello.", "\\udc4d here");
+        let batch = read(format!("{half}\n{without_bank}\n").as_bytes(), Some("given"));
+        assert_eq!(batch.rejects, []);
+        let texts: Vec<&str> = batch
+            .events
+            .iter()
+            .filter_map(|event| if let TurnEvent::Turn(turn) = event { Some(turn.text.as_str()) } else { None })
+            .collect();
+        assert_eq!(texts, ["Olive \u{fffd}", "\u{fffd} here"]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
+    fmt::Display,
     hash::{BuildHasherDefault, Hasher},
 };
 
@@ -36,7 +37,9 @@ pub struct Summary {
     /// By bank.
     pub banks: BTreeMap<String, BankSummary>,
     /// What is there and is not a turn, by the reason.
-    pub skipped: BTreeMap<&'static str, u64>,
+    pub skipped: BTreeMap<String, u64>,
+    /// Parts of turns that could not be read, by the field or the kind.
+    pub unread: BTreeMap<String, u64>,
     /// Passages that were replaced, by what stands there now.
     pub redacted: BTreeMap<&'static str, u64>,
     /// Texts that were cut because they are too long.
@@ -103,6 +106,7 @@ impl Summary {
             progress(source.progress());
         }
         let counts = source.counts();
+        summary.skipped = counts.skipped_by_kind();
         for (bank, bot) in counts.bots {
             if let Some(bank) = summary.banks.get_mut(bank.as_str())
                 && let Some(turns) = bank.speakers.remove(&bot)
@@ -110,7 +114,7 @@ impl Summary {
                 bank.bots.insert(bot, turns);
             }
         }
-        (summary.skipped, summary.redacted, summary.cut) = (counts.skipped, counts.redacted, counts.cut);
+        (summary.unread, summary.redacted, summary.cut) = (counts.unread, counts.redacted, counts.cut);
         summary.notices = source.notice().into_iter().chain(counts.warnings).collect();
         Ok(summary)
     }
@@ -160,6 +164,9 @@ impl Summary {
         line("deletions", self.deletions.to_string());
         line("attachments", self.attachments.to_string());
         line("skipped", counted(&self.skipped));
+        if !self.unread.is_empty() {
+            line("unread", counted(&self.unread));
+        }
         line("redacted", counted(&self.redacted));
         line("cut", self.cut.to_string());
         line("rejected", self.rejected.to_string());
@@ -215,7 +222,7 @@ impl BankSummary {
 }
 
 /// The numbers of each kind, or `0`.
-fn counted(counts: &BTreeMap<&'static str, u64>) -> String {
+fn counted<N: Display>(counts: &BTreeMap<N, u64>) -> String {
     let total: u64 = counts.values().sum();
     let parts: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
     if parts.is_empty() { total.to_string() } else { format!("{total}: {}", parts.join(", ")) }

@@ -33,6 +33,10 @@ pub struct SourceProgress {
 pub struct SourceCounts {
     /// What is there and is not a turn, by the reason.
     pub skipped: BTreeMap<&'static str, u64>,
+    /// Those of `unsupported` among them whose kind is known, by the kind.
+    pub unsupported: BTreeMap<String, u64>,
+    /// Parts of records that were read without them, by name: fields of another kind than they should be.
+    pub unread: BTreeMap<String, u64>,
     /// Passages that were replaced before anything was stored, by what stands there now.
     pub redacted: BTreeMap<&'static str, u64>,
     /// Texts that were cut because they are too long.
@@ -41,6 +45,31 @@ pub struct SourceCounts {
     pub bots: BTreeSet<(Bank, String)>,
     /// What the user should know after the last record, such as a name in `only` that never came.
     pub warnings: Vec<String>,
+}
+
+impl SourceCounts {
+    /// Counts a record of a kind that is not supported.
+    pub fn unsupported(&mut self, kind: &str) {
+        const MAX_KINDS: usize = 64;
+        if self.unsupported.len() < MAX_KINDS || self.unsupported.contains_key(kind) {
+            *self.unsupported.entry(kind.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// What is there and is not a turn, by the reason, with the kinds of what is not supported.
+    #[must_use]
+    pub fn skipped_by_kind(&self) -> BTreeMap<String, u64> {
+        const UNSUPPORTED: &str = "unsupported";
+        let mut skipped: BTreeMap<String, u64> =
+            self.skipped.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+        let named: u64 = self.unsupported.values().sum();
+        if let Some(all) = skipped.get_mut(UNSUPPORTED) {
+            *all = all.saturating_sub(named);
+        }
+        skipped.retain(|_, count| *count > 0);
+        skipped.extend(self.unsupported.iter().map(|(kind, count)| (format!("{UNSUPPORTED}: {kind}"), *count)));
+        skipped
+    }
 }
 
 /// A source of turns.

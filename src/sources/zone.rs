@@ -14,6 +14,9 @@ use jiff::{
 use super::error::SourceError;
 use nouns::model::EventTime;
 
+/// The zone where nobody sets one.
+const UTC: &str = "+00:00";
+
 /// The zone of times that name none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Zone(TimeZone);
@@ -38,6 +41,11 @@ impl Zone {
         })
     }
 
+    /// A zone by its name, such as `Europe/Berlin` or `EST5EDT`; none where it is not known.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        TimeZone::get(name).ok().map(Self)
+    }
+
     /// The moment of a civil time; `None` if it is out of range. Where a change of the clocks makes
     /// an hour come twice, the first one is taken; in an hour that is left out, the clock goes on.
     pub fn moment(&self, local: DateTime) -> Option<EventTime> {
@@ -60,6 +68,33 @@ fn event_time(moment: Timestamp, offset: Offset) -> Option<EventTime> {
 
 /// The notice of a format without zones (decision 7).
 pub fn zone_notice(path: &Path, zone: &str) -> String {
-    let path = path.display();
-    format!("{path}: its times have no zone and are read as {zone}; set source.zone if that is wrong")
+    format!("{}: its {}", path.display(), zone_assumed(zone))
+}
+
+/// The same without the file.
+pub(crate) fn zone_assumed(zone: &str) -> String {
+    // Whoever has set it knows where.
+    let advice = if zone == UTC { "; set source.zone (--zone) if that is wrong" } else { ", as source.zone says" };
+    format!("times have no zone and are read as {zone}{advice}")
+}
+
+#[cfg(test)]
+mod tests {
+    use nouns::config::SourceSettings;
+
+    use super::*;
+
+    #[test]
+    fn the_notice_advises_only_where_nothing_was_set() {
+        let path = Path::new("a.log");
+        let assumed = zone_notice(path, &SourceSettings::new("irc", path).zone);
+        assert_eq!(
+            assumed,
+            "a.log: its times have no zone and are read as +00:00; set source.zone (--zone) if that is wrong"
+        );
+        assert_eq!(
+            zone_notice(path, "Europe/Berlin"),
+            "a.log: its times have no zone and are read as Europe/Berlin, as source.zone says"
+        );
+    }
 }

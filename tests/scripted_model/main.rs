@@ -18,6 +18,11 @@
 //! | `scripted+hour=1` | 429 with `Retry-After: 3600` |
 //! | `scripted+error=1` | 500 |
 //! | `scripted+dropped=1` | breaks the connection halfway |
+//! | `scripted+failing=1` | 200, then an error in the stream with code 502 |
+//! | `scripted+bare=1` | 200, and a stream that ends without a completion |
+//! | `scripted+thinking` | thinks aloud in front of its reply |
+//! | `scripted+reasoning` | replies where the thoughts belong |
+//! | `scripted+nothing=1` | finds no unit |
 //! | `scripted+broke` | 429 because the quota is used up |
 //! | `scripted+fewer` | returns one vector too few |
 //! | `scripted+picky` | 400 for a request that contains "forbidden" |
@@ -212,6 +217,9 @@ impl Server {
         if self.applies(model, "outside") {
             content["units"][0]["sources"] = json!([9_999]);
         }
+        if self.applies(model, "nothing") {
+            content = json!({"units": []});
+        }
         if self.applies(model, "violating") {
             content = json!({"units": "none", "label": "perhaps", "decision": "maybe"});
         }
@@ -230,6 +238,21 @@ impl Server {
             "total_tokens": prompt + text.len() / 4});
         if self.applies(model, "repeating") {
             return stream_forever(stream, &text);
+        }
+        if self.applies(model, "failing") {
+            let failed = json!({"choices": [], "error": {"code": 502, "message": "worker limit reached"}});
+            return stream_events(stream, &[&failed.to_string(), "[DONE]"]);
+        }
+        if self.applies(model, "bare") {
+            return stream_events(stream, &["[DONE]"]);
+        }
+        if self.applies(model, "thinking") {
+            text = format!("<think>\nPerhaps {{\"units\": 1}}?\n</think>\n\n{text}");
+        }
+        if self.applies(model, "reasoning") {
+            let delta = json!({"choices": [{"index": 0, "delta": {"content": null, "reasoning_content": format!("Perhaps {{}}. {text}")},
+                "finish_reason": "stop"}]});
+            return stream_events(stream, &[&delta.to_string(), "[DONE]"]);
         }
         if request["stream"] == true {
             return stream_reply(stream, model, &text, reason, usage, dropped);
@@ -291,6 +314,13 @@ fn stream_reply(
     send(&json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [], "usage": usage}).to_string())?;
     send("[DONE]")?;
     write!(stream, "0\r\n\r\n")?;
+    stream.flush()
+}
+
+/// Sends these events and ends.
+fn stream_events(stream: &mut TcpStream, events: &[&str]) -> std::io::Result<()> {
+    write!(stream, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")?;
+    events.iter().try_for_each(|event| write!(stream, "data: {event}\n\n"))?;
     stream.flush()
 }
 

@@ -11,15 +11,19 @@ use nouns::model::{MAX_QUESTION_BYTES, Question, QuestionCues, canonical_name};
 /// Reads a question, once for all steps of a recollection.
 ///
 /// # Errors
-/// [`RecallError::EmptyQuestion`] when it holds no word, and [`RecallError::LongQuestion`] when it
+/// [`RecallError::EmptyQuestion`] when it holds neither a word nor another sign, and [`RecallError::LongQuestion`] when it
 /// is longer than [`MAX_QUESTION_BYTES`].
 pub fn read(question: &Question) -> Result<ReadQuestion<'_>, RecallError> {
     let bytes = question.text.len();
     if bytes > MAX_QUESTION_BYTES {
         return Err(RecallError::LongQuestion { bytes });
     }
-    let read = ReadQuestion::of(question);
-    if read.is_empty() { Err(RecallError::EmptyQuestion) } else { Ok(read) }
+    // A sign such as an emoji is a question too: its vector has a meaning.
+    let asks = |c: char| !c.is_whitespace() && !c.is_ascii_punctuation() && !c.is_control();
+    if !question.text.chars().any(asks) {
+        return Err(RecallError::EmptyQuestion);
+    }
+    Ok(ReadQuestion::of(question))
 }
 
 /// The cues of a question, by rules.
@@ -58,6 +62,9 @@ mod tests {
             let error = read(&question(text)).unwrap_err();
             assert!(matches!(error, RecallError::EmptyQuestion), "{text:?}");
             assert!(error.to_string().contains("empty"), "{error}");
+        }
+        for text in ["🍜", "饺子", "?🍜", "⌘"] {
+            assert!(read(&question(text)).is_ok(), "{text:?}");
         }
         let long = "a ".repeat(MAX_QUESTION_BYTES);
         assert!(matches!(read(&question(&long)).unwrap_err(), RecallError::LongQuestion { .. }));

@@ -11,7 +11,7 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// Why a question has no evidence.
 #[derive(Debug, thiserror::Error)]
 pub enum RecallError {
-    /// The question holds no word.
+    /// The question holds neither a word nor another sign.
     #[error("question: empty; ask with at least one word")]
     EmptyQuestion,
     /// The question is longer than `MAX_QUESTION_BYTES`.

@@ -226,20 +226,16 @@ impl Table {
         statement(self.name(), &description, columns.collect())
     }
 
-    /// Its Arrow schema, with or without the column of the bank.
-    pub(super) fn schema(self, with_bank: bool) -> SchemaRef {
-        let fields: Vec<Field> = self.selected(with_bank).map(Column::field).collect();
+    /// Its Arrow schema.
+    pub(super) fn schema(self) -> SchemaRef {
+        let fields: Vec<Field> = self.columns().map(Column::field).collect();
         Arc::new(Schema::new(fields))
     }
 
     /// Rows of `topic` as an Arrow batch.
-    pub(super) fn batch(self, topic: &str, rows: &[TopicRow], with_bank: bool) -> Result<RecordBatch, ArrowError> {
-        let arrays = self.selected(with_bank).map(|column| column.array(topic, rows)).collect();
-        RecordBatch::try_new(self.schema(with_bank), arrays)
-    }
-
-    fn selected(self, with_bank: bool) -> impl Iterator<Item = &'static Column> {
-        self.columns().filter(move |column| with_bank || column.name != BANK)
+    pub(super) fn batch(self, topic: &str, rows: &[TopicRow]) -> Result<RecordBatch, ArrowError> {
+        let arrays = self.columns().map(|column| column.array(topic, rows)).collect();
+        RecordBatch::try_new(self.schema(), arrays)
     }
 }
 

@@ -8,24 +8,45 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
     thread::JoinHandle,
+    time::Duration,
 };
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::{EmbedError, Embedder, open};
+use endpoint::end_threads;
 use nouns::{
     config::{EmbedSettings, ModelSettings},
     model::{ModelRef, Vector},
+    sync,
 };
+
+/// Retries of an endpoint for a question: whoever asked hears soon that it is away.
+const QUESTION_RETRIES: u32 = 1;
+/// How long the start waits for an endpoint; it is asked on meanwhile.
+const OPENING_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Sessions of one model.
 pub struct EmbedderPool {
-    model: ModelRef,
+    opening: Arc<Opening>,
     jobs: Option<Sender<Job>>,
     threads: Vec<JoinHandle<()>>,
     embedded: AtomicU64,
+}
+
+/// How sessions are opened, and how the endpoint is, where there is one.
+struct Opening {
+    settings: EmbedSettings,
+    model: ModelSettings,
+    /// Known once one is open.
+    reference: OnceLock<ModelRef>,
+    /// Why the endpoint gave no vector the last time.
+    problem: Mutex<Option<String>>,
 }
 
 /// A text to embed; the reply names its place among the wordings.
@@ -35,42 +56,103 @@ struct Job {
     reply: Sender<(usize, Result<Vector, EmbedError>)>,
 }
 
+impl Opening {
+    fn open(&self) -> Result<Box<dyn Embedder>, EmbedError> {
+        let opened = self.noted(open(&self.settings, &self.model))?;
+        self.reference.get_or_init(|| opened.model().clone());
+        Ok(opened)
+    }
+
+    fn silent(&self, problem: &str) -> EmbedError {
+        EmbedError::Unavailable { model: self.settings.model.clone(), problem: problem.to_owned() }
+    }
+
+    /// Keeps why an endpoint is away, until it is there.
+    fn noted<T>(&self, outcome: Result<T, EmbedError>) -> Result<T, EmbedError> {
+        match &outcome {
+            Ok(_) => *sync::lock(&self.problem) = None,
+            Err(error @ EmbedError::Unavailable { .. }) => *sync::lock(&self.problem) = Some(error.to_string()),
+            Err(_) => {}
+        }
+        outcome
+    }
+}
+
 impl EmbedderPool {
     /// Loads the model that the pipeline names, `embed.threads` times. The first session is ready on
-    /// return; the others join when they are loaded.
+    /// return; the others join when they are loaded. Where the model's endpoint is away, every question asks it
+    /// again, and is told.
     ///
     /// # Errors
-    /// As [`open`]; [`EmbedError::Model`] when no thread can be started.
+    /// As [`open`], except for an endpoint that is away; [`EmbedError::Model`] when no thread can be started.
     pub fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Self, EmbedError> {
         let sessions = settings.threads.max(1);
+        let mut model = model.clone();
+        if let Some(served) = &mut model.served {
+            served.retries = served.retries.min(QUESTION_RETRIES);
+        }
         // Each session computes on its own thread alone.
         let settings = EmbedSettings { threads: 1, ..settings.clone() };
-        let first = open(&settings, model)?;
+        let opening = Opening { settings, model, reference: OnceLock::new(), problem: Mutex::default() };
         let (jobs, waiting) = unbounded::<Job>();
         let mut pool = Self {
-            model: first.model().clone(),
+            opening: Arc::new(opening),
             jobs: Some(jobs),
             threads: Vec::with_capacity(sessions),
             embedded: AtomicU64::new(0),
         };
-        let mine = waiting.clone();
-        pool.start(move || work(&mut *{ first }, &mine))?;
+        let (mine, opening) = (waiting.clone(), Arc::clone(&pool.opening));
+        let (opened, first) = bounded(1);
+        pool.start(move || match opening.open() {
+            Ok(embedder) => {
+                drop(opened.send(Ok(())));
+                work(Some(embedder), &opening, &mine);
+            }
+            Err(EmbedError::Unavailable { .. }) => {
+                drop(opened.send(Ok(())));
+                work(None, &opening, &mine);
+            }
+            Err(error) => drop(opened.send(Err(error))),
+        })?;
+        pool.first(&first)?;
         for _ in 1..sessions {
-            let (waiting, settings, model) = (waiting.clone(), settings.clone(), model.clone());
+            let (waiting, opening) = (waiting.clone(), Arc::clone(&pool.opening));
             pool.start(move || {
-                // The model has just been opened; if it cannot be once more, the others do the work.
-                if let Ok(mut embedder) = open(&settings, &model) {
-                    work(&mut *embedder, &waiting);
+                match opening.open() {
+                    Ok(embedder) => work(Some(embedder), &opening, &waiting),
+                    Err(EmbedError::Unavailable { .. }) => work(None, &opening, &waiting),
+                    // The model has just been opened; if it cannot be once more, the others do the work.
+                    Err(_) => {}
                 }
             })?;
         }
         Ok(pool)
     }
 
+    /// Waits for the first session; for one that asks an endpoint, only until it is clear that it takes long.
+    fn first(&self, opened: &Receiver<Result<(), EmbedError>>) -> Result<(), EmbedError> {
+        let opening = &self.opening;
+        let Some(served) = &opening.model.served else {
+            let panicked = || EmbedError::Model {
+                model: opening.settings.model.clone(),
+                problem: "opening it panicked; this is a defect, please report it".to_owned(),
+            };
+            return opened.recv().unwrap_or_else(|_| Err(panicked()));
+        };
+        match opened.recv_timeout(OPENING_PATIENCE) {
+            Ok(opened) => opened,
+            Err(_) => {
+                let silent = opening.silent(&format!("{} has not answered yet", served.endpoint));
+                *sync::lock(&opening.problem) = Some(silent.to_string());
+                Ok(())
+            }
+        }
+    }
+
     fn start(&mut self, work: impl FnOnce() + Send + 'static) -> Result<(), EmbedError> {
         let started = std::thread::Builder::new().name("embed".to_owned()).spawn(work);
         let failed = |e| EmbedError::Model {
-            model: self.model.name.clone(),
+            model: self.opening.settings.model.clone(),
             problem: format!("a thread cannot be started: {e}; raise the system's limit on threads"),
         };
         self.threads.push(started.map_err(failed)?);
@@ -78,9 +160,21 @@ impl EmbedderPool {
     }
 
     /// Name and hash of the model.
+    ///
+    /// # Errors
+    /// [`EmbedError::Unavailable`] while its endpoint has never answered.
+    pub fn model(&self) -> Result<&ModelRef, EmbedError> {
+        if self.opening.reference.get().is_none() {
+            // A session opens its own when a text comes.
+            drop(self.opening.open()?);
+        }
+        self.opening.reference.get().ok_or_else(|| self.opening.silent("its endpoint has not answered yet"))
+    }
+
+    /// Why the endpoint gave no vector the last time, where it is away.
     #[must_use]
-    pub fn model(&self) -> &ModelRef {
-        &self.model
+    pub fn problem(&self) -> Option<String> {
+        sync::lock(&self.opening.problem).clone()
     }
 
     /// How many texts were embedded.
@@ -94,7 +188,8 @@ impl EmbedderPool {
     /// # Errors
     /// [`EmbedError::Model`] when the model fails or panics.
     pub fn embed_queries(&self, texts: &[&str]) -> Result<Vec<Vector>, EmbedError> {
-        let failed = |problem: &str| EmbedError::Model { model: self.model.name.clone(), problem: problem.to_owned() };
+        let name = &self.opening.settings.model;
+        let failed = |problem: &str| EmbedError::Model { model: name.clone(), problem: problem.to_owned() };
         let ended = || failed("its sessions have ended");
         let jobs = self.jobs.as_ref().ok_or_else(ended)?;
         let (reply, vectors) = unbounded();
@@ -119,16 +214,22 @@ impl EmbedderPool {
 impl Drop for EmbedderPool {
     fn drop(&mut self) {
         self.jobs = None;
-        for thread in self.threads.drain(..) {
-            drop(thread.join());
-        }
+        end_threads(self.threads.drain(..));
     }
 }
 
-fn work(embedder: &mut dyn Embedder, jobs: &Receiver<Job>) {
+/// Embeds texts until there are no more; opens the model first where that has not succeeded yet.
+fn work(mut embedder: Option<Box<dyn Embedder>>, opening: &Opening, jobs: &Receiver<Job>) {
     for Job { text, place, reply } in jobs {
         // After a panic the reply is dropped, and the session goes on with the next text.
-        if let Ok(vector) = catch_unwind(AssertUnwindSafe(|| embedder.embed_query(&text))) {
+        let embedded = catch_unwind(AssertUnwindSafe(|| {
+            let session = match &mut embedder {
+                Some(session) => session,
+                None => embedder.insert(opening.open()?),
+            };
+            opening.noted(session.embed_query(&text))
+        }));
+        if let Ok(vector) = embedded {
             // Whoever asked may have given up.
             drop(reply.send((place, vector)));
         }
@@ -155,7 +256,7 @@ mod tests {
             }
         });
         assert_eq!(pool.embedded(), 160);
-        assert_eq!(pool.model(), alone.model());
+        assert_eq!(pool.model().expect("it is open"), alone.model());
     }
 
     #[test]
@@ -176,11 +277,19 @@ mod tests {
                 Ok(Vector::from([text.len() as f32]))
             }
         }
-        let model = ModelRef { name: "fragile".to_owned(), hash: "0".to_owned() };
+        let fragile = Fragile(ModelRef { name: "fragile".to_owned(), hash: "0".to_owned() });
+        let (mut settings, model) = settings("fixed");
+        settings.model = "fragile".to_owned();
+        let opening = Opening { settings, model, reference: OnceLock::new(), problem: Mutex::default() };
         let (jobs, waiting) = unbounded();
-        let mut pool =
-            EmbedderPool { model: model.clone(), jobs: Some(jobs), threads: Vec::new(), embedded: AtomicU64::new(0) };
-        pool.start(move || work(&mut Fragile(model), &waiting)).expect("a thread");
+        let mut pool = EmbedderPool {
+            opening: Arc::new(opening),
+            jobs: Some(jobs),
+            threads: Vec::new(),
+            embedded: AtomicU64::new(0),
+        };
+        let opening = Arc::clone(&pool.opening);
+        pool.start(move || work(Some(Box::new(fragile)), &opening, &waiting)).expect("a thread");
         let error = pool.embed_queries(&["good", "panic"]).expect_err("a panic").to_string();
         assert!(error.contains("panicked") && error.contains("fragile"), "{error}");
         assert_eq!(pool.embed_queries(&["good"]).expect("the session goes on"), [Vector::from([4.0])]);

@@ -9,14 +9,16 @@
 
 use std::{io::BufRead, time::Duration};
 
+use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use serde::Deserialize;
+use serde_json::Value;
 
 use tracing::warn;
 
 use super::{
     EmbedError, Embedder, SpanVectors, identity::model_ref, spans::embed_separately, unit_vector::unit_vector,
 };
-use endpoint::{Endpoint, RequestFailure, backoff};
+use endpoint::{Asking, Endpoint, ReplyProblem, RequestFailure, backoff};
 use nouns::{
     config::{self, EmbedSettings, ModelSettings},
     model::{ModelRef, SpannedText, Vector},
@@ -170,6 +172,7 @@ impl EmbeddingsClient {
         let body = serde_json::json!({"model": self.served.model, "input": texts, "encoding_format": "float"});
         let body = serde_json::to_vec(&body).map_err(|e| self.failed(e.to_string()))?;
         let timeout = Duration::from_secs(self.served.timeout_seconds);
+        let _asking = Asking::begin();
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -226,26 +229,56 @@ struct EmbeddingsReply {
 
 #[derive(Deserialize)]
 struct Embedding {
-    index: usize,
-    embedding: Vec<f64>,
+    /// Absent where the endpoint answers in the order of the texts.
+    index: Option<usize>,
+    embedding: Numbers,
+}
+
+/// A vector: numbers, or what endpoints write that prefer base64 of little-endian f32.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Numbers {
+    Written(Vec<f64>),
+    Packed(String),
+}
+
+impl Numbers {
+    fn read(self) -> Option<Vec<f64>> {
+        match self {
+            Self::Written(numbers) => Some(numbers),
+            Self::Packed(text) => {
+                let bytes = BASE64.decode(text).ok()?;
+                let (numbers, rest) = bytes.as_chunks::<4>();
+                rest.is_empty().then(|| numbers.iter().map(|n| f64::from(f32::from_le_bytes(*n))).collect())
+            }
+        }
+    }
 }
 
 /// The vectors of a reply to `texts` texts, in their order and at length one.
-fn read(reader: &mut dyn BufRead, texts: usize) -> Result<Vec<Vector>, String> {
+fn read(reader: &mut dyn BufRead, texts: usize) -> Result<Vec<Vector>, ReplyProblem> {
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).map_err(|e| format!("the connection broke: {e}"))?;
-    let mut reply: EmbeddingsReply =
-        serde_json::from_slice(&bytes).map_err(|e| format!("not a list of embeddings: {e}"))?;
-    reply.data.sort_by_key(|embedding| embedding.index);
-    if !reply.data.iter().map(|embedding| embedding.index).eq(0..texts) {
-        return Err(format!("{} vectors for {texts} texts, or not each text's", reply.data.len()));
+    let not_one = |e: serde_json::Error| format!("not a list of embeddings: {e}");
+    let reply: Value = serde_json::from_slice(&bytes).map_err(not_one)?;
+    if let Some(failed) = ReplyProblem::reported(&reply) {
+        return Err(failed);
     }
-    let width = reply.data.first().map_or(0, |embedding| embedding.embedding.len());
+    let reply: EmbeddingsReply = serde_json::from_value(reply).map_err(not_one)?;
+    let mut found: Vec<(usize, Vec<f64>)> = Vec::with_capacity(reply.data.len());
+    for (place, Embedding { index, embedding }) in reply.data.into_iter().enumerate() {
+        found.push((index.unwrap_or(place), embedding.read().unwrap_or_default()));
+    }
+    found.sort_by_key(|(index, _)| *index);
+    if !found.iter().map(|(index, _)| *index).eq(0..texts) {
+        return Err(format!("{} vectors for {texts} texts, or not each text's", found.len()).into());
+    }
+    let width = found.first().map_or(0, |(_, vector)| vector.len());
     let valid = |v: &[f64]| v.len() == width && v.iter().all(|x| x.is_finite()) && v.iter().any(|x| *x != 0.0);
-    if let Some(bad) = reply.data.iter().find(|embedding| !valid(&embedding.embedding)) {
-        return Err(format!("the vector of text {} is empty, of another width, or not of numbers", bad.index));
+    if let Some((index, _)) = found.iter().find(|(_, vector)| !valid(vector)) {
+        return Err(format!("the vector of text {index} is empty, of another width, or not of numbers").into());
     }
-    Ok(reply.data.iter().map(|embedding| unit_vector(&embedding.embedding)).collect())
+    Ok(found.iter().map(|(_, vector)| unit_vector(vector)).collect())
 }
 
 #[cfg(test)]
@@ -261,13 +294,20 @@ mod tests {
             (Ok(found), Ok(wanted)) => {
                 assert_eq!(found.iter().map(|v| v.floats()).collect::<Vec<_>>(), wanted, "{text}");
             }
-            (Err(problem), Err(word)) => assert!(problem.contains(word), "{problem}"),
+            (Err(problem), Err(word)) => assert!(format!("{problem:?}").contains(word), "{problem:?}"),
             (found, _) => panic!("{text}: {found:?}"),
         };
         let two =
             r#"{"object": "list", "data": [{"index": 1, "embedding": [0, 2]}, {"index": 0, "embedding": [3, 4]}]}"#;
         check(two, 2, Ok(&[&[0.6, 0.8], &[0.0, 1.0]]));
         check(two, 3, Err("2 vectors for 3 texts"));
+        check(
+            r#"{"data": [{"embedding": [3, 4]}, {"embedding": "AAAAAAAAAEA="}]}"#,
+            2,
+            Ok(&[&[0.6, 0.8], &[0.0, 1.0]]),
+        );
+        check(r#"{"data": [{"embedding": "AAAAAAAA"}]}"#, 1, Err("text 0"));
+        check(r#"{"error": {"message": "out of memory", "code": 503}}"#, 1, Err("out of memory"));
         check(r#"{"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}"#, 2, Err("not each"));
         check(r#"{"data": [{"index": 0, "embedding": [0, 0]}]}"#, 1, Err("text 0"));
         check(r#"{"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [1, 0]}]}"#, 2, Err("text 1"));

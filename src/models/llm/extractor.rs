@@ -2,8 +2,9 @@
 //!
 //! In: a window. Out: units in the model's words, each with its source turns. The turns are sent
 //! as data, one JSON array per line, so that no text can pass for another turn or for an
-//! instruction. A unit that cites a turn outside the window, a deleted turn, or only leading
-//! context is refused; a person or place that the window does not name is left out. Equal
+//! instruction. A unit that cites a turn outside the window or a deleted turn is refused; one that rests on leading
+//! context alone is left out, because the window before has it; a reply without units is refused where the rules find
+//! something; a person or place that the window does not name is left out. Equal
 //! windows are equal requests, and are paid for once. A window that is longer than the model's
 //! context, as reckoned or as the endpoint says, is sent as several stretches, each in its own
 //! request; when one of them gives no units, the window gives none.
@@ -13,10 +14,10 @@ use std::{collections::BTreeSet, fmt::Write, ops::Range, sync::Arc};
 use serde::Deserialize;
 
 use crate::llm::{self, Contract, DependsOn, Llm, LlmError, LlmRequest, Meter, TimeSpan};
-use heart::extract::{DraftPart, DraftUnit, Extractor, caption};
+use heart::extract::{DraftPart, DraftUnit, Extractor, caption, rules::RulesExtractor};
 use heart::language::grounding::Grounding;
 use nouns::{
-    config::LlmSettings,
+    config::{ExtractSettings, LlmSettings},
     model::{Cues, EventTime, Interval, Marks, Usage, Window, WindowTurn},
 };
 
@@ -34,6 +35,8 @@ const VERSION: &str = "llm/1";
 pub struct LlmExtractor {
     llm: Arc<Llm>,
     name: String,
+    /// Say whether a window holds anything, where the model finds nothing.
+    rules: RulesExtractor,
     bypass_cache: bool,
     meter: Meter,
 }
@@ -41,9 +44,9 @@ pub struct LlmExtractor {
 impl LlmExtractor {
     /// An extractor that asks `llm`; with `bypass_cache`, also for windows whose replies are cached.
     #[must_use]
-    pub fn new(llm: Arc<Llm>, bypass_cache: bool) -> Self {
+    pub fn new(llm: Arc<Llm>, rules: &ExtractSettings, bypass_cache: bool) -> Self {
         let name = format!("{VERSION} {} {}", llm.settings().model, Contract::Extract.hash());
-        Self { llm, name, bypass_cache, meter: Meter::default() }
+        Self { llm, name, rules: RulesExtractor::new(rules), bypass_cache, meter: Meter::default() }
     }
 
     /// What the windows cost that it has read.
@@ -87,6 +90,7 @@ impl Extractor for LlmExtractor {
 impl LlmExtractor {
     fn ask(&self, window: &Window, stretch: &Stretch) -> Result<Vec<DraftUnit>, LlmError> {
         let input = input(window, stretch);
+        let says_something = self.says_something(window, stretch);
         let request = LlmRequest {
             contract: Contract::Extract,
             bank: &window.bank,
@@ -98,7 +102,21 @@ impl LlmExtractor {
             cacheable: true,
             meter: &self.meter,
         };
-        self.llm.ask(&request, &mut |reply: ExtractionReply| read(window, stretch, &reply))
+        self.llm.ask(&request, &mut |reply: ExtractionReply| {
+            let drafts = read(window, stretch, &reply)?;
+            // An empty list would erase what the rules have found.
+            if drafts.is_empty() && says_something {
+                return Err("units: empty, and the turns say something; write what they state".to_owned());
+            }
+            Ok(drafts)
+        })
+    }
+
+    /// Whether the rules find something in a stretch.
+    fn says_something(&self, window: &Window, stretch: &Stretch) -> bool {
+        let turns = window.turns.get(stretch.start..stretch.shown.end).unwrap_or_default();
+        let drafts = self.rules.extract(window).unwrap_or_default();
+        drafts.iter().any(|draft| turns.iter().any(|turn| draft.sources.contains(&turn.turn.turn)))
     }
 }
 
@@ -232,8 +250,8 @@ fn read(window: &Window, stretch: &Stretch, reply: &ExtractionReply) -> Result<V
     let grounds = grounds(window);
     for (number, unit) in (1..).zip(&reply.units) {
         match draft(window, stretch, unit, &grounds) {
-            Ok(draft) if drafts.contains(&draft) => {}
-            Ok(draft) => drafts.push(draft),
+            Ok(draft) if draft.as_ref().is_none_or(|draft| drafts.contains(draft)) => {}
+            Ok(draft) => drafts.extend(draft),
             Err(problem) => problems.push(format!("unit {number}: {problem}")),
         }
     }
@@ -244,7 +262,13 @@ fn read(window: &Window, stretch: &Stretch, reply: &ExtractionReply) -> Result<V
     Err(problems.join("; "))
 }
 
-fn draft(window: &Window, stretch: &Stretch, unit: &UnitReply, grounds: &Grounding) -> Result<DraftUnit, String> {
+/// The draft of a unit; none where it rests on turns alone that the window or stretch before has, and says itself.
+fn draft(
+    window: &Window,
+    stretch: &Stretch,
+    unit: &UnitReply,
+    grounds: &Grounding,
+) -> Result<Option<DraftUnit>, String> {
     let restatement = unit.restatement.split_whitespace().collect::<Vec<_>>().join(" ");
     if restatement.is_empty() {
         return Err("restatement: empty".to_owned());
@@ -254,7 +278,7 @@ fn draft(window: &Window, stretch: &Stretch, unit: &UnitReply, grounds: &Groundi
         return Err("sources: empty; name the turns that it rests on".to_owned());
     };
     if *last_index < stretch.start {
-        return Err(format!("sources: {:?} lie in the context alone; name a turn of the stretch", unit.sources));
+        return Ok(None);
     }
     let time = unit.time.as_ref().map(|span| span.interval(last.turn.time.offset_seconds)).transpose()?;
     let said_at = last.turn.time;
@@ -269,7 +293,7 @@ fn draft(window: &Window, stretch: &Stretch, unit: &UnitReply, grounds: &Groundi
         range: None,
         marks: Marks::default(),
     };
-    Ok(DraftUnit {
+    Ok(Some(DraftUnit {
         cues: Cues {
             participants: grounds.grounded(&unit.participants),
             locations: grounds.grounded(&unit.locations),
@@ -282,7 +306,7 @@ fn draft(window: &Window, stretch: &Stretch, unit: &UnitReply, grounds: &Groundi
         before: None,
         parts: vec![part],
         restated: true,
-    })
+    }))
 }
 
 /// The exact moment of speaking, where the model wrote it without its fraction of a second.
@@ -408,11 +432,18 @@ mod tests {
             assert!(problem.starts_with("unit 1: ") && problem.contains(word), "{problem}");
         };
         check(&[], None, "sources: empty");
-        check(&[1], None, "context alone");
         check(&[2, 5], None, "5 is no turn");
         check(&[3], None, "3 is no turn");
         check(&[0], None, "0 is no turn");
         check(&[2], Some(("soon", "later")), "\"soon\"");
+    }
+
+    #[test]
+    fn a_unit_of_the_context_alone_is_left_out_and_the_others_stay() {
+        let mut reply = found(&[1], None);
+        assert_eq!(read(&talk(), &whole(&talk()), &reply), Ok(Vec::new()));
+        reply.units.extend(found(&[1, 2], None).units);
+        assert_eq!(read(&talk(), &whole(&talk()), &reply).unwrap().len(), 1);
     }
 
     #[test]
@@ -439,7 +470,7 @@ mod tests {
         let cites =
             |numbers: &[i64]| read(&window, second, &found(numbers, None)).map_err(|problem| problem.to_owned());
         assert_eq!(cites(&[second.start as i64, second.start as i64 + 1]).unwrap()[0].sources.len(), 2);
-        assert!(cites(&[second.start as i64]).unwrap_err().contains("context alone"));
+        assert_eq!(cites(&[second.start as i64]), Ok(Vec::new()), "the stretch before has it");
         assert!(cites(&[1]).unwrap_err().contains("1 is no turn"), "what was not sent is no source");
         let tiny = stretches(&window, &settings(64));
         assert_eq!(tiny.len(), 8, "down to single turns");

@@ -10,8 +10,8 @@
 //! - `extractor`, `planner`, `answer`: what the model is asked: to extract units, to plan, to answer in words.
 //! - `client`: cache, repair, and eviction when turns change; `request`, `error`: its input and failures.
 //! - `contract`: prompts and schemas; `reply`: a response checked against its schema (`schema_check`);
-//!   `stream_field`: a field of a reply that is still being written; `repetition`: a reply that repeats
-//!   itself, and is stopped; `span`: times as models write them.
+//!   `stream_field`: a field of a reply that is still being written; `thoughts`: what a model thinks in front
+//!   of it; `repetition`: a reply that repeats itself, and is stopped; `span`: times as models write them.
 //! - `cache`: responses on disk; `in_flight`: one request at a time for the same content.
 //! - `transport`: retries and backoff; `outage`: fail fast while the endpoint is down;
 //!   `limits`: concurrency, tokens per minute, and caps on spending; `wire`: the protocol.
@@ -34,6 +34,7 @@ mod request;
 mod schema_check;
 mod span;
 mod stream_field;
+mod thoughts;
 mod tokens;
 mod transport;
 mod wire;

@@ -19,12 +19,24 @@ pub(super) fn parse<T: DeserializeOwned>(contract: Contract, response: &Response
     let text = response.text.trim();
     let text = text.strip_prefix("```json").or_else(|| text.strip_prefix("```")).unwrap_or(text);
     let text = text.strip_suffix("```").unwrap_or(text).trim();
-    let value: serde_json::Value = serde_json::from_str(text).map_err(|e| format!("it is not JSON: {e}"))?;
+    if text.is_empty() {
+        return Err("it is empty; write the JSON object".to_owned());
+    }
+    let whole = || serde_json::from_str(text).map_err(|e| format!("it is not JSON: {e}"));
+    let value: serde_json::Value = whole().or_else(|problem| at_the_end(text).ok_or(problem))?;
     let problems = contract.problems(&value);
     if !problems.is_empty() {
         return Err(problems.join("; "));
     }
     serde_json::from_value(value).map_err(|e| e.to_string())
+}
+
+/// The JSON object that a text ends with: some models think aloud in front of it.
+fn at_the_end(text: &str) -> Option<serde_json::Value> {
+    /// How many places are tried.
+    const TRIES: usize = 64;
+    let places = text.match_indices('{').map(|(at, _)| at).take(TRIES);
+    places.filter_map(|at| text.get(at..)).find_map(|object| serde_json::from_str(object).ok())
 }
 
 #[cfg(test)]
@@ -45,6 +57,9 @@ mod tests {
         };
         check(r#"{"label": "wrong"}"#, false, None);
         check("```json\n{\"label\": \"wrong\"}\n```", false, None);
+        check(r#"I think so. {"a": {}}. </think> {"label": "wrong"}"#, false, None);
+        check(r#"{"label": "wrong"} is my answer"#, false, Some("not JSON"));
+        check(" ", false, Some("it is empty"));
         check(r#"{"label": "wrong"}"#, true, Some("cut off"));
         check(r#"{"label": "wro"#, false, Some("not JSON"));
         check(r#"{"label": 3}"#, false, Some("/label"));

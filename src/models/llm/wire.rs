@@ -2,14 +2,18 @@
 //!
 //! In: messages and a schema; the bytes of a reply as server-sent events. Out: a request's JSON; a
 //! reply's text, tokens, and how it ended. Every reply is streamed, so that one that repeats itself
-//! is stopped while it is written. Missing or unknown fields are no error, because endpoints differ.
+//! is stopped while it is written. Missing or unknown fields are no error, because endpoints differ. What a model
+//! thinks before it answers is no reply, unless there is nothing else. An `error` in the stream is the endpoint's
+//! failure, and so is a stream without a completion.
 
 use std::io::{self, BufRead};
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
-use super::repetition::RepetitionGuard;
+use super::{repetition::RepetitionGuard, thoughts::Thoughts};
+use endpoint::ReplyProblem;
+use nouns::half_characters::without_half_characters;
 
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -104,7 +108,7 @@ struct Completion {
 
 #[derive(Deserialize)]
 struct CompletionChoice {
-    #[serde(default)]
+    #[serde(default, alias = "message")]
     delta: Option<Content>,
     #[serde(default)]
     finish_reason: Option<String>,
@@ -116,6 +120,8 @@ struct Content {
     content: Option<String>,
     #[serde(default)]
     refusal: Option<String>,
+    #[serde(default, alias = "reasoning")]
+    reasoning_content: Option<String>,
 }
 
 #[derive(Deserialize, Clone, Copy)]
@@ -136,39 +142,120 @@ impl TokenCounts {
 /// The `finish_reason` of a completion that was cut off.
 const CUT: &str = "length";
 
-/// Reads a stream of events to its end, or until the text repeats itself; `each` receives every piece
-/// of text as it arrives.
-pub(super) fn read_stream(reader: impl BufRead, each: &mut dyn FnMut(&str)) -> Result<ChatReply, String> {
-    let (mut reply, mut guard) = (ChatReply::default(), RepetitionGuard::default());
-    let mut ended = false;
+/// The `finish_reason` of a completion that failed.
+const FAILED: &str = "error";
+
+/// Reads a stream of events to its end, or until the text repeats itself; `each` receives every piece of text as it
+/// arrives. A server that does not stream writes one object, which is read like an event.
+pub(super) fn read_stream(reader: impl BufRead, each: &mut dyn FnMut(&str)) -> Result<ChatReply, ReplyProblem> {
+    let mut reading = Reading::new(each);
+    let mut whole = String::new();
     for line in reader.lines() {
         let line = line.map_err(|e| broken(&e))?;
-        // Other fields of an event, comments and empty lines carry no text.
-        let Some(data) = line.strip_prefix("data:").map(str::trim) else { continue };
-        if data == "[DONE]" {
-            ended = true;
-            break;
-        }
-        let event: Completion = serde_json::from_str(data).map_err(|e| format!("not an event of a completion: {e}"))?;
-        reply.tokens = event.usage.and_then(TokenCounts::reported).or(reply.tokens);
-        for choice in event.choices {
-            // A refusal counts as the reply: it matches no schema, so the model is asked to repair it.
-            if let Some(text) = choice.delta.and_then(|content| content.content.or(content.refusal)) {
-                each(&text);
-                reply.text.push_str(&text);
-                if let Some(first_copy) = guard.push(&text) {
+        match line.strip_prefix("data:").map(str::trim) {
+            Some("[DONE]") => {
+                reading.ended = true;
+                break;
+            }
+            Some(data) => {
+                reading.event(data)?;
+                if reading.reply.repeats {
                     // The caller drops the connection, and with it the server stops writing.
-                    reply.unread = reply.text.split_off(reply.text.floor_char_boundary(first_copy));
-                    return Ok(ChatReply { repeats: true, ..reply });
+                    return Ok(reading.reply);
                 }
             }
-            if let Some(reason) = choice.finish_reason {
-                reply.cut = reason == CUT;
-                ended = true;
-            }
+            None if !whole.is_empty() || line.trim_start().starts_with('{') => whole.push_str(&line),
+            // Other fields of an event, comments and empty lines carry no text.
+            None => {}
         }
     }
-    if ended { Ok(reply) } else { Err("the stream ended before the completion did".to_owned()) }
+    if !reading.any && !whole.is_empty() {
+        reading.event(&whole)?;
+        reading.ended = true;
+    }
+    reading.finish()
+}
+
+/// A completion that is being read.
+struct Reading<'a> {
+    reply: ChatReply,
+    guard: RepetitionGuard,
+    thoughts: Thoughts,
+    /// What stands where some servers put thoughts.
+    reasoning: String,
+    /// Whether any choice has come, and whether the completion is whole.
+    any: bool,
+    ended: bool,
+    each: &'a mut dyn FnMut(&str),
+}
+
+impl<'a> Reading<'a> {
+    fn new(each: &'a mut dyn FnMut(&str)) -> Self {
+        Self {
+            reply: ChatReply::default(),
+            guard: RepetitionGuard::default(),
+            thoughts: Thoughts::default(),
+            reasoning: String::new(),
+            any: false,
+            ended: false,
+            each,
+        }
+    }
+
+    fn event(&mut self, data: &str) -> Result<(), ReplyProblem> {
+        let not_one = |e: serde_json::Error| format!("not an event of a completion: {e}");
+        let event: Value = serde_json::from_slice(&without_half_characters(data.as_bytes())).map_err(not_one)?;
+        if let Some(failed) = ReplyProblem::reported(&event) {
+            return Err(failed);
+        }
+        let event: Completion = serde_json::from_value(event).map_err(not_one)?;
+        self.reply.tokens = event.usage.and_then(TokenCounts::reported).or(self.reply.tokens);
+        for choice in event.choices {
+            self.any = true;
+            if let Some(content) = choice.delta {
+                self.reasoning.push_str(&content.reasoning_content.unwrap_or_default());
+                // A refusal counts as the reply: it matches no schema, so the model is asked to repair it.
+                let text = content.content.or(content.refusal).unwrap_or_default();
+                let text = self.thoughts.said(&text);
+                self.say(&text);
+            }
+            match choice.finish_reason.as_deref() {
+                Some(FAILED) => {
+                    let problem = "the completion ended with an error".to_owned();
+                    return Err(ReplyProblem::Failed { problem, status: None });
+                }
+                Some(reason) => (self.reply.cut, self.ended) = (reason == CUT, true),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, text: &str) {
+        if text.is_empty() || self.reply.repeats {
+            return;
+        }
+        (self.each)(text);
+        self.reply.text.push_str(text);
+        if let Some(first_copy) = self.guard.push(text) {
+            self.reply.unread = self.reply.text.split_off(self.reply.text.floor_char_boundary(first_copy));
+            self.reply.repeats = true;
+        }
+    }
+
+    fn finish(mut self) -> Result<ChatReply, ReplyProblem> {
+        let last = self.thoughts.end();
+        self.say(&last);
+        // Some servers put the whole reply where the thoughts belong.
+        if self.reply.text.trim().is_empty() {
+            self.reply.text = self.reasoning;
+        }
+        match (self.ended, self.any) {
+            (true, true) => Ok(self.reply),
+            (true, false) => Err("the stream ended without a completion".to_owned().into()),
+            (false, _) => Err("the stream ended before the completion did".to_owned().into()),
+        }
+    }
 }
 
 fn broken(error: &io::Error) -> String {
@@ -225,7 +312,7 @@ mod tests {
             let found = read_stream(events.as_bytes(), &mut |piece| shown.push_str(piece));
             match (found, expected) {
                 (Ok(reply), Ok(text)) => assert_eq!((reply.text.as_str(), shown.as_str()), (text, text)),
-                (Err(problem), Err(word)) => assert!(problem.contains(word), "{problem}"),
+                (Err(problem), Err(word)) => assert!(format!("{problem:?}").contains(word), "{problem:?}"),
                 (found, _) => panic!("{events}: {found:?}"),
             }
         };
@@ -237,5 +324,55 @@ mod tests {
         );
         check(&event("a"), Err("ended before"));
         check("data: {\"choi\n\n", Err("not an event"));
+        check("data: [DONE]\n\n", Err("without a completion"));
+        check("data: {\"choices\":[]}\n\ndata: [DONE]\n\n", Err("without a completion"));
+    }
+
+    #[test]
+    fn an_error_in_the_stream_is_the_endpoints_failure() {
+        let said = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
+        let done = "data: [DONE]\n\n";
+        for (events, problem, status) in [
+            (
+                format!("data: {{\"choices\":[],\"error\":{{\"code\":502,\"message\":\"no worker\"}}}}\n\n{done}"),
+                "no worker",
+                Some(502),
+            ),
+            (
+                format!(
+                    "{said}data: {{\"error\":{{\"code\":\"server_error\",\"message\":\"gone\"}},\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"error\"}}]}}\n\n{done}"
+                ),
+                "gone",
+                None,
+            ),
+            (
+                format!("{said}data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"error\"}}]}}\n\n{done}"),
+                "the completion ended with an error",
+                None,
+            ),
+            ("{\"error\": {\"message\": \"too long\", \"code\": 400}}".to_owned(), "too long", Some(400)),
+        ] {
+            let expected = ReplyProblem::Failed { problem: problem.to_owned(), status };
+            assert_eq!(read_stream(events.as_bytes(), &mut |_| ()), Err(expected), "{events}");
+        }
+    }
+
+    #[test]
+    fn thoughts_are_no_reply_unless_there_is_nothing_else() {
+        let delta =
+            |field: &str, text: &str| format!("data: {{\"choices\":[{{\"delta\":{{\"{field}\":\"{text}\"}}}}]}}\n\n");
+        let done = "data: [DONE]\n\n";
+        let whole =
+            |message: &str| format!("{{\"choices\": [\n{{\"message\": {{{message}}}, \"finish_reason\": \"stop\"}}]}}");
+        for (events, expected) in [
+            (delta("content", "<think>hm") + &delta("content", "</think> yes") + done, "yes"),
+            (delta("reasoning_content", "hm") + &delta("content", "yes") + done, "yes"),
+            (delta("reasoning_content", "ye") + &delta("reasoning", "s") + done, "yes"),
+            (delta("content", "half \\ud83d") + done, "half \u{fffd}"),
+            (whole("\"content\": \"yes\""), "yes"),
+            (whole("\"content\": null, \"reasoning_content\": \"yes\""), "yes"),
+        ] {
+            assert_eq!(read_stream(events.as_bytes(), &mut |_| ()).expect("a reply").text, expected, "{events}");
+        }
     }
 }

@@ -104,6 +104,8 @@ pub enum RefusalCode {
     Deadline,
     /// Too many questions wait already; a retry in a moment may succeed.
     Busy,
+    /// The endpoint of the model does not answer; a retry succeeds once it does.
+    EndpointAway,
     /// The service failed; a retry may succeed.
     Failed,
 }
@@ -119,6 +121,7 @@ impl RefusalCode {
             Self::ReplyTopic => "reply_topic",
             Self::Deadline => "deadline",
             Self::Busy => "busy",
+            Self::EndpointAway => "endpoint_away",
             Self::Failed => "failed",
         }
     }

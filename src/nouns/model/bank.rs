@@ -8,7 +8,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Invalid;
+use super::{Invalid, limits::MAX_BANK_CHARACTERS};
 
 /// A tenant: 1 to 128 characters, segments of `[A-Za-z0-9._-]` joined by `/`.
 ///
@@ -25,7 +25,7 @@ impl Bank {
     /// [`Invalid`] that names the offending segment.
     pub fn parse(name: &str) -> Result<Self, Invalid> {
         const REMEDY: &str = "use 1 to 128 characters: segments of letters, digits, '.', '_' or '-', joined by '/'";
-        if name.is_empty() || name.len() > 128 {
+        if name.is_empty() || name.len() > MAX_BANK_CHARACTERS {
             return Err(Invalid::new("bank", format!("{} characters long", name.chars().count()), REMEDY));
         }
         for segment in name.split('/') {

@@ -9,6 +9,8 @@ pub const MAX_TEXT_BYTES: usize = 1 << 20;
 /// Longest question, in bytes of UTF-8. A model of sentences reads its first 256 tokens; the rest
 /// costs everybody time.
 pub const MAX_QUESTION_BYTES: usize = 8_192;
+/// Longest name of a bank, in characters, which are bytes.
+pub const MAX_BANK_CHARACTERS: usize = 128;
 /// Longest turn id, speaker, session or thread name, in bytes of UTF-8.
 pub const MAX_NAME_BYTES: usize = 256;
 /// Most attachments of a turn.

@@ -28,8 +28,8 @@ pub use channel::Channel;
 pub use error::Invalid;
 pub use export::{EXPORT_FORM, EXPORT_VERSION, ExportDigest, ExportHeader, ExportLine, ExportRecord, ExportSeal};
 pub use limits::{
-    FIRST_YEAR, LAST_YEAR, MAX_ATTACHMENTS, MAX_NAME_BYTES, MAX_QUESTION_BYTES, MAX_TEXT_BYTES, MAX_TURN_BYTES,
-    MAX_URL_BYTES, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION,
+    FIRST_YEAR, LAST_YEAR, MAX_ATTACHMENTS, MAX_BANK_CHARACTERS, MAX_NAME_BYTES, MAX_QUESTION_BYTES, MAX_TEXT_BYTES,
+    MAX_TURN_BYTES, MAX_URL_BYTES, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION,
 };
 pub use time::{EventTime, Interval};
 pub use turn::{

@@ -47,6 +47,8 @@ pub enum Code {
     Slow,
     /// The request is too large.
     TooLarge,
+    /// The body is packed in a way that is not read.
+    MediaType,
     /// The bank holds nothing.
     UnknownBank,
     /// The bank has no such unit, or not any more.
@@ -65,6 +67,8 @@ pub enum Code {
     Loading,
     /// The service is stopping; a retry in a moment may reach the next one.
     Stopping,
+    /// The endpoint of the model does not answer; a retry succeeds once it does.
+    EndpointAway,
     /// The service failed; a retry may succeed.
     Failed,
 }
@@ -80,6 +84,7 @@ impl Code {
             Self::Method => ("method", 405, "The path does not take this method"),
             Self::Slow => ("slow", 408, "The request did not arrive in time"),
             Self::TooLarge => ("too_large", 413, "The request is too large"),
+            Self::MediaType => ("media_type", 415, "The body is packed in a way that is not read"),
             Self::UnknownBank => ("unknown_bank", 404, "The bank holds nothing"),
             Self::UnknownUnit => ("unknown_unit", 404, "The bank has no such unit"),
             Self::Quarantined => ("quarantined", 409, "The bank is quarantined"),
@@ -89,6 +94,7 @@ impl Code {
             Self::Misdirected => ("misdirected", 421, "Another instance holds the bank"),
             Self::Loading => ("loading", 503, "The bank's shard is being loaded"),
             Self::Stopping => ("stopping", 503, "The service is stopping"),
+            Self::EndpointAway => ("endpoint_away", 503, "The model's endpoint does not answer"),
             Self::Failed => ("failed", 500, "The service failed"),
         }
     }
@@ -154,6 +160,7 @@ impl From<PipelineError> for Problem {
             RefusalCode::Quarantined => Code::Quarantined,
             RefusalCode::Deadline => Code::Deadline,
             RefusalCode::Busy => Code::Busy,
+            RefusalCode::EndpointAway => Code::EndpointAway,
             RefusalCode::Failed => Code::Failed,
         };
         Self::new(code, message)

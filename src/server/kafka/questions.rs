@@ -38,7 +38,7 @@ use super::{
     state::State,
     v1::{self, ServedParts, Serving},
 };
-use models::embed::{EmbedError, EmbedderPool};
+use models::embed::EmbedderPool;
 use nouns::{
     config::{Hold, Pipeline},
     model::RefusalCode,
@@ -61,8 +61,6 @@ const UNVERIFIED: usize = 1_024;
 /// The longest wait for a question, each of which ends it: what is done is committed, and reply topics that were
 /// looked up are used, after it.
 const POLL: Duration = Duration::from_millis(25);
-/// Time between two attempts to reach an endpoint of embeddings at the start.
-const ENDPOINT_BACKOFF: Duration = Duration::from_millis(500);
 
 /// Answers until `stopping`.
 pub(super) fn answer(
@@ -74,7 +72,7 @@ pub(super) fn answer(
 ) -> Result<(), ServeError> {
     let cluster = log.cluster();
     let rules = rules(pipeline, cluster);
-    let Some(embedders) = open_embedders(pipeline, stopping)? else { return Ok(()) };
+    let embedders = EmbedderPool::open(&pipeline.embed, &pipeline.model())?;
     let front = Arc::new(Front::start(Arc::clone(replica), Arc::new(embedders), pipeline.serve.threads)?);
     state.front.get_or_init(|| Arc::downgrade(&front));
     let (mut http, mut instance) = (None, None);
@@ -122,17 +120,6 @@ pub(super) fn answer(
         }
         read
     })
-}
-
-/// The sessions of the model, once its endpoint answers; none when the service stops before.
-fn open_embedders(pipeline: &Pipeline, stopping: &AtomicBool) -> Result<Option<EmbedderPool>, EmbedError> {
-    while !stopping.load(Ordering::Relaxed) {
-        match EmbedderPool::open(&pipeline.embed, &pipeline.model()) {
-            Err(EmbedError::Unavailable { .. }) => std::thread::sleep(ENDPOINT_BACKOFF),
-            opened => return opened.map(Some),
-        }
-    }
-    Ok(None)
 }
 
 fn rules(pipeline: &Pipeline, cluster: &Cluster) -> Rules {

@@ -116,7 +116,7 @@ async fn passes(error: &ReachError, memory: &OpenedMemory, opened: &Arc<Opened>)
             true
         }
         ReachError::Problem(problem) => {
-            matches!(problem.code, Code::Deadline | Code::Busy | Code::Loading | Code::Stopping)
+            matches!(problem.code, Code::Deadline | Code::Busy | Code::Loading | Code::Stopping | Code::EndpointAway)
         }
         ReachError::Form { .. } => false,
     }

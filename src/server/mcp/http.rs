@@ -2,16 +2,16 @@
 //!
 //! In: the calls of an open memory. Out: a route. Each request stands for itself, in either revision of the
 //! protocol, so a client may come back to another process; only what a client of revision 2025-11-25 follows
-//! belongs to a session. Who may ask is checked before, for every path alike; a message is read within the
+//! belongs to a session. A batch of an early revision is answered message by message. Who may ask is checked before, for every path alike; a message is read within the
 //! limits of all bodies.
 
 use std::{sync::Arc, time::Duration};
 
 use axum::{
     Extension, Router,
-    body::Body,
+    body::{Body, Bytes, to_bytes},
     extract::{Request, State},
-    http::StatusCode,
+    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse, Response},
     routing,
@@ -19,6 +19,8 @@ use axum::{
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
 };
+
+use serde_json::{Value, json};
 
 use super::{
     access::Access,
@@ -58,19 +60,129 @@ pub(crate) fn routes(api: &Arc<Api>, pipeline: &Pipeline, bodies: Bodies) -> Rou
     Router::new().route("/mcp", methods).with_state(sessions)
 }
 
-/// Reads a message, whose room is free again once it is answered or its answer is a stream.
+/// Reads a message or a batch, whose room is free again once it is answered or its answer is a stream. What a client
+/// says that it accepts, and that it sends, decides nothing as long as it takes JSON: every answer is JSON.
 async fn read(
     State(bodies): State<Bodies>,
     Extension(who): Extension<Arc<Caller>>,
     request: Request,
     next: Next,
 ) -> Response {
-    let (head, body) = request.into_parts();
-    match bodies.read(body, who.name(), MAX_BYTES).await {
-        Ok(Whole { bytes, room: _room }) => next.run(Request::from_parts(head, Body::from(bytes))).await,
+    let (mut head, body) = request.into_parts();
+    let Whole { bytes, room: _room } = match bodies.read_json(body, who.name(), MAX_BYTES).await {
+        Ok(whole) => whole,
         Err(problem) => {
             let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::BAD_REQUEST);
-            (status, problem.detail).into_response()
+            return refused(status, INVALID_REQUEST, &problem.detail);
         }
+    };
+    if takes_json(&head.headers) {
+        head.headers.insert(header::ACCEPT, HeaderValue::from_static(BOTH));
+    }
+    head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
+    // The bytes are plain now.
+    head.headers.remove(header::CONTENT_ENCODING);
+    head.headers.remove(header::CONTENT_LENGTH);
+    match serde_json::from_slice::<Value>(&bytes) {
+        Err(e) => {
+            refused(StatusCode::BAD_REQUEST, PARSE_ERROR, &format!("the body is not JSON: {e}; send one message"))
+        }
+        Ok(Value::Array(messages)) => batch(&head, messages, &next).await,
+        Ok(_) => next.run(Request::from_parts(head, Body::from(bytes))).await,
+    }
+}
+
+/// Answers a batch message by message. Only the first revisions know batches; without a header it is that one.
+async fn batch(head: &Parts, messages: Vec<Value>, next: &Next) -> Response {
+    /// The last revision with batches.
+    const LAST: &str = "2025-03-26";
+    /// Most messages of one.
+    const MOST: usize = 100;
+    let revision = head.headers.get(REVISION).and_then(|value| value.to_str().ok()).unwrap_or(LAST);
+    if revision > LAST {
+        let problem =
+            format!("revision {revision} of the protocol has no batches; send each message in its own request");
+        return refused(StatusCode::BAD_REQUEST, INVALID_REQUEST, &problem);
+    }
+    if messages.is_empty() || messages.len() > MOST {
+        let problem = format!("a batch has 1 to {MOST} messages, not {}", messages.len());
+        return refused(StatusCode::BAD_REQUEST, INVALID_REQUEST, &problem);
+    }
+    let mut answers = Vec::with_capacity(messages.len());
+    for message in messages {
+        let id = message.get("id").cloned();
+        let request = Request::from_parts(head.clone(), Body::from(message.to_string()));
+        let response = next.clone().run(request).await;
+        let status = response.status();
+        let is_json = response
+            .headers()
+            .get(header::CONTENT_TYPE)
+            .is_some_and(|kind| kind.as_bytes().starts_with(JSON.as_bytes()));
+        let bytes = if is_json || !status.is_success() {
+            to_bytes(response.into_body(), MAX_BYTES).await.unwrap_or_default()
+        } else {
+            Bytes::new()
+        };
+        // A notification has no answer.
+        let Some(id) = id else { continue };
+        answers.push(serde_json::from_slice(&bytes).unwrap_or_else(|_| {
+            let said = String::from_utf8_lossy(&bytes);
+            let problem =
+                if said.trim().is_empty() { "it has no answer in a batch; send it alone" } else { said.trim() };
+            error(&id, INVALID_REQUEST, problem)
+        }));
+    }
+    if answers.is_empty() {
+        return StatusCode::ACCEPTED.into_response();
+    }
+    ([(header::CONTENT_TYPE, JSON)], Value::Array(answers).to_string()).into_response()
+}
+
+const JSON: &str = "application/json";
+/// What the protocol has clients accept.
+const BOTH: &str = "application/json, text/event-stream";
+const REVISION: &str = "mcp-protocol-version";
+/// Codes of JSON-RPC.
+const PARSE_ERROR: i32 = -32_700;
+const INVALID_REQUEST: i32 = -32_600;
+
+/// Whether a client takes JSON, or an event stream, in which it expects JSON; also where it does not say.
+fn takes_json(headers: &HeaderMap) -> bool {
+    let mut accepted = headers.get_all(header::ACCEPT).iter().peekable();
+    let takes = |kind: &str| {
+        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        ["", "*/*", "application/*", "text/*", JSON, "text/event-stream"].contains(&kind.as_str())
+    };
+    accepted.peek().is_none() || accepted.any(|value| value.to_str().is_ok_and(|value| value.split(',').any(takes)))
+}
+
+fn error(id: &Value, code: i32, message: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
+}
+
+/// A refusal that no message is to blame for.
+fn refused(status: StatusCode, code: i32, problem: &str) -> Response {
+    (status, [(header::CONTENT_TYPE, JSON)], error(&Value::Null, code, problem).to_string()).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_takes_json_or_does_not_say_is_answered() {
+        let takes = |accept: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in accept {
+                headers.append(header::ACCEPT, value.parse().expect("a header"));
+            }
+            takes_json(&headers)
+        };
+        for accept in
+            [&[][..], &["*/*"], &["application/json"], &["text/event-stream"], &["text/html, */*;q=0.1"], &[BOTH]]
+        {
+            assert!(takes(accept), "{accept:?}");
+        }
+        assert!(!takes(&["text/html"]) && !takes(&["image/png", "text/plain"]));
     }
 }

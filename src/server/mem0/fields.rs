@@ -96,7 +96,12 @@ impl Fields {
         if messages.len() > MOST {
             return Err(Failure::invalid(format!("messages: more than {MOST}; divide them among several calls")));
         }
-        messages.into_iter().enumerate().map(|(index, message)| one_message(index, message)).collect()
+        let read = messages.into_iter().enumerate().map(|(index, message)| one_message(index, message));
+        let messages: Vec<Message> = read.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+        if messages.is_empty() {
+            return Err(Failure::invalid("messages: none says anything; send at least one with content"));
+        }
+        Ok(messages)
     }
 
     /// The memories of a batch.
@@ -168,21 +173,91 @@ pub(super) fn now() -> EventTime {
     EventTime::new(Timestamp::now().as_millisecond(), 0).unwrap_or(start)
 }
 
-fn one_message(index: usize, message: Value) -> Result<Message, Failure> {
+/// A message; none for one that says and calls nothing, as agents send them between two calls.
+fn one_message(index: usize, message: Value) -> Result<Option<Message>, Failure> {
+    /// What clients send along, and what changes nothing that was said.
+    const INDIFFERENT: [&str; 7] =
+        ["tool_call_id", "id", "annotations", "audio", "reasoning_content", "reasoning", "tool_name"];
     let Value::Object(message) = message else {
         return Err(Failure::invalid(format!("messages[{index}]: not an object with role and content")));
     };
     let mut message = Fields(message);
     let role = message.text("role")?.unwrap_or_else(|| "user".to_owned());
     let name = message.text("name")?.filter(|name| !name.trim().is_empty());
-    let text = match message.take("content") {
-        Some(Value::String(text)) => text,
+    let said = match message.take("content") {
+        None => None,
+        Some(Value::String(text)) => Some(text),
         Some(Value::Array(parts)) => {
             let parts: Option<Vec<&str>> = parts.iter().map(|part| part.get("text")?.as_str()).collect();
-            parts.ok_or_else(|| Failure::unsupported(format!("messages[{index}]: content other than text")))?.join("\n")
+            Some(
+                parts
+                    .ok_or_else(|| Failure::unsupported(format!("messages[{index}]: content other than text")))?
+                    .join("\n"),
+            )
         }
-        _ => return Err(Failure::invalid(format!("messages[{index}]: no content"))),
+        Some(_) => {
+            return Err(Failure::invalid(format!("messages[{index}]: content: neither a text nor a list of texts")));
+        }
     };
-    message.end(&[])?;
-    Ok(Message { role, name, text })
+    let said = said.or(message.text("refusal")?);
+    let called = match message.take("tool_calls") {
+        None => Vec::new(),
+        Some(Value::Array(calls)) => calls.iter().map(called).collect(),
+        Some(_) => return Err(Failure::invalid(format!("messages[{index}]: tool_calls: not a list"))),
+    };
+    let called = called.into_iter().chain(message.take("function_call").as_ref().map(written_call));
+    message.end(&INDIFFERENT)?;
+    let lines = said.into_iter().chain(called).filter(|line| !line.trim().is_empty());
+    let text = lines.collect::<Vec<_>>().join("\n");
+    Ok((!text.is_empty()).then_some(Message { role, name, text }))
+}
+
+/// A call of a tool as a line: `calls weather({"city": "Oulu"})`.
+fn called(call: &Value) -> String {
+    written_call(call.get("function").unwrap_or(call))
+}
+
+fn written_call(function: &Value) -> String {
+    let name = function.get("name").and_then(Value::as_str).unwrap_or("a tool");
+    let arguments = match function.get("arguments").or_else(|| function.get("args")) {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    format!("calls {name}({arguments})")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(messages: Value) -> Result<Vec<(String, String)>, Failure> {
+        let mut fields = Fields::of_body(json!({"messages": messages}).to_string().as_bytes())?;
+        Ok(fields.messages()?.into_iter().map(|message| (message.role, message.text)).collect())
+    }
+
+    #[test]
+    fn a_call_of_a_tool_is_kept_and_what_says_nothing_is_left_out() {
+        let call = |name: &str, arguments: Value| json!({"id": "c", "type": "function", "function": {"name": name, "arguments": arguments}});
+        let found = read(json!([
+            {"role": "user", "content": "Is it warm in Oulu?"},
+            {"role": "assistant", "content": null, "tool_calls": [call("weather", json!("{\"city\": \"Oulu\"}")), call("clock", Value::Null)]},
+            {"role": "assistant", "tool_calls": [], "refusal": null, "annotations": []},
+            {"role": "tool", "tool_call_id": "c", "content": "-4"},
+            {"role": "assistant", "content": "Let me see.", "tool_calls": [call("weather", json!({"city": "Oulu"}))]},
+            {"role": "assistant", "content": ""}
+        ]));
+        let expected = [
+            ("user", "Is it warm in Oulu?"),
+            ("assistant", "calls weather({\"city\": \"Oulu\"})\ncalls clock()"),
+            ("tool", "-4"),
+            ("assistant", "Let me see.\ncalls weather({\"city\":\"Oulu\"})"),
+        ];
+        assert_eq!(found.ok(), Some(expected.map(|(role, text)| (role.to_owned(), text.to_owned())).to_vec()));
+        assert!(read(json!([{"role": "assistant", "content": null}])).is_err(), "nothing is stored, which is told");
+        assert!(read(json!([{"role": "user", "content": 5}])).is_err());
+        assert!(read(json!([{"role": "user", "content": "a", "mood": "b"}])).is_err(), "a field that is not known");
+    }
 }

@@ -5,8 +5,10 @@
 
 use std::fmt::Write as _;
 
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
+
 use super::failure::Failure;
-use nouns::model::Bank;
+use nouns::model::{Bank, MAX_BANK_CHARACTERS};
 
 /// What every bank of these routes begins with.
 pub(super) const ROOT: &str = "mem0";
@@ -66,11 +68,18 @@ impl Ids {
             let fields = FIELDS.join(", ");
             return Err(Failure::invalid(format!("none of {fields}: name whose memories you mean; nothing was done")));
         }
-        let segments = self.each().map(|(kind, id)| format!("/{kind}-{}", escaped(id)));
-        let name = format!("{ROOT}{}", segments.collect::<String>());
+        let name = |written: fn(&str) -> String| {
+            let segments = self.each().map(|(kind, id)| format!("/{kind}-{}", written(id)));
+            format!("{ROOT}{}", segments.collect::<String>())
+        };
+        let name = match name(escaped) {
+            fits if fits.len() <= MAX_BANK_CHARACTERS => fits,
+            _ => name(shortened),
+        };
         Bank::parse(&name).map_err(|_| {
             let problem = format!("the ids are too long: as a bank's name they have {} characters", name.len());
-            Failure::invalid(format!("{problem}, at most 128 fit; other than letters, digits, '_' and '-' count three"))
+            let rule = "other than letters, digits, '_' and '-' count three, UUIDs 24";
+            Failure::invalid(format!("{problem}, at most {MAX_BANK_CHARACTERS} fit; {rule}"))
         })
     }
 
@@ -116,8 +125,38 @@ fn escaped(text: &str) -> String {
     })
 }
 
-/// The inverse of [`escaped`]; none for a text that it does not make.
+/// A UUID in 24 characters, for ids that would not fit: its 128 bits in base64 behind a mark that [`escaped`] never
+/// writes. Other ids as [`escaped`].
+fn shortened(id: &str) -> String {
+    let bits = |digits: &str| u128::from_str_radix(digits, 16).ok();
+    let packed = |mark: &str, bits: u128| format!("{mark}{}", BASE64.encode(bits.to_be_bytes()));
+    let found = MARKS.into_iter().find_map(|(mark, written)| {
+        let bits = bits(&id.replace('-', "")).filter(|_| id.len() <= 36)?;
+        (written(bits) == id).then(|| packed(mark, bits))
+    });
+    found.unwrap_or_else(|| escaped(id))
+}
+
+/// The marks of shortened ids, and how each was written: a UUID, and the same without its hyphens.
+const MARKS: [(&str, Written); 2] = [(".u", uuid), (".x", |bits| format!("{bits:032x}"))];
+
+/// Writes the bits of an id as the client did.
+type Written = fn(u128) -> String;
+
+fn uuid(bits: u128) -> String {
+    let digits = format!("{bits:032x}");
+    let part = |range: std::ops::Range<usize>| digits.get(range).unwrap_or_default();
+    [part(0..8), part(8..12), part(12..16), part(16..20), part(20..32)].join("-")
+}
+
+/// The inverse of [`escaped`] and of [`shortened`]; none for a text that neither makes.
 fn unescaped(text: &str) -> Option<String> {
+    for (mark, written) in MARKS {
+        if let Some(packed) = text.strip_prefix(mark) {
+            let bits = u128::from_be_bytes(BASE64.decode(packed).ok()?.try_into().ok()?);
+            return Some(written(bits)).filter(|id| shortened(id) == text);
+        }
+    }
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -165,6 +204,27 @@ mod tests {
     }
 
     #[test]
+    fn four_uuids_fit_and_are_read_back() {
+        let uuid = "0189e6e1-27a7-7cc0-9b1c-3f2f0b9d4e5a";
+        let bare = uuid.replace('-', "");
+        for id in [uuid, &bare] {
+            for fields in [&["user_id", "agent_id", "run_id"][..], &FIELDS] {
+                let ids = ids(&fields.iter().map(|field| (*field, id)).collect::<Vec<_>>());
+                let bank = ids.bank().expect("it fits");
+                assert_eq!(Ids::of(&bank).as_ref(), Some(&ids), "{bank}");
+                assert_eq!(bank_and_turn(&memory_id(&bank, uuid)).ok(), Some((bank, uuid.to_owned())));
+            }
+        }
+        // What fits keeps the name that it had, and capital letters are another id.
+        let two = ids(&[("user_id", uuid), ("run_id", uuid)]).bank().expect("it fits");
+        assert_eq!(two.as_str(), format!("mem0/user-{uuid}/run-{uuid}"));
+        let capital = uuid.to_uppercase();
+        let mixed = ids(&[("user_id", uuid), ("agent_id", &capital), ("run_id", uuid)]);
+        let bank = mixed.bank().expect("it fits");
+        assert_eq!(Ids::of(&bank), Some(mixed), "{bank}");
+    }
+
+    #[test]
     fn what_no_id_makes_is_refused() {
         for bank in
             ["mem0", "mem0/a", "mem0/user-", "mem0/run-b/user-a", "mem0/user-.61", "mem1/user-a", "mem0/user-a.A"]
@@ -175,6 +235,9 @@ mod tests {
             assert!(bank_and_turn(memory).is_err(), "{memory:?}");
         }
         assert!(Ids::default().bank().is_err() && Ids::default().set("user_id", "").is_err());
+        for bank in ["mem0/user-.u", "mem0/user-.uAAAA", "mem0/user-.uAAAAAAAAAAAAAAAAAAAAAA"] {
+            assert_eq!(Ids::of(&Bank::parse(bank).expect("a bank")), None, "{bank}: it fits as it is");
+        }
         assert!(ids(&[("user_id", &"@".repeat(60))]).bank().is_err(), "too long");
         let mut twice = ids(&[("user_id", "a")]);
         assert!(twice.set("user_id", "b").is_err() && !twice.set("name", "b").unwrap_or(true));

@@ -144,7 +144,7 @@ async fn delete_entity(
 impl Mem0 {
     /// The fields of a body, and their room: a search keeps all of its fields, too.
     async fn fields(&self, who: &Caller, body: Body) -> Result<(Fields, Share), Failure> {
-        let Whole { bytes, room } = self.bodies.read(body, who.name(), MAX_BYTES).await?;
+        let Whole { bytes, room } = self.bodies.read_json(body, who.name(), MAX_BYTES).await?;
         Ok((Fields::of_body(&bytes)?, room))
     }
 }

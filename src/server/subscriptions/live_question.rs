@@ -221,7 +221,8 @@ impl LiveQuestion {
                 Err(error) => {
                     let loaded = matches!(&error, PipelineError::Loading { .. });
                     let code = refusal(&error).code;
-                    let passes = loaded || matches!(code, RefusalCode::Busy | RefusalCode::Deadline);
+                    let passes =
+                        loaded || matches!(code, RefusalCode::Busy | RefusalCode::Deadline | RefusalCode::EndpointAway);
                     failures += u32::from(!passes);
                     let stays = !passes && (code != RefusalCode::Failed || failures >= FAILURES);
                     if matches!(error, PipelineError::OtherInstance { .. }) {

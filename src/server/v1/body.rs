@@ -1,13 +1,16 @@
 //! The body of a request, within limits.
 //!
 //! In: a body as it arrives, and whose it is. Out: its bytes and their room, or a problem: too large, too
-//! slow, or too much of all bodies at once. Bytes are counted as they come, not as a header announces them.
+//! slow, or too much of all bodies at once. JSON may come in gzip, in UTF-16 or behind a byte order mark, and is plain
+//! UTF-8 afterwards; what is packed in another way is refused with the cause. Bytes are counted as they come, not as a header announces them.
 //! No sender has more than a part of the room, so that none takes it from the others.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, io::Read, sync::Arc, time::Duration};
 
 use axum::body::Body;
+use flate2::read::MultiGzDecoder;
 use futures_util::StreamExt;
+use nouns::half_characters::without_half_characters;
 
 use crate::{
     api::{Code, Problem},
@@ -57,9 +60,52 @@ impl Bodies {
         tokio::time::timeout(TIMEOUT, whole.read_on(body, most)).await.map_err(slow)??;
         Ok(whole)
     }
+
+    /// As [`Self::read`], of a body that is JSON; unpacked it has `most` bytes at most.
+    pub(crate) async fn read_json(&self, body: Body, sender: Option<&str>, most: usize) -> Result<Whole, Problem> {
+        self.read(body, sender, most).await?.into_json(most)
+    }
 }
 
+/// How bodies begin that are packed in ways that are not read.
+const PACKED: [(&[u8], &str); 4] =
+    [(b"\x28\xb5\x2f\xfd", "zstd"), (b"\x78\x01", "deflate"), (b"\x78\x9c", "deflate"), (b"\x78\xda", "deflate")];
+/// What to do about it.
+pub(super) const SEND_PLAIN: &str = "send it as it is, or in gzip";
+
 impl Whole {
+    /// The body as plain JSON.
+    fn into_json(mut self, most: usize) -> Result<Self, Problem> {
+        if self.bytes.starts_with(b"\x1f\x8b") {
+            let mut bytes = Vec::new();
+            let packed = std::mem::take(&mut self.bytes);
+            let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+            let damaged = |e| Problem::invalid(format!("the body is gzip that cannot be unpacked: {e}; send it again"));
+            MultiGzDecoder::new(&packed[..]).take(limit).read_to_end(&mut bytes).map_err(damaged)?;
+            if bytes.len() > most {
+                let detail = format!(
+                    "the body has more than {most} bytes when it is unpacked; divide it among several requests"
+                );
+                return Err(Problem::new(Code::TooLarge, detail));
+            }
+            self.room.grow(bytes.len().saturating_sub(packed.len()))?;
+            self.bytes = bytes;
+        } else if let Some((_, name)) = PACKED.iter().find(|(start, _)| self.bytes.starts_with(start)) {
+            let detail = format!("the body is packed in {name}, which is not read; {SEND_PLAIN}");
+            return Err(Problem::new(Code::MediaType, detail));
+        }
+        self.bytes = match &self.bytes[..] {
+            [0xef, 0xbb, 0xbf, rest @ ..] => rest.to_vec(),
+            [0xff, 0xfe, rest @ ..] => utf8_of(rest, u16::from_le_bytes),
+            [0xfe, 0xff, rest @ ..] => utf8_of(rest, u16::from_be_bytes),
+            _ => self.bytes,
+        };
+        if let Cow::Owned(whole) = without_half_characters(&self.bytes) {
+            self.bytes = whole;
+        }
+        Ok(self)
+    }
+
     async fn read_on(&mut self, body: Body, most: usize) -> Result<(), Problem> {
         let mut frames = body.into_data_stream();
         while let Some(frame) = frames.next().await {
@@ -72,5 +118,45 @@ impl Whole {
             self.bytes.extend_from_slice(&frame);
         }
         Ok(())
+    }
+}
+
+/// A text in UTF-16 as UTF-8; what is no character becomes the replacement character.
+fn utf8_of(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Vec<u8> {
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    let units = pairs.iter().map(|pair| unit(*pair)).chain((!rest.is_empty()).then_some(0xfffd));
+    char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect::<String>().into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::{Compression, write::GzEncoder};
+
+    use super::*;
+
+    fn read(bytes: &[u8], most: usize) -> Result<String, Problem> {
+        let whole = Whole { bytes: bytes.to_vec(), room: Bodies::default().0.share(None) };
+        whole.into_json(most).map(|whole| String::from_utf8(whole.bytes).expect("plain UTF-8"))
+    }
+
+    #[test]
+    fn json_is_plain_however_it_was_packed() {
+        let text = "{\"text\": \"grüß dich 🍜\"}";
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        gzip.write_all(text.as_bytes()).expect("memory");
+        let marked = format!("\u{feff}{text}");
+        let little: Vec<u8> = marked.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let big: Vec<u8> = marked.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        let packed = gzip.finish().expect("memory");
+        for bytes in [text.as_bytes(), marked.as_bytes(), &little, &big, &packed] {
+            assert_eq!(read(bytes, 1_000).as_deref(), Ok(text), "{bytes:?}");
+        }
+        assert_eq!(read(b"{\"text\": \"\\ud83d\"}", 1_000).as_deref(), Ok("{\"text\": \"\\ufffd\"}"));
+        assert_eq!(read(&packed, 10).map_err(|problem| problem.status), Err(413));
+        assert_eq!(read(&packed[..packed.len() - 9], 1_000).map_err(|problem| problem.status), Err(400));
+        let zstd = read(b"\x28\xb5\x2f\xfd\0\0", 1_000).expect_err("it is not read");
+        assert!(zstd.status == 415 && zstd.detail.contains("zstd"), "{zstd:?}");
     }
 }

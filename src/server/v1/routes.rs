@@ -18,7 +18,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use tracing::Instrument as _;
 
 use super::{
-    body::{Bodies, MAX_BYTES, Whole},
+    body::{Bodies, MAX_BYTES, SEND_PLAIN, Whole},
     door::Door,
     event_stream,
     openapi::openapi,
@@ -87,7 +87,24 @@ pub(super) fn routes(
         .route("/v1/openapi.json", get(|| async { (StatusCode::OK, [(header::CONTENT_TYPE, JSON)], openapi()) }))
         .method_not_allowed_fallback(|| async { Answer::<()>::Problem(Problem::new(Code::Method, METHODS)) })
         .fallback(|| async { Answer::<()>::Problem(Problem::new(Code::NotFound, PATHS)) })
+        .layer(middleware::from_fn(known_encodings))
         .layer(middleware::from_fn_with_state(entrance, checked))
+}
+
+/// Refuses a request whose header says that its body is packed in a way that is not read.
+async fn known_encodings(request: Request, next: Next) -> Response {
+    let encodings = request.headers().get_all(header::CONTENT_ENCODING).iter();
+    let names = encodings.flat_map(|value| value.to_str().unwrap_or("unreadable").split(',')).map(str::trim);
+    let is_known =
+        |name: &str| name.is_empty() || ["identity", "gzip", "x-gzip"].iter().any(|k| k.eq_ignore_ascii_case(name));
+    let unknown = names.filter(|name| !is_known(name)).map(str::to_owned).next();
+    match unknown {
+        None => next.run(request).await,
+        Some(name) => {
+            let detail = format!("content-encoding: a body in {name} is not read; {SEND_PLAIN}");
+            Answer::<()>::Problem(Problem::new(Code::MediaType, detail)).into_response()
+        }
+    }
 }
 
 fn of_memory(v1: V1) -> Router {
@@ -344,7 +361,7 @@ async fn status(Shared((operations, _)): Operated, Extension(who): Who) -> Answe
 /// What a body asks for, and its room. Whoever keeps little of a body drops its room at once, however long
 /// the call waits.
 async fn read<R: DeserializeOwned>(bodies: &Bodies, who: &Caller, body: Body) -> Result<(R, Share), Problem> {
-    let Whole { bytes, room } = bodies.read(body, who.name(), MAX_BYTES).await?;
+    let Whole { bytes, room } = bodies.read_json(body, who.name(), MAX_BYTES).await?;
     let request = serde_json::from_slice(&bytes)
         .map_err(|e| Problem::invalid(format!("the body is not what this path takes: {e}; see /v1/openapi.json")))?;
     Ok((request, room))

@@ -7,11 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::{
-    message::{ChatItem, Skip},
-    reader::ChatReader,
-    turn_maker::TurnMaker,
-};
+use super::{message::ChatItem, reader::ChatReader, turn_maker::TurnMaker};
 use crate::{
     SourceError,
     end_mark::end_mark,
@@ -76,7 +72,7 @@ impl Source for ChatSource {
             }
             let read = match self.reader.next() {
                 Ok(Some(item)) => {
-                    if item != ChatItem::Skip(Skip::Unsupported) {
+                    if !matches!(&item, ChatItem::Skip(skip) if skip.is_unsupported()) {
                         self.nothing = None;
                     }
                     self.turns.take(item, &self.reader.describe(), &mut batch)
@@ -103,7 +99,7 @@ impl Source for ChatSource {
     }
 
     fn counts(&self) -> SourceCounts {
-        self.turns.counts.clone()
+        SourceCounts { unread: self.reader.unread(), ..self.turns.counts.clone() }
     }
 
     fn progress(&self) -> SourceProgress {
@@ -121,7 +117,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        chat::{Account, ChatMessage, Conversation, Privacy},
+        chat::{Account, ChatMessage, Conversation, Privacy, Skip},
         tests::drain,
     };
     use nouns::model::{Attachment, Bank, DeadLetter, Deletion, EventTime, Turn};

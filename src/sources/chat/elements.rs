@@ -7,11 +7,14 @@
 //! by the state of brackets and strings, and the scan goes on behind it. A byte order mark is
 //! skipped.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::{
+    borrow::Cow,
+    io::{self, BufRead, BufReader, Read},
+};
 
 use serde::de::DeserializeOwned;
 
-use nouns::model::DeadLetter;
+use nouns::{half_characters::without_half_characters, model::DeadLetter};
 
 /// Longest value that is kept.
 const MAX_VALUE_BYTES: usize = 16 << 20;
@@ -49,7 +52,7 @@ pub(crate) struct Element {
     pub path: usize,
     /// The line on which it begins, from 1.
     pub line: u64,
-    /// Its bytes, as they stand in the file.
+    /// Its bytes, as they stand in the file but for halves of characters.
     pub bytes: Vec<u8>,
     /// Why it is incomplete: the file ends inside it, or it is too long.
     pub problem: Option<&'static str>,
@@ -154,6 +157,10 @@ impl Elements {
             Wanted::Whole(path) => {
                 let line = self.line;
                 let (bytes, problem) = self.extent(first, true)?;
+                let bytes = match without_half_characters(&bytes) {
+                    Cow::Owned(whole) => whole,
+                    Cow::Borrowed(_) => bytes,
+                };
                 Ok(Some(Element { path, line, bytes, problem }))
             }
             Wanted::Inside if first == b'{' => {

@@ -35,7 +35,7 @@ pub enum ChatItem {
 }
 
 /// Why something that the export holds is not a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Skip {
     /// The platform's own notice: somebody joined, a topic was set, a call ended.
     ServiceMessage,
@@ -47,18 +47,33 @@ pub enum Skip {
     Encrypted,
     /// A message of a kind that has no text form, such as a poll's vote or a reaction.
     Unsupported,
+    /// The same of a kind that its record names, such as a block of Slack's that is not known.
+    UnsupportedKind(String),
 }
 
 impl Skip {
     /// What a dry run prints.
-    pub fn name(self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::ServiceMessage => "service message",
             Self::Empty => "empty",
             Self::Copy => "copy",
             Self::Encrypted => "encrypted",
-            Self::Unsupported => "unsupported",
+            Self::Unsupported | Self::UnsupportedKind(_) => "unsupported",
         }
+    }
+
+    /// A record of a kind that is not known. What is no plain word is not repeated.
+    pub fn unsupported(kind: &str) -> Self {
+        const LONGEST_KIND_BYTES: usize = 48;
+        let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ');
+        let is_named = !kind.trim().is_empty() && kind.len() <= LONGEST_KIND_BYTES && kind.chars().all(is_word);
+        if is_named { Self::UnsupportedKind(kind.trim().to_owned()) } else { Self::Unsupported }
+    }
+
+    /// Whether it says that a record's kind is not supported.
+    pub fn is_unsupported(&self) -> bool {
+        matches!(self, Self::Unsupported | Self::UnsupportedKind(_))
     }
 }
 

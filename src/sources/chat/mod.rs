@@ -9,13 +9,14 @@
 //! read and which bank each goes to, `people` gives each account one name, `redaction` removes
 //! what must not be stored, `names` keeps ids within their limits. `tree` opens a file, a directory
 //! or an archive alike (`tarball` the tar archives), `sample` looks at its beginning, `elements` splits a JSON array without
-//! holding it, `positional_id` makes ids for platforms that have none, `media` names shared files, `months` reads foreign names of months, `markup` turns HTML into
+//! holding it, `form` says what the fields of a record hold, `positional_id` makes ids for platforms that have none, `media` names shared files, `months` reads foreign names of months, `markup` turns HTML into
 //! text, `reordered` returns the messages of an export that is not in order of time oldest first, by
 //! `time_order`.
 
 mod assigned;
 mod chat_source;
 mod elements;
+mod form;
 mod markup;
 mod media;
 mod message;
@@ -41,6 +42,7 @@ pub(crate) mod transcript;
 pub(crate) use assigned::Assigned;
 pub(crate) use chat_source::ChatSource;
 pub(crate) use elements::{Element, Elements};
+pub(crate) use form::{Form, LIST, NUMBER, OBJECT, OddFields, TEXT, TRUTH, Unread};
 pub(crate) use markup::{html_to_text, resolve_entities};
 pub(crate) use media::{media_kind, shared_file};
 pub(crate) use message::{Account, ChatItem, ChatMessage, Conversation, Privacy, Skip};

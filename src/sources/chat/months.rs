@@ -5,7 +5,7 @@
 
 /// The month of a name in another language, whole or cut.
 pub(crate) fn foreign_month(word: &str) -> Option<i8> {
-    const STARTS: [(&str, i8); 36] = [
+    const STARTS: [(&str, i8); 56] = [
         ("jän", 1),
         ("jan", 1),
         ("ene", 1),
@@ -42,6 +42,26 @@ pub(crate) fn foreign_month(word: &str) -> Option<i8> {
         ("dez", 12),
         ("dic", 12),
         ("des", 12),
+        ("apr", 4),
+        ("jun", 6),
+        ("jul", 7),
+        ("aug", 8),
+        ("sep", 9),
+        ("oct", 10),
+        ("nov", 11),
+        ("dec", 12),
+        ("янв", 1),
+        ("фев", 2),
+        ("мар", 3),
+        ("апр", 4),
+        ("ма", 5),
+        ("июн", 6),
+        ("июл", 7),
+        ("авг", 8),
+        ("сен", 9),
+        ("окт", 10),
+        ("ноя", 11),
+        ("дек", 12),
     ];
     let word = word.to_lowercase();
     STARTS.iter().find(|(start, _)| word.starts_with(start)).map(|(_, month)| *month)

@@ -3,6 +3,8 @@
 //! In: an export. Out: its messages in the order in which they were said in each conversation,
 //! one by one, in memory that does not grow with the export.
 
+use std::collections::BTreeMap;
+
 use super::message::ChatItem;
 use crate::{SourceError, turn_source::SourceProgress};
 
@@ -29,5 +31,10 @@ pub trait ChatReader: Send {
     /// was assumed, and from what.
     fn notice(&self) -> Option<String> {
         None
+    }
+
+    /// What was not read of messages that were, by name.
+    fn unread(&self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
     }
 }

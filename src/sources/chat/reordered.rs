@@ -6,7 +6,7 @@
 //! export is known: accounts, channels, and which messages have replies. Memory is bounded by
 //! `time_order`.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::{
     message::ChatItem,
@@ -35,6 +35,11 @@ pub(crate) trait Unordered: Send {
     /// As [`ChatReader::notice`].
     fn notice(&self) -> Option<String> {
         None
+    }
+
+    /// As [`ChatReader::unread`].
+    fn unread(&self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
     }
 }
 
@@ -100,5 +105,9 @@ impl<P: Unordered> ChatReader for Reordered<P> {
 
     fn notice(&self) -> Option<String> {
         self.platform.notice()
+    }
+
+    fn unread(&self) -> BTreeMap<String, u64> {
+        self.platform.unread()
     }
 }

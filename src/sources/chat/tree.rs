@@ -1,6 +1,6 @@
 //! A file, a directory or an archive, read alike.
 //!
-//! In: a path. Out: the names of its files in sorted order, and each as a stream, texts in UTF-16 as UTF-8. Folders that
+//! In: a path. Out: the names of its files in sorted order, and each as a stream, what is in gzip unpacked, texts in UTF-16 as UTF-8. Folders that
 //! archivers add (`__MACOSX`, `.DS_Store`) are left out. Never holds a file, and unpacks only the texts of a tar
 //! archive, which cannot be read out of order; they disappear from the disk with this value.
 
@@ -16,7 +16,12 @@ use tempfile::TempDir;
 use zip::{CompressionMethod, ZipArchive};
 
 use super::tarball;
-use crate::{SourceError, error::unreadable, utf16::as_utf8};
+use crate::{
+    SourceError,
+    compressed::{unpacked, unpacked_bytes, without_ending},
+    error::unreadable,
+    utf16::as_utf8,
+};
 
 /// An export on disk.
 pub(crate) struct Tree {
@@ -94,7 +99,8 @@ impl Tree {
             of_tarball(path).map_err(failed)?
         } else {
             let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-            (Kind::File, vec![Entry { name, bytes: metadata.len(), packed: None }])
+            let bytes = unpacked_bytes(path, metadata.len()).map_err(failed)?;
+            (Kind::File, vec![Entry { name: without_ending(&name).to_owned(), bytes, packed: None }])
         };
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         entries.dedup_by(|a, b| a.name == b.name);
@@ -139,7 +145,7 @@ impl Tree {
     /// # Errors
     /// [`SourceError`] when there is no such file, or it cannot be opened.
     pub(crate) fn read(&self, name: &str) -> Result<Box<dyn Read + Send>, SourceError> {
-        self.stream(name).and_then(as_utf8).map_err(|e| self.unreadable(name, 0, e))
+        self.stream(name).and_then(unpacked).and_then(as_utf8).map_err(|e| self.unreadable(name, 0, e))
     }
 
     fn entry(&self, name: &str) -> Option<&Entry> {

@@ -93,7 +93,12 @@ impl TurnMaker {
                     batch.events.push(TurnEvent::Deletion(Deletion { bank, turn, version }));
                 }
             }
-            ChatItem::Skip(skip) => self.skip(skip.name()),
+            ChatItem::Skip(skip) => {
+                if let Skip::UnsupportedKind(kind) = &skip {
+                    self.counts.unsupported(kind);
+                }
+                self.skip(skip.name());
+            }
             ChatItem::Reject { conversation, letter } => {
                 let is_chosen = match &conversation {
                     Some(conversation) => self.place(conversation)?.is_some(),

@@ -6,19 +6,22 @@
 //! through a temporary file. Other files of the folder, such as attachments, are left alone.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     sync::Arc,
 };
 
 use serde_json::Value;
 
 use super::{
-    message::Channel,
+    message::{Channel, FORM as MESSAGE},
     snowflake::{self, id_of},
 };
 use crate::{
     SourceError,
-    chat::{ChatItem, ChatReader, Element, Elements, Reordered, TimeOrder, Timed, Tree, Unordered},
+    chat::{
+        ChatItem, ChatMessage, ChatReader, Element, Elements, Reordered, Skip, TimeOrder, Timed, Tree, Unordered,
+        Unread,
+    },
     turn_source::SourceProgress,
 };
 
@@ -34,6 +37,9 @@ pub(super) struct Exporter {
     current: Option<Elements>,
     /// The names of channels and threads by id.
     channels: HashMap<String, String>,
+    /// By conversation and id, the messages that began a thread of which there is a file; with what was read of each.
+    starters: HashMap<(String, String), Option<Box<ChatMessage>>>,
+    unread: Unread,
     done_bytes: u64,
     total_bytes: u64,
 }
@@ -66,7 +72,19 @@ impl Exporter {
         files.sort_by(|a, b| (&a.channel.id, a.first_ms, &a.name).cmp(&(&b.channel.id, b.first_ms, &b.name)));
         let channels = files.iter().map(|file| (file.channel.id.clone(), file.channel.name.clone())).collect();
         let is_newest_first = files.iter().any(|file| file.is_newest_first);
-        let exporter = Self { tree, files, next_file: 0, current: None, channels, done_bytes: 0, total_bytes };
+        let threads = files.iter().map(|file| &file.channel).filter(|channel| channel.is_thread);
+        let starters = threads.map(|thread| ((thread.conversation.id.clone(), thread.id.clone()), None)).collect();
+        let exporter = Self {
+            tree,
+            files,
+            next_file: 0,
+            current: None,
+            channels,
+            starters,
+            unread: Unread::default(),
+            done_bytes: 0,
+            total_bytes,
+        };
         Ok(Some(if is_newest_first { Box::new(Reordered::new(exporter)) } else { Box::new(exporter) }))
     }
 
@@ -94,17 +112,34 @@ impl Exporter {
         }
     }
 
-    fn item_of(&self, index: usize, element: &Element) -> Option<ChatItem> {
+    fn item_of(&mut self, index: usize, element: &Element) -> Option<ChatItem> {
         let file = self.files.get(index)?;
-        let item = match element.parse::<Value>(&file.origin) {
-            Ok(message) => {
-                let item = file.channel.item(&message, &self.channels);
-                item.map_err(|reason| element.reject(&file.origin, reason))
-            }
-            Err(letter) => Err(letter),
-        };
-        let conversation = || Some(Arc::clone(&file.channel.conversation));
-        Some(item.unwrap_or_else(|letter| ChatItem::Reject { conversation: conversation(), letter }))
+        let item = element.parse::<Value>(&file.origin).and_then(|mut message| {
+            let read = MESSAGE.check(&mut message).and_then(|odd| {
+                let item = file.channel.item(&message, &self.channels)?;
+                odd.judge(item, &mut self.unread)
+            });
+            read.map_err(|reason| element.reject(&file.origin, reason))
+        });
+        Some(match item {
+            Ok(ChatItem::Message(message)) => self.once(message),
+            Ok(item) => item,
+            Err(letter) => ChatItem::Reject { conversation: Some(Arc::clone(&file.channel.conversation)), letter },
+        })
+    }
+
+    /// A message that began a thread lies in the channel's file and in the thread's: whichever is read first, it
+    /// belongs to the thread, beside its answers, and the second is a copy.
+    fn once(&mut self, mut message: Box<ChatMessage>) -> ChatItem {
+        let key = (message.conversation.id.clone(), message.id.clone());
+        let Some(seen) = self.starters.get_mut(&key) else { return ChatItem::Message(message) };
+        message.thread = Some(message.id.clone());
+        let is_same = |seen: &ChatMessage| seen.version == message.version && seen.text == message.text;
+        if seen.as_deref().is_some_and(|seen| seen.version > message.version || is_same(seen)) {
+            return ChatItem::Skip(Skip::Copy);
+        }
+        *seen = Some(message.clone());
+        ChatItem::Message(message)
     }
 }
 
@@ -126,6 +161,10 @@ impl ChatReader for Exporter {
         let (done, total) = self.bytes();
         SourceProgress { done, total: Some(total), unit: "bytes" }
     }
+
+    fn unread(&self) -> BTreeMap<String, u64> {
+        self.unread.counts().clone()
+    }
 }
 
 impl Unordered for Exporter {
@@ -145,11 +184,15 @@ impl Unordered for Exporter {
     fn item(&mut self, kept: Timed) -> ChatItem {
         let element = Element { path: 0, line: kept.line, bytes: kept.payload, problem: None };
         let index = usize::try_from(kept.file).unwrap_or(usize::MAX);
-        self.item_of(index, &element).unwrap_or(ChatItem::Skip(crate::chat::Skip::Unsupported))
+        self.item_of(index, &element).unwrap_or(ChatItem::Skip(Skip::Unsupported))
     }
 
     fn describe(&self) -> String {
         ChatReader::describe(self)
+    }
+
+    fn unread(&self) -> BTreeMap<String, u64> {
+        ChatReader::unread(self)
     }
 
     fn bytes(&self) -> (u64, u64) {

@@ -7,7 +7,7 @@
 use crate::chat::Skip;
 
 /// What a kind of message means for its reader.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// Somebody's words. True where they answer the message that is referred to.
     Words {

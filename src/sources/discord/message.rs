@@ -16,8 +16,53 @@ use super::{
     shared::{attachments, field},
     snowflake::{self, id_of},
 };
-use crate::chat::{Account, ChatItem, ChatMessage, Conversation, Privacy, Skip};
+use crate::chat::{
+    Account, ChatItem, ChatMessage, Conversation, Form, LIST, NUMBER, OBJECT, Privacy, Skip, TEXT, TRUTH,
+};
 use nouns::model::EventTime;
+
+/// The fields of a message.
+pub(super) const FORM: Form = Form {
+    needed: &[
+        ("id", TEXT | NUMBER),
+        ("type", TEXT | NUMBER),
+        ("timestamp", TEXT),
+        ("timestampEdited", TEXT),
+        ("content", TEXT),
+        ("author", OBJECT),
+        ("author/id", TEXT | NUMBER),
+        ("author/name", TEXT),
+        ("author/nickname", TEXT),
+        ("forwardedMessage", OBJECT),
+        ("forwardedMessage/content", TEXT),
+        ("reference", OBJECT),
+        ("reference/messageId", TEXT | NUMBER),
+    ],
+    other: &[
+        ("author/isBot", TRUTH),
+        ("author/roles", LIST),
+        ("attachments", LIST),
+        ("attachments[]", OBJECT),
+        ("attachments[]/fileName", TEXT),
+        ("attachments[]/url", TEXT),
+        ("embeds", LIST),
+        ("embeds[]", OBJECT),
+        ("embeds[]/title", TEXT),
+        ("embeds[]/description", TEXT),
+        ("embeds[]/fields", LIST),
+        ("embeds[]/fields[]/name", TEXT),
+        ("embeds[]/fields[]/value", TEXT),
+        ("stickers", LIST),
+        ("stickers[]", OBJECT),
+        ("stickers[]/name", TEXT),
+        ("mentions", LIST),
+        ("mentions[]", OBJECT),
+        ("mentions[]/name", TEXT),
+        ("mentions[]/nickname", TEXT),
+        ("mentions[]/id", TEXT | NUMBER),
+    ],
+    remedy: "export the channel again",
+};
 
 /// What the file of a channel or of a thread says before its messages.
 #[derive(Debug, Clone)]
@@ -29,7 +74,7 @@ pub(super) struct Channel {
     /// The conversation that its messages belong to.
     pub(super) conversation: Arc<Conversation>,
     /// Whether it is a thread of that conversation.
-    is_thread: bool,
+    pub(super) is_thread: bool,
 }
 
 impl Channel {
@@ -86,7 +131,8 @@ impl Channel {
             shared.extend(attachments(forwarded, render));
         }
         if text.is_empty() && shared.is_empty() {
-            let skip = if meaning == Meaning::Unknown { Skip::Unsupported } else { Skip::Empty };
+            let kind = || message.get("type").map(kind_of).unwrap_or_default();
+            let skip = if meaning == Meaning::Unknown { Skip::unsupported(&kind()) } else { Skip::Empty };
             return Ok(ChatItem::Skip(skip));
         }
         let author = message.get("author").filter(|author| author.is_object());

@@ -7,7 +7,7 @@
 //! people and of channels that the package does not name stay ids.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     fs::File,
     io::Read,
     path::Path,
@@ -26,14 +26,21 @@ use super::{
 use crate::{
     SourceError,
     chat::{
-        Account, ChatItem, ChatMessage, Conversation, Element, Elements, Privacy, Skip, TimeOrder, Timed, Tree,
-        Unordered,
+        Account, ChatItem, ChatMessage, Conversation, Element, Elements, Form, NUMBER, Privacy, Skip, TEXT, TimeOrder,
+        Timed, Tree, Unordered, Unread,
     },
 };
 use nouns::model::{DeadLetter, EventTime};
 
 /// Longest description of a channel or of an account that is read.
 const MAX_DESCRIPTION_BYTES: u64 = 16 << 20;
+
+/// The columns of a table.
+const FORM: Form = Form {
+    needed: &[("ID", NUMBER | TEXT), ("Timestamp", TEXT), ("Contents", TEXT)],
+    other: &[("Attachments", TEXT)],
+    remedy: "request the package again",
+};
 
 /// A data package, and how far it is read.
 pub(super) struct Package {
@@ -47,6 +54,7 @@ pub(super) struct Package {
     people: HashMap<String, String>,
     names: HashMap<String, String>,
     notice: Option<String>,
+    unread: Unread,
     done_bytes: u64,
     total_bytes: u64,
 }
@@ -150,6 +158,7 @@ impl Package {
             next_channel: 0,
             current: None,
             notice,
+            unread: Unread::default(),
             done_bytes: 0,
             total_bytes,
         }
@@ -182,11 +191,15 @@ impl Package {
         }
     }
 
-    fn item_of(&self, index: usize, line: u64, row: &Value) -> ChatItem {
+    fn item_of(&mut self, index: usize, line: u64, row: &Value) -> ChatItem {
         let Some(channel) = self.channels.get(index) else { return ChatItem::Skip(Skip::Unsupported) };
-        self.message(channel, row).unwrap_or_else(|reason| ChatItem::Reject {
-            conversation: Some(Arc::clone(&channel.conversation)),
-            letter: DeadLetter::new(format!("{}:{line}", channel.origin), reason, row.to_string().as_bytes()),
+        let mut checked = row.clone();
+        let read = FORM.check(&mut checked).and_then(|odd| Ok((self.message(channel, &checked)?, odd)));
+        let conversation = Arc::clone(&channel.conversation);
+        let origin = format!("{}:{line}", channel.origin);
+        read.and_then(|(item, odd)| odd.judge(item, &mut self.unread)).unwrap_or_else(|reason| ChatItem::Reject {
+            conversation: Some(conversation),
+            letter: DeadLetter::new(origin, reason, row.to_string().as_bytes()),
         })
     }
 
@@ -301,6 +314,10 @@ impl Unordered for Package {
 
     fn notice(&self) -> Option<String> {
         self.notice.clone()
+    }
+
+    fn unread(&self) -> BTreeMap<String, u64> {
+        self.unread.counts().clone()
     }
 }
 

@@ -460,3 +460,49 @@ proptest! {
         let _ = markdown::plain(&mentions::named(&text, &Known));
     }
 }
+
+#[test]
+fn the_message_that_began_a_thread_belongs_to_it_whichever_file_comes_first() {
+    let thread =
+        r#""id": "30", "type": "GuildPublicThread", "categoryId": "20", "category": "general", "name": "oars""#;
+    let thread = thread.replace("30", &AT_10_00.to_string());
+    let question = said(AT_10_00, r#""content": "Who has the oars?""#);
+    let answer = said(AT_10_01, r#""content": "They lie in the boat""#);
+    let other = said(AT_10_02, r#""content": "We row on Friday""#);
+    let line = |id: u64, text: &str| format!("{id} {SAID} {text}");
+    let of_thread = format!(" | thread={AT_10_00}");
+    for names in [["a.json", "b.json"], ["b.json", "a.json"]] {
+        let [of_channel, of_answers] = names;
+        let folder = folder(&[
+            (of_channel, &channel(GENERAL, &format!("{question},{other}"))),
+            (of_answers, &channel(&thread, &format!("{question},{answer}"))),
+        ]);
+        let mut found = lines(folder.path());
+        found.sort();
+        assert_eq!(
+            found,
+            [
+                line(AT_10_00, "Who has the oars?") + &of_thread,
+                line(AT_10_01, "They lie in the boat") + &of_thread,
+                line(AT_10_02, "We row on Friday"),
+                "skip copy".to_owned(),
+            ]
+        );
+    }
+    // Without the thread's file, it is a message of the channel; what was edited since is no copy.
+    let alone = folder(&[("general.json", &channel(GENERAL, &question))]);
+    assert_eq!(lines(&alone.path().join("general.json")), [line(AT_10_00, "Who has the oars?")]);
+    let edited = said(AT_10_00, r#""content": "Who has both oars?", "timestampEdited": "2024-05-01T12:00:01+02:00""#);
+    let folder = folder(&[("a.json", &channel(GENERAL, &edited)), ("b.json", &channel(&thread, &question))]);
+    let found = lines(folder.path());
+    assert!(found.len() == 2 && found.iter().all(|line| line.ends_with(&of_thread)), "{found:?}");
+}
+
+#[test]
+fn an_object_where_a_text_belongs_is_named_and_half_a_character_is_replaced() {
+    check(
+        &said(AT_10_00, r#""content": {"parts": ["hi"]}"#),
+        &["reject general.json:7: content: an object where a text belongs; export the channel again"],
+    );
+    check(&said(AT_10_00, r#""content": "The oar \ud83d""#), &[&format!("{AT_10_00} {SAID} The oar \u{fffd}")]);
+}

@@ -63,6 +63,8 @@ const NAME_THE_DAY: &str = "put the day of the first line into the file's name, 
 /// How many files may be asked for the channel that none of their names has.
 const ASKED_FILES: usize = 50;
 const ASKED_BYTES: u64 = 64 << 10;
+/// How many files of a directory are asked whether their times have a zone.
+const ASKED_ZONES: usize = 500;
 /// How many files of a directory show whether it holds logs.
 const ASKED_ENTRIES: usize = 5;
 
@@ -136,6 +138,8 @@ impl Irc {
         reader.common = reader.common_channel();
         if reader.tree.is_file() {
             reader.open_next()?;
+        } else {
+            reader.zoneless = reader.has_times_without_zone();
         }
         Ok(reader)
     }
@@ -146,6 +150,14 @@ impl Irc {
         nameless.take(ASKED_FILES).find_map(|(_, name, _)| {
             let input = stream(&self.tree, name).ok()?.take(ASKED_BYTES);
             LogFile::open(Box::new(input)).ok()?.1.channel
+        })
+    }
+
+    /// Whether the beginning of some file of a directory has times without a zone.
+    fn has_times_without_zone(&self) -> bool {
+        self.files.iter().take(ASKED_ZONES).any(|(_, name, _)| {
+            let beginning = || LogFile::open(Box::new(stream(&self.tree, name).ok()?.take(ASKED_BYTES))).ok();
+            beginning().is_some_and(|(_, beginning)| beginning.zoneless)
         })
     }
 
@@ -319,7 +331,7 @@ impl ChatReader for Irc {
     }
 
     fn notice(&self) -> Option<String> {
-        (self.zoneless || !self.tree.is_file()).then(|| zone_notice(self.tree.path(), &self.zone_name))
+        self.zoneless.then(|| zone_notice(self.tree.path(), &self.zone_name))
     }
 }
 

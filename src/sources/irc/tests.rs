@@ -414,3 +414,27 @@ proptest! {
         prop_assert!(!found.is_empty());
     }
 }
+
+#[test]
+fn only_times_without_a_zone_are_told() {
+    let notice = |files: &[File<'_>], is_folder: bool| {
+        let home = tempfile::tempdir().unwrap();
+        files.iter().for_each(|(name, bytes)| std::fs::write(home.path().join(name), bytes).unwrap());
+        let path = if is_folder { home.path().to_owned() } else { home.path().join(files[0].0) };
+        let Opener::Chat(open) = FORMAT.open else { panic!("a chat format") };
+        open(&SourceSettings::new("irc", path)).unwrap().notice()
+    };
+    let weechat = ("irc.libera.#sail.weechatlog", &b"2025-09-02 21:11:50.000001Z\tmona\tThe sail is dry\n"[..]);
+    let lounge = (
+        "#rope.log",
+        &b"[2025-09-02T21:11:50.000Z] <mona> The rope is wet\n[2025-09-02T21:12:50.000Z] *** ping joined\n"[..],
+    );
+    let plain = ("#mast.log", &b"2025-09-02 21:11:50\tmona\tThe mast is up\n"[..]);
+    for (files, is_told) in [(&[weechat][..], false), (&[lounge], false), (&[plain], true)] {
+        for is_folder in [false, true] {
+            assert_eq!(notice(files, is_folder).is_some(), is_told, "{files:?} {is_folder}");
+        }
+    }
+    assert_eq!(notice(&[weechat, lounge], true), None);
+    assert!(notice(&[weechat, lounge, plain], true).unwrap().contains("have no zone"));
+}

@@ -6,8 +6,34 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::chat::{html_to_text, shared_file};
+use crate::chat::{Form, NUMBER, OBJECT, TEXT, html_to_text, shared_file};
 use nouns::model::Attachment;
+
+/// The fields of an event.
+pub(super) const FORM: Form = Form {
+    needed: &[
+        ("type", TEXT),
+        ("event_id", TEXT),
+        ("room_id", TEXT),
+        ("sender", TEXT),
+        ("origin_server_ts", NUMBER),
+        ("state_key", TEXT),
+        ("redacts", TEXT),
+        ("content", OBJECT),
+        ("content/msgtype", TEXT),
+        ("content/body", TEXT),
+        ("content/m.new_content", OBJECT),
+        ("content/m.new_content/body", TEXT),
+    ],
+    other: &[
+        ("unsigned", OBJECT),
+        ("content/formatted_body", TEXT),
+        ("content/filename", TEXT),
+        ("content/m.mentions", OBJECT),
+        ("content/m.relates_to", OBJECT),
+    ],
+    remedy: "write it as Element exports it",
+};
 
 /// An event.
 #[derive(Debug, Clone, Deserialize)]

@@ -12,7 +12,7 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    event::Event,
+    event::{Event, FORM},
     spoken::{Spoken, account, display_name},
 };
 use crate::chat::{Account, ChatItem, Conversation, Privacy, Skip};
@@ -113,7 +113,7 @@ impl Rooms {
     /// # Errors
     /// Why it cannot be read.
     pub(crate) fn item(&mut self, room: &str, event: &Value) -> Result<Followed, String> {
-        let mut read: Event = serde_json::from_value(event.clone()).map_err(|e| e.to_string())?;
+        let (mut read, _) = FORM.read::<Event>(event.clone())?;
         if read.state_key.is_some() {
             self.learn(room, [event]);
         }
@@ -159,8 +159,8 @@ impl Rooms {
     /// # Errors
     /// Why one of the two cannot be read.
     pub(crate) fn edited(&mut self, room: &str, original: &Value, edit: &Value) -> Result<ChatItem, String> {
-        let new: Event = serde_json::from_value(edit.clone()).map_err(|e| e.to_string())?;
-        let old: Event = serde_json::from_value(original.clone()).map_err(|e| e.to_string())?;
+        let (new, _) = FORM.read::<Event>(edit.clone())?;
+        let (old, _) = FORM.read::<Event>(original.clone())?;
         if new.sender != old.sender {
             return Ok(ChatItem::Skip(Skip::Unsupported));
         }

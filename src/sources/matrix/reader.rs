@@ -4,7 +4,7 @@
 //! threads and names are known before the first message is made, wherever their events stand.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet, VecDeque, hash_map::DefaultHasher},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque, hash_map::DefaultHasher},
     hash::{Hash, Hasher},
     io::Read,
     sync::Arc,
@@ -13,13 +13,13 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    event::{Event, Kept, What},
+    event::{Event, FORM as FORM_OF_EVENTS, Kept, What},
     spoken::{Spoken, account, display_name},
 };
 use crate::{
     chat::{
         Account, ChatItem, Conversation, Element, Elements, Privacy, Reordered, Sample, Skip, TimeOrder, Timed, Tree,
-        Unordered, has_json_keys,
+        Unordered, Unread, has_json_keys,
     },
     error::SourceError,
     format::{Opener, SourceFormat},
@@ -90,6 +90,7 @@ struct Matrix {
     /// Hashes of the ids of messages, and of other events that may be removed.
     messages: HashSet<u64>,
     others: HashSet<u64>,
+    unread: Unread,
 }
 
 struct Room {
@@ -154,6 +155,7 @@ impl Matrix {
             roots: HashSet::new(),
             messages: HashSet::new(),
             others: HashSet::new(),
+            unread: Unread::default(),
         })
     }
 
@@ -202,8 +204,12 @@ impl Matrix {
 
     /// Reads an event.
     fn take(&mut self, element: &Element, order: &mut TimeOrder) -> Result<Option<ChatItem>, SourceError> {
-        let mut event: Event = match element.parse(&self.origin(self.file)) {
-            Ok(event) => event,
+        let origin = self.origin(self.file);
+        let read = element
+            .parse::<Value>(&origin)
+            .and_then(|value| FORM_OF_EVENTS.read::<Event>(value).map_err(|reason| element.reject(&origin, reason)));
+        let (mut event, odd) = match read {
+            Ok(read) => read,
             Err(letter) => return Ok(Some(ChatItem::Reject { conversation: None, letter })),
         };
         let room = self.room(event.room_id.clone().as_deref());
@@ -216,11 +222,12 @@ impl Matrix {
         }
         if event.kind == "m.reaction" {
             self.others.extend(event.event_id.as_deref().map(hash));
-            return Ok(Some(ChatItem::Skip(Skip::Unsupported)));
+            return Ok(Some(ChatItem::Skip(Skip::unsupported(&event.kind))));
         }
         if !event.is_message() && event.kind != "m.room.redaction" {
-            return Ok(Some(ChatItem::Skip(Skip::Unsupported)));
+            return Ok(Some(ChatItem::Skip(Skip::unsupported(&event.kind))));
         }
+        odd.tell(&mut self.unread);
         let Some(id) = event.event_id.clone() else {
             return Ok(Some(self.reject(element, Some(room), missing("event_id"))));
         };
@@ -367,6 +374,10 @@ impl Unordered for Matrix {
                 None => self.message(kept, conversation, record.unix_ms),
             },
         }
+    }
+
+    fn unread(&self) -> BTreeMap<String, u64> {
+        self.unread.counts().clone()
     }
 
     fn describe(&self) -> String {

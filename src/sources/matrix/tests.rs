@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::FORMAT;
 use crate::{
     SourceError,
-    chat::{ChatItem, ChatMessage},
+    chat::{ChatItem, ChatMessage, Skip},
     format::Opener,
 };
 use nouns::config::SourceSettings;
@@ -56,6 +56,7 @@ fn line(item: &ChatItem) -> String {
     match item {
         ChatItem::Message(m) => format!("{} v{} {}: {}", m.id, m.version % 1_000, m.author.name, m.text),
         ChatItem::Deletion { id, version, .. } => format!("deletes {id} {:?}", version.map(|v| v % 1_000)),
+        ChatItem::Skip(Skip::UnsupportedKind(kind)) => format!("Unsupported {kind}"),
         ChatItem::Skip(skip) => format!("{skip:?}"),
         ChatItem::Reject { letter, .. } => {
             format!("reject {} {}", letter.origin.rsplit('/').next().unwrap(), letter.reason)
@@ -199,7 +200,16 @@ fn encrypted_events_and_reactions_are_counted() {
             event("$7", 7, "org.example.unknown", json!({})),
             event("$8", 8, "m.room.message", json!({"msgtype": "m.key.verification.request", "body": "verify"})),
         ],
-        &["Encrypted", "Encrypted", "Unsupported", "ServiceMessage", "Unsupported", "Copy", "Empty", "ServiceMessage"],
+        &[
+            "Encrypted",
+            "Encrypted",
+            "Unsupported m.reaction",
+            "ServiceMessage",
+            "Unsupported org.example.unknown",
+            "Copy",
+            "Empty",
+            "ServiceMessage",
+        ],
     );
 }
 
@@ -256,7 +266,7 @@ fn damaged_events_are_rejects_with_their_lines() {
     text = text.replacen("\"event_id\": \"$2\"", "\"event_id\": 2", 1);
     text = text.replacen("\"origin_server_ts\": 1700000000003", "\"origin_server_ts\": -99999999999999", 1);
     let found: Vec<String> = items_of(&[("export.json", text)]).unwrap().iter().map(line).collect();
-    assert!(found[0].starts_with("reject export.json:21 invalid type: integer `2`"), "{found:?}");
+    assert!(found[0].starts_with("reject export.json:16 event_id: a number where a text belongs"), "{found:?}");
     assert!(found[1].contains("origin_server_ts: missing or out of range"), "{found:?}");
     assert_eq!(found[2..], ["$1 v0 ann: one", "$4 v0 ann: four"]);
 }

@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
+use crate::chat::{Form, LIST, NUMBER, OBJECT, OddFields, TEXT};
+
 /// A line of the export.
 #[derive(Deserialize)]
 pub(super) struct ExportLine<'a> {
@@ -58,6 +60,31 @@ impl UserLine {
     }
 }
 
+/// The fields of a post.
+const FORM: Form = Form {
+    needed: &[
+        ("team", TEXT),
+        ("channel", TEXT),
+        ("channel_members", LIST),
+        ("channel_members[]", TEXT),
+        ("user", TEXT),
+        ("message", TEXT),
+        ("create_at", NUMBER),
+        ("delete_at", NUMBER),
+    ],
+    other: &[
+        ("type", TEXT),
+        ("edit_at", NUMBER),
+        ("props", OBJECT),
+        ("props/attachments", LIST),
+        ("attachments", LIST),
+        ("attachments[]", OBJECT),
+        ("attachments[]/path", TEXT),
+        ("replies", LIST),
+    ],
+    remedy: "write it as the bulk export does",
+};
+
 /// A post, a direct post or a reply.
 #[derive(Deserialize)]
 pub(super) struct PostLine {
@@ -83,6 +110,17 @@ struct SharedPath {
 }
 
 impl PostLine {
+    /// Reads a post, and which of its fields are odd.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn read(post: &RawValue) -> Result<(Self, OddFields), String> {
+        let advice = |e: serde_json::Error| format!("{e}; write it as the bulk export does");
+        let mut value: Value = serde_json::from_str(post.get()).map_err(advice)?;
+        let odd = FORM.check(&mut value)?;
+        Ok((serde_json::from_str(&value.to_string()).map_err(advice)?, odd))
+    }
+
     /// Where the files that were shared lie in the archive.
     pub(super) fn files(&mut self) -> Vec<String> {
         self.attachments.take().unwrap_or_default().into_iter().filter_map(|file| file.path).collect()

@@ -4,7 +4,7 @@
 //! before the first message is made, wherever their lines stand.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     sync::{Arc, LazyLock},
 };
 
@@ -15,8 +15,8 @@ use serde_json::Value;
 use super::export::{ChannelLine, ExportLine, PostLine, UserLine, cards};
 use crate::{
     chat::{
-        Account, ChatItem, ChatMessage, Conversation, PositionalIds, Privacy, Reordered, Sample, Skip, TimeOrder,
-        Timed, Tree, Unordered, shared_file,
+        Account, ChatItem, ChatMessage, Conversation, OddFields, PositionalIds, Privacy, Reordered, Sample, Skip,
+        TimeOrder, Timed, Tree, Unordered, Unread, shared_file,
     },
     error::SourceError,
     format::{Opener, SourceFormat},
@@ -25,6 +25,7 @@ use crate::{
 };
 use nouns::{
     config::SourceSettings,
+    half_characters::without_half_characters,
     model::{Attachment, DeadLetter},
 };
 
@@ -83,6 +84,7 @@ struct Mattermost {
     /// The ids of one moment: in order of time, a post's id depends on no other moment.
     ids: HashMap<Place, PositionalIds>,
     ids_at: i64,
+    unread: Unread,
 }
 
 struct User {
@@ -118,6 +120,8 @@ struct Kept {
     /// Time and author of the post that began the thread.
     root: Option<(i64, String)>,
     is_reply: bool,
+    /// Why it is a dead letter where it says nothing.
+    odd: Option<String>,
 }
 
 /// What is wrong with a record, and where it was said as far as that is known.
@@ -151,6 +155,7 @@ impl Mattermost {
             conversations: HashMap::new(),
             ids: HashMap::new(),
             ids_at: i64::MIN,
+            unread: Unread::default(),
         })
     }
 
@@ -173,7 +178,8 @@ impl Mattermost {
         if line.bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
-        let export: ExportLine<'_> = match serde_json::from_slice(&line.bytes) {
+        let bytes = without_half_characters(&line.bytes);
+        let export: ExportLine<'_> = match serde_json::from_slice(&bytes) {
             Ok(export) => export,
             Err(e) => {
                 let reason = format!("{e}; write one JSON object with its type a line, as the bulk export does");
@@ -185,13 +191,22 @@ impl Mattermost {
             "channel" => export.channel.map(|c| serde_json::from_str(c.get()).map(|c| self.channel(c))),
             "user" => export.user.map(|u| serde_json::from_str(u.get()).map(|u| self.user(&u, false))),
             "bot" => export.bot.map(|b| serde_json::from_str(b.get()).map(|b| self.user(&b, true))),
-            "post" | "direct_post" => match export.post.or(export.direct_post).map(|p| serde_json::from_str(p.get())) {
-                Some(Ok(post)) => return self.post(post, line, order, found),
-                Some(Err(e)) => Some(Err(e)),
+            "post" | "direct_post" => match export.post.or(export.direct_post).map(PostLine::read) {
+                Some(Ok((post, odd))) => return self.post(post, &odd, line, order, found),
+                Some(Err(reason)) => {
+                    let reason = format!("{}: {reason}", export.kind);
+                    found.push_back(self.reject(line.number, (None, reason), &line.bytes));
+                    return Ok(());
+                }
                 None => None,
             },
-            // Emoji, roles, schemes, teams and what later versions add hold no words.
-            _ => return Ok(()),
+            // These hold no words.
+            "version" | "info" | "team" | "scheme" | "role" | "emoji" | "direct_channel" => return Ok(()),
+            // What later versions add.
+            other => {
+                found.push_back(ChatItem::Skip(Skip::unsupported(other)));
+                return Ok(());
+            }
         };
         let reason = match read {
             Some(Ok(())) => return Ok(()),
@@ -216,6 +231,7 @@ impl Mattermost {
     fn post(
         &mut self,
         mut post: PostLine,
+        odd: &OddFields,
         line: &Line,
         order: &mut TimeOrder,
         found: &mut VecDeque<ChatItem>,
@@ -230,14 +246,18 @@ impl Mattermost {
         };
         let root = post.create_at.zip(post.user.clone());
         let own_root = if replies.is_empty() { None } else { root.clone() };
-        match keep(post, place.clone(), own_root, false) {
+        odd.tell(&mut self.unread);
+        match keep(post, odd, place.clone(), own_root, false) {
             Ok((unix_ms, payload)) => order.add(self.timed(unix_ms, line.number, payload))?,
             Err(problem) => found.push_back(self.reject(line.number, problem, &line.bytes)),
         }
         for reply in replies {
-            let read = serde_json::from_str(reply.get())
-                .map_err(|e| (Some(place.clone()), format!("replies: {e}; write it as the bulk export does")));
-            match read.and_then(|reply| keep(reply, place.clone(), root.clone(), true)) {
+            let read = PostLine::read(&reply).map_err(|e| (Some(place.clone()), format!("replies: {e}")));
+            let kept = read.and_then(|(reply, odd)| {
+                odd.tell(&mut self.unread);
+                keep(reply, &odd, place.clone(), root.clone(), true)
+            });
+            match kept {
                 Ok((unix_ms, payload)) => order.add(self.timed(unix_ms, line.number, payload))?,
                 Err(problem) => found.push_back(self.reject(line.number, problem, reply.get().as_bytes())),
             }
@@ -355,11 +375,11 @@ impl Unordered for Mattermost {
     }
 
     fn item(&mut self, record: Timed) -> ChatItem {
-        let origin = || self.origin(record.file as usize, record.line);
+        let origin = self.origin(record.file as usize, record.line);
         let kept: Kept = match serde_json::from_slice(&record.payload) {
             Ok(kept) => kept,
             Err(e) => {
-                let letter = DeadLetter::new(origin(), format!("{e}; import the file again"), &record.payload);
+                let letter = DeadLetter::new(origin, format!("{e}; import the file again"), &record.payload);
                 return ChatItem::Reject { conversation: None, letter };
             }
         };
@@ -369,7 +389,7 @@ impl Unordered for Mattermost {
         }
         let Some(time) = self.zone.at_unix_ms(record.unix_ms) else {
             let reason = format!("create_at: {} is out of range; write milliseconds since 1970", record.unix_ms);
-            let letter = DeadLetter::new(origin(), reason, &record.payload);
+            let letter = DeadLetter::new(origin, reason, &record.payload);
             return ChatItem::Reject { conversation: Some(self.conversation(&kept.place)), letter };
         };
         let conversation = self.conversation(&kept.place);
@@ -394,7 +414,13 @@ impl Unordered for Mattermost {
             url: None,
         }));
         if text.is_empty() && attachments.is_empty() {
-            return ChatItem::Skip(Skip::Empty);
+            return match kept.odd {
+                None => ChatItem::Skip(Skip::Empty),
+                Some(reason) => ChatItem::Reject {
+                    conversation: Some(conversation),
+                    letter: DeadLetter::new(origin, reason, &record.payload),
+                },
+            };
         }
         let root = kept.root.map(|(unix_ms, user)| PositionalIds::default().id(&unix_ms.to_string(), &user));
         ChatItem::Message(Box::new(ChatMessage {
@@ -409,6 +435,10 @@ impl Unordered for Mattermost {
             attachments,
             mentions,
         }))
+    }
+
+    fn unread(&self) -> BTreeMap<String, u64> {
+        self.unread.counts().clone()
     }
 
     fn describe(&self) -> String {
@@ -440,6 +470,7 @@ fn place(post: &PostLine) -> Result<Place, Problem> {
 /// What is kept of a post, and its time.
 fn keep(
     mut post: PostLine,
+    odd: &OddFields,
     place: Place,
     root: Option<(i64, String)>,
     is_reply: bool,
@@ -458,6 +489,7 @@ fn keep(
         files,
         root,
         is_reply,
+        odd: odd.without_words(),
         place: place.clone(),
     };
     let payload = serde_json::to_vec(&kept).map_err(|e| wrong(&e.to_string()))?;

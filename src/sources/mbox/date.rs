@@ -1,9 +1,9 @@
 //! When a mail was sent, as its headers write it.
 //!
 //! In: a date of RFC 5322 with its old forms, of `asctime` or of ISO 8601, or what programs make of them: months in
-//! other languages, `11.00.00`, `+02:00`. Out: the moment with its offset, and whether the weekday beside it
-//! contradicts it; none where it is no date. A date without a zone, or with a zone's name that means several offsets,
-//! is of the zone in the settings. Day, month and year are never guessed: each has to be there.
+//! other languages, `11.00.00`, `13:2:1`, `+02:00`, `EST5EDT`, `America/New_York`, years such as `19100`. Out: the moment with its offset, and whether the weekday beside it
+//! contradicts it, and whether its zone is known; none where it is no date. A date without a zone, or with a zone's name
+//! that means several offsets, is of the zone in the settings. Day, month and year are never guessed: each has to be there.
 
 use std::sync::LazyLock;
 
@@ -18,10 +18,13 @@ use nouns::{model::EventTime, months::month};
 
 static CLOCK: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:\.\d+)?)?([A-Za-z+-].*)?$").ok());
+/// A clock without zeros before its numbers, which only colons tell from a date.
+static BARE_CLOCK: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^(\d{1,2}):(\d{1,2})(?::(\d{1,2}))?([A-Za-z+-].*)?$").ok());
 static ISO: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^(\d{4})-(\d{2})-(\d{2})(?:T(.+))?$").ok());
 static HYPHENATED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^(\d{1,2})-(\pL+)\.?-(\d{2,4})$").ok());
 static OFFSET: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^(?:GMT|UTC?)?([+-])(\d{1,2})(?::?(\d{2}))?$").ok());
+    LazyLock::new(|| Regex::new(r"^(?:GMT|UTC?)?[+-]?([+-])(\d{1,2})(?::?(\d{2}))?$").ok());
 
 /// A date of a mail.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,6 +32,8 @@ pub(super) struct Sent {
     pub(super) time: EventTime,
     /// Whether the weekday beside it is another one.
     pub(super) is_contradicted: bool,
+    /// Whether it says its zone, in a form that is known.
+    pub(super) has_zone: bool,
 }
 
 /// Reads a date.
@@ -39,15 +44,17 @@ pub(super) fn sent(text: &str, zone: &Zone) -> Option<Sent> {
     }
     let year = parts.year.filter(|year| *year >= 1900)?;
     let date = Date::new(year, parts.month?, parts.day?).ok()?;
-    let local = date.to_datetime(parts.clock?);
-    let time = match parts.offset_seconds {
-        Some(seconds) => {
+    let day = if parts.is_end_of_day { date.tomorrow().ok()? } else { date };
+    let local = day.to_datetime(parts.clock?);
+    let time = match (parts.offset_seconds, &parts.zone) {
+        (Some(seconds), _) => {
             let moment = Offset::from_seconds(seconds).ok()?.to_timestamp(local).ok()?;
             EventTime::new(moment.as_millisecond(), seconds).ok()?
         }
-        None => zone.moment(local)?,
+        (None, own) => own.as_ref().unwrap_or(zone).moment(local)?,
     };
-    Some(Sent { time, is_contradicted: parts.weekday.is_some_and(|weekday| weekday != date.weekday()) })
+    let has_zone = parts.offset_seconds.is_some() || parts.zone.is_some();
+    Some(Sent { time, is_contradicted: parts.weekday.is_some_and(|weekday| weekday != date.weekday()), has_zone })
 }
 
 /// What the words of a date say, of which the first of each kind counts.
@@ -58,6 +65,10 @@ struct Parts {
     day: Option<i8>,
     clock: Option<Time>,
     offset_seconds: Option<i32>,
+    /// A zone whose clocks change.
+    zone: Option<Zone>,
+    /// Whether the clock is 24:00, which is the next day's midnight.
+    is_end_of_day: bool,
     weekday: Option<Weekday>,
     /// The month that the last word names: in some languages a weekday is cut to the same letters.
     last_month: Option<i8>,
@@ -110,13 +121,17 @@ impl Parts {
 
     /// Takes a time of the day, with what stands behind it without a space.
     fn is_clock(&mut self, word: &str) -> bool {
-        let Some(found) = CLOCK.as_ref().and_then(|clock| clock.captures(word)) else { return false };
+        let of = |clock: &'static LazyLock<Option<Regex>>| clock.as_ref().and_then(|clock| clock.captures(word));
+        let Some(found) = of(&CLOCK).or_else(|| of(&BARE_CLOCK)) else { return false };
         let part = |at: usize| found.get(at).map_or("0", |m| m.as_str()).parse::<i8>().ok();
         // A leap second is the end of its minute.
         let second = part(3).map(|second| if second == 60 { 59 } else { second });
         let (Some(hour), Some(minute), Some(second)) = (part(1), part(2), second) else { return false };
-        let Ok(clock) = Time::new(hour, minute, second, 0) else { return false };
-        self.clock.get_or_insert(clock);
+        let is_end_of_day = [hour, minute, second] == [24, 0, 0];
+        let Ok(clock) = Time::new(if is_end_of_day { 0 } else { hour }, minute, second, 0) else { return false };
+        if self.clock.is_none() {
+            (self.clock, self.is_end_of_day) = (Some(clock), is_end_of_day);
+        }
         if let Some(behind) = found.get(4) {
             self.is_behind_clock(behind.as_str());
         }
@@ -143,14 +158,45 @@ impl Parts {
             let minutes = part(2)? * 60 + part(3)?;
             Some(if found.get(1).is_some_and(|sign| sign.as_str() == "-") { -minutes } else { minutes })
         });
-        let Some(minutes) = offset_minutes.or_else(|| named_offset_minutes(&upper)) else { return false };
-        self.offset_seconds.get_or_insert(minutes * 60);
-        true
+        if let Some(minutes) = offset_minutes.or_else(|| named_offset_minutes(&upper)) {
+            if self.zone.is_none() {
+                self.offset_seconds.get_or_insert(minutes * 60);
+            }
+            return true;
+        }
+        // `MET DST` is summer time.
+        if upper == "DST" && self.offset_seconds.is_some() {
+            self.offset_seconds = self.offset_seconds.map(|seconds| seconds + 3_600);
+            return true;
+        }
+        let has_own = self.offset_seconds.is_some() || self.zone.is_some();
+        if !has_own && is_zone_of_rules(word) {
+            self.zone = Zone::named(word);
+        }
+        self.zone.is_some()
     }
 }
 
-/// A year; of two or three digits as RFC 5322 reads it.
+/// Whether a word is a zone with the rules of its clocks: `America/New_York`, `EST5EDT`.
+fn is_zone_of_rules(word: &str) -> bool {
+    let is_posix = || {
+        let mut runs = word.split(|c: char| c.is_ascii_digit()).filter(|run| !run.is_empty());
+        let is_name = |run: Option<&str>| {
+            run.is_some_and(|run| matches!(run.len(), 3 | 4) && run.bytes().all(|b| b.is_ascii_uppercase()))
+        };
+        is_name(runs.next()) && is_name(runs.next()) && runs.next().is_none()
+    };
+    word.contains('/') || is_posix()
+}
+
+/// A year; of two or three digits as RFC 5322 reads it. Programs that take the years since 1900 for the last two
+/// digits write `19100`, and others `0097`.
 fn year(digits: &str) -> Option<i16> {
+    let digits = match digits.len() {
+        5 => digits.strip_prefix("19").filter(|since_1900| since_1900.starts_with('1'))?,
+        4 => digits.strip_prefix("00").unwrap_or(digits),
+        _ => digits,
+    };
     let year: i16 = digits.parse().ok()?;
     Some(match digits.len() {
         2 if year < 50 => year + 2_000,

@@ -10,7 +10,10 @@ use mail_parser::{Addr, Address, HeaderName, HeaderValue, Message, MessageParser
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use super::{date::sent, own_words::own_words};
+use super::{
+    date::{Sent, sent},
+    own_words::own_words,
+};
 use crate::{
     chat::{html_to_text, shared_file},
     zone::Zone,
@@ -45,6 +48,9 @@ pub(super) struct Mail {
     pub(super) attachments: Vec<Attachment>,
     /// The mails before it in its thread, the oldest first; the last one is the one it answers.
     pub(super) references: Vec<String>,
+    /// What of its date could not be read.
+    #[serde(skip)]
+    pub(super) doubts: Vec<&'static str>,
 }
 
 /// What a mail is.
@@ -92,7 +98,8 @@ pub(super) fn read(bytes: &[u8], separator: Option<&str>, zone: &Zone) -> Result
         return Ok(Read::Encrypted);
     }
     let (address, name) = author(&mail, separator).ok_or("From: missing; write the author's address")?;
-    let time = time(&mail, separator, zone).ok_or("Date: missing or not a date; write it as RFC 5322 does")?;
+    let (time, doubts) =
+        time(&mail, separator, zone).ok_or("Date: missing or not a date; write it as RFC 5322 does")?;
     let references = references(&mail);
     let mut text = own_words(&body);
     let answers = !references.is_empty() || REPLY.as_ref().is_some_and(|reply| reply.is_match(subject));
@@ -121,6 +128,7 @@ pub(super) fn read(bytes: &[u8], separator: Option<&str>, zone: &Zone) -> Result
         text,
         attachments: mail.attachments().filter_map(attachment).collect(),
         references,
+        doubts,
     })))
 }
 
@@ -169,19 +177,28 @@ fn is_no_reply(local: &str) -> bool {
 }
 
 /// When it was sent: by its date, else by the last server that took it, else by the separator. A date whose weekday
-/// is another one counts less than what a server wrote.
-fn time(mail: &Message<'_>, separator: Option<&str>, zone: &Zone) -> Option<EventTime> {
+/// is another one counts less than what a server wrote. Beside it, what is told: a date that was not taken, a zone that
+/// is not known.
+fn time(mail: &Message<'_>, separator: Option<&str>, zone: &Zone) -> Option<(EventTime, Vec<&'static str>)> {
     let header = |name| match mail.header(name) {
         Some(HeaderValue::Text(text)) => Some(text.as_ref()),
         _ => None,
     };
     let date = header(HeaderName::Date).and_then(|date| sent(date, zone));
+    let is_written = header(HeaderName::Date).is_some_and(|date| !date.trim().is_empty());
+    let told = |found: Sent, is_date: bool| {
+        let doubts = [("Date", is_written && !is_date), ("zone of Date", is_date && !found.has_zone)];
+        (found.time, doubts.into_iter().filter(|(_, is_so)| *is_so).map(|(name, _)| name).collect())
+    };
     if let Some(date) = date.filter(|date| !date.is_contradicted) {
-        return Some(date.time);
+        return Some(told(date, true));
     }
     let received = || sent(header(HeaderName::Received)?.rsplit(';').next()?, zone);
     let separated = || sent(SEPARATOR_DATE.as_ref()?.find(separator?)?.as_str(), zone);
-    received().or(date).or_else(separated).map(|date| date.time)
+    match received() {
+        Some(received) => Some(told(received, false)),
+        None => date.map(|date| told(date, true)).or_else(|| Some(told(separated()?, false))),
+    }
 }
 
 /// The ids of the mails before it, the oldest first.

@@ -5,7 +5,7 @@
 //! comes once.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
     io::Read as _,
     sync::Arc,
 };
@@ -19,7 +19,7 @@ use super::{
 use crate::{
     chat::{
         Account, ChatItem, ChatMessage, Conversation, Privacy, Reordered, Sample, Skip, TimeOrder, Timed, Tree,
-        Unordered,
+        Unordered, Unread,
     },
     error::SourceError,
     format::{Opener, SourceFormat},
@@ -88,6 +88,7 @@ struct Mbox {
     threads: HashMap<u64, Arc<str>>,
     /// Hashes of the ids that came.
     seen: HashSet<u64>,
+    unread: Unread,
 }
 
 impl Mbox {
@@ -128,6 +129,7 @@ impl Mbox {
             answered: HashSet::new(),
             threads: HashMap::new(),
             seen: HashSet::new(),
+            unread: Unread::default(),
         })
     }
 
@@ -174,6 +176,7 @@ impl Unordered for Mbox {
         match read(&raw.bytes, raw.separator.as_deref(), &self.zone) {
             Ok(Read::Mail(mail)) => {
                 self.answered.extend(mail.references.iter().map(|id| hash(id)));
+                mail.doubts.iter().for_each(|doubt| self.unread.add(doubt));
                 let payload = serde_json::to_vec(&mail).unwrap_or_default();
                 let file = u32::try_from(self.file).unwrap_or(u32::MAX);
                 order.add(Timed { unix_ms: mail.unix_ms, file, line: raw.line, payload })?;
@@ -223,6 +226,10 @@ impl Unordered for Mbox {
             attachments: mail.attachments,
             mentions: Vec::new(),
         }))
+    }
+
+    fn unread(&self) -> BTreeMap<String, u64> {
+        self.unread.counts().clone()
     }
 
     fn describe(&self) -> String {

@@ -1,6 +1,6 @@
 //! Tests of mail, on files written by hand.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -177,6 +177,18 @@ fn dates_are_read_in_whatever_form_programs_write_them() {
         ("2024-05-01 11:00:00 +0200", "2024-05-01T11:00:00+02:00"),
         ("2024-05-01T11:00:00.25+02:00", "2024-05-01T11:00:00+02:00"),
         ("2024-05-01T11:00:00Z", "2024-05-01T11:00:00Z"),
+        // Zeros are left out, signs written twice, years counted from 1900.
+        ("Wed, 1 May 2024 9:5:7 -0800", "2024-05-01T09:05:07-08:00"),
+        ("Wed, 1 May 2024 11:00:00 --0400", "2024-05-01T11:00:00-04:00"),
+        ("Wed, 1 May 0024 11:00:00 +0200", "2024-05-01T11:00:00+02:00"),
+        ("Wed, 1 May 19124 11:00:00 +0200", "2024-05-01T11:00:00+02:00"),
+        ("Wed, 1 May 2024 24:00:00 +0200", "2024-05-02T00:00:00+02:00"),
+        // Zones with rules of their own, and summer time beside a zone.
+        ("Wed, 1 May 2024 11:00:00 EST5EDT", "2024-05-01T11:00:00-04:00"),
+        ("Thu, 1 Feb 2024 11:00:00 EST5EDT", "2024-02-01T11:00:00-05:00"),
+        ("Wed, 1 May 2024 11:00:00 America/New_York", "2024-05-01T11:00:00-04:00"),
+        ("Wed, 1 May 2024 11:00:00 Asia/Kolkata", "2024-05-01T11:00:00+05:30"),
+        ("Wed, 1 May 2024 11:00:00 MET DST", "2024-05-01T11:00:00+02:00"),
         // Without a zone, that of the settings.
         ("Wed, 1 May 2024 11:00:00", "2024-05-01T11:00:00+09:00"),
         ("Wed, 1 May 2024 11:00:00 IST", "2024-05-01T11:00:00+09:00"),
@@ -185,7 +197,6 @@ fn dates_are_read_in_whatever_form_programs_write_them() {
         // No date: the separator's.
         ("01.05.24 11:00:00 +0200", "2021-01-01T00:00:00+09:00"),
         ("Wed, 31 Apr 2024 11:00:00 +0200", "2021-01-01T00:00:00+09:00"),
-        ("Wed, 1 May 0024 11:00:00 +0200", "2021-01-01T00:00:00+09:00"),
         ("yesterday at 11:00", "2021-01-01T00:00:00+09:00"),
     ] {
         let mbox = format!("From x Fri Jan  1 00:00:00 2021\nFrom: A <a@x>\nDate: {date}\nMessage-ID: <1@x>\n\nbody\n");
@@ -362,5 +373,27 @@ proptest! {
         if let Ok(mut reader) = open(&path) {
             items_of(&mut *reader);
         }
+    }
+}
+
+#[test]
+fn what_of_a_date_is_not_read_is_told() {
+    let received = "Received: from a by b; Thu, 2 May 2024 11:00:00 UT\n";
+    for (headers, told) in [
+        ("Date: Wed, 1 May 2024 11:00:00 +0200\n".to_owned(), &[][..]),
+        ("Date: Wed, 1 May 2024 11:00:00 EST5EDT\n".to_owned(), &[]),
+        ("Date: Wed, 1 May 2024 11:00:00 IST\n".to_owned(), &[("zone of Date", 1)]),
+        ("Date: Wed, 1 May 2024 11:00:00 Nowhere/Land\n".to_owned(), &[("zone of Date", 1)]),
+        ("Date: Wed, 1 May 2024 11:00:00\n".to_owned(), &[("zone of Date", 1)]),
+        ("Date: Wed, 1 May 2024 30:00:45 +0700\n".to_owned(), &[("Date", 1)]),
+        (format!("{received}Date: Wed, 1 May 2024 30:00:45 +0700\n"), &[("Date", 1)]),
+        (format!("{received}Date: Fri, 1 May 2024 11:00:00 +0200\n"), &[("Date", 1)]),
+        (received.to_owned(), &[]),
+    ] {
+        let (_folder, path) = file(format!("{SEPARATOR}{headers}From: A <a@x>\nMessage-ID: <1@x>\n\nbody\n"));
+        let mut reader = open(&path).unwrap();
+        assert_eq!(items_of(&mut *reader).len(), 1);
+        let told: BTreeMap<String, u64> = told.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+        assert_eq!(reader.unread(), told, "{headers}");
     }
 }

@@ -5,7 +5,7 @@
 //! everything is read before the first message comes.
 
 use std::{
-    collections::{BTreeSet, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     io::Read,
     path::Path,
     sync::Arc,
@@ -16,12 +16,12 @@ use serde_json::Value;
 use super::{
     mojibake::repaired,
     page::{self, PageMessage},
-    record::{Kept, Record, What},
+    record::{FORM as MESSAGE, Kept, Record, What},
 };
 use crate::{
     chat::{
         Account, ChatItem, ChatMessage, Conversation, Element, Elements, PositionalIds, Privacy, Reordered, Sample,
-        TimeOrder, Timed, Tree, Unordered, has_json_keys,
+        TimeOrder, Timed, Tree, Unordered, Unread, has_json_keys,
     },
     error::SourceError,
     format::{Opener, SourceFormat},
@@ -110,6 +110,7 @@ struct Messenger {
     /// The ids of one moment: in order of time, a message's id depends on no other moment.
     ids: HashMap<String, PositionalIds>,
     ids_at: i64,
+    unread: Unread,
 }
 
 /// What a file says of its chat.
@@ -190,6 +191,7 @@ impl Messenger {
             conversations: Vec::new(),
             ids: HashMap::new(),
             ids_at: i64::MIN,
+            unread: Unread::default(),
         })
     }
 
@@ -216,8 +218,16 @@ impl Messenger {
                 chat.participants.extend(name.map(|name| repaired(name.to_owned())));
             }
             _ => {
-                let read = element.parse::<Record>(&origin).and_then(|record| {
-                    let (unix_ms, kept) = record.read().map_err(|reason| element.reject(&origin, reason))?;
+                let read = element.parse::<Value>(&origin).and_then(|value| {
+                    let read = MESSAGE.read::<Record>(value).and_then(|(record, odd)| {
+                        let (unix_ms, kept) = record.read()?;
+                        match odd.without_words().filter(|_| kept.what == What::Empty) {
+                            Some(reason) => return Err(reason),
+                            None => odd.tell(&mut self.unread),
+                        }
+                        Ok((unix_ms, kept))
+                    });
+                    let (unix_ms, kept) = read.map_err(|reason| element.reject(&origin, reason))?;
                     match EventTime::new(unix_ms, 0) {
                         Ok(_) => Ok((unix_ms, kept)),
                         Err(e) => Err(element.reject(&origin, format!("timestamp_ms: {e}"))),
@@ -397,6 +407,10 @@ impl Unordered for Messenger {
 
     fn notice(&self) -> Option<String> {
         self.notice.clone()
+    }
+
+    fn unread(&self) -> BTreeMap<String, u64> {
+        self.unread.counts().clone()
     }
 
     fn bytes(&self) -> (u64, u64) {

@@ -8,8 +8,42 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::mojibake::repaired;
-use crate::chat::{Skip, shared_file};
+use crate::chat::{Form, LIST, NUMBER, OBJECT, Skip, TEXT, TRUTH, shared_file};
 use nouns::model::{Attachment, DeadLetter};
+
+/// The fields of a message of either schema.
+pub(super) const FORM: Form = Form {
+    needed: &[
+        ("sender_name", TEXT),
+        ("senderName", TEXT),
+        ("timestamp_ms", NUMBER),
+        ("timestamp", NUMBER),
+        ("content", TEXT),
+        ("text", TEXT),
+        ("is_unsent", TRUTH),
+        ("isUnsent", TRUTH),
+    ],
+    other: &[
+        ("type", TEXT),
+        ("photos", LIST | OBJECT | TEXT),
+        ("photos[]", OBJECT | TEXT),
+        ("videos", LIST | OBJECT | TEXT),
+        ("videos[]", OBJECT | TEXT),
+        ("audio_files", LIST | OBJECT | TEXT),
+        ("audio_files[]", OBJECT | TEXT),
+        ("gifs", LIST | OBJECT | TEXT),
+        ("gifs[]", OBJECT | TEXT),
+        ("files", LIST | OBJECT | TEXT),
+        ("files[]", OBJECT | TEXT),
+        ("media", LIST | OBJECT | TEXT),
+        ("media[]", OBJECT | TEXT),
+        ("sticker", OBJECT | LIST | TEXT),
+        ("share", OBJECT),
+        ("share/share_text", TEXT),
+        ("share/link", TEXT),
+    ],
+    remedy: "the export has another form here; download it again",
+};
 
 /// A message of either schema.
 #[derive(Debug, Default, Deserialize)]

@@ -7,6 +7,69 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::chat::{Form, LIST, NUMBER, OBJECT, TEXT};
+
+/// The fields of a record, below the envelopes of JSON-RPC.
+pub(super) const FORM: Form = Form {
+    needed: &[
+        ("account", TEXT),
+        ("envelope", OBJECT),
+        ("envelope/source", TEXT),
+        ("envelope/sourceNumber", TEXT),
+        ("envelope/sourceUuid", TEXT),
+        ("envelope/sourceName", TEXT),
+        ("envelope/timestamp", NUMBER),
+        ("envelope/dataMessage", OBJECT),
+        ("envelope/dataMessage/timestamp", NUMBER),
+        ("envelope/dataMessage/message", TEXT),
+        ("envelope/dataMessage/groupInfo", OBJECT),
+        ("envelope/dataMessage/groupInfo/groupId", TEXT),
+        ("envelope/editMessage", OBJECT),
+        ("envelope/editMessage/targetSentTimestamp", NUMBER),
+        ("envelope/editMessage/dataMessage", OBJECT),
+        ("envelope/editMessage/dataMessage/timestamp", NUMBER),
+        ("envelope/editMessage/dataMessage/message", TEXT),
+        ("envelope/syncMessage", OBJECT),
+        ("envelope/syncMessage/sentMessage", OBJECT),
+        ("envelope/syncMessage/sentMessage/timestamp", NUMBER),
+        ("envelope/syncMessage/sentMessage/message", TEXT),
+        ("envelope/syncMessage/sentMessage/destinationUuid", TEXT),
+        ("envelope/syncMessage/sentMessage/destinationNumber", TEXT),
+        ("envelope/syncMessage/sentMessage/groupInfo", OBJECT),
+    ],
+    other: &[
+        ("envelope/dataMessage/groupInfo/groupName", TEXT),
+        ("envelope/dataMessage/quote", OBJECT),
+        ("envelope/dataMessage/quote/id", NUMBER),
+        ("envelope/dataMessage/mentions", LIST),
+        ("envelope/dataMessage/mentions[]", OBJECT),
+        ("envelope/dataMessage/attachments", LIST),
+        ("envelope/dataMessage/attachments[]", OBJECT),
+        ("envelope/dataMessage/attachments[]/contentType", TEXT),
+        ("envelope/dataMessage/attachments[]/filename", TEXT),
+        ("envelope/dataMessage/attachments[]/caption", TEXT),
+        ("envelope/dataMessage/sticker", OBJECT),
+        ("envelope/dataMessage/sticker/emoji", TEXT),
+        ("envelope/dataMessage/contacts", LIST),
+        ("envelope/syncMessage/sentMessage/quote", OBJECT),
+        ("envelope/syncMessage/sentMessage/mentions", LIST),
+        ("envelope/syncMessage/sentMessage/attachments", LIST),
+        ("envelope/syncMessage/sentMessage/attachments[]", OBJECT),
+    ],
+    remedy: "write it as signal-cli does",
+};
+
+/// What lies inside the envelopes of JSON-RPC.
+pub(super) fn innermost(mut record: Value) -> Value {
+    while let Some(inner) = ["params", "result"]
+        .into_iter()
+        .find_map(|key| record.get_mut(key).filter(|inner| inner.is_object()).map(Value::take))
+    {
+        record = inner;
+    }
+    record
+}
+
 /// A line: an envelope, or a JSON-RPC notification that holds one.
 #[derive(Debug, Deserialize, Default)]
 #[serde(default)]

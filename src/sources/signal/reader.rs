@@ -14,17 +14,17 @@ use serde_json::Value;
 use super::{
     envelope,
     received::Received,
-    sigexport::{Exported, Record, begins_message},
+    sigexport::{self, Exported, Record, begins_message},
 };
 use crate::{
-    chat::{ChatItem, ChatReader, Conversation, Element, Elements, Privacy, Sample, Tree, has_json_keys},
+    chat::{ChatItem, ChatReader, Conversation, Element, Elements, Privacy, Sample, Tree, Unread, has_json_keys},
     error::SourceError,
     format::{Opener, SourceFormat},
     lines::{Line, Lines},
     turn_source::SourceProgress,
     zone::{Zone, zone_notice},
 };
-use nouns::{config::SourceSettings, model::DeadLetter};
+use nouns::{config::SourceSettings, half_characters::without_half_characters, model::DeadLetter};
 
 /// Signal's exports.
 pub(crate) const FORMAT: SourceFormat = SourceFormat {
@@ -101,6 +101,7 @@ pub(super) struct Signal {
     total_bytes: u64,
     done_bytes: u64,
     has_local_times: bool,
+    unread: Unread,
 }
 
 struct File {
@@ -150,6 +151,7 @@ impl Signal {
             has_local_times: files.iter().any(|file| matches!(file.kind, Kind::Markdown | Kind::Exported)),
             files: files.into(),
             received: Received::default(),
+            unread: Unread::default(),
             open: None,
             found: VecDeque::new(),
             total_bytes,
@@ -174,9 +176,14 @@ impl Signal {
                     (Some(line), Kind::Markdown) => {
                         open.exported.markdown(line.number, &String::from_utf8_lossy(&line.bytes), &self.zone)
                     }
-                    (Some(line), _) => {
-                        line_item(line, &mut self.received, &mut open.exported, &open.origin, &self.zone)
-                    }
+                    (Some(line), _) => line_item(
+                        line,
+                        &mut self.received,
+                        &mut open.exported,
+                        &open.origin,
+                        &self.zone,
+                        &mut self.unread,
+                    ),
                     (None, _) => open.exported.end(&self.zone),
                 };
                 self.found.extend(item);
@@ -184,8 +191,11 @@ impl Signal {
             }
             Input::Elements(elements) => {
                 let element = elements.next().map_err(|e| self.tree.unreadable(entry, elements.line(), e))?;
-                self.found
-                    .extend(element.as_ref().map(|e| element_item(e, &mut self.received, &open.origin, &self.zone)));
+                self.found.extend(
+                    element
+                        .as_ref()
+                        .map(|e| element_item(e, &mut self.received, &open.origin, &self.zone, &mut self.unread)),
+                );
                 element.is_some()
             }
         };
@@ -217,6 +227,7 @@ fn line_item(
     exported: &mut Exported,
     origin: &str,
     zone: &Zone,
+    unread: &mut Unread,
 ) -> Option<ChatItem> {
     if line.bytes.iter().all(u8::is_ascii_whitespace) {
         return None;
@@ -227,27 +238,45 @@ fn line_item(
         return Some(exported.reject(line.number, reason, &payload()));
     }
     let advice = |e: serde_json::Error| format!("{e}; write one JSON object a line");
-    let value: Value = match serde_json::from_slice(&line.bytes) {
+    let value: Value = match serde_json::from_slice(&without_half_characters(&line.bytes)) {
         Ok(value) => value,
         Err(e) => return Some(exported.reject(line.number, advice(e), &payload())),
     };
     if value.get("date").is_some() && value.get("envelope").is_none() {
-        return Some(match serde_json::from_value::<Record>(value) {
-            Ok(record) => exported.record(line.number, record, zone),
-            Err(e) => exported.reject(line.number, advice(e), &payload()),
-        });
+        let read = sigexport::FORM.read::<Record>(value);
+        let read = read.and_then(|(record, odd)| odd.judge(exported.record(line.number, record, zone), unread));
+        return Some(read.unwrap_or_else(|reason| exported.reject(line.number, reason, &payload())));
     }
-    let origin = format!("{origin}:{}", line.number);
-    Some(match serde_json::from_value::<envelope::Line>(value) {
-        Ok(record) => received.item(record, origin, &line.bytes, zone),
-        Err(e) => ChatItem::Reject { conversation: None, letter: DeadLetter::new(origin, advice(e), &line.bytes) },
+    Some(record_item(value, received, format!("{origin}:{}", line.number), &line.bytes, zone, unread))
+}
+
+/// The item of a record of signal-cli.
+fn record_item(
+    value: Value,
+    received: &mut Received,
+    origin: String,
+    payload: &[u8],
+    zone: &Zone,
+    unread: &mut Unread,
+) -> ChatItem {
+    let read = envelope::FORM.read::<envelope::Line>(envelope::innermost(value));
+    let read = read.and_then(|(record, odd)| odd.judge(received.item(record, origin.clone(), payload, zone), unread));
+    read.unwrap_or_else(|reason| ChatItem::Reject {
+        conversation: None,
+        letter: DeadLetter::new(origin, reason, payload),
     })
 }
 
 /// The item of an element of an array of envelopes.
-fn element_item(element: &Element, received: &mut Received, origin: &str, zone: &Zone) -> ChatItem {
-    match element.parse::<envelope::Line>(origin) {
-        Ok(record) => received.item(record, format!("{origin}:{}", element.line), &element.bytes, zone),
+fn element_item(
+    element: &Element,
+    received: &mut Received,
+    origin: &str,
+    zone: &Zone,
+    unread: &mut Unread,
+) -> ChatItem {
+    match element.parse::<Value>(origin) {
+        Ok(value) => record_item(value, received, format!("{origin}:{}", element.line), &element.bytes, zone, unread),
         Err(letter) => ChatItem::Reject { conversation: None, letter },
     }
 }
@@ -274,6 +303,10 @@ impl ChatReader for Signal {
             Input::Elements(elements) => elements.read_bytes(),
         });
         SourceProgress { done: self.done_bytes + open, total: Some(self.total_bytes), unit: "bytes" }
+    }
+
+    fn unread(&self) -> BTreeMap<String, u64> {
+        self.unread.counts().clone()
     }
 
     fn notice(&self) -> Option<String> {

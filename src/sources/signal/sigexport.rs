@@ -12,7 +12,9 @@ use serde_json::Value;
 
 use super::quotes::Quotes;
 use crate::{
-    chat::{Account, ChatItem, ChatMessage, Conversation, PositionalIds, Skip, shared_file},
+    chat::{
+        Account, ChatItem, ChatMessage, Conversation, Form, LIST, OBJECT, PositionalIds, Skip, TEXT, TRUTH, shared_file,
+    },
     zone::Zone,
 };
 use nouns::model::{Attachment, DeadLetter, EventTime};
@@ -39,6 +41,22 @@ struct Begun {
     sender: String,
     text: String,
 }
+
+/// The fields of a line of `data.json`.
+pub(super) const FORM: Form = Form {
+    needed: &[("date", TEXT), ("sender", TEXT), ("body", TEXT)],
+    other: &[
+        ("quote", TEXT),
+        ("attachments", LIST),
+        ("attachments[]", OBJECT),
+        ("attachments[]/name", TEXT),
+        ("attachments[]/missing_kind", TEXT),
+        ("deleted", TRUTH),
+        ("call", TRUTH),
+        ("edits", LIST),
+    ],
+    remedy: "write it as the exporter does",
+};
 
 /// A line of `data.json`.
 #[derive(Deserialize)]

@@ -9,16 +9,63 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    blocks::blocks_text,
+    blocks::{BlockText, block_words},
     directory::{Directory, Profile},
     lenient,
     mrkdwn::{Names, Rendered, render},
 };
 use crate::{
-    chat::{Account, ChatItem, ChatMessage, Conversation, Skip, media_kind},
+    chat::{
+        Account, ChatItem, ChatMessage, Conversation, Form, LIST, NUMBER, OBJECT, Skip, TEXT, TRUTH, Unread, media_kind,
+    },
     zone::Zone,
 };
 use nouns::model::Attachment;
+
+/// What integrations may write for a text.
+const WRITTEN: u8 = TEXT | NUMBER | TRUTH;
+
+/// The fields of a message.
+pub(super) const FORM: Form = Form {
+    needed: &[
+        ("type", TEXT),
+        ("subtype", TEXT),
+        ("ts", TEXT),
+        ("deleted_ts", TEXT),
+        ("thread_ts", TEXT),
+        ("user", TEXT),
+        ("bot_id", TEXT),
+        ("text", TEXT),
+        ("message", OBJECT),
+        ("message/ts", TEXT),
+        ("message/user", TEXT),
+        ("message/text", TEXT),
+    ],
+    other: &[
+        ("username", WRITTEN),
+        ("blocks", LIST),
+        ("blocks[]", OBJECT),
+        ("attachments", LIST),
+        ("attachments[]", OBJECT),
+        ("attachments[]/pretext", WRITTEN),
+        ("attachments[]/title", WRITTEN),
+        ("attachments[]/text", WRITTEN),
+        ("attachments[]/fallback", WRITTEN),
+        ("attachments[]/fields", LIST),
+        ("attachments[]/blocks", LIST),
+        ("files", LIST),
+        ("files[]", OBJECT),
+        ("files[]/name", WRITTEN),
+        ("files[]/title", WRITTEN),
+        ("edited", OBJECT),
+        ("user_profile", OBJECT),
+        ("bot_profile", OBJECT),
+        ("comment", OBJECT),
+        ("reply_count", NUMBER),
+        ("replies", LIST),
+    ],
+    remedy: "the export has another form here; export it again",
+};
 
 /// A message as the export has it. Every field may be missing or null; those that integrations fill may be anything.
 #[derive(Default, Deserialize)]
@@ -152,10 +199,11 @@ pub(super) fn item(
     conversation: &Arc<Conversation>,
     directory: &mut Directory,
     zone: &Zone,
+    unread: &mut Unread,
 ) -> Result<ChatItem, String> {
     let subtype = raw.subtype.as_deref().unwrap_or_default();
-    if raw.kind.as_deref().is_some_and(|kind| kind != "message") {
-        return Ok(ChatItem::Skip(Skip::Unsupported));
+    if let Some(kind) = raw.kind.as_deref().filter(|kind| *kind != "message") {
+        return Ok(ChatItem::Skip(Skip::unsupported(kind)));
     }
     if let (Some(bot), Some(label)) = (&raw.bot_id, raw.text.as_deref().and_then(integration))
         && subtype == "bot_add"
@@ -165,8 +213,8 @@ pub(super) fn item(
     match subtype {
         "message_changed" => {
             return match raw.message {
-                Some(message) if message.message.is_none() => item(*message, conversation, directory, zone),
-                _ => Ok(ChatItem::Skip(Skip::Unsupported)),
+                Some(message) if message.message.is_none() => item(*message, conversation, directory, zone, unread),
+                _ => Ok(ChatItem::Skip(Skip::unsupported(subtype))),
             };
         }
         "ekm_access_denied" => return Ok(ChatItem::Skip(Skip::Encrypted)),
@@ -182,7 +230,7 @@ pub(super) fn item(
     if let Some(id) = deleted {
         return Ok(ChatItem::Deletion { conversation: conversation.clone(), id, version: None });
     }
-    message(raw, conversation, directory, zone)
+    message(raw, conversation, directory, zone, unread)
 }
 
 fn message(
@@ -190,6 +238,7 @@ fn message(
     conversation: &Arc<Conversation>,
     directory: &mut Directory,
     zone: &Zone,
+    unread: &mut Unread,
 ) -> Result<ChatItem, String> {
     let id = raw.ts.clone().filter(|ts| !ts.is_empty()).ok_or("ts: missing; every message has one")?;
     let sent_ms = unix_ms(&id).ok_or_else(|| format!("ts: {id:?} is not a time; write seconds.microseconds"))?;
@@ -198,9 +247,13 @@ fn message(
     let files: Vec<File> = raw.file.into_iter().chain(raw.files).collect();
 
     let mut rendered = words(raw.subtype.as_deref(), raw.text, raw.comment, &files, directory);
+    let mut blocks = block_words(&raw.blocks);
     if rendered.text.is_empty() {
-        rendered = render(&blocks_text(&raw.blocks), directory);
+        rendered = render(&blocks.whole(), directory);
+    } else {
+        add_blocks(&mut rendered, &blocks.texts, raw.bot_id.is_some(), directory);
     }
+    blocks.unknown.extend(raw.attachments.iter().flat_map(|attachment| block_words(&attachment.blocks).unknown));
     let mut shared: Vec<Attachment> = files.into_iter().filter_map(attachment).collect();
     let previews = raw.attachments;
     if rendered.text.is_empty() {
@@ -214,8 +267,13 @@ fn message(
         shared.extend(previews.iter().filter_map(|preview| preview.attachment(directory)));
     }
     if rendered.text.is_empty() && shared.is_empty() {
-        return Ok(ChatItem::Skip(Skip::Empty));
+        let kind = blocks.unknown.into_iter().next().or(raw.subtype.filter(|subtype| !has_words(subtype)));
+        return Ok(ChatItem::Skip(kind.map_or(Skip::Empty, |kind| Skip::unsupported(&kind))));
     }
+    blocks.unknown.iter().for_each(|kind| match Skip::unsupported(kind) {
+        Skip::UnsupportedKind(kind) => unread.add(&format!("block {kind}")),
+        _ => unread.add("block"),
+    });
     let has_replies = raw.reply_count.is_some_and(|count| count > 0) || !raw.replies.is_empty();
     let root = raw.thread_ts.filter(|root| !root.is_empty());
     let reply_to = root.clone().filter(|root| *root != id);
@@ -248,6 +306,45 @@ fn author(raw: &mut RawMessage, directory: &mut Directory) -> Account {
             directory.bot(bot.as_deref().unwrap_or_default(), bot_name.or(bot.is_none().then_some("unknown")))
         }
     }
+}
+
+/// Adds what blocks say and a text does not: a table, a card, the body of a program's message. What a person typed
+/// is the text itself, which Slack writes a little differently.
+fn add_blocks(rendered: &mut Rendered, blocks: &[BlockText], is_program: bool, names: &dyn Names) {
+    let letters =
+        |text: &str| -> String { text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect() };
+    let mut said = letters(&rendered.text);
+    for block in blocks.iter().filter(|block| is_program || !block.is_typed) {
+        let added = render(&block.text, names);
+        let is_new = |line: &&str| !said.contains(letters(line).as_str());
+        let lines: Vec<&str> = added.text.lines().filter(is_new).collect();
+        if lines.is_empty() {
+            continue;
+        }
+        rendered.text = format!("{}\n{}", rendered.text, lines.join("\n"));
+        said = letters(&rendered.text);
+        for account in added.mentions {
+            if !rendered.mentions.contains(&account) {
+                rendered.mentions.push(account);
+            }
+        }
+    }
+}
+
+/// Whether messages of a subtype are somebody's words, which may be none.
+fn has_words(subtype: &str) -> bool {
+    matches!(
+        subtype,
+        "" | "bot_message"
+            | "me_message"
+            | "file_share"
+            | "file_comment"
+            | "thread_broadcast"
+            | "slackbot_response"
+            | "message_changed"
+            | "channel_share"
+            | "reminder"
+    )
 }
 
 /// What was said, without the notice that a file was shared: the file says that itself.
@@ -319,7 +416,7 @@ impl RawAttachment {
 
     /// Its words, each part on a line; where it has none, its plain form.
     fn render(&self, names: &dyn Names) -> Rendered {
-        let blocks = blocks_text(&self.blocks);
+        let blocks = block_words(&self.blocks).whole();
         let fields = self.fields.iter().filter_map(|field| {
             let parts = [field.title.as_deref(), field.value.as_deref()];
             let parts: Vec<&str> = parts.into_iter().flatten().filter(|part| !part.trim().is_empty()).collect();
@@ -332,7 +429,9 @@ impl RawAttachment {
             .chain(fields)
             .filter(|line| !line.trim().is_empty())
             .collect();
-        let plain = || self.fallback.clone().unwrap_or_default();
+        // What Slack writes for readers that cannot show what is attached.
+        let says = |fallback: &&String| !fallback.trim().eq_ignore_ascii_case("[no preview available]");
+        let plain = || self.fallback.as_ref().filter(says).cloned().unwrap_or_default();
         render(&if lines.is_empty() { plain() } else { lines.join("\n") }, names)
     }
 

@@ -6,7 +6,7 @@
 //! time, and the ids of one day.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     sync::Arc,
 };
 
@@ -14,11 +14,13 @@ use serde_json::Value;
 
 use super::{
     directory::{Directory, split},
-    message::{RawMessage, item},
+    message::{FORM as MESSAGE, RawMessage, item},
 };
 use crate::{
     SourceError,
-    chat::{ChatItem, ChatReader, Conversation, Element, Elements, Sample, Skip, Tree, has_json_keys},
+    chat::{
+        ChatItem, ChatReader, Conversation, Element, Elements, OddFields, Sample, Skip, Tree, Unread, has_json_keys,
+    },
     format::{Opener, SourceFormat},
     turn_source::SourceProgress,
     zone::Zone,
@@ -47,6 +49,8 @@ struct Slack {
     open: Option<OpenFile>,
     /// What is to be returned before the next message is read.
     ready: VecDeque<ChatItem>,
+    /// What was not read of the messages of earlier files.
+    unread: Unread,
     done_bytes: u64,
     total_bytes: u64,
 }
@@ -59,6 +63,8 @@ struct OpenFile {
     conversation: Arc<Conversation>,
     /// The versions of this file's messages by id.
     versions: HashMap<String, u64>,
+    /// What was not read of the messages of all files so far.
+    unread: Unread,
 }
 
 impl Slack {
@@ -84,7 +90,8 @@ impl Slack {
         }
         let ready = rejects.into_iter().map(|letter| ChatItem::Reject { conversation: None, letter }).collect();
         let zone = Zone::parse(&settings.zone)?;
-        Ok(Self { tree, directory, zone, files, open: None, ready, done_bytes: 0, total_bytes })
+        let unread = Unread::default();
+        Ok(Self { tree, directory, zone, files, open: None, ready, unread, done_bytes: 0, total_bytes })
     }
 
     /// Opens the next file; false after the last.
@@ -92,7 +99,8 @@ impl Slack {
         let Some((name, conversation)) = self.files.pop_front() else { return Ok(false) };
         let elements = Elements::new(self.tree.read(&name)?, MESSAGES);
         let origin = self.tree.origin(&name);
-        self.open = Some(OpenFile { name, origin, elements, conversation, versions: HashMap::new() });
+        let unread = std::mem::take(&mut self.unread);
+        self.open = Some(OpenFile { name, origin, elements, conversation, versions: HashMap::new(), unread });
         Ok(true)
     }
 }
@@ -114,6 +122,7 @@ impl ChatReader for Slack {
                 Some(element) => file.take(&element, &mut self.directory, &self.zone, &mut self.ready),
                 None => {
                     self.done_bytes += file.elements.read_bytes();
+                    self.unread = std::mem::take(&mut file.unread);
                     self.open = None;
                 }
             }
@@ -128,6 +137,10 @@ impl ChatReader for Slack {
         let open = self.open.as_ref().map_or(0, |file| file.elements.read_bytes());
         SourceProgress { done: self.done_bytes + open, total: Some(self.total_bytes), unit: "bytes" }
     }
+
+    fn unread(&self) -> BTreeMap<String, u64> {
+        self.open.as_ref().map_or(&self.unread, |file| &file.unread).counts().clone()
+    }
 }
 
 impl OpenFile {
@@ -137,25 +150,23 @@ impl OpenFile {
             return;
         }
         let raw = element.parse::<Value>(&self.origin).and_then(|value| match value {
-            Value::Object(_) => serde_json::from_value::<RawMessage>(value)
-                .map_err(|e| element.reject(&self.origin, format!("{e}; the export has another form here"))),
+            Value::Object(_) => MESSAGE.read::<RawMessage>(value).map_err(|e| element.reject(&self.origin, e)),
             _ => Err(element.reject(&self.origin, "not an object; a message is one".to_owned())),
         });
-        let mut raw = match raw {
-            Ok(raw) => raw,
+        let (mut raw, odd) = match raw {
+            Ok(read) => read,
             Err(letter) => {
                 let conversation = Some(self.conversation.clone());
                 return ready.push_back(ChatItem::Reject { conversation, letter });
             }
         };
         let replies = std::mem::take(&mut raw.slackdump_thread_replies);
-        self.message(raw, element, directory, zone, ready);
+        self.message(raw, odd, element, directory, zone, ready);
         for reply in replies {
-            match serde_json::from_value(reply) {
-                Ok(reply) => self.message(reply, element, directory, zone, ready),
+            match MESSAGE.read(reply) {
+                Ok((reply, odd)) => self.message(reply, odd, element, directory, zone, ready),
                 Err(e) => {
-                    let letter =
-                        element.reject(&self.origin, format!("a reply: {e}; the export has another form here"));
+                    let letter = element.reject(&self.origin, format!("a reply: {e}"));
                     ready.push_back(ChatItem::Reject { conversation: Some(self.conversation.clone()), letter });
                 }
             }
@@ -165,12 +176,14 @@ impl OpenFile {
     fn message(
         &mut self,
         raw: RawMessage,
+        odd: OddFields,
         element: &Element,
         directory: &mut Directory,
         zone: &Zone,
         ready: &mut VecDeque<ChatItem>,
     ) {
-        let found = match item(raw, &self.conversation, directory, zone) {
+        let read = item(raw, &self.conversation, directory, zone, &mut self.unread);
+        let found = match read.and_then(|item| odd.judge(item, &mut self.unread)) {
             Ok(ChatItem::Message(message)) => match self.versions.get(&message.id) {
                 Some(version) if *version >= message.version => ChatItem::Skip(Skip::Copy),
                 _ => {

@@ -359,7 +359,7 @@ fn a_damaged_record_is_a_dead_letter_and_the_rest_goes_on() {
     let expected = [
         ("users.json:2".to_owned(), "missing field"),
         (format!("{day}:2"), "invalid escape"),
-        (format!("{day}:3"), "invalid type: floating point"),
+        (format!("{day}:3"), "ts: a number where a text belongs"),
         (format!("{day}:4"), "ts: missing"),
         (format!("{day}:5"), "not an object"),
         (format!("{day}:6"), "ts: \"soon\" is not a time"),
@@ -454,4 +454,42 @@ fn a_folder_without_messages_is_refused_with_a_remedy() {
     let root = export(home.path(), &[("users.json", users())]);
     let error = crate::open(&SourceSettings::new("slack", root)).err().unwrap().to_string();
     assert!(error.contains("no file of a day") && error.contains("name the zip archive or the folder"), "{error}");
+}
+
+#[test]
+fn the_words_of_every_block_are_read_and_unknown_blocks_are_told() {
+    let raw = |text: &str| json!({"type": "raw_text", "text": text});
+    let table = json!({"type": "table", "rows": [[raw("Tree"), raw("Metres")], [raw("Oak"), raw("21")]]});
+    let typed = json!({"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": [{"type": "text", "text": "look"}]}]});
+    let blocks = |blocks: Value| json!({"blocks": blocks});
+    let unknown = json!({"type": "hologram", "depth": 3});
+    let day = json!([
+        with(message("1.000001", "U1", "look"), blocks(json!([typed, table]))),
+        with(message("2.000001", "U1", ""), blocks(json!([table]))),
+        with(
+            message("3.000001", "U1", "look"),
+            json!({"attachments": [{"id": 1, "fallback": "[no preview available]", "blocks": [table]}]}),
+        ),
+        with(message("4.000001", "U1", ""), blocks(json!([unknown]))),
+        with(message("5.000001", "U1", "look"), blocks(json!([typed, unknown]))),
+        with(
+            message("6.000001", "U1", "Build failed"),
+            json!({"bot_id": "B1", "blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": "*Build failed*"}},
+                {"type": "section", "text": {"type": "mrkdwn", "text": "step 4 of 9"}}]}),
+        ),
+    ]);
+    let (batch, counts) =
+        read(&[("users.json", users()), ("channels.json", channels()), ("general/2024-05-01.json", day)], |_| ());
+    assert_eq!(
+        said(&batch),
+        [
+            "Ann: look\nTree | Metres\nOak | 21",
+            "Ann: Tree | Metres\nOak | 21",
+            r#"Ann: look ["attachment|Tree | Metres\nOak | 21|-"]"#,
+            "Ann: look",
+            "Ann: Build failed\nstep 4 of 9",
+        ]
+    );
+    assert_eq!(counts.skipped_by_kind().into_iter().collect::<Vec<_>>(), [("unsupported: hologram".to_owned(), 1)]);
+    assert_eq!(counts.unread.into_iter().collect::<Vec<_>>(), [("block hologram".to_owned(), 1)]);
 }

@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use super::{
     directory::{Channel, Directory, User},
-    message::{RawMessage, item},
+    message::{FORM, RawMessage, item},
 };
 use crate::{
-    chat::{ChatItem, Conversation, Privacy},
+    chat::{ChatItem, Conversation, Privacy, Unread},
     zone::Zone,
 };
 
@@ -100,8 +100,10 @@ impl Workspace {
             return Err((None, format!("channel: {conversation:?} is not known; give the app access to it")));
         };
         let failed = |reason: String| (Some(conversation.clone()), reason);
-        let raw = serde_json::from_value::<RawMessage>(message.clone()).map_err(|e| failed(e.to_string()))?;
-        item(raw, &conversation, &mut self.directory, &self.zone).map_err(failed)
+        let (raw, odd) = FORM.read::<RawMessage>(message.clone()).map_err(failed)?;
+        let mut unread = Unread::default();
+        let item = item(raw, &conversation, &mut self.directory, &self.zone, &mut unread);
+        item.and_then(|item| odd.judge(item, &mut unread)).map_err(failed)
     }
 }
 

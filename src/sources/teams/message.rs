@@ -6,8 +6,51 @@
 use jiff::civil::DateTime;
 use serde_json::Value;
 
-use crate::{chat::Account, zone::Zone};
+use crate::{
+    chat::{Account, Form, LIST, NUMBER, OBJECT, TEXT},
+    zone::Zone,
+};
 use nouns::model::EventTime;
+
+/// The fields of a message. PowerShell writes what lies deeper than it was told to go as a text.
+pub(super) const FORM: Form = Form {
+    needed: &[
+        ("id", TEXT | NUMBER),
+        ("replyToId", TEXT | NUMBER),
+        ("messageType", TEXT | NUMBER),
+        ("from", OBJECT | TEXT),
+        ("from/user", OBJECT),
+        ("from/user/displayName", TEXT),
+        ("from/user/id", TEXT),
+        ("from/application", OBJECT),
+        ("from/application/displayName", TEXT),
+        ("from/device", OBJECT),
+        ("body", OBJECT),
+        ("body/content", TEXT),
+        ("chatId", TEXT),
+        ("channelIdentity", OBJECT),
+        ("channelIdentity/channelId", TEXT),
+        ("subject", TEXT),
+        ("deletedDateTime", TEXT | OBJECT),
+        ("lastEditedDateTime", TEXT | OBJECT),
+    ],
+    other: &[
+        ("body/contentType", TEXT | NUMBER),
+        ("attachments", LIST | OBJECT),
+        ("attachments[]", OBJECT),
+        ("attachments[]/name", TEXT),
+        ("attachments[]/contentType", TEXT),
+        ("attachments[]/content", TEXT | OBJECT),
+        ("attachments[]/contentUrl", TEXT),
+        ("mentions", LIST | OBJECT),
+        ("mentions[]", OBJECT),
+        ("mentions[]/mentionText", TEXT),
+        ("mentions[]/mentioned", OBJECT),
+        ("mentions[]/mentioned/user", OBJECT),
+        ("eventDetail", OBJECT),
+    ],
+    remedy: "export it again; in PowerShell, give ConvertTo-Json a -Depth of 10 or more",
+};
 
 /// An object whose keys begin in lower or in upper case.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@
 //! and whether the export is a single conversation is known before the first message is made.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
     sync::Arc,
 };
 
@@ -13,12 +13,12 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
     body::words,
-    message::{Object, Place, author, is_notice},
+    message::{FORM as MESSAGE, Object, Place, author, is_notice},
 };
 use crate::{
     chat::{
         ChatItem, ChatMessage, Conversation, Element, Elements, Privacy, Reordered, Sample, Skip, TimeOrder, Timed,
-        Tree, Unordered, has_json_keys,
+        Tree, Unordered, Unread, has_json_keys,
     },
     error::SourceError,
     format::{Opener, SourceFormat},
@@ -73,6 +73,7 @@ struct Teams {
     /// The conversations, and who wrote in each, up to [`MAX_NAMES`].
     people: HashMap<Place, BTreeSet<String>>,
     conversations: HashMap<Place, Arc<Conversation>>,
+    unread: Unread,
 }
 
 struct File {
@@ -113,6 +114,7 @@ impl Teams {
             roots: HashSet::new(),
             people: HashMap::new(),
             conversations: HashMap::new(),
+            unread: Unread::default(),
         })
     }
 
@@ -172,7 +174,7 @@ impl Teams {
         match object.unix_ms("createdDateTime", &self.zone) {
             Some(unix_ms) => {
                 let names = self.people.entry(place.clone()).or_default();
-                if !is_notice(object) && names.len() < MAX_NAMES {
+                if !is_notice(object) && names.len() < MAX_NAMES && MESSAGE.check(&mut message.clone()).is_ok() {
                     names.insert(author(object).name);
                 }
                 if let Some(root) = object.id("replyToId") {
@@ -251,6 +253,48 @@ impl Teams {
     }
 }
 
+impl Teams {
+    /// What a message is.
+    ///
+    /// # Errors
+    /// What is missing, and what to write.
+    fn said(&self, message: Object<'_>, place: &Place, conversation: Arc<Conversation>) -> Result<ChatItem, String> {
+        if is_notice(message) {
+            return Ok(ChatItem::Skip(Skip::ServiceMessage));
+        }
+        let id = message.id("id").ok_or("id: missing; write it as Microsoft Graph does")?;
+        let time = message.time("createdDateTime", &self.zone).ok_or("createdDateTime: out of range; write a date")?;
+        let version = |key: &str| message.unix_ms(key, &self.zone).and_then(|ms| u64::try_from(ms).ok());
+        if message.get("deletedDateTime").is_some() {
+            return Ok(ChatItem::Deletion { conversation, id, version: version("deletedDateTime") });
+        }
+        let words = words(message);
+        // Nobody can post nothing: the words were taken back. Graph may say so by this alone, and keep the subject.
+        let says_nothing = words.attachments.is_empty() && words.text == message.text("subject").unwrap_or_default();
+        if says_nothing && (!words.text.is_empty() || is_emptied(message)) {
+            return Ok(ChatItem::Deletion { conversation, id, version: version("lastModifiedDateTime") });
+        }
+        if words.text.is_empty() && words.attachments.is_empty() {
+            return Ok(ChatItem::Skip(Skip::Empty));
+        }
+        let reply_to = message.id("replyToId");
+        let has_replies = self.roots.contains(&hash(place, &id));
+        Ok(ChatItem::Message(Box::new(ChatMessage {
+            conversation,
+            thread: reply_to.clone().or_else(|| has_replies.then(|| id.clone())),
+            reply_to: words.quotes.or(reply_to),
+            id,
+            // Not `lastModifiedDateTime`, which reactions move too.
+            version: version("lastEditedDateTime").unwrap_or(0),
+            author: author(message),
+            text: words.text,
+            time,
+            attachments: words.attachments,
+            mentions: words.mentions,
+        })))
+    }
+}
+
 impl Unordered for Teams {
     fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
         let Some(file) = self.files.get(self.file) else { return Ok(false) };
@@ -274,48 +318,25 @@ impl Unordered for Teams {
     }
 
     fn item(&mut self, record: Timed) -> ChatItem {
-        let message: Value = serde_json::from_slice(&record.payload).unwrap_or_default();
-        let message = Object(&message);
-        let place = Place::of(message, record.file);
+        let mut message: Value = serde_json::from_slice(&record.payload).unwrap_or_default();
+        let place = Place::of(Object(&message), record.file);
         let conversation = self.conversation(&place, record.file);
-        let reject = |reason: &str| ChatItem::Reject {
-            conversation: Some(conversation.clone()),
+        let read = MESSAGE.check(&mut message).and_then(|odd| {
+            let item = self.said(Object(&message), &place, conversation.clone())?;
+            odd.judge(item, &mut self.unread)
+        });
+        read.unwrap_or_else(|reason| ChatItem::Reject {
+            conversation: Some(conversation),
             letter: DeadLetter::new(
                 format!("{}:{}", self.origin(record.file as usize), record.line),
-                reason.to_owned(),
+                reason,
                 &record.payload,
             ),
-        };
-        if is_notice(message) {
-            return ChatItem::Skip(Skip::ServiceMessage);
-        }
-        let Some(id) = message.id("id") else { return reject("id: missing; write it as Microsoft Graph does") };
-        let Some(time) = message.time("createdDateTime", &self.zone) else {
-            return reject("createdDateTime: out of range; write a date");
-        };
-        let version = |key: &str| message.unix_ms(key, &self.zone).and_then(|ms| u64::try_from(ms).ok());
-        if message.get("deletedDateTime").is_some() {
-            return ChatItem::Deletion { conversation, id, version: version("deletedDateTime") };
-        }
-        let words = words(message);
-        if words.text.is_empty() && words.attachments.is_empty() {
-            return ChatItem::Skip(Skip::Empty);
-        }
-        let reply_to = message.id("replyToId");
-        let has_replies = self.roots.contains(&hash(&place, &id));
-        ChatItem::Message(Box::new(ChatMessage {
-            conversation,
-            thread: reply_to.clone().or_else(|| has_replies.then(|| id.clone())),
-            reply_to: words.quotes.or(reply_to),
-            id,
-            // Not `lastModifiedDateTime`, which reactions move too.
-            version: version("lastEditedDateTime").unwrap_or(0),
-            author: author(message),
-            text: words.text,
-            time,
-            attachments: words.attachments,
-            mentions: words.mentions,
-        }))
+        })
+    }
+
+    fn unread(&self) -> BTreeMap<String, u64> {
+        self.unread.counts().clone()
     }
 
     fn describe(&self) -> String {
@@ -325,6 +346,12 @@ impl Unordered for Teams {
     fn bytes(&self) -> (u64, u64) {
         (self.read_bytes + self.elements.as_ref().map_or(0, Elements::read_bytes), self.total_bytes)
     }
+}
+
+/// Whether the body of a message is there and holds not even a space.
+fn is_emptied(message: Object<'_>) -> bool {
+    let content = message.object("body").and_then(|body| body.0.get("content").or_else(|| body.0.get("Content")));
+    content.is_some_and(|content| content.as_str().is_none_or(str::is_empty))
 }
 
 /// A post by its place and id.

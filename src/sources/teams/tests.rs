@@ -299,3 +299,84 @@ proptest! {
         items(&json);
     }
 }
+
+#[test]
+fn what_powershell_cut_names_its_field_and_the_depth() {
+    let body = r#""body": {"contentType": "text", "content": "hi"}"#;
+    let remedy = "export it again; in PowerShell, give ConvertTo-Json a -Depth of 10 or more";
+    for (old, new, expected) in [
+        (body, r#""body": "@{contentType=text; content=hi}""#, "body: a text where an object belongs"),
+        (
+            body,
+            r#""body": {"contentType": "text", "content": {"x": 1}}"#,
+            "body.content: an object where a text belongs",
+        ),
+        (
+            r#""user": {"id": "u1", "displayName": "Ann Lee"}"#,
+            r#""user": "@{displayName=Ann Lee; id=u1}""#,
+            "from.user: a text where an object belongs",
+        ),
+        (
+            r#"{"application": null, "device": null, "user": {"id": "u1", "displayName": "Ann Lee"}}"#,
+            r#""@{application=; device=; user=}""#,
+            "from: a text where an object belongs",
+        ),
+        (
+            r#"{"application": null, "device": null, "user": {"id": "u1", "displayName": "Ann Lee"}}"#,
+            r#""Microsoft.Graph.PowerShell.Models.MicrosoftGraphChatMessageFromIdentitySet""#,
+            "from: a text where an object belongs",
+        ),
+        (
+            r#"{"teamId": "t1", "channelId": "19:c1@thread.tacv2"}"#,
+            r#""@{teamId=t1; channelId=19:c1}""#,
+            "channelIdentity: a text where an object belongs",
+        ),
+    ] {
+        let cut = with(&said(1, &text("hi")), old, new);
+        check(&format!("[{cut}]"), &[&format!("reject general.json:1: {expected}; {remedy}")]);
+    }
+    // Beside words it is told; where nothing else was said, it is no message without words.
+    let list = r#""attachments": []"#;
+    let with_words = with(&said(1, &text("hi")), list, r#""attachments": "System.Object[]""#);
+    let (_folder, path) = file(&format!("[{with_words}]"));
+    let mut reader = open(&path).unwrap();
+    assert_eq!(lines_of(&mut *reader), ["1001 2024-05-01T10:00:01.5Z Ann Lee: hi"]);
+    assert_eq!(reader.unread().into_iter().collect::<Vec<_>>(), [("attachments".to_owned(), 1)]);
+    let without = with(&said(1, &text(" ")), list, r#""attachments": "System.Object[]""#);
+    check(
+        &format!("[{without}]"),
+        &[
+            "reject general.json:1: attachments: a text where an object or a list belongs, and the message has no other words; export it again",
+        ],
+    );
+}
+
+#[test]
+fn a_post_whose_words_were_taken_back_is_a_deletion() {
+    let subject = |message: &str| with(message, r#""subject": null"#, r#""subject": "Regatta""#);
+    let html = |content: &str| {
+        format!(r#""body": {{"contentType": "html", "content": {content}}}, "attachments": [], "mentions": []"#)
+    };
+    let modified = "Some(1714644000000)";
+    for (message, expected) in [
+        (subject(&said(1, &html(r#""""#))), format!("deletion 1001 {modified}")),
+        (subject(&said(1, &html("null"))), format!("deletion 1001 {modified}")),
+        (subject(&said(1, &html(r#""<div>&nbsp;</div>""#))), format!("deletion 1001 {modified}")),
+        (said(1, &html(r#""""#)), format!("deletion 1001 {modified}")),
+        (said(1, &html(r#""<div>&nbsp;</div>""#)), "skip empty".to_owned()),
+        (
+            subject(&said(1, &html(r#""<p>on Sunday</p>""#))),
+            "1001 2024-05-01T10:00:01.5Z Ann Lee: Regatta\non Sunday".to_owned(),
+        ),
+        (
+            with(
+                &subject(&said(1, &html(r#""""#))),
+                r#""attachments": []"#,
+                r#""attachments": [{"id": null, "contentType": "reference", "name": "a.mp4"}]"#,
+            ),
+            "1001 2024-05-01T10:00:01.5Z Ann Lee: Regatta | video: a.mp4".to_owned(),
+        ),
+    ] {
+        check(&format!("[{message}]"), &[&expected]);
+    }
+}

@@ -5,18 +5,18 @@
 //! Desktop is known for are mended in the value that holds them; a value that stays unreadable is a
 //! reject with its line.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
 use super::{
-    message::{Chat, Head},
+    message::{Chat, FORM, Head},
     repair::repaired,
     text::integer,
 };
 use crate::{
     SourceError,
-    chat::{ChatItem, ChatReader, Conversation, Element, Elements, Tree},
+    chat::{ChatItem, ChatReader, Conversation, Element, Elements, Tree, Unread},
     turn_source::SourceProgress,
     zone::{Zone, zone_notice},
 };
@@ -50,6 +50,7 @@ pub(super) struct TelegramJson {
     /// The first item, which was read to see whether times have a zone.
     first: Option<ChatItem>,
     notice: Option<String>,
+    unread: Unread,
     done_bytes: u64,
     total_bytes: u64,
 }
@@ -82,6 +83,7 @@ impl TelegramJson {
             zone: Zone::parse(zone)?,
             first: None,
             notice: None,
+            unread: Unread::default(),
             done_bytes: 0,
             total_bytes,
         };
@@ -110,7 +112,7 @@ impl TelegramJson {
             match file.elements.next() {
                 Err(error) => return Err(self.tree.unreadable(&file.name, file.elements.line(), error)),
                 Ok(Some(element)) => {
-                    if let Some(item) = file.item(&element, &self.zone) {
+                    if let Some(item) = file.item(&element, &self.zone, &mut self.unread) {
                         return Ok(Some(item));
                     }
                 }
@@ -143,12 +145,16 @@ impl ChatReader for TelegramJson {
     fn notice(&self) -> Option<String> {
         self.notice.clone()
     }
+
+    fn unread(&self) -> BTreeMap<String, u64> {
+        self.unread.counts().clone()
+    }
 }
 
 impl OpenFile {
     /// What an element is: an item, or a part of a chat's head.
-    fn item(&mut self, element: &Element, zone: &Zone) -> Option<ChatItem> {
-        let value = match value(element) {
+    fn item(&mut self, element: &Element, zone: &Zone, unread: &mut Unread) -> Option<ChatItem> {
+        let mut value = match value(element) {
             Some(value) if element.problem.is_none() => value,
             _ => {
                 let problem = || element.problem.unwrap_or("not JSON; export the chat again").to_owned();
@@ -165,7 +171,8 @@ impl OpenFile {
         }
         self.has_moments = integer(&value, "date_unixtime").is_some() || value.get("date").is_none();
         let chat = self.chat.get_or_insert_with(|| Chat::new(&self.head, alone, &value, zone.clone()));
-        Some(match chat.item(&value) {
+        let read = FORM.check(&mut value).and_then(|odd| odd.judge(chat.item(&value)?, unread));
+        Some(match read {
             Ok(item) => item,
             Err(reason) => ChatItem::Reject {
                 conversation: Some(Arc::clone(chat.conversation())),

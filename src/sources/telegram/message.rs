@@ -17,10 +17,54 @@ use super::{
     topics::Topics,
 };
 use crate::{
-    chat::{Account, ChatItem, ChatMessage, Conversation, PositionalIds, Privacy, Skip},
+    chat::{
+        Account, ChatItem, ChatMessage, Conversation, Form, LIST, NUMBER, OBJECT, PositionalIds, Privacy, Skip, TEXT,
+    },
     zone::Zone,
 };
 use nouns::model::EventTime;
+
+/// The fields of a message.
+pub(super) const FORM: Form = Form {
+    needed: &[
+        ("id", NUMBER | TEXT),
+        ("type", TEXT),
+        ("date", TEXT),
+        ("date_unixtime", TEXT | NUMBER),
+        ("from", TEXT),
+        ("from_id", TEXT | NUMBER),
+        ("text", TEXT | LIST),
+        ("text[]", TEXT | OBJECT),
+        ("text[]/text", TEXT),
+    ],
+    other: &[
+        ("text_entities", LIST),
+        ("text_entities[]", TEXT | OBJECT),
+        ("text_entities[]/text", TEXT),
+        ("edited", TEXT),
+        ("edited_unixtime", TEXT | NUMBER),
+        ("reply_to_message_id", NUMBER | TEXT),
+        ("forwarded_from", TEXT),
+        ("forwarded_from_id", TEXT | NUMBER),
+        ("photo", TEXT),
+        ("file", TEXT),
+        ("file_name", TEXT),
+        ("media_type", TEXT),
+        ("sticker_emoji", TEXT),
+        ("title", TEXT),
+        ("performer", TEXT),
+        ("poll", OBJECT),
+        ("poll/question", TEXT | LIST),
+        ("poll/answers", LIST),
+        ("poll/answers[]", OBJECT),
+        ("contact_information", OBJECT | TEXT),
+        ("location_information", OBJECT | TEXT),
+        ("place_name", TEXT),
+        ("game_title", TEXT),
+        ("invoice_information", OBJECT | TEXT),
+    ],
+    remedy: "export the chat again",
+};
 
 /// Telegram Desktop subtracts this from the ids of messages from before a group became a supergroup.
 const MIGRATED_SHIFT: i64 = 1_000_000_000;
@@ -119,7 +163,7 @@ impl Chat {
                 }
                 Ok(ChatItem::Skip(Skip::ServiceMessage))
             }
-            _ => Ok(ChatItem::Skip(Skip::Unsupported)),
+            kind => Ok(ChatItem::Skip(Skip::unsupported(kind))),
         }
     }
 

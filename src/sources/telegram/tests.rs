@@ -463,3 +463,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_object_where_a_text_belongs_is_named_and_half_a_character_is_replaced() {
+    check(
+        &said(1, r#""text": {"type": "plain"}"#),
+        &["reject result.json:1: text: an object where a text or a list belongs; export the chat again"],
+    );
+    check(
+        &said(1, r#""text": ["a", {"type": "bold", "text": 5}]"#),
+        &["reject result.json:1: text[].text: a number where a text belongs; export the chat again"],
+    );
+    check(
+        &said(1, r#""text": "", "poll": "[object]""#),
+        &[
+            "reject result.json:1: poll: a text where an object belongs, and the message has no other words; export it again",
+        ],
+    );
+    check(&said(1, r#""text": "The oar \ud83d""#), &["1 2024-05-01T12:00:00+02:00 Ann: The oar \u{fffd}"]);
+}

@@ -59,6 +59,8 @@ const ORDERS: [Order; 6] = [DMY, MDY, YMD, YDM, MYD, DYM];
 pub(super) enum Source {
     /// Numbers above 12, which are no months.
     Numbers,
+    /// Months that are words.
+    Words,
     /// Names of attached files, which hold the date of their message.
     Attachments,
     /// Dates that would otherwise run backwards, or change the month more often than the day.
@@ -112,7 +114,8 @@ impl DateFacts {
         let (day_first, month_first) = match self.year(shape, setting, this_year) {
             Year::First => (YDM, YMD),
             Year::Middle => (DYM, MYD),
-            Year::Last | Year::Short => (DMY, MDY),
+            Year::Last | Year::Short | Year::Missing => (DMY, MDY),
+            Year::Named => return (DMY, Source::Words),
         };
         let of = |numbers: &[u64; 3], place: usize| numbers.get(place).copied().unwrap_or(0);
         // A number above 12 at the place of a month rules an order out.
@@ -141,8 +144,8 @@ impl DateFacts {
             return (if first > second { day_first } else { month_first }, Source::Sequence);
         }
         match (setting, shape.year) {
-            (Some(DateOrder::Dmy), Year::Last | Year::Short) => return (DMY, Source::Setting),
-            (Some(DateOrder::Mdy), Year::Last | Year::Short) => return (MDY, Source::Setting),
+            (Some(DateOrder::Dmy), Year::Last | Year::Short | Year::Missing) => return (DMY, Source::Setting),
+            (Some(DateOrder::Mdy), Year::Last | Year::Short | Year::Missing) => return (MDY, Source::Setting),
             (Some(DateOrder::Ymd), Year::First | Year::Short) => return (YMD, Source::Setting),
             _ => {}
         }
@@ -230,6 +233,11 @@ impl Order {
             _ => year,
         };
         Date::new(i16::try_from(year).ok()?, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()
+    }
+
+    /// The numbers of a date with this year, where they have none: every form without one has it last.
+    pub(super) fn with_year([first, second, _]: [u32; 3], year: u32) -> [u32; 3] {
+        [first, second, year]
     }
 
     /// The order in words.

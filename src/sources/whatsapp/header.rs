@@ -2,8 +2,12 @@
 //!
 //! In: a line. Out: its numbers as they stand there, the half of the day, and what follows; none for a
 //! line that continues a message. Knows every form that the app is known to write: brackets (iOS) or a
-//! dash (Android), `/`, `-`, `.` or 年月日, the digits of ten scripts, 12 or 24 hours, the half of the
-//! day before or behind the time, invisible marks anywhere. Never decides which number is the month.
+//! dash (Android), `/`, `-`, `.` or 年月日, months in words, years of Japan's and Taiwan's eras, no year, the digits
+//! of ten scripts, 12 or 24 hours, the half of the day before or behind the time, invisible marks anywhere. Never
+//! decides which number is the month.
+
+use crate::chat::foreign_month;
+use nouns::months::month;
 
 /// Where the numbers of a line stand, the same for all messages of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,6 +42,10 @@ pub(super) enum Year {
     Last,
     /// All have two digits at most.
     Short,
+    /// The month is a word: day, month and year, which is 0 where the line has none.
+    Named,
+    /// There are two numbers, and 0 for the year.
+    Missing,
 }
 
 /// The half of the day.
@@ -86,10 +94,12 @@ pub(super) fn header(line: &str) -> Option<Header<'_>> {
     let mut cursor = Cursor { rest: line };
     let bracket = cursor.eat('[');
     let first = cursor.peek()?;
-    if digit(first).is_none() && !(bracket || is_half_start(first)) {
+    if digit(first).is_none() && !(bracket || first.is_alphabetic()) {
         return None;
     }
-    let (date, time) = date_then_time(&mut cursor.clone()).or_else(|| time_then_date(&mut cursor.clone()))?;
+    let whole = |year| date_then_time(&mut cursor.clone(), year).or_else(|| time_then_date(&mut cursor.clone(), year));
+    // A date of two numbers is looked for where no whole one stands.
+    let (date, time) = whole(true).or_else(|| whole(false))?;
     cursor.rest = if date.behind.len() < time.behind.len() { date.behind } else { time.behind };
     let end = cursor.end(bracket)?;
     let rest = cursor.rest;
@@ -102,16 +112,16 @@ pub(super) fn header(line: &str) -> Option<Header<'_>> {
     Some(Header { shape, date: numbers, unpadded, padded, capitals: time.capitals, time: time.on_24_hours()?, rest })
 }
 
-fn date_then_time<'a>(cursor: &mut Cursor<'a>) -> Option<(Date<'a>, Time<'a>)> {
-    let date = cursor.date()?;
+fn date_then_time<'a>(cursor: &mut Cursor<'a>, has_year: bool) -> Option<(Date<'a>, Time<'a>)> {
+    let date = cursor.date_or_words(has_year)?;
     cursor.between()?;
     Some((date, cursor.time()?))
 }
 
-fn time_then_date<'a>(cursor: &mut Cursor<'a>) -> Option<(Date<'a>, Time<'a>)> {
+fn time_then_date<'a>(cursor: &mut Cursor<'a>, has_year: bool) -> Option<(Date<'a>, Time<'a>)> {
     let time = cursor.time()?;
     cursor.between()?;
-    Some((cursor.date()?, time))
+    Some((cursor.date_or_words(has_year)?, time))
 }
 
 struct Date<'a> {
@@ -208,12 +218,115 @@ impl<'a> Cursor<'a> {
         (digits > 0).then_some((value, digits))
     }
 
+    /// A date in numbers, else one with a month in words; without a year, also one of two numbers.
+    fn date_or_words(&mut self, has_year: bool) -> Option<Date<'a>> {
+        for read in [if has_year { Self::date } else { Self::day_and_month }, Self::named_date] {
+            let mut ahead = self.clone();
+            if let Some(date) = read(&mut ahead) {
+                *self = ahead;
+                return Some(date);
+            }
+        }
+        None
+    }
+
+    /// `28/4`: which of the numbers is the month is not decided.
+    fn day_and_month(&mut self) -> Option<Date<'a>> {
+        let ((first, 1..=2), '/', (second, 1..=2)) = (self.number()?, self.date_separator(None)?, self.number()?)
+        else {
+            return None;
+        };
+        self.skip_marks();
+        let unpadded = first < 10 || second < 10;
+        Some(Date {
+            numbers: [first, second, 0],
+            separator: '/',
+            year: Year::Missing,
+            unpadded,
+            padded: false,
+            behind: self.rest,
+        })
+    }
+
+    /// `28 Apr 2013`, `Apr 28, 2013`, `28. April`, `28 de abr. de 2013`.
+    fn named_date(&mut self) -> Option<Date<'a>> {
+        let day_first = match self.number() {
+            Some((day, 1..=2)) => {
+                self.eat('.');
+                self.spaces();
+                Some(day)
+            }
+            Some(_) => return None,
+            None => None,
+        };
+        self.word_and_space("de");
+        let month = self.month()?;
+        let day = match day_first {
+            Some(day) => day,
+            None => {
+                self.spaces().then_some(())?;
+                let (day, 1..=2) = self.number()? else { return None };
+                day
+            }
+        };
+        let mut ahead = self.clone();
+        ahead.eat(',');
+        let is_apart = ahead.spaces();
+        ahead.word_and_space("de");
+        let year = match ahead.number() {
+            Some((year, 4)) if is_apart => {
+                *self = ahead;
+                year
+            }
+            _ => 0,
+        };
+        self.skip_marks();
+        let numbers = [day, month, year];
+        Some(Date { numbers, separator: ' ', year: Year::Named, unpadded: false, padded: false, behind: self.rest })
+    }
+
+    /// Eats a word that a space follows, if it stands here.
+    fn word_and_space(&mut self, word: &str) {
+        let mut ahead = self.clone();
+        if ahead.word(word) && ahead.spaces() {
+            *self = ahead;
+        }
+    }
+
+    /// The month of a word, whole or cut, with the dot behind it.
+    fn month(&mut self) -> Option<u32> {
+        self.skip_marks();
+        let end = self.rest.find(|c: char| !(c.is_alphabetic() || is_letter_mark(c))).unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at_checked(end)?;
+        let month = month(word).or_else(|| foreign_month(word))?;
+        self.rest = rest.strip_prefix('.').unwrap_or(rest);
+        u32::try_from(month).ok()
+    }
+
+    /// A number of a date. One that a name of an era stands before is a year, and is that of our calendar.
+    fn number_or_era(&mut self) -> Option<(u32, usize)> {
+        // The year before the first of each era.
+        const ERAS: [(&str, u32); 6] =
+            [("令和", 2018), ("平成", 1988), ("r", 2018), ("h", 1988), ("民國", 1911), ("民国", 1911)];
+        for (name, before) in ERAS {
+            let mut ahead = self.clone();
+            if ahead.word(name) {
+                let (year, 1..=3) = (if ahead.eat('元') { Some((1, 1)) } else { ahead.number() })? else {
+                    return None;
+                };
+                *self = ahead;
+                return Some((before + year, 4));
+            }
+        }
+        self.number()
+    }
+
     fn date(&mut self) -> Option<Date<'a>> {
-        let first = self.number()?;
+        let first = self.number_or_era()?;
         let separator = self.date_separator(None)?;
         let second = self.number()?;
         self.date_separator(Some(separator))?;
-        let third = self.number()?;
+        let third = self.number_or_era()?;
         let digits = [first.1, second.1, third.1];
         let year = match digits {
             [4, 1..=2, 1..=2] => Year::First,
@@ -381,10 +494,6 @@ fn digit(c: char) -> Option<u32> {
 /// Vowel signs, which belong to a word and are no letters.
 fn is_letter_mark(c: char) -> bool {
     matches!(c, '\u{900}'..='\u{dff}' | '\u{e31}'..='\u{e4e}' | '\u{300}'..='\u{36f}') && !c.is_numeric()
-}
-
-fn is_half_start(c: char) -> bool {
-    matches!(c, '上' | '下' | '凌' | '清' | '早' | '中' | '晚' | '午' | '오')
 }
 
 /// The half of the day that a word names, in lower case and without dots and spaces.

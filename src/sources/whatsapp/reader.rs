@@ -11,14 +11,14 @@ use std::{
     sync::Arc,
 };
 
-use jiff::{SignedDuration, Timestamp, tz::Offset};
+use jiff::{SignedDuration, Timestamp, civil::Date, tz::Offset};
 
 use super::{
     body::{Body, Said, body},
     date_order::Order,
     header::{End, Header, header},
     phrases,
-    survey::{Sender, Survey},
+    survey::{FirstYear, Sender, Survey, has_year, is_next_year},
 };
 use crate::{
     chat::{Account, ChatItem, ChatMessage, ChatReader, Conversation, PositionalIds, Privacy, Sample, Skip, Tree},
@@ -26,7 +26,7 @@ use crate::{
     format::{Opener, SourceFormat},
     lines::Lines,
     turn_source::SourceProgress,
-    zone::Zone,
+    zone::{Zone, zone_assumed},
 };
 use nouns::{
     config::SourceSettings,
@@ -60,6 +60,31 @@ fn looks_like(sample: &Sample) -> bool {
         let name = file_name(entry);
         name == CHAT_FILE || (is_text(name) && name.to_lowercase().contains("whatsapp"))
     }) || sample.entries().filter(|e| is_text(e)).take(5).any(|e| begins_like_chat(e, &sample.head_of(e)))
+}
+
+/// Whether a day of the year before stands among the first days of a year.
+fn is_late(day: Date, last: Date) -> bool {
+    const DAYS: i16 = 31;
+    last.day_of_year() <= DAYS && day.day_of_year() > 365 - DAYS
+}
+
+/// A chat's name without the year at its end, and that year.
+fn year_in_name(name: &str, this_year: u32) -> Option<(String, u32)> {
+    let before = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let year: u32 = name.get(before.len()..)?.parse().ok()?;
+    let before = before.trim_end_matches([' ', '-', '_', '.']);
+    ((2009..=this_year).contains(&year) && !before.is_empty()).then(|| (before.to_owned(), year))
+}
+
+/// The error of a chat in which no line has a year.
+fn no_year(tree: &Tree, entry: &str) -> SourceError {
+    SourceError::Format {
+        path: PathBuf::from(tree.origin(entry)),
+        line: 1,
+        column: 1,
+        problem: "its dates have no year".to_owned(),
+        remedy: "put the year of the first message at the end of the file's name, such as `WhatsApp Chat with Ann 2013.txt`",
+    }
 }
 
 /// Whether one of the first lines begins a message, in a form that no other format writes.
@@ -105,12 +130,16 @@ struct Chat {
     bytes: u64,
     conversation: Arc<Conversation>,
     survey: Survey,
+    /// The year of the first message, where its line has none.
+    first_year: Option<u32>,
 }
 
 struct OpenChat {
     chat: Chat,
     lines: Lines,
     ids: PositionalIds,
+    /// The day of the last message.
+    last: Option<Date>,
     /// The message whose lines are still coming.
     message: Option<Message>,
     /// Lines before the first message.
@@ -149,8 +178,18 @@ impl Whatsapp {
                 .map_err(|e| tree.unreadable(&entry, lines.number(), e))?;
             if survey.has_messages() {
                 let name = name.unwrap_or_else(|| fallback_name(&tree, &entry));
+                let mut lines = Lines::new(tree.read(&entry)?);
+                let first = survey.first_year(&mut lines).map_err(|e| tree.unreadable(&entry, lines.number(), e))?;
+                let (first_year, name) = match first {
+                    FirstYear::Named => (None, name),
+                    FirstYear::Is(year) => (Some(year), name),
+                    FirstYear::Unknown => {
+                        let (name, year) = year_in_name(&name, this_year).ok_or_else(|| no_year(&tree, &entry))?;
+                        (Some(year), name)
+                    }
+                };
                 let conversation = Conversation { workspace: None, id: name.clone(), name, privacy: Privacy::Open };
-                chats.push_back(Chat { entry, bytes, conversation: Arc::new(conversation), survey });
+                chats.push_back(Chat { entry, bytes, conversation: Arc::new(conversation), survey, first_year });
             }
         }
         if chats.is_empty() {
@@ -186,6 +225,7 @@ impl Whatsapp {
                     lines: Lines::new(self.tree.read(&chat.entry)?),
                     chat,
                     ids: PositionalIds::default(),
+                    last: None,
                     message: None,
                     stray: None,
                 },
@@ -201,8 +241,14 @@ impl Whatsapp {
                 return Ok(true);
             };
             let text = String::from_utf8_lossy(&line.bytes);
-            let begun =
-                open.chat.survey.header(&text).map(|(header, order)| Message::begin(line.number, &header, order));
+            let begun = open.chat.survey.header(&text).map(|(header, order)| {
+                let mut message = Message::begin(line.number, &header, order);
+                if !has_year(&header) {
+                    message.date = Order::with_year(header.date, open.year_of(header.date, order));
+                }
+                open.last = order.date(message.date).or(open.last);
+                message
+            });
             match begun {
                 Some(message) => {
                     self.found.extend(open.finish(&origin, &self.zone));
@@ -265,6 +311,20 @@ impl Message {
 }
 
 impl OpenChat {
+    /// The year of a line without one: that of the message before it, or the next.
+    fn year_of(&self, numbers: [u32; 3], order: Order) -> u32 {
+        let Some(last) = self.last else { return self.chat.first_year.unwrap_or_default() };
+        let year = u32::try_from(last.year()).unwrap_or_default();
+        let same_year = order.date(Order::with_year(numbers, year));
+        match same_year {
+            Some(day) if is_next_year(last, day) => year + 1,
+            // A message of December that arrives in January.
+            Some(day) if is_next_year(day, last) && is_late(day, last) => year.saturating_sub(1),
+            Some(_) => year,
+            None => year + 1,
+        }
+    }
+
     /// A line that begins no message.
     fn go_on(&mut self, number: u64, text: &str) {
         let into = match &mut self.message {
@@ -436,6 +496,6 @@ fn notice(tree: &Tree, chats: &VecDeque<Chat>, zone: &str) -> String {
             _ => format!("{origin} and {others} more: {notice}"),
         })
         .collect();
-    lines.push(format!("times have no zone and are read as {zone}; set source.zone if that is wrong"));
+    lines.push(zone_assumed(zone));
     lines.join("; ")
 }

@@ -9,10 +9,12 @@ use std::{
     io,
 };
 
+use jiff::civil::Date;
+
 use super::{
     body::{Body, body, clean_name, is_notice_start, words},
     date_order::{DateFacts, Order, Source},
-    header::{Header, Shape, header, is_space},
+    header::{Header, Shape, Year, header, is_space},
     phrases,
 };
 use crate::lines::Lines;
@@ -30,6 +32,32 @@ pub(super) struct Survey {
     names: Names,
     /// Whether the dates contradict each other.
     mixed: bool,
+}
+
+/// Any leap year.
+const LEAP_YEAR: u32 = 2012;
+
+/// The year of the first message of a chat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FirstYear {
+    /// Its line has it.
+    Named,
+    /// Later lines tell it.
+    Is(u32),
+    /// No line of the file has a year.
+    Unknown,
+}
+
+/// Whether a line's date has its year.
+pub(super) fn has_year(header: &Header<'_>) -> bool {
+    !matches!(header.shape.year, Year::Named | Year::Missing) || header.date.last().is_some_and(|year| *year > 0)
+}
+
+/// Whether a day of the calendar belongs to the year after that of the day before it. Messages that arrive late may
+/// stand a little behind.
+pub(super) fn is_next_year(before: Date, day: Date) -> bool {
+    const LATE_DAYS: i32 = 31;
+    before.day_of_year() as i32 - day.day_of_year() as i32 > LATE_DAYS
 }
 
 /// The senders of a chat.
@@ -137,6 +165,31 @@ impl Survey {
         Some((header, *order))
     }
 
+    /// The year of the first message of a file whose first lines name none: that of the first line that has one, less
+    /// the turns of the year before it. None where no line has one, and `None` inside where all begin with one.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(super) fn first_year(&self, lines: &mut Lines) -> io::Result<FirstYear> {
+        let (mut any, mut last, mut turns): (_, Option<Date>, u32) = (false, None, 0);
+        while let Some(line) = lines.next()? {
+            let text = String::from_utf8_lossy(&line.bytes);
+            let Some((header, order)) = self.header(&text) else { continue };
+            let is_dated = has_year(&header);
+            // Compared within a leap year, so that every day is one.
+            let numbers = if is_dated { header.date } else { Order::with_year(header.date, LEAP_YEAR) };
+            let Some(date) = order.date(numbers) else { continue };
+            let within = date.with().year(LEAP_YEAR as i16).build().unwrap_or(date);
+            turns += u32::from(last.is_some_and(|last| is_next_year(last, within)));
+            if is_dated {
+                let year = u32::try_from(date.year()).unwrap_or_default();
+                return Ok(if any { FirstYear::Is(year.saturating_sub(turns)) } else { FirstYear::Named });
+            }
+            (any, last) = (true, Some(within));
+        }
+        Ok(FirstYear::Unknown)
+    }
+
     /// How the dates are read, and from what that is known.
     pub(super) fn notice(&self) -> Option<String> {
         let (_, order, source) = self.orders.first()?;
@@ -146,6 +199,7 @@ impl Survey {
         }
         let why = match source {
             Source::Numbers => "some of them allow no other order",
+            Source::Words => "their months are words",
             Source::Attachments => "the names of attached files tell",
             Source::Sequence => "their sequence tells",
             Source::Setting => "as source.date_order says",

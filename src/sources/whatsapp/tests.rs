@@ -538,3 +538,94 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn months_in_words_are_read_before_and_behind_the_time() {
+    for line in [
+        "19:23, 6 Mar 2018 - a: m",
+        "19:23, 6 March 2018 - a: m",
+        "7:23PM, Mar 6, 2018 - a: m",
+        "6 Mar 2018, 19:23 - a: m",
+        "6 de mar. de 2018 19:23 - a: m",
+        "6. März 2018 19:23 - a: m",
+        "Mar 6, 2018, 7:23 PM - a: m",
+        "6 мар. 2018, 19:23 - a: m",
+        "[6 mars 2018 19:23:00] a: m",
+    ] {
+        let (found, notice) = times(line, None);
+        assert_eq!(found, ["2018-03-06T19:23"], "{line}");
+        assert!(notice.contains("their months are words"), "{notice}");
+    }
+    check(
+        "6 Mar 2018, 19:23 - a: see you\nMay 5, 10:30 is fine",
+        &["2018-03-06T19:23:00Z a: see you\nMay 5, 10:30 is fine"],
+    );
+}
+
+#[test]
+fn years_of_eras_are_those_of_our_calendar() {
+    for (line, expected) in [
+        ("[3/27/R4, 21:41:35] a: m", "2022-03-27T21:41"),
+        ("[R4/3/27 21:41:35] a: m", "2022-03-27T21:41"),
+        ("H30/12/31 21:41 - a: m", "2018-12-31T21:41"),
+        ("[令和4年3月27日 21:41:35] a: m", "2022-03-27T21:41"),
+        ("[令和元年12月27日 21:41:35] a: m", "2019-12-27T21:41"),
+        ("[民國111/3/27 21:41:35] a: m", "2022-03-27T21:41"),
+    ] {
+        assert_eq!(times(line, None).0, [expected], "{line}");
+    }
+}
+
+#[test]
+fn a_year_that_is_missing_is_that_of_the_lines_beside_it() {
+    let of = |lines: &[&str]| times(&lines.join("\n"), None).0;
+    assert_eq!(
+        of(&[
+            "19:23, 28 Dec 2012 - a: m",
+            "19:24, 31 Dec 2012 - a: m",
+            "07:05, 2 Jan - a: m",
+            "07:04, 31 Dec - a: late",
+            "07:05, 3 Jan - a: m",
+            "07:05, 29 Nov - a: m",
+            "07:05, 1 Feb - a: m"
+        ]),
+        [
+            "2012-12-28T19:23",
+            "2012-12-31T19:24",
+            "2013-01-02T07:05",
+            "2012-12-31T07:04",
+            "2013-01-03T07:05",
+            "2013-11-29T07:05",
+            "2014-02-01T07:05"
+        ]
+    );
+    // The first lines have the year of the first one that names it, less the turns of the year between.
+    assert_eq!(
+        of(&["10:00, 30 Nov - a: m", "10:00, 3 Jan - a: m", "10:00, 5 Feb 2014 - a: m"]),
+        ["2013-11-30T10:00", "2014-01-03T10:00", "2014-02-05T10:00"]
+    );
+    assert_eq!(
+        of(&["28/4/2013, 10:00 - a: m", "29/4/2013, 10:00 - a: m", "30/4/2013, 10:00 - a: m"])[0],
+        "2013-04-28T10:00"
+    );
+}
+
+#[test]
+fn a_chat_without_any_year_asks_for_it() {
+    let content = "19:23, 28 Dec - a: m\n07:05, 2 Jan - b: n\n";
+    let open_as = |name: &str| {
+        let folder = folder(&[(name, content)]);
+        items(&open, &SourceSettings::new("whatsapp", folder.path().join(name)))
+    };
+    let error = open_as("WhatsApp Chat with Ann.txt").unwrap_err().to_string();
+    assert!(error.contains("its dates have no year; put the year of the first message at the end"), "{error}");
+    let (found, _) = open_as("WhatsApp Chat with Ann 2012.txt").unwrap();
+    assert_eq!(transcript(&found), ["2012-12-28T19:23:00Z a: m", "2013-01-02T07:05:00Z b: n"]);
+    let ChatItem::Message(first) = &found[0] else { panic!("{found:?}") };
+    assert_eq!(first.conversation.name, "Ann");
+    // Numbers alone are a date where every line has them.
+    let content = "28/12, 19:23 - a: m\n2/1, 07:05 - b: n\n";
+    let folder = folder(&[("Ann 2012.txt", content)]);
+    let (found, _) = items(&open, &SourceSettings::new("whatsapp", folder.path().join("Ann 2012.txt"))).unwrap();
+    assert_eq!(transcript(&found), ["2012-12-28T19:23:00Z a: m", "2013-01-02T07:05:00Z b: n"]);
+}

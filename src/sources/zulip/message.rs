@@ -10,8 +10,41 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::realm::Realm;
-use crate::chat::{Account, html_to_text, shared_file};
+use crate::chat::{Account, Form, LIST, NUMBER, TEXT, TRUTH, html_to_text, shared_file};
 use nouns::model::Attachment;
+
+/// The fields of a message.
+pub(super) const FORM: Form = Form {
+    needed: &[
+        ("id", NUMBER),
+        ("sender", NUMBER),
+        ("sender_id", NUMBER),
+        ("sender_full_name", TEXT),
+        ("sender_name", TEXT),
+        ("recipient", NUMBER),
+        ("stream_id", NUMBER),
+        ("subject", TEXT),
+        ("content", TEXT),
+        ("rendered_content", TEXT),
+        ("date_sent", NUMBER),
+        ("pub_date", NUMBER),
+        ("timestamp", NUMBER),
+    ],
+    other: &[
+        ("sender_email", TEXT),
+        ("recipient_name", TEXT | LIST),
+        ("type", TEXT | NUMBER),
+        ("is_channel_message", TRUTH),
+        ("display_recipient", TEXT | LIST),
+        ("content_type", TEXT),
+        ("last_edit_time", NUMBER),
+        ("last_moved_time", NUMBER),
+        ("last_edit_timestamp", NUMBER),
+        ("last_moved_timestamp", NUMBER),
+        ("edit_history", TEXT | LIST),
+    ],
+    remedy: "write it as Zulip does",
+};
 
 /// When a message was sent: all that is read before the messages are in order.
 #[derive(Deserialize)]
@@ -92,7 +125,7 @@ impl Message {
     /// The author as the message itself names it; none where it has only a number.
     pub(super) fn named_sender(&self) -> Option<Account> {
         let name = self.sender_full_name.as_deref().or(self.sender_name.as_deref())?;
-        let name = name.split(" <").next().unwrap_or(name).trim();
+        let name = without_address(name);
         let id = self.sender().map(|id| id.to_string()).or_else(|| self.sender_email.clone());
         (!name.is_empty()).then(|| Account {
             id: id.unwrap_or_else(|| name.to_owned()),
@@ -109,7 +142,8 @@ impl Message {
     }
 
     fn sender_handle(&self) -> Option<&str> {
-        self.sender_email.as_deref().and_then(|email| email.split('@').next())
+        let named = || Some(self.sender_name.as_deref()?.rsplit_once('<')?.1);
+        self.sender_email.as_deref().or_else(named).and_then(|email| email.split('@').next())
     }
 
     /// Whether it was written in a channel; direct messages have no topic.
@@ -118,7 +152,7 @@ impl Message {
             (Some(is), _) => is,
             (None, Some("stream" | "channel")) => true,
             (None, Some("private" | "direct")) => false,
-            _ => self.stream_id.is_some() || self.topic().is_some(),
+            _ => self.stream_id.is_some() || self.searched_channel().is_some() || self.topic().is_some(),
         }
     }
 
@@ -130,9 +164,16 @@ impl Message {
     }
 
     /// The name of the channel or of the people that it was written to, where it tells.
-    pub(super) fn recipient_name(&self) -> Option<&str> {
-        let name = self.display_recipient.as_ref().or(self.recipient_name.as_ref());
-        name.and_then(Value::as_str).map(str::trim).filter(|n| !n.is_empty())
+    pub(super) fn recipient_name(&self) -> Option<String> {
+        let text = |value: &Value| value.as_str().map(str::trim).filter(|n| !n.is_empty()).map(str::to_owned);
+        let of_people = || Some(names_of(self.recipient_name.as_ref()?.as_str()?).join(", "));
+        let shown = self.display_recipient.as_ref().and_then(text);
+        shown.or_else(|| self.searched_channel().map(str::to_owned)).or_else(|| of_people().filter(|n| !n.is_empty()))
+    }
+
+    /// The channel as `export_search` names it, without its mark.
+    fn searched_channel(&self) -> Option<&str> {
+        self.recipient_name.as_ref()?.as_str()?.trim().strip_prefix('#').filter(|name| !name.is_empty())
     }
 
     /// The members of a direct conversation, by number and name, as the API lists them.
@@ -187,6 +228,19 @@ impl Message {
         };
         Some(if is_html { from_html(content) } else { from_markdown(content, realm) })
     }
+}
+
+/// The names of people whom a text lists with their addresses: `Ann Lee <ann@a.example>, "Day, Bo" <bo@a.example>`.
+fn names_of(list: &str) -> Vec<String> {
+    let people = list.split_inclusive('>').map(|person| person.trim().trim_start_matches(',').trim());
+    let names = people.filter(|person| !person.is_empty()).map(|person| without_address(person).to_owned());
+    names.filter(|name| !name.is_empty()).collect()
+}
+
+/// A name without the address behind it, and without the quotes that some names need there.
+fn without_address(person: &str) -> &str {
+    let name = person.rsplit_once('<').map_or(person, |(name, _)| name).trim();
+    name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name)
 }
 
 fn milliseconds(seconds: f64) -> Option<i64> {

@@ -4,18 +4,20 @@
 //! messages by the order in which the exporter asked for them.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     sync::Arc,
 };
 
+use serde_json::Value;
+
 use super::{
-    message::{Message, Sent},
+    message::{FORM as MESSAGE, Message, Sent},
     realm::{Realm, direct},
 };
 use crate::{
     chat::{
         ChatItem, ChatMessage, Conversation, Element, Elements, Privacy, Reordered, Sample, Skip, TimeOrder, Timed,
-        Tree, Unordered, has_json_keys,
+        Tree, Unordered, Unread, has_json_keys,
     },
     error::SourceError,
     format::{Opener, SourceFormat},
@@ -79,6 +81,9 @@ struct Zulip {
     read_bytes: u64,
     total_bytes: u64,
     conversations: HashMap<(i64, i64), Option<Arc<Conversation>>>,
+    /// Whether the messages name who wrote them.
+    has_names: bool,
+    unread: Unread,
 }
 
 impl Zulip {
@@ -108,6 +113,7 @@ impl Zulip {
             None => Realm::default(),
         };
         let (files, sizes): (Vec<String>, Vec<u64>) = entries.into_iter().unzip();
+        let has_names = !realm.is_known() && first_names(&tree, files.first())?;
         Ok(Self {
             tree,
             zone,
@@ -119,6 +125,8 @@ impl Zulip {
             read_bytes: 0,
             total_bytes: sizes.iter().sum(),
             conversations: HashMap::new(),
+            has_names,
+            unread: Unread::default(),
         })
     }
 
@@ -127,8 +135,12 @@ impl Zulip {
     }
 
     fn take(&self, element: &Element, order: &mut TimeOrder) -> Result<Option<ChatItem>, SourceError> {
-        let sent = match element.parse::<Sent>(&self.origin(self.file)) {
-            Ok(sent) => sent,
+        let origin = self.origin(self.file);
+        let read = element
+            .parse::<Value>(&origin)
+            .and_then(|value| MESSAGE.read::<Sent>(value).map_err(|reason| element.reject(&origin, reason)));
+        let sent = match read {
+            Ok((sent, _)) => sent,
             Err(letter) => return Ok(Some(ChatItem::Reject { conversation: None, letter })),
         };
         let Some(unix_ms) = sent.unix_ms() else {
@@ -157,20 +169,20 @@ impl Zulip {
         let id = match (message.stream_id, message.recipient) {
             (Some(channel), _) => channel.to_string(),
             (None, Some(recipient)) => format!("recipient-{recipient}"),
-            (None, None) => message.recipient_name()?.to_owned(),
+            (None, None) => message.recipient_name()?,
         };
         let privacy = match (message.is_in_channel(), self.alone) {
             (false, _) => Privacy::Direct,
             (true, true) => Privacy::Open,
             (true, false) => Privacy::Private,
         };
-        let name = message.recipient_name().map_or_else(|| id.clone(), str::to_owned);
+        let name = message.recipient_name().unwrap_or_else(|| id.clone());
         Some(Arc::new(Conversation { workspace: None, id, name, privacy }))
     }
 
     fn message(&mut self, record: &Timed) -> Result<ChatItem, (Option<Arc<Conversation>>, String)> {
-        let message: Message =
-            serde_json::from_slice(&record.payload).map_err(|e| (None, format!("{e}; write it as Zulip does")))?;
+        let value: Value = serde_json::from_slice(&record.payload).unwrap_or_default();
+        let (message, odd) = MESSAGE.read::<Message>(value).map_err(|reason| (None, reason))?;
         let sender = message.sender().ok_or_else(|| (None, "sender: missing; write its number".to_owned()))?;
         let conversation = self.conversation(&message, sender);
         let conversation =
@@ -187,8 +199,9 @@ impl Zulip {
             return Ok(ChatItem::Deletion { conversation, id, version: Some(message.version()) });
         }
         if words.text.is_empty() && words.attachments.is_empty() {
-            return Ok(ChatItem::Skip(Skip::Empty));
+            return odd.judge(ChatItem::Skip(Skip::Empty), &mut self.unread).map_err(|reason| wrong(&reason));
         }
+        odd.tell(&mut self.unread);
         let named = if self.realm.is_known() { None } else { message.named_sender() };
         let author = named.unwrap_or_else(|| self.realm.account(sender));
         // `/me waves` shows as the author's name and `waves`; a poll begins with its command.
@@ -250,11 +263,24 @@ impl Unordered for Zulip {
 
     fn notice(&self) -> Option<String> {
         let path = self.tree.path().display();
-        (!self.realm.is_known()).then(|| {
-            format!(
-                "{path}: no realm.json, so that accounts keep their numbers as names and private channels are not \
-                 known; name the whole export if you have it"
-            )
-        })
+        let what = match (self.realm.is_known(), self.has_names) {
+            (true, _) => return None,
+            (false, true) => "it is not known which channels are private",
+            (false, false) => "accounts keep their numbers as names and private channels are not known",
+        };
+        Some(format!("{path}: no realm.json, so that {what}; name the whole export if you have it"))
     }
+
+    fn unread(&self) -> BTreeMap<String, u64> {
+        self.unread.counts().clone()
+    }
+}
+
+/// Whether the first message of a file names who wrote it.
+fn first_names(tree: &Tree, file: Option<&String>) -> Result<bool, SourceError> {
+    let Some(file) = file else { return Ok(false) };
+    let mut elements = Elements::new(tree.read(file)?, MESSAGES);
+    let first = elements.next().map_err(|e| tree.unreadable(file, elements.line(), e))?;
+    let message = first.and_then(|element| serde_json::from_slice::<Message>(&element.bytes).ok());
+    Ok(message.is_some_and(|message| message.named_sender().is_some()))
 }

@@ -277,7 +277,7 @@ fn a_damaged_record_is_rejected_and_the_rest_is_read() {
         ),
         (
             r#"{"id": "x", "sender": 8, "recipient": 20, "date_sent": 1, "content": "x"}"#,
-            "reject messages-000001.json:2: invalid type",
+            "reject messages-000001.json:2: id: a text where a number belongs",
         ),
         ("7", "reject messages-000001.json:2: invalid type"),
     ] {
@@ -352,4 +352,34 @@ proptest! {
         fs::write(&path, archive).unwrap();
         let _ = open(&path);
     }
+}
+
+#[test]
+fn what_export_search_writes_has_the_names_of_a_whole_export() {
+    let messages = table(
+        r##"{"id": 1, "sender": 8, "recipient": 20, "subject": "logo", "date_sent": 1714557600.0, "content": "blue",
+             "recipient_name": "#design", "sender_name": "Ann Lee <ann@a.example>", "date_sent_utc": "2024-05-01 10:00:00"},
+            {"id": 2, "sender": 9, "recipient": 30, "subject": "", "date_sent": 1714557601.0, "content": "psst",
+             "recipient_name": "Ann Lee <ann@a.example>, \"Day, Bo\" <bo@a.example>", "sender_name": "\"Day, Bo\" <bo@a.example>"},
+            {"id": 3, "sender": 5, "recipient": 20, "subject": "logo", "date_sent": 1714557602.0, "content": "joined",
+             "recipient_name": "#design", "sender_name": "Notification Bot <notification-bot@zulip.com>"}"##,
+    );
+    let folder = folder(&[("found.json", &messages)]);
+    let mut reader = open(&folder.path().join("found.json")).unwrap();
+    let notice = reader.notice().unwrap();
+    assert!(notice.contains("not known which channels are private") && !notice.contains("numbers"), "{notice}");
+    let items = items_of(&mut *reader);
+    assert_eq!(
+        conversations(&items),
+        [(None, "recipient-20", "design", Privacy::Open), (None, "recipient-30", "Ann Lee, Day, Bo", Privacy::Direct),]
+    );
+    let lines = lines_of(&mut *open(&folder.path().join("found.json")).unwrap());
+    assert_eq!(
+        lines,
+        [
+            "1 2024-05-01T10:00:00Z Ann Lee: blue | thread=logo",
+            "2 2024-05-01T10:00:01Z Day, Bo: psst",
+            "skip service message",
+        ]
+    );
 }

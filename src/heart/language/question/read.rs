@@ -80,12 +80,6 @@ impl<'q> ReadQuestion<'q> {
         &self.question.text
     }
 
-    /// Whether it holds no word.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.words.is_empty()
-    }
-
     /// Whether it says "I" or "my".
     #[must_use]
     pub fn is_in_first_person(&self) -> bool {

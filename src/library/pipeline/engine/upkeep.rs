@@ -17,7 +17,9 @@ use super::{
     status::{MemoryEvent, MemoryStatus},
     write_snapshots,
 };
+use models::end_threads;
 use nouns::{config::Pipeline, signal::Signal, sync};
+use tracing::info;
 
 /// Takes what happens behind an open memory.
 pub(super) type Tell = Arc<dyn Fn(&MemoryEvent<'_>) + Send + Sync>;
@@ -97,9 +99,9 @@ impl Drop for Upkeep {
     fn drop(&mut self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.news.raise();
-        for thread in self.threads.drain(..) {
-            thread.thread().unpark();
-            drop(thread.join());
+        self.threads.iter().for_each(|thread| thread.thread().unpark());
+        if !end_threads(self.threads.drain(..)) {
+            info!("the endpoint of the vectors is still asked; what waits for it is extracted after the next start");
         }
     }
 }

@@ -24,7 +24,7 @@ use super::{
     waiting::{Place, Reply, State, Waiting},
 };
 use heart::recall::RecallError;
-use models::embed::EmbedderPool;
+use models::{embed::EmbedderPool, end_threads};
 use nouns::{
     model::{Bank, Evidence, MAX_QUESTION_BYTES},
     signal::Signal,
@@ -67,6 +67,8 @@ pub struct FrontLoad {
 
 /// Counts the texts that were embedded.
 type Embedded = Box<dyn Fn() -> u64 + Send + Sync>;
+/// Why questions get no vectors, where the endpoint of the model is away.
+type Away = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// What a front answers by.
 pub(super) struct Functions {
@@ -74,6 +76,7 @@ pub(super) struct Functions {
     pub(super) reached: Reached,
     pub(super) loading: Loading,
     pub(super) embedded: Embedded,
+    pub(super) problem: Away,
 }
 
 struct Shared {
@@ -89,6 +92,7 @@ struct Shared {
     apart: Condvar,
     /// Texts that were embedded for questions.
     embedded: Embedded,
+    problem: Away,
     /// Raised when the keeper has to look: the memory has read more turns, or something waits.
     news: Arc<Signal>,
     panics: AtomicU64,
@@ -101,7 +105,7 @@ impl Front {
     /// [`PipelineError::Thread`].
     pub fn start(replica: Arc<Replica>, embedders: Arc<EmbedderPool>, threads: usize) -> Result<Self, PipelineError> {
         let (follower, holder, news) = (Arc::clone(&replica), Arc::clone(&replica), Arc::clone(replica.news()));
-        let counted = Arc::clone(&embedders);
+        let (counted, asked_endpoint) = (Arc::clone(&embedders), Arc::clone(&embedders));
         let answer = move |asked: &Asked| {
             let past = asked.as_of.map(|at| replica.past(&asked.question.bank, at)).transpose()?;
             // A restore takes long.
@@ -120,19 +124,21 @@ impl Front {
             reached: Box::new(reached),
             loading: Box::new(loading),
             embedded: Box::new(move || counted.embedded()),
+            problem: Box::new(move || asked_endpoint.problem()),
         };
         Self::with(functions, news, threads)
     }
 
     /// A front that answers by these functions.
     pub(super) fn with(functions: Functions, news: Arc<Signal>, threads: usize) -> Result<Self, PipelineError> {
-        let Functions { answer, reached, loading, embedded } = functions;
+        let Functions { answer, reached, loading, embedded, problem } = functions;
         let threads = threads.max(1);
         let shared = Arc::new(Shared {
             answer,
             reached,
             loading,
             embedded,
+            problem,
             // Long questions of one bank leave a quarter of the threads to others.
             of_bank: threads - threads / 4,
             state: Mutex::new(State::new()),
@@ -237,6 +243,12 @@ impl Front {
         (self.shared.embedded)()
     }
 
+    /// Why questions get no vectors, where the endpoint of the model is away.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        (self.shared.problem)()
+    }
+
     /// Questions whose answer panicked.
     #[must_use]
     pub fn panics(&self) -> u64 {
@@ -251,9 +263,7 @@ impl Drop for Front {
             signal.notify_all();
         }
         self.shared.news.raise();
-        for thread in self.threads.drain(..) {
-            drop(thread.join());
-        }
+        end_threads(self.threads.drain(..));
     }
 }
 

@@ -5,11 +5,15 @@
 use super::PipelineError;
 use crate::snapshot::SnapshotError;
 use heart::recall::RecallError;
+use models::embed::EmbedError;
 use nouns::model::{Refusal, RefusalCode};
 
 /// The refusal for an error.
 #[must_use]
 pub fn refusal(error: &PipelineError) -> Refusal {
+    if let Some(away) = endpoint_away(error) {
+        return Refusal::new(RefusalCode::EndpointAway, away.to_string());
+    }
     let code = match error {
         PipelineError::UnknownBank { bank, .. } => {
             let message = format!("bank {bank}: unknown; it holds nothing that this service has read");
@@ -31,10 +35,33 @@ pub fn refusal(error: &PipelineError) -> Refusal {
     Refusal::new(code, error.to_string())
 }
 
+/// The error of the model's endpoint that is away, where that is the cause.
+fn endpoint_away(error: &PipelineError) -> Option<&EmbedError> {
+    let found = match error {
+        PipelineError::Embed(error) => error,
+        PipelineError::Recall(RecallError::Embed { source, .. }) => source.downcast_ref::<EmbedError>()?,
+        _ => return None,
+    };
+    matches!(found, EmbedError::Unavailable { .. }).then_some(found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use nouns::model::Bank;
+
+    #[test]
+    fn an_endpoint_that_is_away_is_named() {
+        let away = || EmbedError::Unavailable { model: "small".to_owned(), problem: "http://a: refused".to_owned() };
+        let deep = RecallError::Embed { what: "question".to_owned(), source: away().into() };
+        for error in [PipelineError::Embed(away()), PipelineError::Recall(deep)] {
+            let refusal = refusal(&error);
+            assert_eq!(refusal.code, RefusalCode::EndpointAway);
+            assert!(refusal.message.contains("http://a: refused"), "{}", refusal.message);
+        }
+        let broken = EmbedError::Model { model: "small".to_owned(), problem: "no memory".to_owned() };
+        assert_eq!(refusal(&PipelineError::Embed(broken)).code, RefusalCode::Failed);
+    }
 
     #[test]
     fn a_refusal_names_no_other_bank() {

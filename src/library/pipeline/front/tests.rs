@@ -62,6 +62,7 @@ impl Scripted {
             answer: Box::new(answer),
             reached: Box::new(move |partition| (partition == 0).then(|| position.load(Ordering::Relaxed))),
             loading: Box::new(move |bank| *bank == loading && is_loading.load(Ordering::Relaxed)),
+            problem: Box::new(|| None),
             embedded: Box::new(|| 0),
         };
         let front = Front::with(functions, Arc::default(), threads);

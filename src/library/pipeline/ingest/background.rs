@@ -22,7 +22,7 @@ use crate::log::partition_of;
 use heart::extract::{DraftUnit, Extractor, rules::RulesExtractor};
 use models::llm::{Llm, LlmError, LlmExtractor, extractor};
 use nouns::{
-    config::{LLM, Pipeline},
+    config::{ExtractSettings, LLM, Pipeline},
     model::{Bank, Usage, Window, WindowId},
     signal::Signal,
     sync,
@@ -62,7 +62,7 @@ impl Extractors {
         let mut model = None;
         if let Some(llm) = llm.as_ref().filter(|_| pipeline.extract.extractor == LLM) {
             llm.check_key()?;
-            model = Some(Background::start(llm, news)?);
+            model = Some(Background::start(llm, &pipeline.extract, news)?);
         }
         Ok(Self { rules, model, llm })
     }
@@ -165,7 +165,7 @@ pub(in crate::pipeline) struct Background {
 }
 
 impl Background {
-    fn start(llm: &Arc<Llm>, news: &Arc<Signal>) -> Result<Self, PipelineError> {
+    fn start(llm: &Arc<Llm>, rules: &ExtractSettings, news: &Arc<Signal>) -> Result<Self, PipelineError> {
         // One request stays free for questions where more than one may be in flight.
         let threads = llm.settings().in_flight.saturating_sub(1).max(1);
         let (jobs, incoming) = bounded(threads);
@@ -173,7 +173,8 @@ impl Background {
         let status = Arc::new(Mutex::default());
         for _ in 0..threads {
             let (results, status) = (Arc::clone(&results), Arc::clone(&status));
-            let worker = Worker { llm: Arc::downgrade(llm), results, status, news: Arc::clone(news) };
+            let (rules, news) = (rules.clone(), Arc::clone(news));
+            let worker = Worker { llm: Arc::downgrade(llm), rules, results, status, news };
             let incoming = incoming.clone();
             // The thread ends when the sender is dropped and its last request has ended.
             std::thread::Builder::new()
@@ -246,6 +247,7 @@ impl WorkerStatus {
 struct Worker {
     /// Weak, so that the client can be opened again as soon as the pipeline is dropped.
     llm: Weak<Llm>,
+    rules: ExtractSettings,
     results: Arc<Mutex<Vec<ModelResult>>>,
     status: Arc<Mutex<WorkerStatus>>,
     /// Raised with each result.
@@ -256,7 +258,7 @@ impl Worker {
     fn run(&self, jobs: &Receiver<Job>) {
         for Job { stage, window, bypass_cache } in jobs {
             let Some(llm) = self.llm.upgrade() else { break };
-            let extractor = LlmExtractor::new(Arc::clone(&llm), bypass_cache);
+            let extractor = LlmExtractor::new(Arc::clone(&llm), &self.rules, bypass_cache);
             let paused = sync::lock(&self.status).is_paused();
             let result = if paused { Err(Failed::RetryLater) } else { self.read(&extractor, &window) };
             let usage = extractor.usage();
@@ -394,7 +396,13 @@ mod tests {
 
     #[test]
     fn a_window_on_which_the_extractor_panics_is_refused_and_the_next_is_read() {
-        let worker = Worker { llm: Weak::new(), results: Arc::default(), status: Arc::default(), news: Arc::default() };
+        let worker = Worker {
+            llm: Weak::new(),
+            rules: Pipeline::parse("version = 1").expect("a pipeline").extract,
+            results: Arc::default(),
+            status: Arc::default(),
+            news: Arc::default(),
+        };
         let id = WindowId { session: SessionId("s".to_owned()), start: 0 };
         let window = Window { bank: Bank::parse("b").expect("a name"), id, turns: Vec::new() };
         for _ in 0..2 {

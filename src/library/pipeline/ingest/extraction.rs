@@ -244,6 +244,10 @@ impl Extraction {
         tell: &mut dyn FnMut(ExtractionEvent),
     ) -> Result<(), PipelineError> {
         let news = run.log.news();
+        if run.schedule != Schedule::UntilCaughtUp {
+            // Its own pauses are told, and end when they should.
+            self.vectors.ask_briefly();
+        }
         while !stop() {
             let seen = news.count();
             self.follow_group(run, tell)?;

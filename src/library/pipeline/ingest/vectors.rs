@@ -76,6 +76,15 @@ impl Vectors {
         }
     }
 
+    /// Asks an endpoint that is away no longer than it takes to be sure: the caller asks again. Has no effect once the
+    /// model is open.
+    pub(in crate::pipeline) fn ask_briefly(&mut self) {
+        const RETRIES: u32 = 1;
+        if let Some(served) = &mut self.model.served {
+            served.retries = served.retries.min(RETRIES);
+        }
+    }
+
     /// With a separate cache, which no running service has open.
     pub(in crate::pipeline) fn with_separate_cache(pipeline: &Pipeline) -> Self {
         let mut separate = Self::new(pipeline);

@@ -70,6 +70,9 @@ impl Asking {
             kept.map_or_else(|| embedded(texts), |kept| kept.of(texts, embedded)).map_err(Into::into)
         };
         let memory = AskedMemory { memory: &shard.memory, cancellation };
-        recall::recollect(&memory, &mut embed, question, planner, settings, embedders.model())
+        let model = embedders
+            .model()
+            .map_err(|error| RecallError::Embed { what: "question".to_owned(), source: error.into() })?;
+        recall::recollect(&memory, &mut embed, question, planner, settings, model)
     }
 }

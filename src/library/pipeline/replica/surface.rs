@@ -482,7 +482,7 @@ impl Replica {
             return Err(loading());
         }
         self.shards.check_bank(&shard, &question.bank)?;
-        check_models(sync::read(&shard.held).model(), Some(embedders.model()))?;
+        check_models(sync::read(&shard.held).model(), Some(embedders.model()?))?;
         let found = self.asking.recollect(&self.pipeline, &shard, question, embedders, kept, cancellation);
         found.map_err(|error| {
             if shard.memory.is_stopped() && self.shards.all().iter().any(|other| !other.memory.is_stopped()) {

@@ -1,13 +1,15 @@
-//! The index of an archive, `_held.json`: its complete files, and where each partition continues.
+//! The index of an archive: its complete files, and where each partition continues.
 //!
-//! In: a directory. Out: its index, or why it cannot be read. The index is written under another name
-//! and renamed, so it is never half written. The lock keeps a second writer out.
+//! In: a directory. Out: its index, or why it cannot be read. The index of `turns` is `_turns.json` beside it, and so are
+//! the lock and the files that are being written, so that nothing but Parquet lies below a directory that a reader
+//! scans. The index is written under another name and renamed, so it is never half written. The lock keeps a second
+//! writer out.
 
 use std::{
     collections::BTreeMap,
     fs::{self, File},
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Serialize};
@@ -17,17 +19,19 @@ use crate::{
     snapshot::{SnapshotError, Table},
 };
 
-pub(super) const INDEX: &str = "_held.json";
-const LOCK: &str = "_lock";
-/// The suffix of a file's name until it is complete.
-pub(super) const PARTIAL: &str = ".partial";
+/// The endings of what lies beside an archive's directory.
+const INDEX: &str = "json";
+const LOCK: &str = "lock";
+const PARTIAL: &str = "partial";
+/// Where the index lay in version 1.
+const OLD_INDEX: &str = "_held.json";
 /// Version of the index.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The complete files of an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchiveIndex {
-    /// Version of this index: 1.
+    /// Version of this index: 2.
     pub version: u32,
     /// The table.
     pub table: String,
@@ -78,7 +82,12 @@ impl ArchiveIndex {
 
     /// The index of a directory; `None` for a new directory.
     pub(super) fn read(directory: &Path) -> Result<Option<Self>, SnapshotError> {
-        let path = directory.join(INDEX);
+        if directory.join(OLD_INDEX).exists() {
+            let problem =
+                "it was written by an earlier build, in another layout; replay into a new directory".to_owned();
+            return Err(SnapshotError::Differs { directory: directory.to_owned(), problem });
+        }
+        let path = index_of(directory);
         let text = match fs::read(&path) {
             Ok(text) => text,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -92,9 +101,10 @@ impl ArchiveIndex {
         Ok(Some(index))
     }
 
-    /// Replaces the index of a directory; the caller syncs the directory.
+    /// Replaces the index of a directory; the caller syncs the directory around it.
     pub(super) fn write(&self, directory: &Path) -> Result<(), SnapshotError> {
-        let (path, partial) = (directory.join(INDEX), directory.join(format!("{INDEX}{PARTIAL}")));
+        let path = index_of(directory);
+        let partial = path.with_extension(format!("{INDEX}.{PARTIAL}"));
         let json = serde_json::to_vec_pretty(self).unwrap_or_default();
         File::create(&partial)
             .and_then(|mut file| file.write_all(&json).and_then(|()| file.sync_all()))
@@ -103,9 +113,25 @@ impl ArchiveIndex {
     }
 }
 
+/// The index of a directory.
+pub(super) fn index_of(directory: &Path) -> PathBuf {
+    beside(directory, INDEX)
+}
+
+/// Where the files of a directory lie until they are complete.
+pub(super) fn unfinished_of(directory: &Path) -> PathBuf {
+    beside(directory, PARTIAL)
+}
+
+/// `tables/turns` to `tables/_turns.ENDING`.
+fn beside(directory: &Path, ending: &str) -> PathBuf {
+    let name = directory.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    directory.with_file_name(format!("_{name}.{ending}"))
+}
+
 /// Locks a directory for one writer.
 pub(super) fn lock(directory: &Path) -> Result<FileLock, SnapshotError> {
-    let path = directory.join(LOCK);
+    let path = beside(directory, LOCK);
     FileLock::take(&path).map_err(|refused| match refused {
         LockError::InUse(_) => SnapshotError::InUse { directory: directory.to_owned() },
         LockError::Failed(e) => SnapshotError::disk(&path, "locking the directory", e),

@@ -1,12 +1,13 @@
 //! Writes the files of a table.
 //!
-//! In: rows of each partition in offset order. Out: complete files, each written under another name,
-//! renamed and then listed in the index. Buffers rows of many groups, within its limits; a group is
+//! In: rows of each partition in offset order. Out: complete files, each written at another place, renamed and then
+//! listed in the index. Buffers rows of many groups, within its limits; a group is
 //! the rows of one partition, day and, on request, bank.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::{self, File},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -18,7 +19,7 @@ use parquet::{
 
 use super::{
     hashed_file::HashedFile,
-    index::{ArchiveIndex, ArchivedFile, PARTIAL, lock},
+    index::{ArchiveIndex, ArchivedFile, lock, unfinished_of},
 };
 use crate::file_lock::FileLock;
 use crate::snapshot::{SnapshotError, Table, TopicRow};
@@ -205,7 +206,7 @@ impl Archive {
         let mut directory = format!("date={}", row.date().as_deref().unwrap_or(HIVE_NULL));
         if self.index.by_bank {
             let bank = row.bank().map_or_else(|| HIVE_NULL.to_owned(), |bank| bank.replace('/', "%2F"));
-            directory.push_str(&format!("/bank={bank}"));
+            directory.push_str(&format!("/{bank}"));
         }
         Group { partition: row.partition, directory }
     }
@@ -214,7 +215,6 @@ impl Archive {
     fn write(&mut self, group: &Group) -> Result<(), SnapshotError> {
         let Some(open) = self.groups.get_mut(group) else { return Ok(()) };
         let Some(last) = open.rows.last().map(|row| row.offset) else { return Ok(()) };
-        let with_bank = !self.index.by_bank;
         if open.file.is_none() {
             let folder = self.directory.join(&group.directory);
             fs::create_dir_all(&folder).map_err(|e| SnapshotError::disk(&folder, "creating the directory", e))?;
@@ -226,7 +226,7 @@ impl Archive {
                 .set_compression(Compression::ZSTD(ZstdLevel::default()))
                 .set_max_row_group_row_count(None)
                 .build();
-            let writer = ArrowWriter::try_new(HashedFile::new(file), self.table.schema(with_bank), Some(properties))
+            let writer = ArrowWriter::try_new(HashedFile::new(file), self.table.schema(), Some(properties))
                 .map_err(|e| parquet_failed(&place, &e))?;
             open.file = Some(OpenFile { writer, path, last, rows: 0, last_write: 0 });
         }
@@ -235,7 +235,7 @@ impl Archive {
             for rows in open.rows.chunks(BATCH_ROWS) {
                 let batch = self
                     .table
-                    .batch(&self.index.topic, rows, with_bank)
+                    .batch(&self.index.topic, rows)
                     .map_err(|e| SnapshotError::Parquet { path: place.clone(), problem: e.to_string() })?;
                 file.writer.write(&batch).map_err(|e| parquet_failed(&place, &e))?;
             }
@@ -289,12 +289,21 @@ impl Archive {
         let open: BTreeSet<PathBuf> = open.map(|(group, _)| self.directory.join(&group.directory)).collect();
         self.unsynced.retain(|directory| open.contains(directory));
         self.index.write(&self.directory)?;
-        sync(&self.directory)
+        // Its name, like the directory's, lies in the folder around it.
+        sync(self.directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))
     }
 }
 
-/// Removes files that have an archive's names and are not in the index.
+/// Removes files that have an archive's names and are not in the index, and those that were not finished.
 fn remove_unfinished(directory: &Path, index: &ArchiveIndex) -> Result<(), SnapshotError> {
+    let unfinished = unfinished_of(directory);
+    match fs::remove_dir_all(&unfinished) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => {
+            return Err(SnapshotError::disk(&unfinished, "removing unfinished files", e));
+        }
+        _ => {}
+    }
+    fs::create_dir(&unfinished).map_err(|e| SnapshotError::disk(&unfinished, "creating the directory", e))?;
     let listed: BTreeSet<PathBuf> = index.files.iter().map(|file| directory.join(&file.path)).collect();
     let mut folders = vec![directory.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -302,7 +311,7 @@ fn remove_unfinished(directory: &Path, index: &ArchiveIndex) -> Result<(), Snaps
         for entry in fs::read_dir(&folder).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if path.is_dir() && (name.starts_with("date=") || name.starts_with("bank=")) {
+            if path.is_dir() {
                 folders.push(path);
             } else if is_archive_file(name) && !listed.contains(&path) {
                 fs::remove_file(&path).map_err(|e| SnapshotError::disk(&path, "removing an unfinished file", e))?;
@@ -312,16 +321,15 @@ fn remove_unfinished(directory: &Path, index: &ArchiveIndex) -> Result<(), Snaps
     Ok(())
 }
 
-/// Whether a name is `PARTITION-OFFSET.parquet`, complete or partial.
+/// Whether a name is `PARTITION-OFFSET.parquet`.
 fn is_archive_file(name: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let name = name.strip_suffix(PARTIAL).unwrap_or(name);
     let stem = name.strip_suffix(".parquet").and_then(|stem| stem.split_once('-'));
     stem.is_some_and(|(partition, offset)| digits(partition) && digits(offset) && offset.len() == 20)
 }
 
 fn partial(directory: &Path, path: &str) -> PathBuf {
-    directory.join(format!("{path}{PARTIAL}"))
+    unfinished_of(directory).join(path.replace('/', "~"))
 }
 
 fn sync(directory: &Path) -> Result<(), SnapshotError> {

@@ -1,0 +1,280 @@
+//! What the fields of a platform's records hold, as one table for each format.
+//!
+//! In: a record as JSON, and the table. Out: the record in which every listed field holds what it should, or why it
+//! cannot be read. A field that carries words, a speaker, a time or an id and holds another kind of value makes the
+//! record a dead letter that names the field; another listed field is left out of the record and told. So nothing of
+//! a message disappears without a word. A field that is absent, null or an empty text says nothing, which is no fault.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::message::{ChatItem, Skip};
+
+/// Kinds of values, which are added up where a field may hold several.
+pub(crate) const TEXT: u8 = 1;
+pub(crate) const NUMBER: u8 = 2;
+pub(crate) const TRUTH: u8 = 4;
+pub(crate) const OBJECT: u8 = 8;
+pub(crate) const LIST: u8 = 16;
+
+/// The kinds in words, in the order of their numbers.
+const KINDS: [&str; 5] = ["a text", "a number", "true or false", "an object", "a list"];
+/// How many names of what was not read are told apart.
+const MAX_NAMES: usize = 64;
+
+/// The fields of a format's records.
+pub(crate) struct Form {
+    /// Fields that carry words, a speaker, a time or an id.
+    pub(crate) needed: &'static [Field],
+    /// Fields without which a message still says what was said.
+    pub(crate) other: &'static [Field],
+    /// What to do where a needed field holds something else.
+    pub(crate) remedy: &'static str,
+}
+
+/// A field and the kinds of values that it may hold. Its path has `/` between names; `[]` is every element of a list,
+/// or the element itself, where a program writes a list of one so. A name may begin with a capital letter.
+pub(crate) type Field = (&'static str, u8);
+
+/// The fields of one record that hold something else than they should, and what.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct OddFields(Vec<(&'static str, String)>);
+
+/// What was not read of records that were, by name.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Unread(BTreeMap<String, u64>);
+
+impl Form {
+    /// Checks a record, and leaves out what is odd and not needed.
+    ///
+    /// # Errors
+    /// Which needed field is odd, and what to do.
+    pub(crate) fn check(&self, record: &mut Value) -> Result<OddFields, String> {
+        for (path, holds) in self.needed {
+            if let Some(problem) = first_odd(record, path, *holds) {
+                return Err(format!("{}: {problem}; {}", shown(path), self.remedy));
+            }
+        }
+        let mut odd = OddFields::default();
+        for (path, holds) in self.other {
+            if let Some(problem) = first_odd(record, path, *holds) {
+                leave_out(record, path, *holds);
+                odd.0.push((path, problem));
+            }
+        }
+        Ok(odd)
+    }
+
+    /// A record of this form as `T`, and its odd fields.
+    ///
+    /// # Errors
+    /// As [`Form::check`]; or what else `T` does not take.
+    pub(crate) fn read<T: DeserializeOwned>(&self, mut record: Value) -> Result<(T, OddFields), String> {
+        let odd = self.check(&mut record)?;
+        let read = serde_json::from_value(record).map_err(|e| format!("{e}; {}", self.remedy))?;
+        Ok((read, odd))
+    }
+}
+
+impl OddFields {
+    /// What an item is, whose record had these fields: a message without words is a dead letter, since its words may
+    /// be in them; of another message they are told.
+    ///
+    /// # Errors
+    /// The first of the fields, where nothing else was said.
+    pub(crate) fn judge(self, item: ChatItem, unread: &mut Unread) -> Result<ChatItem, String> {
+        match item {
+            ChatItem::Skip(Skip::Empty) => self.without_words().map_or(Ok(ChatItem::Skip(Skip::Empty)), Err),
+            ChatItem::Message(message) => {
+                self.tell(unread);
+                Ok(ChatItem::Message(message))
+            }
+            other => Ok(other),
+        }
+    }
+
+    /// Why a message that says nothing else is a dead letter; none where no field was odd.
+    pub(crate) fn without_words(&self) -> Option<String> {
+        let (path, problem) = self.0.first()?;
+        Some(format!("{}: {problem}, and the message has no other words; export it again", shown(path)))
+    }
+
+    /// Counts the fields as not read.
+    pub(crate) fn tell(&self, unread: &mut Unread) {
+        self.0.iter().for_each(|(path, _)| unread.add(&shown(path)));
+    }
+}
+
+impl Unread {
+    /// Counts a part that was not read.
+    pub(crate) fn add(&mut self, name: &str) {
+        let name = if self.0.len() < MAX_NAMES || self.0.contains_key(name) { name } else { "other fields" };
+        *self.0.entry(name.to_owned()).or_default() += 1;
+    }
+
+    /// The counts by name.
+    pub(crate) fn counts(&self) -> &BTreeMap<String, u64> {
+        &self.0
+    }
+}
+
+/// A path as a person writes it.
+fn shown(path: &str) -> String {
+    path.replace('/', ".")
+}
+
+/// What the first value under a path is, where it is of another kind.
+fn first_odd(value: &Value, path: &str, holds: u8) -> Option<String> {
+    if path.is_empty() {
+        return odd(value, holds);
+    }
+    let (name, rest) = split(path);
+    match (name, value) {
+        ("[]", Value::Array(elements)) => elements.iter().find_map(|element| first_odd(element, rest, holds)),
+        ("[]", value) => first_odd(value, rest, holds),
+        (name, Value::Object(_)) => first_odd(value.get(key_of(value, name)?)?, rest, holds),
+        _ => None,
+    }
+}
+
+/// Removes the values under a path that are of another kind.
+fn leave_out(value: &mut Value, path: &str, holds: u8) {
+    let (name, rest) = split(path);
+    match (name, value) {
+        ("[]", Value::Array(elements)) if rest.is_empty() => elements.retain(|element| odd(element, holds).is_none()),
+        ("[]", Value::Array(elements)) => elements.iter_mut().for_each(|element| leave_out(element, rest, holds)),
+        ("[]", value) if !rest.is_empty() => leave_out(value, rest, holds),
+        (name, value @ Value::Object(_)) => {
+            let Some(key) = key_of(value, name) else { return };
+            let Some(object) = value.as_object_mut() else { return };
+            if !rest.is_empty() && rest != "[]" {
+                if let Some(inner) = object.get_mut(&key) {
+                    leave_out(inner, rest, holds);
+                }
+            } else if object.get(&key).is_some_and(|inner| rest.is_empty() || !inner.is_array()) {
+                object.remove(&key);
+            } else if let Some(inner) = object.get_mut(&key) {
+                leave_out(inner, rest, holds);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The first name of a path, and what follows it.
+fn split(path: &str) -> (&str, &str) {
+    if let Some(rest) = path.strip_prefix("[]") {
+        return ("[]", rest.strip_prefix('/').unwrap_or(rest));
+    }
+    let end = path.find(['/', '[']).unwrap_or(path.len());
+    let (name, rest) = path.split_at(end);
+    (name, rest.strip_prefix('/').unwrap_or(rest))
+}
+
+/// The key of a name in an object: as it is, or with a capital letter.
+fn key_of(value: &Value, name: &str) -> Option<String> {
+    let object = value.as_object()?;
+    if object.contains_key(name) {
+        return Some(name.to_owned());
+    }
+    let mut letters = name.chars();
+    let capital = format!("{}{}", letters.next()?.to_ascii_uppercase(), letters.as_str());
+    object.contains_key(&capital).then_some(capital)
+}
+
+/// What a value is, where it is of none of these kinds.
+fn odd(value: &Value, holds: u8) -> Option<String> {
+    let kind = match value {
+        Value::Null => return None,
+        Value::String(text) if text.trim().is_empty() => return None,
+        Value::String(_) => TEXT,
+        Value::Number(_) => NUMBER,
+        Value::Bool(_) => TRUTH,
+        Value::Object(_) => OBJECT,
+        Value::Array(_) => LIST,
+    };
+    let stands_for_an_object = holds & OBJECT != 0 && value.as_str().is_some_and(is_of_powershell);
+    if kind & holds != 0 && !stands_for_an_object {
+        return None;
+    }
+    let names = |kinds: u8| {
+        let named = KINDS.iter().enumerate().filter(|(at, _)| kinds & (1 << at) != 0).map(|(_, name)| *name);
+        named.collect::<Vec<_>>().join(" or ")
+    };
+    Some(format!("{} where {} belongs", names(kind), names(if stands_for_an_object { holds & !TEXT } else { holds })))
+}
+
+/// What PowerShell writes for an object that lies deeper than it was told to go: `@{id=1; name=}`, or its type.
+fn is_of_powershell(text: &str) -> bool {
+    let text = text.trim();
+    text.starts_with("@{") || ["System.", "Microsoft.Graph."].iter().any(|of| text.starts_with(of))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const FORM: Form = Form {
+        needed: &[("id", TEXT | NUMBER), ("from", OBJECT | TEXT), ("from/name", TEXT), ("parts[]/text", TEXT)],
+        other: &[("files", LIST), ("files[]", OBJECT), ("files[]/size", NUMBER), ("edited", TEXT)],
+        remedy: "export it again",
+    };
+
+    #[test]
+    fn a_needed_field_of_another_kind_is_named() {
+        for (record, expected) in [
+            (json!({"id": {}}), "id: an object where a text or a number belongs; export it again"),
+            (json!({"from": 5}), "from: a number where a text or an object belongs; export it again"),
+            (json!({"from": "@{name=; id=}"}), "from: a text where an object belongs; export it again"),
+            (json!({"from": {"name": ["a"]}}), "from.name: a list where a text belongs; export it again"),
+            (json!({"From": {"Name": true}}), "from.name: true or false where a text belongs; export it again"),
+            (
+                json!({"parts": [{"text": "x"}, {"text": 1}]}),
+                "parts[].text: a number where a text belongs; export it again",
+            ),
+            (json!({"parts": {"text": 1}}), "parts[].text: a number where a text belongs; export it again"),
+        ] {
+            assert_eq!(FORM.check(&mut record.clone()), Err(expected.to_owned()), "{record}");
+        }
+        for record in
+            [json!({}), json!({"id": null, "from": ""}), json!({"id": 5, "from": "Ann", "parts": []}), json!([1])]
+        {
+            assert_eq!(FORM.check(&mut record.clone()), Ok(OddFields::default()), "{record}");
+        }
+    }
+
+    #[test]
+    fn another_field_is_left_out_and_told() {
+        for (record, left, odd) in [
+            (json!({"id": 1, "edited": 5}), json!({"id": 1}), vec!["edited"]),
+            (json!({"files": "System.Object[]"}), json!({}), vec!["files"]),
+            (
+                json!({"files": [1, {"size": "big", "name": "a"}]}),
+                json!({"files": [{"name": "a"}]}),
+                vec!["files[]", "files[]/size"],
+            ),
+            (json!({"files": [{"size": 3}]}), json!({"files": [{"size": 3}]}), vec![]),
+        ] {
+            let mut checked = record.clone();
+            let found = FORM.check(&mut checked).unwrap();
+            assert_eq!(found.0.iter().map(|(path, _)| *path).collect::<Vec<_>>(), odd, "{record}");
+            assert_eq!(checked, left, "{record}");
+        }
+    }
+
+    #[test]
+    fn a_message_without_other_words_is_a_dead_letter() {
+        let odd = || FORM.check(&mut json!({"edited": 5})).unwrap();
+        let mut unread = Unread::default();
+        let reason = odd().judge(ChatItem::Skip(Skip::Empty), &mut unread).unwrap_err();
+        assert!(reason.starts_with("edited: a number where a text belongs, and the message has no other"), "{reason}");
+        assert_eq!(odd().judge(ChatItem::Skip(Skip::Copy), &mut unread), Ok(ChatItem::Skip(Skip::Copy)));
+        assert!(unread.counts().is_empty());
+        (0..2 * MAX_NAMES).for_each(|n| unread.add(&n.to_string()));
+        assert_eq!(unread.counts().len(), MAX_NAMES + 1);
+    }
+}
