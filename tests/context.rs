@@ -154,7 +154,7 @@ fn ten_thousand_hostile_contexts_are_read_back() {
         } else {
             passages(&mut dice)
         };
-        let context = context([(&unit, Some(&quoted))], None);
+        let context = context([(&unit, Some(&quoted))], None).text;
         lines.push_str(&json!({"context": context, "said": said}).to_string());
         lines.push('\n');
     }

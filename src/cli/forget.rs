@@ -75,7 +75,9 @@ impl Forget {
             }
         }
         for turn in &unknown {
-            print(&format!("bank {bank}: it holds no turn {turn:?}; one with this id that comes later is not taken\n"))?;
+            print(&format!(
+                "bank {bank}: it holds no turn {turn:?}; one with this id that comes later is not taken\n"
+            ))?;
         }
         print(&format!("bank {bank}: {} turns deleted\n", count - unknown.len()))?;
         Ok(if unknown.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -94,12 +94,9 @@ pub fn with_ids(context: &str, has_note: bool, ids: impl IntoIterator<Item = Str
     let mut ids = ids.into_iter();
     let mut out = String::with_capacity(context.len());
     for (number, line) in context.split_inclusive('\n').enumerate() {
-        let is_quote = !(has_note && number == 0)
-            && !line.starts_with("## ")
-            && !line.starts_with(INDENT)
-            && !line.starts_with(LEFT_OUT)
-            && line != "\n";
-        if let Some(id) = is_quote.then(|| ids.next()).flatten() {
+        let is_note = has_note && number == 0;
+        let is_ours = is_note || line == "\n" || ["## ", INDENT, LEFT_OUT].iter().any(|start| line.starts_with(start));
+        if let Some(id) = (!is_ours).then(|| ids.next()).flatten() {
             // Writing into a string cannot fail.
             let _ = write!(out, "[{id}] ");
         }

@@ -102,8 +102,7 @@ pub fn recollect(
     }
 
     let sufficiency = planner.agreement(&read, &cues, &first.familiar).clamp(0.0, 1.0);
-    let abstains =
-        |units: &[Ranked]| abstention(units, &stop_reason, sufficiency, &first.familiar.topics, settings);
+    let abstains = |units: &[Ranked]| abstention(units, &stop_reason, sufficiency, &first.familiar.topics, settings);
     let assembled = assemble::assemble(evidence, settings);
     let most_tokens = settings.stop.most_tokens;
     let Fitting { ranked, context, tokens } =

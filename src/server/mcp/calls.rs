@@ -14,8 +14,8 @@ use super::{
     call_error::CallError,
     opened_memory::{Opened, OpenedMemory},
     tools::{
-        Answered, Ask, Counts, Forget, Forgotten, ListOf, Listed, ListedTurn, MAX_TURNS, Recalled, Remember, Remembered,
-        Said, Show, Shown, Status, StatusOf, ToolName,
+        Answered, Ask, Counts, Forget, Forgotten, ListOf, Listed, ListedTurn, MAX_TURNS, Recalled, Remember,
+        Remembered, Said, Show, Shown, Status, StatusOf, ToolName,
     },
 };
 use crate::{access::Caller, api};

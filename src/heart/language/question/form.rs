@@ -104,7 +104,9 @@ mod tests {
     #[test]
     fn every_pattern_is_well_formed() {
         assert!(
-            [&FIRST_PERSON, &POLITE, &SUMMARY, &ORDER, &TOLD, &ADVICE, &HELP].into_iter().all(|pattern| pattern.is_some())
+            [&FIRST_PERSON, &POLITE, &SUMMARY, &ORDER, &TOLD, &ADVICE, &HELP]
+                .into_iter()
+                .all(|pattern| pattern.is_some())
         );
     }
 

@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use super::{
     QuestionForm, QuestionType,
-    form,
     days::{Days, days},
+    form,
     keywords::keywords,
     names::{NameClass, name_runs, names},
     persons,

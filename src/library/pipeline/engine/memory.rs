@@ -127,11 +127,7 @@ impl Memory {
     ///
     /// # Errors
     /// [`PipelineError`] where the log failed, or is on Kafka.
-    pub fn turns(
-        &self,
-        bank: &Bank,
-        passes: &dyn Fn(&str) -> bool,
-    ) -> Result<Vec<turns::HeldTurn>, PipelineError> {
+    pub fn turns(&self, bank: &Bank, passes: &dyn Fn(&str) -> bool) -> Result<Vec<turns::HeldTurn>, PipelineError> {
         turns::held_turns(&*self.log, bank, passes)
     }
 

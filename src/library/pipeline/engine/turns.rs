@@ -42,11 +42,7 @@ struct TurnsOnly {
 ///
 /// # Errors
 /// [`PipelineError`] where the log failed, or is on Kafka.
-pub fn held_turns(
-    log: &dyn Log,
-    bank: &Bank,
-    passes: &dyn Fn(&str) -> bool,
-) -> Result<Vec<HeldTurn>, PipelineError> {
+pub fn held_turns(log: &dyn Log, bank: &Bank, passes: &dyn Fn(&str) -> bool) -> Result<Vec<HeldTurn>, PipelineError> {
     let partition = partition_of(bank, log.partitions());
     let mut found: HashMap<String, (u32, HeldTurn)> = HashMap::new();
     let mut problem = None;
