@@ -47,6 +47,8 @@ pub enum Skip {
     Encrypted,
     /// A message of a kind that has no text form, such as a poll's vote or a reaction.
     Unsupported,
+    /// A message of another workspace than the source's.
+    Elsewhere,
 }
 
 impl Skip {
@@ -58,6 +60,7 @@ impl Skip {
             Self::Copy => "copy",
             Self::Encrypted => "encrypted",
             Self::Unsupported => "unsupported",
+            Self::Elsewhere => "of another workspace",
         }
     }
 }
