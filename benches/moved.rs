@@ -110,7 +110,7 @@ impl Setting<'_> {
                 let mut units: Vec<_> = of.map(|i| unit(&bank, size, i)).collect();
                 units.iter_mut().for_each(|unit| unit.vector = unit.vector.in_steps());
                 let (key, mut record) = record(&bank, (window * WINDOW) as u32, units);
-                record.model = embedders.model().clone();
+                record.model = embedders.model().expect("it is open").clone();
                 memory.push((key.to_bytes(), Some(serde_json::to_vec(&record).expect("it has a JSON form"))));
                 if memory.len() == COMMIT {
                     commit(std::mem::take(&mut memory));

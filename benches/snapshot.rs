@@ -82,7 +82,7 @@ fn questions(banks: usize, size: usize) {
     let home = tempfile::tempdir().expect("a temporary directory");
     let pipeline = Pipeline::parse("version = 1\nembed.model = \"fixed\"").expect("the defaults are valid");
     let embedders = EmbedderPool::open(&pipeline.embed, &pipeline.model()).expect("no file is needed");
-    let model = embedders.model().clone();
+    let model = embedders.model().expect("it is open").clone();
     let (mut pipeline, log, _) = filled(home.path(), banks, size, Some(&model));
     let (mut p99, mut window) = (Vec::new(), size.div_ceil(WINDOW));
     for (name, directory, deletes) in [

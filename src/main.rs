@@ -28,6 +28,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
+    cli::begin_process();
     let Arguments { command } = Arguments::parse();
     cli::begin_logs(is_service(&command));
     let ended = command.run();

@@ -34,6 +34,17 @@ pub(crate) fn add(home: &Path, name: &str, bank: &str, rights: &[&str]) -> Strin
     token(home, &["add", name, "--bank", bank].into_iter().chain(rights).collect::<Vec<_>>()).trim().to_owned()
 }
 
+/// Makes a token that has expired; the command makes none.
+pub(crate) fn expired(home: &Path) -> String {
+    let old = token(home, &["add", "old", "--bank", "*", "--right", "read", "--expires", "1h"]);
+    let file = home.join("tokens.json");
+    let mut tokens: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    let grants = tokens["tokens"].as_array_mut().unwrap();
+    grants.iter_mut().find(|grant| grant["name"] == "old").unwrap()["expires"] = json!("1970-01-02T00:00:00Z");
+    fs::write(&file, tokens.to_string()).unwrap();
+    old
+}
+
 fn turn(bank: &str) -> Value {
     json!({"bank": bank, "turn": "1", "speaker": "Ann", "text": "The red kayak is in the boathouse",
            "time": "2024-05-01T10:00:00Z", "session": "s"})
@@ -67,8 +78,7 @@ fn every_route_asks_for_a_token_with_the_right_in_the_bank() {
     for right in all {
         by_right.push((right, add(home.path(), right, "acme/a", &[right])));
     }
-    let expired =
-        token(home.path(), &["add", "old", "--bank", "*", "--right", "read", "--expires", "1970-01-02T00:00:00Z"]);
+    let expired = expired(home.path());
     let service = HttpService::of(home.path());
     let send = |token: &str, method: &str, path: &str, body: &[u8]| {
         let shown = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
@@ -223,6 +233,56 @@ fn the_audit_log_has_those_who_left_those_from_elsewhere_and_those_who_were_refu
     assert_eq!(count(json!({"action": "POST /mcp", "bank": "other", "status": 403})), 1, "{audit}");
 }
 
+/// A question may wait for ten minutes for a turn, and its token be revoked meanwhile.
+#[test]
+fn an_answer_that_waited_is_for_whoever_may_read_it_then() {
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), TOKENS);
+    let agent = add(home.path(), "agent", "acme", &["read"]);
+    let whole = add(home.path(), "whole", "*", &["read", "write"]);
+    let service = HttpService::of(home.path());
+    let bearer = |token: &str| format!("Authorization: Bearer {token}\r\n");
+    let put = |id: &str| {
+        let mut turn = turn("acme/a");
+        turn["turn"] = id.into();
+        let body = json!({"turns": [turn]}).to_string();
+        let (status, _, written) = service.send("POST", "/v1/turns", &bearer(&whole), body.as_bytes());
+        assert_eq!(status, 200, "{written}");
+        written["after"].as_str().unwrap().to_owned()
+    };
+    let first = put("1");
+    let (partition, offset) = first.split_once(':').unwrap();
+    let next = format!("{partition}:{}", offset.parse::<u64>().unwrap() + 1);
+    let question = json!({"bank": "acme/a", "text": "Where is the kayak?", "after": next, "timeout_ms": 600_000});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "recall",
+        "arguments": {"bank": "acme/a", "question": "Where is the kayak?", "after": next}}});
+    let accepts = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
+    let asked = [
+        ("POST", "/v1/ask".to_owned(), String::new(), question.to_string()),
+        ("GET", format!("/v1/digest?bank=acme/a&after={next}&wait_ms=600000"), String::new(), String::new()),
+        ("POST", "/mcp".to_owned(), accepts.to_owned(), call.to_string()),
+    ];
+    std::thread::scope(|scope| {
+        let waiting = asked.map(|(method, path, headers, body)| {
+            let headers = format!("{headers}{}", bearer(&agent));
+            let service = &service;
+            scope.spawn(move || (path.clone(), service.send(method, &path, &headers, body.as_bytes())))
+        });
+        let parked = || service.send_text("GET", "/metrics", &bearer(&whole), b"").1;
+        wait(&parked, || parked().contains("ripplemem_questions_waiting{what=\"turn\"} 2"));
+        token(home.path(), &["revoke", "agent"]);
+        wait(&String::new, || service.send("GET", "/v1/banks", &bearer(&agent), b"").0 == 401);
+        put("2");
+        for asked in waiting {
+            let (path, (status, _, answer)) = asked.join().unwrap();
+            let told = answer.to_string();
+            assert!(!told.contains("boathouse") && !told.contains("semantic_edges"), "{path}: {told}");
+            assert!(status == 401 || told.contains("revoked"), "{path}: {status} {told}");
+        }
+    });
+    assert!(service.stop());
+}
+
 #[test]
 fn the_commands_of_this_machine_reach_a_service_that_asks_for_tokens() {
     let home = tempfile::tempdir().unwrap();
@@ -260,6 +320,11 @@ fn wrong_tokens_and_files_are_told_with_a_remedy() {
     fails(&with(&["add", "agent", "--bank", "a", "--right", "read"]), 1, &["agent", "another name"]);
     fails(&with(&["add", "a b", "--bank", "a", "--right", "read"]), 1, &["letters"]);
     fails(&with(&["add", "b", "--bank", "a", "--right", "read", "--expires", "soon"]), 1, &["--expires", "90d"]);
+    for past in ["0s", "-1d", "1d ago", "1970-01-02T00:00:00Z"] {
+        let expires = format!("--expires={past}");
+        fails(&with(&["add", "b", "--bank", "a", "--right", "read", &expires]), 1, &["--expires", "by now", "to come"]);
+    }
+    assert!(!token(home.path(), &["list"]).contains("b:"), "none was made");
     fails(&with(&["add", "b", "--bank", "a/", "--right", "read"]), 2, &["--bank"]);
     fails(&with(&["add", "b", "--bank", "a", "--right", "all"]), 2, &["--right", "forget"]);
     fails(&with(&["revoke", "nobody"]), 1, &["nobody", "token list"]);

@@ -35,6 +35,8 @@ fn every_rejected_line_is_a_dead_letter_with_its_place() {
         (turn("7", "time", "\"1500-05-01T10:00:00Z\"").into(), "1900"),
         (turn("8", "time", "\"9999-05-01T10:00:00Z\"").into(), "1900"),
         (turn("9", "bank", "\"../etc\"").into(), "bank"),
+        (turn("10", "time", "\"20240501T100000Z\"").into(), "RFC 3339"),
+        (turn("10", "speaker", "\"Ann\"").replacen('{', "{\"bank\":\"c\",", 1).into(), "bank: stands twice"),
         (
             turn("11", "attachments", &format!(r#"[{{"kind": "{}", "caption": "a map"}}]"#, "x".repeat(300))).into(),
             "256",
@@ -56,7 +58,7 @@ fn every_rejected_line_is_a_dead_letter_with_its_place() {
     let settings = pipeline(home.path(), "");
     let toml = write(&home.path().join("p.toml"), toml::to_string(&settings).unwrap());
     let output = ripplemem(&["ingest", "jsonl", path.to_str().unwrap(), "--pipeline", toml.to_str().unwrap()]);
-    fails(&output, 3, &["14 records were rejected"]);
+    fails(&output, 3, &["16 records were rejected"]);
 
     let log = EmbeddedLog::open(&settings.log).unwrap();
     let letters: Vec<DeadLetter> = log

@@ -21,7 +21,7 @@ use super::{
 const HTTP: &str = "[http]\nlisten = \"127.0.0.1:0\"\n";
 
 /// The address of an instance that has been started this often.
-fn http_of(home: &Home, starts: usize) -> HttpClient {
+pub(crate) fn http_of(home: &Home, starts: usize) -> HttpClient {
     let addresses = || -> Vec<String> {
         let told = home.told();
         let address = |line: &str| Some(line.split_once("http://")?.1.split_once("/v1")?.0.to_owned());

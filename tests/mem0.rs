@@ -6,6 +6,7 @@ use std::{fs, path::Path};
 use serde_json::{Value, json};
 
 use super::{
+    access::expired,
     http_service::{HttpService, pipeline_file},
     support::{Python, data, ripplemem},
 };
@@ -75,11 +76,7 @@ fn each_route_of_mem0_asks_for_a_token_with_its_right_in_the_bank_of_the_ids() {
     let all = ["read", "write", "forget", "admin"];
     let whole = token(home.path(), "whole", "mem0", &all);
     let others = [token(home.path(), "bob", "mem0/user-bob", &all), token(home.path(), "acme", "acme", &all)];
-    let file = home.path().join("p.toml");
-    let old =
-        ["token", "add", "old", "--bank", "*", "--right", "read", "--expires", "1970-01-02T00:00:00Z", "--pipeline"];
-    let old = ripplemem(&[&old[..], &[file.to_str().unwrap()]].concat());
-    let expired = String::from_utf8(old.stdout).unwrap();
+    let expired = expired(home.path());
     let by_right = all.map(|right| (right, token(home.path(), right, "mem0/user-ann", &[right])));
     let service = HttpService::of(home.path());
     let message =

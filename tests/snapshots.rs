@@ -352,3 +352,28 @@ fn a_restore_killed_at_any_moment() {
     }
     println!("{unfinished} of {rounds} restores were killed before their end");
 }
+
+/// History begins at the end of a read. An offset inside the first one has no answer, and is told which is the first.
+#[test]
+fn the_oldest_point_that_is_named_can_be_asked_for() {
+    let home = tempfile::tempdir().unwrap();
+    let mut service = open(&with_snapshots(home.path(), ""));
+    let turns =
+        [("1", "Ann", "The red kayak is in the boathouse"), ("2", "Bo", "I sold my bicycle"), ("3", "Ann", "Good")];
+    append(&mut service, &lines("b", "s", &turns));
+    service.replica().snapshot().unwrap();
+    let question = Question::new(Bank::parse("b").unwrap(), "Where is the kayak?");
+    let as_of = |offset| service.ask_as_of(&question, AsOf::Offset(offset)).map_err(|error| error.to_string());
+    let last = service.log().end(Topic::Memory, 0).unwrap() - 1;
+    let answered = as_of(last).unwrap();
+    let mut refused = 0;
+    for offset in 0..last {
+        let Err(told) = as_of(offset) else { continue };
+        let oldest = told.split("can be asked for is offset ").nth(1).and_then(|rest| rest.split(',').next()).unwrap();
+        let oldest: u64 = oldest.parse().unwrap();
+        assert!(oldest > offset, "{told}");
+        assert_eq!(as_of(oldest).unwrap().units, answered.units, "{told}");
+        refused += 1;
+    }
+    assert!(refused > 0, "the first read has several records");
+}

@@ -115,8 +115,9 @@ fn rooms_import_in_the_datas_direction() {
             "library",
             BTreeMap::from([
                 ("file_lock", &[][..]),
-                ("log", &["file_lock"]),
-                ("snapshot", &["file_lock"]),
+                ("private_directory", &[]),
+                ("log", &["file_lock", "private_directory"]),
+                ("snapshot", &["file_lock", "private_directory"]),
                 ("pipeline", &["log", "snapshot"]),
             ]),
         ),

@@ -4,7 +4,12 @@
 //! which a running service takes them; with `--dry-run`, only what would come. Exit code 3 when
 //! something was rejected.
 
-use std::{collections::BTreeMap, process::ExitCode, time::Duration};
+use std::{
+    collections::BTreeMap,
+    process::ExitCode,
+    sync::mpsc::{self, RecvTimeoutError},
+    time::Duration,
+};
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -16,7 +21,7 @@ use ripplemem::{
 use serde_json::value::to_raw_value;
 use server::{
     Reached,
-    api::{Digest, Put, WrittenTurns},
+    api::{Digest, Put, Status, WrittenTurns},
 };
 use sources::{Source, Summary};
 
@@ -154,7 +159,7 @@ fn send(reached: &Reached, pipeline: &Pipeline, source: &mut dyn Source) -> Resu
     print_left_out(source);
     let after = status_of(reached)?.after;
     let after = Some(after.as_str()).filter(|after| !after.is_empty());
-    let _: Digest = reached.get("/v1/digest", &[("after", after), ("wait_ms", Some("600000"))])?;
+    wait_until_reflected(reached, after)?;
     let mut now = status_of(reached)?;
     while now.waiting_for_model > 0 && now.problem.is_none() {
         std::thread::sleep(MODEL_LOOK);
@@ -176,6 +181,28 @@ fn send(reached: &Reached, pipeline: &Pipeline, source: &mut dyn Source) -> Resu
     let all_usable = print_reading(pipeline, &finished, "these windows keep the rules' units until it is over")?;
     print(&digest_text(&reached.get("/v1/digest", &[])?, false))?;
     finish(pipeline, rejects, all_usable)
+}
+
+/// Waits until answers reflect what was sent. What keeps the service from it, such as an endpoint that is away, is
+/// said once, while the service tries again.
+fn wait_until_reflected(reached: &Reached, after: Option<&str>) -> Result<()> {
+    let (waits, is_over) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut said = None;
+            while is_over.recv_timeout(MODEL_LOOK) == Err(RecvTimeoutError::Timeout) {
+                let Ok(Status { behind, problem: Some(problem), .. }) = status_of(reached) else { continue };
+                if said.as_ref() != Some(&problem) {
+                    say(&format!("{behind} turns wait in the service, which tries again: {problem}"));
+                    said = Some(problem);
+                }
+            }
+        });
+        let reflected = reached.get::<Digest>("/v1/digest", &[("after", after), ("wait_ms", Some("600000"))]);
+        drop(waits);
+        reflected.map(drop)?;
+        Ok(())
+    })
 }
 
 /// Says what the source left out or changed; `--dry-run` says more.

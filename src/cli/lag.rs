@@ -7,7 +7,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 
-use super::{memory_arguments::MemoryArguments, output::print};
+use super::{
+    memory_arguments::MemoryArguments,
+    output::{print, say},
+};
 
 /// Show how far the turns are extracted, by partition.
 #[derive(Args)]
@@ -26,8 +29,10 @@ impl Lag {
             print(&format!("{}\n", serde_json::to_string(&lags)?))?;
         } else {
             print("partition     position          end          lag\n")?;
-            for server::Lag { partition, position, end, lag } in lags {
-                print(&format!("{partition:>9} {position:>12} {end:>12} {lag:>12}\n"))?;
+            let shown = |number: Option<u64>| number.map_or_else(|| "unknown".to_owned(), |number| number.to_string());
+            for server::Lag { partition, position, end, lag, problem } in lags {
+                print(&format!("{partition:>9} {:>12} {end:>12} {:>12}\n", shown(position), shown(lag)))?;
+                problem.iter().for_each(|problem| say(problem));
             }
         }
         Ok(ExitCode::SUCCESS)

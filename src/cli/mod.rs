@@ -5,7 +5,7 @@
 //! file (a folder where it is more than one), its `mod` line, and its line in the list below.
 //!
 //! Shared: `command` (the enum and its dispatch), `exit_code`, `logs` (log lines), `otlp` (spans), `output` (stdout and stderr),
-//! `progress_bar`, `pipeline_file`, `memory_arguments`, `source_arguments`, `as_of_argument`,
+//! `process` (what is asked of the system), `progress_bar`, `pipeline_file`, `memory_arguments`, `source_arguments`, `as_of_argument`,
 //! `open_memory`, `reached` (a memory opened here, or in the process that serves it), `model_reading` (what the language model has read), `usage_table`,
 //! `service_request` (HTTP to a running service).
 
@@ -20,6 +20,7 @@ mod open_memory;
 mod otlp;
 mod output;
 mod pipeline_file;
+mod process;
 mod progress_bar;
 mod reached;
 mod service_request;
@@ -53,6 +54,8 @@ mod lag;
 mod mcp;
 mod reembed;
 mod reextract;
+#[cfg(feature = "kafka")]
+mod repair;
 mod replay;
 mod run;
 mod schema;
@@ -66,6 +69,7 @@ mod validate;
 pub(crate) use exit_code::INVALID_PIPELINE;
 pub(crate) use logs::{begin as begin_logs, end as end_logs};
 pub(crate) use output::say;
+pub(crate) use process::begin as begin_process;
 
 // In the order of the help.
 command::commands! {
@@ -83,6 +87,8 @@ command::commands! {
     export::Export,
     import::Import,
     reembed::Reembed,
+    #[cfg(feature = "kafka")]
+    repair::Repair,
     #[cfg(feature = "lab")]
     calibrate::Calibrate,
     digest::Digest,

@@ -5,7 +5,7 @@
 
 use std::{num::NonZeroU32, path::PathBuf, process::ExitCode};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use jiff::{Span, Timestamp, tz::TimeZone};
 use nouns::config::Pipeline;
@@ -132,9 +132,17 @@ fn line(grant: &Grant) -> String {
 /// A time, or a span from `now`.
 fn expiry(text: &str, now: Timestamp) -> Result<Timestamp> {
     let form = || format!("--expires {text:?}: neither a time in RFC 3339 nor a span such as 90d");
-    if let Ok(time) = text.parse::<Timestamp>() {
-        return Ok(time);
-    }
-    let span: Span = text.parse().with_context(form)?;
-    Ok(now.to_zoned(TimeZone::UTC).checked_add(span).with_context(form)?.timestamp())
+    let expires = match text.parse::<Timestamp>() {
+        Ok(time) => time,
+        Err(_) => {
+            let span: Span = text.parse().with_context(form)?;
+            now.to_zoned(TimeZone::UTC).checked_add(span).with_context(form)?.timestamp()
+        }
+    };
+    // Nobody wants such a token: the sign or the year is wrong.
+    ensure!(
+        expires > now,
+        "--expires {text:?}: the token would have expired by now ({expires}); name a time to come, or a span such as 90d"
+    );
+    Ok(expires)
 }

@@ -23,7 +23,7 @@ use ripplemem::pipeline::Progress;
 /// # Errors
 /// [`EvalError`] when the file as a whole is damaged, or the memory fails.
 pub fn evaluate(request: &EvalRequest, progress: &mut dyn FnMut(Progress)) -> Result<EvalRun, EvalError> {
-    let zone = EventTime::parse(&format!("2000-01-01T00:00:00{}", request.zone)).map_or(0, |t| t.offset_seconds);
+    let zone = EventTime::read(&format!("2000-01-01T00:00:00{}", request.zone)).map_or(0, |t| t.offset_seconds);
     let mut bench = Bench::open(request)?;
     // A file of another format, or an unknown conversation, gets the source's error first.
     drop(request.open_source()?);

@@ -27,6 +27,7 @@
 //! | module | question |
 //! |---|---|
 //! | [`file_lock`] | Who may write, of several processes? |
+//! | [`private_directory`] | Who may read a directory? |
 //! | [`log`] | Where are turns and memory records stored durably? |
 //! | [`snapshot`] | How is the memory restored, and what was it in the past? |
 //! | [`pipeline`] | How do the rooms work together, from a turn to an answer? |
@@ -34,6 +35,7 @@
 pub mod file_lock;
 pub mod log;
 pub mod pipeline;
+pub mod private_directory;
 pub mod snapshot;
 
 pub use nouns::{config, model};

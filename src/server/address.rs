@@ -11,6 +11,7 @@ use std::{
 };
 
 use super::access::Secret;
+use ripplemem::private_directory::create_private;
 
 /// The file, in `log.directory`.
 const FILE: &str = "http.address";
@@ -18,7 +19,7 @@ const FILE: &str = "http.address";
 /// Writes the address of this process. Nobody but its owner may read the file.
 pub(super) fn write(directory: &Path, address: &str, token: Option<&Secret>) -> io::Result<()> {
     // A log on Kafka keeps nothing there yet.
-    fs::create_dir_all(directory)?;
+    create_private(directory)?;
     // Renamed into its place, so that nobody reads half of it.
     let mut draft = tempfile::NamedTempFile::new_in(directory)?;
     let token = token.map_or("", Secret::reveal);

@@ -1,12 +1,18 @@
 //! The names under which an address is reached.
 //!
-//! In: the headers of a request. Out: whether it is for this service, and not from a page of another
+//! In: the head of a request. Out: whether it is for this service, and not from a page of another
 //! site. Another host's name means that a browser was made to resolve another site's name to this
 //! machine; another origin that a page of another site asks.
 
 use std::{net::SocketAddr, sync::Arc};
 
-use axum::http::{HeaderMap, header};
+use axum::{
+    extract::Request,
+    http::{HeaderName, header},
+};
+
+/// Whether the page that asks is of this site, as browsers say.
+const FETCHED_BY: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The names of an address, in lower case; none where any name will do.
 #[derive(Debug, Clone)]
@@ -35,18 +41,28 @@ impl Hosts {
         if address.ip().is_loopback() { Self::of(address, more) } else { Self(None) }
     }
 
-    /// Why a request is refused, if it is.
-    pub(super) fn refusal(&self, headers: &HeaderMap) -> Option<&'static str> {
-        let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default().to_ascii_lowercase());
+    /// Why a request is refused, if it is. What stands twice, or in the target beside the header, might be read
+    /// otherwise by a proxy in front: all of it has to name this service.
+    pub(super) fn refusal(&self, request: &Request) -> Option<&'static str> {
         let Some(names) = &self.0 else { return None };
-        let ours = |host: &str| names.iter().any(|known| known == host);
-        if !text(header::HOST).is_some_and(|host| ours(&host)) {
+        let headers = request.headers();
+        let all = |name| headers.get_all(name).iter().map(|value| value.to_str().unwrap_or_default());
+        let ours = |host: &str| names.iter().any(|known| *known == host.to_ascii_lowercase());
+        if all(header::HOST).count() > 1 || all(header::ORIGIN).count() > 1 {
+            return Some("the Host or the Origin header stands twice; send it once");
+        }
+        let of_target = request.uri().authority().map(|authority| authority.as_str());
+        if all(header::HOST).count() == 0 || !all(header::HOST).chain(of_target).all(ours) {
             return Some(
-                "the Host header names another host; use the address that the service listens on, or a name of http.hosts",
+                "the Host header or the target names another host; use the address that the service listens on, or a \
+                 name of http.hosts",
             );
         }
-        let of_page = |origin: &str| origin.split_once("://").map(|(_, host)| host.to_owned());
-        if text(header::ORIGIN).is_some_and(|origin| !of_page(&origin).is_some_and(|host| ours(&host))) {
+        let mut of_pages = all(header::ORIGIN).map(|origin| origin.split_once("://").map(|(_, host)| host));
+        // A browser names no origin where a page only shows something, such as a picture, and says so here.
+        let has_origin = all(header::ORIGIN).count() > 0;
+        let is_of_another_site = !has_origin && all(FETCHED_BY).any(|by| by.eq_ignore_ascii_case("cross-site"));
+        if is_of_another_site || of_pages.any(|host| !host.is_some_and(ours)) {
             return Some("pages of other sites may not ask this");
         }
         None
@@ -57,13 +73,40 @@ impl Hosts {
 mod tests {
     use super::*;
 
+    fn request(target: &str, headers: &[(&str, &str)]) -> Request {
+        let request = headers.iter().fold(Request::get(target), |request, (name, value)| request.header(*name, *value));
+        request.body(axum::body::Body::empty()).unwrap()
+    }
+
     fn allowed(hosts: &Hosts, host: &str, origin: Option<&str>) -> bool {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::HOST, host.parse().unwrap());
-        if let Some(origin) = origin {
-            headers.insert(header::ORIGIN, origin.parse().unwrap());
+        let headers: Vec<_> = std::iter::once(("host", host)).chain(origin.map(|origin| ("origin", origin))).collect();
+        hosts.refusal(&request("/v1/status", &headers)).is_none()
+    }
+
+    #[test]
+    fn everything_that_names_a_host_names_ours() {
+        let hosts = Hosts::of("127.0.0.1:8321".parse().unwrap(), &[]);
+        let (ours, evil) = ("localhost:8321", "evil.example");
+        let page = |host: &str| format!("http://{host}");
+        for (target, headers, is_allowed) in [
+            ("/", vec![("host", ours)], true),
+            ("http://localhost:8321/", vec![("host", ours)], true),
+            ("http://evil.example/", vec![("host", ours)], false),
+            ("http://evil.example/", vec![("host", evil)], false),
+            ("http://localhost:8321/", vec![("host", evil)], false),
+            ("/", vec![("host", ours), ("host", evil)], false),
+            ("/", vec![("host", evil), ("host", ours)], false),
+            ("/", vec![("host", ours), ("host", ours)], false),
+            ("/", vec![("host", ours), ("origin", &page(ours)), ("origin", &page(evil))], false),
+            ("/", vec![("host", ours), ("sec-fetch-site", "cross-site")], false),
+            ("/", vec![("host", ours), ("sec-fetch-site", "Cross-Site"), ("origin", &page(ours))], true),
+            ("/", vec![("host", ours), ("sec-fetch-site", "same-origin")], true),
+            ("/", vec![("host", ours), ("sec-fetch-site", "none")], true),
+            ("/", vec![], false),
+        ] {
+            let refusal = hosts.refusal(&request(target, &headers));
+            assert_eq!(refusal.is_none(), is_allowed, "{target} {headers:?}: {refusal:?}");
         }
-        hosts.refusal(&headers).is_none()
     }
 
     #[test]
@@ -79,7 +122,7 @@ mod tests {
         for origin in ["http://evil.example", "null", "http://localhost", "http://localhost:8321.evil.example"] {
             assert!(!allowed(&hosts, "localhost:8321", Some(origin)), "{origin}");
         }
-        assert!(hosts.refusal(&HeaderMap::new()).is_some(), "without a host");
+        assert!(hosts.refusal(&request("/", &[])).is_some(), "without a host");
     }
 
     #[test]

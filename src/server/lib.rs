@@ -26,6 +26,7 @@ mod mcp;
 mod mem0;
 mod open_routes;
 mod platforms;
+mod query;
 pub mod quota;
 mod reached;
 mod request_trace;

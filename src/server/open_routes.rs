@@ -26,19 +26,19 @@ use super::{
 };
 use nouns::config::Pipeline;
 
-/// Those of every listener.
-pub(super) fn routes(state: &Arc<State>, hosts: Hosts) -> Router {
+/// Those of every listener, which has so many `connections`.
+pub(super) fn routes(state: &Arc<State>, hosts: Hosts, connections: usize) -> Router {
     let health = Router::new()
         .route("/health", get(|| async { "ok\n" }))
         .route("/ready", get(ready))
         .with_state(Arc::clone(state));
-    behind(health, hosts).merge(webhooks::routes(Arc::clone(&state.webhooks)))
+    behind(health, hosts).merge(webhooks::routes(Arc::clone(&state.webhooks), connections))
 }
 
 /// Those of a listener for monitoring.
-fn with_metrics(state: &Arc<State>, hosts: Hosts) -> Router {
+fn with_metrics(state: &Arc<State>, hosts: Hosts, connections: usize) -> Router {
     let metrics = Router::new().route("/metrics", get(metrics)).with_state(Arc::clone(state));
-    behind(metrics, hosts.clone()).merge(routes(state, hosts))
+    behind(metrics, hosts.clone()).merge(routes(state, hosts, connections))
 }
 
 /// Listens at `metrics.listen`, where it is set.
@@ -51,8 +51,9 @@ pub(super) fn start(pipeline: &Pipeline, state: &Arc<State>) -> Result<Option<Li
         return Ok(None);
     }
     let names = pipeline.http.names();
-    let routes = |address: SocketAddr| with_metrics(state, Hosts::of_monitoring(address, &names));
-    listen("metrics.listen", address, None, most(), routes).map(Some)
+    let connections = most();
+    let routes = |address: SocketAddr| with_metrics(state, Hosts::of_monitoring(address, &names), connections);
+    listen("metrics.listen", address, None, connections, routes).map(Some)
 }
 
 /// The metrics as text.
@@ -62,7 +63,10 @@ pub(super) async fn metrics(Shared(state): Shared<Arc<State>>) -> String {
 
 async fn ready(Shared(state): Shared<Arc<State>>) -> (StatusCode, String) {
     match state.waiting_for() {
-        None => (StatusCode::OK, "ready\n".to_owned()),
+        None => match state.standing_still() {
+            None => (StatusCode::OK, "ready\n".to_owned()),
+            Some(still) => (StatusCode::OK, format!("ready, but {still}\n")),
+        },
         Some(what) => (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for {what}\n")),
     }
 }
@@ -72,7 +76,7 @@ fn behind(routes: Router, hosts: Hosts) -> Router {
 }
 
 async fn checked(Shared(hosts): Shared<Hosts>, request: Request, next: Next) -> Response {
-    match hosts.refusal(request.headers()) {
+    match hosts.refusal(&request) {
         Some(problem) => (StatusCode::FORBIDDEN, format!("{problem}\n")).into_response(),
         None => next.run(request).await,
     }

@@ -26,7 +26,7 @@ use nouns::{
     sync,
 };
 use ripplemem::{
-    log::{Log, Topic},
+    log::{Log, LogError, Topic},
     pipeline::{
         Committed, ExtractionEvent, ExtractionOrders, ExtractionStatus, Front, MemoryEvent, PipelineError, Replica,
         ShardStatus,
@@ -106,6 +106,23 @@ impl State {
             format!(
                 "the log, which refuses what is extracted of partition {}; its log lines say why",
                 refusing.join(", ")
+            )
+        })
+    }
+
+    /// The partitions of the memory that stand still before a record that cannot be read, each with its offset. The
+    /// others answer, so the service is ready.
+    pub(super) fn standing_still(&self) -> Option<String> {
+        let shards = self.replica.get().map(|replica| replica.shards()).unwrap_or_default();
+        let still = shards.iter().filter(|shard| shard.waiting);
+        let named =
+            still.map(|of| format!("memory partition {} stands still before offset {}", of.partition, of.next_offset));
+        let named: Vec<String> = named.collect();
+        (!named.is_empty()).then(|| {
+            format!(
+                "{}: the record there cannot be read, and banks of the partition are answered as of before it; run the \
+                 build that wrote it, or see `ripplemem repair`",
+                named.join(", ")
             )
         })
     }
@@ -198,6 +215,9 @@ impl State {
         if let Some(problem) = sync::lock(&self.refusing).clone() {
             return Some(problem);
         }
+        if let Some(still) = self.standing_still() {
+            return Some(still);
+        }
         let snapshot = sync::lock(&self.no_snapshot).clone();
         let extraction = sync::lock(&self.extraction);
         let of_questions = self.front.get().and_then(Weak::upgrade).and_then(|front| front.problem());
@@ -214,6 +234,11 @@ impl State {
         let extracted: Vec<(u32, Option<u64>)> = sync::lock(&self.extraction).positions().collect();
         for (partition, position) in extracted {
             let lag = position.map_or_else(|| log.read_position(partition), Ok).and_then(|at| log.lag(partition, at));
+            let lag = match lag {
+                // Nobody knows how much of it is extracted, so all of it counts.
+                Err(LogError::Unreadable { .. }) => log.end(Topic::Turns, partition),
+                lag => lag,
+            };
             if let Ok(lag) = lag {
                 let lag = lag.min(i64::MAX.unsigned_abs());
                 self.metrics.lag.get_or_create(&OfPartition { partition }).set(lag as i64);
@@ -325,8 +350,6 @@ impl ModelMeter {
 
 #[cfg(test)]
 mod tests {
-    use ripplemem::log::LogError;
-
     use super::*;
 
     fn ready() -> State {

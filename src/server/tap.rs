@@ -39,16 +39,19 @@ pub struct Tapped {
 }
 
 /// How far a partition of the turns topic is extracted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Lag {
     /// The partition.
     pub partition: u32,
-    /// The first offset that is not extracted.
-    pub position: u64,
+    /// The first offset that is not extracted; none where the record that says it cannot be read.
+    pub position: Option<u64>,
     /// The offset that the next turn will get.
     pub end: u64,
-    /// Offsets that are not extracted, without those at the end that hold no turn.
-    pub lag: u64,
+    /// Offsets that are not extracted, without those at the end that hold no turn; none without a position.
+    pub lag: Option<u64>,
+    /// Why there is no position.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 /// Shows the last `last` records of every partition of a topic (all without it), then goes
@@ -154,9 +157,18 @@ fn drop_vectors(value: &mut Value) {
 pub fn lag(pipeline: &Pipeline) -> Result<Vec<Lag>, LogError> {
     let log = log::open(&pipeline.log)?;
     let of = |partition| {
-        let position = log.read_position(partition)?;
-        let (end, lag) = (log.end(Topic::Turns, partition)?, log.lag(partition, position)?);
-        Ok(Lag { partition, position, end, lag })
+        let end = log.end(Topic::Turns, partition)?;
+        match log.read_position(partition) {
+            Ok(position) => {
+                let lag = log.lag(partition, position)?;
+                Ok(Lag { partition, position: Some(position), end, lag: Some(lag), problem: None })
+            }
+            // Its partition stands still, and the others are shown.
+            Err(error @ LogError::Unreadable { .. }) => {
+                Ok(Lag { partition, position: None, end, lag: None, problem: Some(error.to_string()) })
+            }
+            Err(error) => Err(error),
+        }
     };
     (0..log::turns_partitions(&pipeline.log, &*log)?).map(of).collect()
 }

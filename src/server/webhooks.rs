@@ -24,7 +24,11 @@ use axum::{
 use crossbeam_channel::{Receiver, Sender};
 use tokio::sync::oneshot;
 
-use super::v1::{Bodies, Whole};
+use super::{
+    api::Problem,
+    quota::{Limits, Quota, Refusals},
+    v1::{Bodies, Whole},
+};
 use nouns::config::LiveSettings;
 use sources::live::{Delivered, LiveError, Verified, Webhook};
 
@@ -38,29 +42,58 @@ const MAX_BYTES: usize = 2 << 20;
 /// Whose their bodies are, to the limits of all bodies. No token has such a name.
 const SENDER: &str = "/sources";
 
+/// What is said where too many requests are being answered.
+const REFUSALS: Refusals = Refusals {
+    all: "requests to /sources are being answered already; send it again in a moment",
+    of_one: "requests to this source are being answered already; send it again in a moment",
+};
+
 /// Takes what platforms send; a request without its platform's signature is refused. No route where no source
-/// takes requests.
-pub(super) fn routes(webhooks: Arc<Webhooks>) -> Router {
+/// takes requests. Nobody knows who sends a body until it is whole, so all of them have at most half of the
+/// listener's `connections`, and those to one source a quarter: the others are left to whoever shows a token.
+pub(super) fn routes(webhooks: Arc<Webhooks>, connections: usize) -> Router {
     if webhooks.0.values().all(|door| door.webhook.is_none()) {
         return Router::new();
     }
-    let bodies = Bodies::default();
-    let taken = async |Shared((webhooks, bodies)): Shared<(Arc<Webhooks>, Bodies)>,
-                       Path(name): Path<String>,
-                       headers: HeaderMap,
-                       body: Body| {
-        if webhooks.door(&name).is_none() {
-            return unknown();
-        }
-        match bodies.read(body, Some(SENDER), MAX_BYTES).await {
-            Ok(Whole { bytes, room: _room }) => webhooks.reply(&name, &headers, &bytes).await,
-            Err(problem) => {
-                let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::BAD_REQUEST);
-                (status, format!("{}\n", problem.detail))
-            }
-        }
+    let answering = Quota::new(Limits { all: connections / 2, of_one: connections / 4 }, REFUSALS);
+    let shared = Doors { webhooks, bodies: Bodies::default(), answering };
+    Router::new().route("/sources/{name}", post(taken)).with_state(shared)
+}
+
+/// What the requests of a listener share.
+#[derive(Clone)]
+struct Doors {
+    webhooks: Arc<Webhooks>,
+    bodies: Bodies,
+    /// One for each request that is being answered.
+    answering: Arc<Quota>,
+}
+
+async fn taken(
+    Shared(Doors { webhooks, bodies, answering }): Shared<Doors>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> (StatusCode, String) {
+    let Some((_, webhook)) = webhooks.door(&name) else { return unknown() };
+    if let Err(problem) = webhook.verify_head(&|name| header(&headers, name)) {
+        return (StatusCode::UNAUTHORIZED, format!("{problem}\n"));
+    }
+    let read = async || {
+        let share = answering.take(Some(&name))?;
+        Ok::<_, Problem>((share, bodies.read(body, Some(SENDER), MAX_BYTES).await?))
     };
-    Router::new().route("/sources/{name}", post(taken)).with_state((webhooks, bodies))
+    match read().await {
+        Ok((_share, Whole { bytes, room: _room })) => webhooks.reply(&name, &headers, &bytes).await,
+        Err(problem) => {
+            let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::BAD_REQUEST);
+            (status, format!("{}\n", problem.detail))
+        }
+    }
+}
+
+fn header(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
 fn unknown() -> (StatusCode, String) {
@@ -124,11 +157,11 @@ impl Webhooks {
     /// The reply to a request.
     pub(super) async fn reply(&self, source: &str, headers: &HeaderMap, body: &[u8]) -> (StatusCode, String) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let Some((door, webhook)) = self.door(source) else { return unknown() };
-        match webhook.verify(&header, body, i64::try_from(now).unwrap_or(i64::MAX)) {
+        match webhook.verify(&|name| header(headers, name), body, i64::try_from(now).unwrap_or(i64::MAX)) {
             Err(problem) => return (StatusCode::UNAUTHORIZED, format!("{problem}\n")),
             Ok(Verified::Reply(text)) => return (StatusCode::OK, text),
+            Ok(Verified::TooMany(problem)) => return (StatusCode::PAYLOAD_TOO_LARGE, format!("{problem}\n")),
             Ok(Verified::Deliver) => {}
         }
         let again = |why: &str| (StatusCode::SERVICE_UNAVAILABLE, format!("{why}; send it again\n"));
@@ -143,5 +176,73 @@ impl Webhooks {
             Ok(Ok(())) => (StatusCode::OK, "stored\n".to_owned()),
             _ => again("not stored"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read as _, Write as _},
+        net::{SocketAddr, TcpStream},
+    };
+
+    use axum::routing::get;
+
+    use super::*;
+    use crate::v1::listen;
+    use nouns::config::Pipeline;
+
+    const CONNECTIONS: usize = 8;
+
+    fn send(address: SocketAddr, request: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(address).unwrap();
+        // Never reached where the answer is right.
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    }
+
+    fn status(mut stream: TcpStream) -> u16 {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap()
+    }
+
+    /// Neither a secret nor a token is needed to begin a body, and nobody knows whose it is until it is whole.
+    #[test]
+    fn bodies_that_do_not_end_leave_connections_to_other_sources_and_to_other_requests() {
+        let source = |name: &str| {
+            format!(
+                "[[source]]\nname = \"{name}\"\nplatform = \"webhook\"\ndelivery = \"webhook\"\nsecret_env = \"PATH\"\n\
+                 bank = \"{name}\"\n"
+            )
+        };
+        let pipeline = Pipeline::parse(&format!("version = 1\n{}{}", source("desk"), source("door"))).unwrap();
+        let webhooks = Arc::new(Webhooks::open(&pipeline.live).unwrap());
+        let routes = |_| routes(webhooks, CONNECTIONS).route("/ping", get(async || "pong"));
+        let listening = listen("http.listen", "127.0.0.1:0", None, CONNECTIONS, routes).unwrap();
+        let address = listening.address;
+        let slow = |source: &str, more: &str| {
+            let head = format!("POST /sources/{source} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 1000\r\n");
+            send(address, &format!("{head}{more}\r\n"))
+        };
+        let let_in = |source: &str| {
+            let mut stream = slow(source, "Expect: 100-continue\r\n");
+            let mut answer = [0; 25];
+            stream.read_exact(&mut answer).unwrap();
+            assert!(answer.starts_with(b"HTTP/1.1 100"), "{}", String::from_utf8_lossy(&answer));
+            stream.write_all(b"{").unwrap();
+            stream
+        };
+        let mut held = vec![let_in("desk"), let_in("desk")];
+        assert_eq!(status(slow("desk", "")), 429, "a source has a quarter");
+        held.extend([let_in("door"), let_in("door")]);
+        assert_eq!(status(slow("door", "")), 429);
+        let ping = || send(address, &format!("GET /ping HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"));
+        for _ in 0..CONNECTIONS {
+            assert_eq!(status(slow("desk", "")), 429);
+            assert_eq!(status(ping()), 200);
+        }
+        drop(held);
     }
 }

@@ -156,7 +156,7 @@ impl Gitter {
     }
 
     fn time(&self, text: &str) -> Option<EventTime> {
-        EventTime::parse(text).ok().or_else(|| self.zone.moment(text.parse().ok()?))
+        EventTime::read(text).ok().or_else(|| self.zone.moment(text.parse().ok()?))
     }
 
     fn take(&mut self, element: Element, order: &mut TimeOrder) -> Result<Option<ChatItem>, SourceError> {

@@ -162,7 +162,7 @@ fn turn(
     if let Some(first) = speaker.get_mut(..1) {
         first.make_ascii_uppercase();
     }
-    let mut turn = Turn::new(bank.clone(), &number.to_string(), &speaker, text, EventTime::parse(&time)?);
+    let mut turn = Turn::new(bank.clone(), &number.to_string(), &speaker, text, EventTime::read(&time)?);
     turn.session = Some(said.session.to_string());
     turn.check()?;
     Ok(turn)

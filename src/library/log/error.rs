@@ -10,7 +10,10 @@ use super::Topic;
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// Another process has the log open.
-    #[error("{directory}: the log is in use by {holder}; stop that process, or name another log.directory")]
+    #[error(
+        "{directory}: the log is in use by {holder}, and one process at a time has a directory open; stop that process, \
+         run this, and start it again: nothing is lost meanwhile. Or name another log.directory"
+    )]
     InUse {
         /// Where the log is.
         directory: PathBuf,
@@ -118,6 +121,23 @@ pub enum LogError {
         remedy: &'static str,
         /// Whether a retry may succeed.
         retriable: bool,
+    },
+    /// A record of one of our own topics that says where we are cannot be read, and none of its key follows.
+    #[error(
+        "{topic}/{partition}: the record at offset {offset}, {what}, cannot be read: {problem}; nothing is guessed: \
+         `ripplemem repair` shows it, and writes what is to stand there"
+    )]
+    Unreadable {
+        /// The topic.
+        topic: String,
+        /// Its partition.
+        partition: u32,
+        /// The offset of the record.
+        offset: u64,
+        /// What it says: `the read position of turns/3`.
+        what: String,
+        /// Why it cannot be read.
+        problem: String,
     },
     /// A topic's configuration does not fit this pipeline.
     #[error("{brokers}: {}", differences.join("; "))]

@@ -44,6 +44,11 @@ pub trait Log: SourceLog {
     /// keeps deletions only until its next start. `None` for a log that keeps them for
     /// [`super::REMOVALS_KEPT_MS`].
     fn live_keys(&self, partition: u32) -> Result<Option<Vec<LiveKey>>, LogError>;
+    /// Whether another record of the memory topic with the key of one that was read follows it: of each key only the
+    /// last record counts. False for a log that gives live records alone.
+    fn is_replaced(&self, _partition: u32, _record: &Record) -> Result<bool, LogError> {
+        Ok(false)
+    }
     /// Calls `each` with the live records of a memory partition whose keys begin with `prefix`, by key, as of
     /// one moment, until it breaks off. False for a log without an index of its keys, as Kafka's.
     fn live_records(

@@ -89,6 +89,20 @@ pub(super) fn live_values(log: &dyn Log, partition: u32) -> BTreeMap<String, Str
     values
 }
 
+/// The key of a record of the memory.
+#[cfg(feature = "kafka")]
+pub(super) fn key_of(bank: &str) -> Vec<u8> {
+    use nouns::model::{MemoryKey, SessionId, WindowId};
+    let window = WindowId { session: SessionId("s".to_owned()), start: 0 };
+    MemoryKey { bank: Bank::parse(bank).unwrap(), window, turn: None, part: 0 }.to_bytes()
+}
+
+/// A transaction on a partition that covers input up to `next_offset`.
+#[cfg(feature = "kafka")]
+pub(super) fn transaction_at(partition: u32, next_offset: u64) -> Transaction {
+    Transaction { partition, next_offset, ..Transaction::default() }
+}
+
 /// A transaction on partition 0 that covers input up to `next_offset`.
 pub(super) fn transaction(next_offset: u64, memory: &[(&str, Option<&str>)]) -> Transaction {
     Transaction {

@@ -92,7 +92,8 @@ pub fn follow_source(
         }
         let after = match &error {
             PipelineError::Live(LiveError::Limited { after, .. }) => *after,
-            PipelineError::Live(LiveError::Refused { .. }) => refused.pause(),
+            // A position that cannot be read stops its source alone, until somebody writes another one.
+            PipelineError::Live(LiveError::Refused { .. } | LiveError::Position { .. }) => refused.pause(),
             PipelineError::Log(LogError::Fenced { .. }) => run.fenced_pause,
             PipelineError::Live(LiveError::Lost(_)) | PipelineError::Log(LogError::Cluster { retriable: true, .. }) => {
                 lost.jittered()

@@ -240,6 +240,8 @@ impl Snapshots {
         // After trimming, the oldest point may have no row of its own.
         let start = reached.oldest.filter(|(_, append_ms)| manifest.trimmed_ms > 0 && *append_ms > 0);
         let mut best = start.filter(|(offset, append_ms)| before(*offset, *append_ms)).map(|(offset, _)| offset);
+        // The first read that has an answer.
+        let mut first = start;
         for file in manifest.files(UpdateTable::Turns).chain(manifest.files(UpdateTable::Units)) {
             let bytes = file.read(&self.store)?;
             let unfit = |problem| file.unfit(&self.store, problem);
@@ -250,6 +252,9 @@ impl Snapshots {
                 for row in 0..batch.num_rows() {
                     let offset = heads.offset(row);
                     let append_ms = HeadColumns::append_ms(&batch, row).map_err(unfit)?;
+                    if manifest.answers_for(partition, offset) {
+                        first = Some(first.unwrap_or((offset, append_ms)).min((offset, append_ms)));
+                    }
                     if before(offset, append_ms) && manifest.answers_for(partition, offset) {
                         best = best.max(Some(offset));
                     }
@@ -262,9 +267,11 @@ impl Snapshots {
                 best = best.max(Some(offset));
             }
         }
-        best.ok_or_else(|| SnapshotError::Before {
-            at: at.to_string(),
-            oldest: format!("{}, of {}", AsOf::Offset(oldest), AsOf::Time(oldest_ms)),
+        best.ok_or_else(|| {
+            // History begins at the end of a read: an offset inside the first one has no answer of its own.
+            let begins = first.filter(|_| before(oldest, oldest_ms)).unwrap_or((oldest, oldest_ms));
+            let oldest = format!("{}, of {}", AsOf::Offset(begins.0), AsOf::Time(begins.1));
+            SnapshotError::Before { at: at.to_string(), oldest }
         })
     }
 

@@ -18,6 +18,7 @@ use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, local::Loca
 use url::Url;
 
 use super::{SnapshotError, bucket::bucket};
+use crate::private_directory::create_private;
 
 /// Timeout of a request, before the time for its bytes. An as-of question waits for it.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -129,7 +130,7 @@ impl SnapshotStore {
 }
 
 fn directory(path: &FilePath) -> Result<Arc<dyn ObjectStore>, SnapshotError> {
-    let opened = std::fs::create_dir_all(path).and_then(|()| Ok(LocalFileSystem::new_with_prefix(path)?));
+    let opened = create_private(path).and_then(|()| Ok(LocalFileSystem::new_with_prefix(path)?));
     let files = opened.map_err(|e| SnapshotError::disk(path, "creating the directory", e))?;
     Ok(Arc::new(files.with_fsync(true)))
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum EmbedError {
     /// A file that embedding needs was not found.
-    #[error("{what} is not in any of these places: {}; run scripts/setup, or name the place in the pipeline file ([embed])", list(.searched))]
+    #[error("{what} is not in any of these places: {}; run scripts/setup, which brings ONNX Runtime and the default model, put the files of another model there (docs/models.md), or name the place in the pipeline file ([embed])", list(.searched))]
     Missing {
         /// What the file is.
         what: String,

@@ -33,8 +33,8 @@ impl TimeSpan {
 fn moment(text: &str, offset_seconds: i32) -> Result<EventTime, String> {
     let (sign, minutes) = (if offset_seconds < 0 { '-' } else { '+' }, offset_seconds.unsigned_abs() / 60);
     let with_offset = format!("{}{sign}{:02}:{:02}", text.trim(), minutes / 60, minutes % 60);
-    EventTime::parse(text.trim())
-        .or_else(|_| EventTime::parse(&with_offset))
+    EventTime::read(text.trim())
+        .or_else(|_| EventTime::read(&with_offset))
         .map_err(|_| format!("time: {text:?} is not YYYY-MM-DDThh:mm:ss with an offset, in a year from 1900 to 2199"))
 }
 

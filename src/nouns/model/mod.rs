@@ -15,6 +15,7 @@ mod export;
 mod limits;
 mod time;
 mod turn;
+mod unique_json;
 mod unit;
 mod usage;
 mod vector;
@@ -36,6 +37,7 @@ pub use turn::{
     Attachment, DeadLetter, Deletion, Idle, InputPosition, SessionEnd, SessionId, SpeakerKind, Turn, TurnEvent, Window,
     WindowId, WindowTurn,
 };
+pub use unique_json::UniqueJson;
 pub use unit::{
     Cues, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SpannedText, TextRange, Unit, UnitId, WindowState,
     canonical_name,

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize, de};
 
 use super::{FIRST_YEAR, Invalid, LAST_YEAR};
 
+const REMEDY: &str = "write RFC 3339 with an offset, such as 2023-05-08T13:56:00Z, in a year from 1900 to 2199";
+
 /// A moment with the offset at which it was said; RFC 3339 in JSON.
 ///
 /// Ordered by the moment, then by the offset.
@@ -22,13 +24,21 @@ pub struct EventTime {
 }
 
 impl EventTime {
-    /// Reads RFC 3339 with an offset (`2023-05-08T13:56:00+02:00` or `…Z`).
+    /// Reads RFC 3339 with an offset (`2023-05-08T13:56:00+02:00` or `…Z`), and no other form.
     ///
     /// # Errors
-    /// [`Invalid`] when it is not a time, names no offset, or lies outside
-    /// [`FIRST_YEAR`] to [`LAST_YEAR`].
+    /// [`Invalid`] when it is not such a time, or lies outside [`FIRST_YEAR`] to [`LAST_YEAR`].
     pub fn parse(text: &str) -> Result<Self, Invalid> {
-        const REMEDY: &str = "write RFC 3339 with an offset, such as 2023-05-08T13:56:00Z, in a year from 1900 to 2199";
+        let read = Self::read(text)?;
+        if is_rfc_3339(text) { Ok(read) } else { Err(Invalid::new("time", format!("{text:?} is no RFC 3339"), REMEDY)) }
+    }
+
+    /// Reads what [`Self::parse`] reads, and the other forms of ISO 8601 that exports and models write: a space for
+    /// the `T`, digits without separators, an offset of hours.
+    ///
+    /// # Errors
+    /// [`Invalid`] when it is not a time, names no offset, or lies outside [`FIRST_YEAR`] to [`LAST_YEAR`].
+    pub fn read(text: &str) -> Result<Self, Invalid> {
         let bad = |problem: String| Invalid::new("time", problem, REMEDY);
         let pieces = Pieces::parse(text).map_err(|_| bad(format!("{text:?} is not a time")))?;
         let time = pieces.time().ok_or_else(|| bad(format!("{text:?} has no time of day")))?;
@@ -61,6 +71,28 @@ impl EventTime {
         let offset = Offset::from_seconds(self.offset_seconds).unwrap_or(Offset::UTC);
         offset.to_datetime(Timestamp::from_millisecond(self.unix_ms).unwrap_or(Timestamp::UNIX_EPOCH))
     }
+}
+
+/// Whether a time has the form of RFC 3339: `YYYY-MM-DDTHH:MM:SS`, perhaps a fraction, and `Z` or `+HH:MM`.
+fn is_rfc_3339(text: &str) -> bool {
+    const FORM: &[u8] = b"0000-00-00T00:00:00";
+    let fits = |form: &[u8], text: &[u8]| {
+        form.len() == text.len()
+            && form.iter().zip(text).all(|(form, found)| match form {
+                b'0' => found.is_ascii_digit(),
+                other => found.eq_ignore_ascii_case(other),
+            })
+    };
+    let Some((moment, rest)) = text.as_bytes().split_at_checked(FORM.len()) else { return false };
+    let (has_fraction, rest) = match rest.strip_prefix(b".") {
+        None => (true, rest),
+        Some(rest) => {
+            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            (digits > 0, &rest[digits..])
+        }
+    };
+    let is_offset = [&b"Z"[..], b"+00:00", b"-00:00"].iter().any(|form| fits(form, rest));
+    fits(FORM, moment) && has_fraction && is_offset
 }
 
 impl fmt::Display for EventTime {
@@ -155,6 +187,33 @@ mod tests {
             assert_eq!(EventTime::parse(&time.to_string()), Ok(time));
         }
         assert_eq!(EventTime::parse("2023-05-08T13:56:00+02:00").map(|t| t.unix_ms), Ok(1_683_546_960_000));
+    }
+
+    /// What a request says is RFC 3339; exports and models write more forms of ISO 8601.
+    #[test]
+    fn other_forms_than_rfc_3339_are_read_where_they_are_expected_alone() {
+        let expected = EventTime::parse("2024-05-06T09:00:00Z").expect("a time").unix_ms;
+        for text in [
+            "20240506T090000Z",
+            "2024-05-06T09Z",
+            "2024-05-06T09:00Z",
+            "2024-05-06T10:00:00+01",
+            "2024-05-06T10:00:00+0100",
+            "2024-05-06 09:00:00Z",
+            "2024-05-06T09:00:00Z[Europe/Berlin]",
+            "2024-05-06T09:00:00,5Z",
+        ] {
+            let error = EventTime::parse(text).expect_err(text).to_string();
+            assert!(error.contains("RFC 3339"), "{error}");
+            assert_eq!(EventTime::read(text).map(|time| time.unix_ms / 1_000), Ok(expected / 1_000), "{text}");
+        }
+        for text in ["2024-05-06t09:00:00z", "2024-05-06T09:00:00.123456789Z", "2024-05-06T08:59:60Z"] {
+            assert!(EventTime::parse(text).is_ok(), "{text}");
+        }
+        for text in ["2024-05-06T09:00:00.Z", "2024-05-06T09:00:00", "2024-05-06T09:00:00Zz", "+002024-05-06T09:00:00Z"]
+        {
+            assert!(EventTime::parse(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -10,10 +10,11 @@ use serde::{
     Deserialize, Serialize,
     de::value::{Error as ValueError, StrDeserializer},
 };
+use serde_json::error::Category;
 
 use super::{
     Bank, EventTime, Invalid, MAX_ATTACHMENTS, MAX_NAME_BYTES, MAX_TEXT_BYTES, MAX_TURN_BYTES, MAX_URL_BYTES,
-    SCHEMA_VERSION, limits::MAX_REASON_BYTES,
+    SCHEMA_VERSION, UniqueJson, limits::MAX_REASON_BYTES,
 };
 use crate::half_characters::without_half_characters;
 
@@ -280,8 +281,11 @@ impl TurnEvent {
     pub fn from_json(bytes: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(bytes)
             .map_err(|e| format!("not UTF-8 after byte {}; re-encode the file as UTF-8", e.valid_up_to()))?;
-        let mut value: serde_json::Value = serde_json::from_slice(&without_half_characters(text.as_bytes()))
-            .map_err(|e| format!("not JSON: {e}; write one JSON object a record"))?;
+        let UniqueJson(mut value) =
+            serde_json::from_slice(&without_half_characters(text.as_bytes())).map_err(|e| match e.classify() {
+                Category::Data => format!("{e}; write each field once"),
+                _ => format!("not JSON: {e}; write one JSON object a record"),
+            })?;
         let Some(object) = value.as_object_mut() else {
             return Err("not a JSON object; write one object a record".to_owned());
         };

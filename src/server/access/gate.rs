@@ -2,15 +2,16 @@
 //!
 //! In: the token that a request shows. Out: the caller, who is asked for a right and a bank; or why not. A
 //! thread of its own looks at the file once a second, so a token that is revoked is refused within a second
-//! or so, and a disk that hangs holds up no request. While the file cannot be read the tokens of before
-//! stay; a file that is gone gives nobody access.
+//! or so, and a disk that hangs holds up no request; that nobody could look for some seconds is told. While the
+//! file cannot be read the tokens of before stay; a file that is gone gives nobody access. What a caller may do is
+//! decided by the file as it is now, never as it was when the token was shown.
 
 use std::{
     collections::HashMap,
     fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, RwLock},
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
@@ -30,6 +31,8 @@ use nouns::{model::Bank, sync};
 
 /// Time between two looks at the file.
 const LOOK: Duration = Duration::from_secs(1);
+/// A look that takes longer is told: no revocation counts meanwhile.
+const LONG_LOOK: Duration = Duration::from_secs(5);
 /// The longest token that is looked at, in bytes.
 const MAX_TOKEN_BYTES: usize = 256;
 
@@ -59,8 +62,10 @@ struct Known {
 
 /// The last look at the file.
 struct Look {
-    stamp: Option<(SystemTime, u64)>,
+    stamp: Option<Stamp>,
     problem: Option<String>,
+    /// When the look that goes on now began; None between two looks, and once it was told.
+    began: Option<Instant>,
 }
 
 /// Who sends a request, and what was asked of its rights.
@@ -162,7 +167,7 @@ impl Gate {
     pub fn open(path: &Path, local: &Secret) -> Result<Self, AccessError> {
         let stamp = stamp(path);
         let known = RwLock::new(known(&TokenFile::read(path)?, &HashMap::new()));
-        let look = Mutex::new(Look { stamp, problem: None });
+        let look = Mutex::new(Look { stamp, problem: None, began: None });
         let file = Arc::new(WatchedFile { path: path.to_owned(), known, look, changed: watch::Sender::new(()) });
         let (stop, stopped) = bounded::<()>(0);
         let watched = Arc::clone(&file);
@@ -186,7 +191,7 @@ impl Gate {
 
     /// The problem of the file since the last call, once.
     pub fn take_problem(&self) -> Option<String> {
-        sync::lock(&self.file.look).problem.take()
+        self.file.take_problem(LONG_LOOK)
     }
 
     /// Who shows this token; counts as one request of its limit.
@@ -220,12 +225,20 @@ impl Gate {
 impl WatchedFile {
     /// Reads the file again when it has changed.
     fn look_again(&self) {
+        sync::lock(&self.look).began = Some(Instant::now());
         let stamp = stamp(&self.path);
-        if stamp == sync::lock(&self.look).stamp {
-            return;
-        }
-        let read = TokenFile::read(&self.path);
+        let is_new = stamp != sync::lock(&self.look).stamp;
+        let read = is_new.then(|| TokenFile::read(&self.path));
         let mut look = sync::lock(&self.look);
+        look.began = None;
+        match read {
+            None => {}
+            Some(read) => self.take_up(read, stamp, &mut look),
+        }
+    }
+
+    /// What a look has read is known from now on.
+    fn take_up(&self, read: Result<TokenFile, AccessError>, stamp: Option<Stamp>, look: &mut Look) {
         match read {
             Ok(file) => {
                 look.stamp = stamp;
@@ -237,6 +250,24 @@ impl WatchedFile {
             // It is read again at the next look.
             Err(error) => look.problem = Some(format!("{error}; the tokens of before stay valid")),
         }
+    }
+
+    /// The problem of the last look, or that a look takes longer than `long`; each once.
+    fn take_problem(&self, long: Duration) -> Option<String> {
+        let mut look = sync::lock(&self.look);
+        let problem = look.problem.take();
+        let is_long = look.began.is_some_and(|began| began.elapsed() > long);
+        problem.or_else(|| {
+            is_long.then(|| {
+                look.began = None;
+                format!(
+                    "{}: the system has not let it be read for {} s; no token that is made or revoked counts until it \
+                     does: check the disk, or start the service again",
+                    self.path.display(),
+                    long.as_secs()
+                )
+            })
+        })
     }
 }
 
@@ -262,29 +293,23 @@ impl Caller {
     /// Whether the token gives a right.
     ///
     /// # Errors
-    /// [`Denied::Right`].
+    /// [`Denied::Right`]; [`Denied::Ended`] or [`Denied::Unknown`] where it is refused by now.
     pub fn may(&self, right: Right) -> Result<(), Denied> {
-        self.noted(right, None, self.has(right))
+        self.noted(right, None, self.has(right).map(drop))
     }
 
     /// Whether the token gives a right in a bank.
     ///
     /// # Errors
-    /// [`Denied::Right`], [`Denied::Bank`].
+    /// [`Denied::Right`], [`Denied::Bank`]; [`Denied::Ended`] or [`Denied::Unknown`] where it is refused by now.
     pub fn may_in(&self, right: Right, bank: &Bank) -> Result<(), Denied> {
-        let reaches = || match &self.token {
-            Some(Shown { known, .. }) if !known.grant.covers(bank) => {
-                Err(Denied::Bank { name: known.grant.name.clone(), bank: bank.clone() })
-            }
-            _ => Ok(()),
-        };
-        self.noted(right, Some(bank), self.has(right).and_then(|()| reaches()))
+        self.noted(right, Some(bank), self.still_may_in(right, bank))
     }
 
     /// Whether the token gives a right in every bank.
     ///
     /// # Errors
-    /// [`Denied::Right`], [`Denied::Everywhere`].
+    /// [`Denied::Right`], [`Denied::Everywhere`]; [`Denied::Ended`] or [`Denied::Unknown`] where it is refused by now.
     pub fn may_everywhere(&self, right: Right) -> Result<(), Denied> {
         self.noted(right, None, self.everywhere(right))
     }
@@ -295,19 +320,21 @@ impl Caller {
         self.everywhere(right).is_ok()
     }
 
-    fn has(&self, right: Right) -> Result<(), Denied> {
-        match &self.token {
-            Some(Shown { known, .. }) if !known.grant.rights.contains(&right) => {
-                Err(Denied::Right { name: known.grant.name.clone(), right })
-            }
-            _ => Ok(()),
+    /// The token as the file has it now, where it gives a right; None where no token is asked for. A request may
+    /// have waited for long since it showed its token, so nothing is ever decided by what the file said then.
+    fn has(&self, right: Right) -> Result<Option<Arc<Known>>, Denied> {
+        let Some(shown) = &self.token else { return Ok(None) };
+        let known = shown.now()?;
+        if known.grant.rights.contains(&right) {
+            Ok(Some(known))
+        } else {
+            Err(Denied::Right { name: known.grant.name.clone(), right })
         }
     }
 
     fn everywhere(&self, right: Right) -> Result<(), Denied> {
-        self.has(right)?;
-        match &self.token {
-            Some(Shown { known, .. }) if !known.grant.banks.contains(&BankPrefix::Every) => {
+        match self.has(right)? {
+            Some(known) if !known.grant.banks.contains(&BankPrefix::Every) => {
                 Err(Denied::Everywhere { name: known.grant.name.clone() })
             }
             _ => Ok(()),
@@ -324,21 +351,20 @@ impl Caller {
     /// Whether the token reaches a bank: a list shows no other.
     #[must_use]
     pub fn reaches(&self, bank: &Bank) -> bool {
-        self.token.as_ref().is_none_or(|shown| shown.known.grant.covers(bank))
+        self.token.as_ref().is_none_or(|shown| shown.now().is_ok_and(|known| known.grant.covers(bank)))
     }
 
-    /// Whether the token gives a right in a bank now, however long ago it was shown.
+    /// As [`Self::may_in`], without a note for the audit log.
     ///
     /// # Errors
-    /// [`Denied`].
+    /// As [`Self::may_in`].
     pub fn still_may_in(&self, right: Right, bank: &Bank) -> Result<(), Denied> {
-        let Some(shown) = &self.token else { return Ok(()) };
-        let known = shown.now()?;
-        let name = known.grant.name.clone();
-        if !known.grant.rights.contains(&right) {
-            return Err(Denied::Right { name, right });
+        match self.has(right)? {
+            Some(known) if !known.grant.covers(bank) => {
+                Err(Denied::Bank { name: known.grant.name.clone(), bank: bank.clone() })
+            }
+            _ => Ok(()),
         }
-        if known.grant.covers(bank) { Ok(()) } else { Err(Denied::Bank { name, bank: bank.clone() }) }
     }
 
     /// Whether the token is valid now, however long ago it was shown.
@@ -406,10 +432,30 @@ fn known(file: &TokenFile, before: &HashMap<TokenHash, Arc<Known>>) -> HashMap<T
     known
 }
 
-/// What tells whether a file was replaced.
-fn stamp(path: &Path) -> Option<(SystemTime, u64)> {
+/// What tells whether a file was replaced, written or given other permissions. The time of the last write and the
+/// length alone do not: whoever may write the file may set both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    modified: SystemTime,
+    bytes: u64,
+    /// The file's number, and when the system last changed anything of it, which nobody can set.
+    #[cfg(unix)]
+    changed: (u64, i64, i64),
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
     let metadata = fs::metadata(path).ok()?;
-    Some((metadata.modified().ok()?, metadata.len()))
+    #[cfg(unix)]
+    let changed = {
+        use std::os::unix::fs::MetadataExt as _;
+        (metadata.ino(), metadata.ctime(), metadata.ctime_nsec())
+    };
+    Some(Stamp {
+        modified: metadata.modified().ok()?,
+        bytes: metadata.len(),
+        #[cfg(unix)]
+        changed,
+    })
 }
 
 #[cfg(test)]
@@ -497,6 +543,68 @@ mod tests {
         later(&gate);
         assert_eq!(caller.still_may_in(Right::Read, &bank("acme/a")), Err(Denied::Unknown));
         assert_eq!(Caller::anybody().still_may_in(Right::Admin, &bank("any")), Ok(()));
+    }
+
+    /// A question may wait for ten minutes, and a body for twenty seconds, before something is decided.
+    #[test]
+    fn nothing_is_decided_by_what_the_file_said_when_the_token_was_shown() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("tokens.json");
+        let mut file = TokenFile::read(&path).unwrap();
+        let secret = file.add(grant("agent", "*", &Right::ALL)).unwrap();
+        let gate = open(&path);
+        let caller = gate.caller(Some(secret.reveal())).unwrap();
+        let acme = bank("acme");
+        let decisions = || {
+            let all = [
+                caller.may(Right::Read),
+                caller.may_in(Right::Write, &acme),
+                caller.may_everywhere(Right::Admin),
+                caller.still_may_in(Right::Read, &acme),
+            ];
+            (all, caller.sees_all(Right::Read), caller.reaches(&acme))
+        };
+        assert_eq!(decisions(), ([const { Ok(()) }; 4], true, true));
+        file.revoke("agent").unwrap();
+        later(&gate);
+        let ended = || Err(Denied::Ended { name: "agent".to_owned(), why: "it was revoked" });
+        assert_eq!(decisions(), ([ended(), ended(), ended(), ended()], false, false));
+        assert!(caller.asked().is_denied, "the audit log says so");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_change_counts_although_size_and_time_are_as_before() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("tokens.json");
+        let secret = TokenFile::read(&path).unwrap().add(grant("agent", "*", &[Right::Read])).unwrap();
+        let gate = open(&path);
+        let before = fs::metadata(&path).unwrap().modified().unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace("\"read\"", "      ")).unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_modified(before).unwrap();
+        later(&gate);
+        let caller = gate.caller(Some(secret.reveal())).unwrap();
+        assert!(matches!(caller.may(Right::Read), Err(Denied::Right { .. })), "{:?}", caller.may(Right::Read));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        later(&gate);
+        assert!(gate.take_problem().is_some_and(|problem| problem.contains("chmod 600")));
+    }
+
+    #[test]
+    fn a_look_that_takes_long_is_told_once() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("tokens.json");
+        let look = Look { stamp: None, problem: None, began: None };
+        let known = RwLock::default();
+        let file = WatchedFile { path, known, look: Mutex::new(look), changed: watch::Sender::new(()) };
+        assert_eq!(file.take_problem(Duration::ZERO), None);
+        sync::lock(&file.look).began = Some(Instant::now());
+        assert_eq!(file.take_problem(Duration::MAX), None);
+        let told = file.take_problem(Duration::ZERO).unwrap();
+        assert!(told.contains("tokens.json") && told.contains("check the disk"), "{told}");
+        assert_eq!(file.take_problem(Duration::ZERO), None);
     }
 
     #[test]

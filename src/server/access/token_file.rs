@@ -7,14 +7,14 @@
 
 use std::{
     collections::HashSet,
-    fs::{self, File, Metadata, OpenOptions},
+    fs::{File, Metadata, OpenOptions},
     io::{self, ErrorKind, Read as _, Write as _},
     num::NonZeroU32,
     path::{Path, PathBuf},
 };
 
 use jiff::Timestamp;
-use ripplemem::file_lock::FileLock;
+use ripplemem::{file_lock::FileLock, private_directory::create_private};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -25,6 +25,8 @@ use super::{
 
 /// The version of the file's form.
 const VERSION: u32 = 1;
+/// The largest file: some tens of thousands of tokens.
+const MAX_FILE_BYTES: u64 = 16 << 20;
 /// The longest name.
 const MAX_NAME_BYTES: usize = 64;
 /// What the name of the lock's file ends with.
@@ -67,7 +69,7 @@ impl TokenFile {
     pub fn read(path: &Path) -> Result<Self, AccessError> {
         let failed = |problem: String| AccessError::File { path: path.to_owned(), problem };
         let unreadable = |e: io::Error| failed(format!("{e}; check its permissions"));
-        let mut file = match open(path) {
+        let file = match open(path) {
             Ok(file) => file,
             Err(e) if e.kind() == ErrorKind::NotFound => {
                 return Ok(Self { path: path.to_owned(), grants: Vec::new() });
@@ -78,8 +80,11 @@ impl TokenFile {
         if !metadata.is_file() {
             return Err(failed("not a regular file; put the file of tokens there".to_owned()));
         }
+        if metadata.len() > MAX_FILE_BYTES {
+            return Err(failed(format!("larger than {MAX_FILE_BYTES} bytes; put the file of tokens there")));
+        }
         let mut text = String::new();
-        file.read_to_string(&mut text).map_err(unreadable)?;
+        file.take(MAX_FILE_BYTES).read_to_string(&mut text).map_err(unreadable)?;
         if others_may_write(&metadata) {
             return Err(failed("others than its owner may write it; chmod 600 it, and check the tokens".to_owned()));
         }
@@ -163,7 +168,7 @@ impl TokenFile {
             path: path.clone(),
             problem: format!("it cannot be locked: {e}; check the directory"),
         };
-        fs::create_dir_all(self.directory()).map_err(failed)?;
+        create_private(self.directory()).map_err(failed)?;
         let lock = FileLock::wait(&path).map_err(failed)?;
         self.grants = Self::read(&self.path)?.grants;
         Ok(lock)
@@ -211,6 +216,8 @@ pub(super) use tests::grant;
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     pub(in crate::access) fn grant(name: &str, bank: &str, rights: &[Right]) -> NewGrant {

@@ -182,6 +182,8 @@ impl Api {
         let asked =
             self.memory.ask(Asked { question, after, as_of: as_of.transpose()?, cancellation, kept: None, trace });
         let asked = self.before_the_end(asked, waits).await?;
+        // It may have waited for ten minutes, and the token may be revoked since.
+        who.may_in(Right::Read, &bank)?;
         // The shard may have moved meanwhile.
         asked.map_err(|error| match error {
             PipelineError::OtherInstance { .. } => self.check_here(&bank).err().unwrap_or_else(|| error.into()),
@@ -194,10 +196,14 @@ impl Api {
     /// # Errors
     /// As [`Self::ask`]; [`Code::NoModel`] before anything is asked.
     pub async fn answer(&self, who: &Caller, ask: Ask) -> Result<AnsweredEvidence, Problem> {
-        who.may_in(Right::Read, &ask.bank)?;
+        let bank = ask.bank.clone();
+        who.may_in(Right::Read, &bank)?;
         self.answers.model()?;
         let evidence = Arc::new(self.ask(who, ask).await?);
-        self.before_the_end(self.answers.answer(who.name(), evidence), || false).await?
+        let answered = self.before_the_end(self.answers.answer(who.name(), evidence), || false).await?;
+        // A language model may take minutes.
+        who.may_in(Right::Read, &bank)?;
+        answered
     }
 
     /// As [`Self::answer`], with the words while they are generated.
@@ -205,10 +211,13 @@ impl Api {
     /// # Errors
     /// As [`Self::answer`]; what goes wrong later is the last piece.
     pub async fn speak(&self, who: &Caller, ask: Ask) -> Result<(Arc<Evidence>, UnboundedReceiver<Spoken>), Problem> {
-        who.may_in(Right::Read, &ask.bank)?;
+        let bank = ask.bank.clone();
+        who.may_in(Right::Read, &bank)?;
         self.answers.model()?;
         let evidence = Arc::new(self.ask(who, ask).await?);
         let pieces = self.answers.speak(who.name(), Arc::clone(&evidence)).await?;
+        // The model may have been taken for minutes. What it says from here on is of this evidence.
+        who.may_in(Right::Read, &bank)?;
         Ok((evidence, pieces))
     }
 
@@ -353,6 +362,8 @@ impl Api {
                 self.late(format!("the deadline passed before {after} was reflected; ask again, or allow more time"))
             );
         }
+        // It may have waited for ten minutes, and the token may be revoked since.
+        self.may_count(who, bank.as_ref())?;
         let memory = Arc::clone(&self.memory);
         blocking(move || {
             let counted = memory.replica().digest(bank.as_ref())?;

@@ -124,7 +124,8 @@ impl Api {
         wait: Duration,
     ) -> Result<(String, Option<bool>), Problem> {
         let found = self.now_meant(bank, turn).await;
-        if !matches!(found, Ok((_, Some(false)))) && !(found.is_err() && is_shortened(turn)) {
+        let is_unknown = matches!(found, Ok((_, Some(false)))) || found.is_err() && is_shortened(turn);
+        if !is_unknown {
             return found;
         }
         // It may be durable and not extracted yet.

@@ -106,6 +106,8 @@ impl Request {
         let header = |name: &str| asked.headers.iter().rev().find(|(key, _)| key == name).and_then(|(_, v)| v.as_ref());
         let is_forwarded = header(FORWARDED).is_some();
         let asked_as = header(ID).filter(|_| is_forwarded).and_then(|id| String::from_utf8(id.clone()).ok());
+        // Whoever forwards writes where it was asked; any other text was never an id of ours.
+        let asked_as = asked_as.filter(|id| is_place(id));
         let address = ReplyAddress {
             id: asked_as.unwrap_or_else(|| format!("{}/{}", asked.partition, asked.offset)),
             partition: asked.partition,
@@ -248,6 +250,14 @@ pub(super) fn reply(result: &Result<Evidence, Refusal>) -> (&'static str, Vec<u8
     }
 }
 
+/// Whether an id is `PARTITION/OFFSET`.
+fn is_place(id: &str) -> bool {
+    let is_number = |text: &str, most: u64| text.parse::<u64>().is_ok_and(|n| n <= most && n.to_string() == text);
+    id.split_once('/').is_some_and(|(partition, offset)| {
+        is_number(partition, i32::MAX.unsigned_abs().into()) && is_number(offset, i64::MAX.unsigned_abs())
+    })
+}
+
 fn read_question(value: &[u8]) -> Result<Question, Refusal> {
     serde_json::from_slice(value)
         .map_err(|e| invalid(&format!("not a question: {e}; see schemas/topics/questions.v1.json")))
@@ -328,6 +338,16 @@ mod tests {
         assert_eq!(second.address.echoed, first.address.echoed);
         let left = second.deadline - second.address.arrived;
         assert!(left <= Duration::from_secs(7) && left > Duration::from_millis(6_500), "{left:?}");
+    }
+
+    #[test]
+    fn an_id_that_no_instance_wrote_is_not_repeated() {
+        let id_of = |id: &str| read(QUESTION, &[(FORWARDED, b"1"), (ID, id.as_bytes())]).address.id;
+        let own = id_of("");
+        for forged in ["forged", "1/", "/2", "1/2/3", "01/2", "+1/2", "-1/2", "1/99999999999999999999", "1 /2"] {
+            assert_eq!(id_of(forged), own, "{forged}");
+        }
+        assert_eq!(id_of("7/4711"), "7/4711");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! In: the calls of an open memory. Out: a route. Each request stands for itself, in either revision of the
 //! protocol, so a client may come back to another process; only what a client of revision 2025-11-25 follows
-//! belongs to a session. A batch of an early revision is answered message by message. Who may ask is checked before, for every path alike; a message is read within the
-//! limits of all bodies.
+//! belongs to a session. A batch of an early revision is answered message by message. Who may ask is checked before,
+//! for every path alike; a message is read within the limits of all bodies.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,6 @@ use axum::{
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
 };
-
 use serde_json::{Value, json};
 
 use super::{
@@ -34,7 +33,12 @@ use crate::{
     api::Api,
     v1::{Bodies, MAX_BYTES, Whole},
 };
-use nouns::config::Pipeline;
+use nouns::{config::Pipeline, model::UniqueJson};
+
+/// Codes of JSON-RPC.
+const PARSE_ERROR: i32 = -32700;
+const INVALID_REQUEST: i32 = -32600;
+const INVALID_PARAMS: i32 = -32602;
 
 /// The route.
 pub(crate) fn routes(api: &Arc<Api>, pipeline: &Pipeline, bodies: Bodies) -> Router {
@@ -83,12 +87,15 @@ async fn read(
     // The bytes are plain now.
     head.headers.remove(header::CONTENT_ENCODING);
     head.headers.remove(header::CONTENT_LENGTH);
-    match serde_json::from_slice::<Value>(&bytes) {
-        Err(e) => {
-            refused(StatusCode::BAD_REQUEST, PARSE_ERROR, &format!("the body is not JSON: {e}; send one message"))
-        }
+    let answered =
+        |error: Value| (StatusCode::BAD_REQUEST, [(header::CONTENT_TYPE, JSON)], error.to_string()).into_response();
+    match parsed(&bytes) {
+        Err(error) => answered(error),
         Ok(Value::Array(messages)) => batch(&head, messages, &next).await,
-        Ok(_) => next.run(Request::from_parts(head, Body::from(bytes))).await,
+        Ok(message) => match check(&message) {
+            Err(error) => answered(error),
+            Ok(()) => next.run(Request::from_parts(head, Body::from(bytes))).await,
+        },
     }
 }
 
@@ -111,6 +118,10 @@ async fn batch(head: &Parts, messages: Vec<Value>, next: &Next) -> Response {
     let mut answers = Vec::with_capacity(messages.len());
     for message in messages {
         let id = message.get("id").cloned();
+        if let Err(error) = check(&message) {
+            answers.push(error);
+            continue;
+        }
         let request = Request::from_parts(head.clone(), Body::from(message.to_string()));
         let response = next.clone().run(request).await;
         let status = response.status();
@@ -142,9 +153,6 @@ const JSON: &str = "application/json";
 /// What the protocol has clients accept.
 const BOTH: &str = "application/json, text/event-stream";
 const REVISION: &str = "mcp-protocol-version";
-/// Codes of JSON-RPC.
-const PARSE_ERROR: i32 = -32_700;
-const INVALID_REQUEST: i32 = -32_600;
 
 /// Whether a client takes JSON, or an event stream, in which it expects JSON; also where it does not say.
 fn takes_json(headers: &HeaderMap) -> bool {
@@ -165,9 +173,81 @@ fn refused(status: StatusCode, code: i32, problem: &str) -> Response {
     (status, [(header::CONTENT_TYPE, JSON)], error(&Value::Null, code, problem).to_string()).into_response()
 }
 
+/// A body as JSON, in which no field stands twice.
+///
+/// # Errors
+/// The answer that says what is wrong with it.
+fn parsed(bytes: &[u8]) -> Result<Value, Value> {
+    match serde_json::from_slice::<UniqueJson>(bytes) {
+        Ok(UniqueJson(value)) => Ok(value),
+        Err(e) if e.is_data() => Err(error(&Value::Null, INVALID_REQUEST, &format!("{e}; write each field once"))),
+        Err(e) => Err(error(&Value::Null, PARSE_ERROR, &format!("the body is not JSON: {e}; send one message"))),
+    }
+}
+
+/// Whether a value is a message of JSON-RPC.
+///
+/// # Errors
+/// The answer that says what is wrong with it.
+fn check(message: &Value) -> Result<(), Value> {
+    let wrong = |why: &str| Err(error(&Value::Null, INVALID_REQUEST, why));
+    let Some(message) = message.as_object() else { return wrong("not an object; send one message of JSON-RPC") };
+    let id = match message.get("id") {
+        None => Value::Null,
+        Some(id @ Value::String(_)) => id.clone(),
+        Some(id) if id.is_i64() || id.is_u64() => id.clone(),
+        Some(_) => return wrong("id: neither a text nor a whole number"),
+    };
+    if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return Err(error(&id, INVALID_REQUEST, "jsonrpc: not \"2.0\""));
+    }
+    let is_answer = message.contains_key("result") || message.contains_key("error");
+    if !is_answer && !message.get("method").is_some_and(Value::is_string) {
+        return Err(error(&id, INVALID_REQUEST, "method: not a text"));
+    }
+    if message.get("params").is_some_and(|params| !params.is_object() && !params.is_null()) {
+        return Err(error(&id, INVALID_PARAMS, "params: not an object"));
+    }
+    if is_answer && id.is_null() {
+        return wrong("id: missing; an answer names its request");
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_message_is_answered_as_json_rpc_says() {
+        let code = |body: &str| {
+            parsed(body.as_bytes())
+                .and_then(|message| check(&message))
+                .err()
+                .map(|error| (error["error"]["code"].clone(), error["id"].clone()))
+        };
+        let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        for good in [ping, &ping.replace('1', r#""a""#), r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#] {
+            assert_eq!(code(good), None, "{good}");
+        }
+        for (body, expected, id) in [
+            ("", PARSE_ERROR, Value::Null),
+            ("{", PARSE_ERROR, Value::Null),
+            ("[]", INVALID_REQUEST, Value::Null),
+            ("5", INVALID_REQUEST, Value::Null),
+            (&ping.replace(":1,", ":true,"), INVALID_REQUEST, Value::Null),
+            (&ping.replace(":1,", ":1.5,"), INVALID_REQUEST, Value::Null),
+            (&ping.replace(":1,", ":null,"), INVALID_REQUEST, Value::Null),
+            (&ping.replace(":1,", ":{},"), INVALID_REQUEST, Value::Null),
+            (&ping.replace("2.0", "1.0"), INVALID_REQUEST, json!(1)),
+            (&ping.replace("\"ping\"", "7"), INVALID_REQUEST, json!(1)),
+            (&ping.replace("\"id\":1", "\"id\":1,\"id\":2"), INVALID_REQUEST, Value::Null),
+            (&ping.replace("\"ping\"", "\"ping\",\"params\":[1]"), INVALID_PARAMS, json!(1)),
+            (r#"{"jsonrpc":"2.0","result":{}}"#, INVALID_REQUEST, Value::Null),
+        ] {
+            assert_eq!(code(body), Some((json!(expected), id)), "{body}");
+        }
+    }
 
     #[test]
     fn a_client_that_takes_json_or_does_not_say_is_answered() {

@@ -20,6 +20,7 @@ mod follower;
 mod http;
 mod listener;
 mod opened_memory;
+mod pipes;
 mod resources;
 mod server;
 mod sessions;

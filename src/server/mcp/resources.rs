@@ -17,7 +17,7 @@ use super::{
     calls::{Calls, Offer},
     tools::Ask,
 };
-use crate::subscriptions::Subscribe;
+use crate::{query, subscriptions::Subscribe};
 use nouns::model::{Bank, EventTime, Question};
 
 /// What stands before the bank in its address. A bank needs no escapes there.
@@ -70,13 +70,17 @@ impl Address {
         let bank = Bank::parse(bank).map_err(|e| e.to_string())?;
         let Some(parameters) = parameters else { return Ok(Self::Bank(bank)) };
         let (mut text, mut asked_at, mut asker) = (None, None, None);
-        for (name, value) in url::form_urlencoded::parse(parameters.as_bytes()) {
-            match &*name {
-                "question" => text = Some(value.into_owned()),
+        let parameters = query::parameters(parameters).map_err(|e| format!("{address}: {e}"))?;
+        for (index, (name, value)) in parameters.iter().enumerate() {
+            if parameters.iter().take(index).any(|(before, _)| before == name) {
+                return Err(format!("{address}: {name} stands twice"));
+            }
+            match name.as_str() {
+                "question" => text = Some(value.clone()),
                 "asked_at" => {
-                    asked_at = Some(EventTime::parse(&value).map_err(|e| format!("{address}: asked_at: {e}"))?);
+                    asked_at = Some(EventTime::parse(value).map_err(|e| format!("{address}: asked_at: {e}"))?);
                 }
-                "asker" => asker = Some(value.into_owned()),
+                "asker" => asker = Some(value.clone()),
                 _ => return Err(format!("{address}: {name} means nothing; it takes question, asked_at and asker")),
             }
         }

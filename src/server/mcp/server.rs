@@ -23,10 +23,11 @@ use futures_util::{
 use rmcp::{
     ErrorData, Peer, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Extensions, Implementation,
-        InitializeRequestParams, InitializeResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-        PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ResourceUpdatedNotificationParam,
-        ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
+        Extensions, Implementation, InitializeRequestParams, InitializeResult, ListResourceTemplatesResult,
+        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+        ReadResourceResponse, ResourceUpdatedNotificationParam, ServerCapabilities, ServerConfig,
+        SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
     },
     service::{RequestContext, SubscriptionContext},
 };
@@ -41,7 +42,7 @@ use super::{
     sessions::{Begun, Sessions},
     tools::ToolName,
 };
-use crate::{access::Caller, subscriptions::Subscribe};
+use crate::{access::Caller, query, subscriptions::Subscribe};
 use nouns::{model::Bank, sync};
 use ripplemem::pipeline::WatchedBank;
 
@@ -110,8 +111,8 @@ impl Server {
         let unchecked = || ErrorData::internal_error("nobody has checked who sends the request", None);
         let mut offer = Offer { who: who.ok_or_else(unchecked)?, ..Offer::everything() };
         let query = parts.and_then(|parts| parts.uri.query()).unwrap_or_default();
-        for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
-            let wrong = |why: String| ErrorData::invalid_params(format!("the address of the server: {why}"), None);
+        let wrong = |why: String| ErrorData::invalid_params(format!("the address of the server: {why}"), None);
+        for (name, value) in query::parameters(query).map_err(wrong)? {
             match (&*name, &*value) {
                 ("bank", bank) => offer.default_bank = Some(Bank::parse(bank).map_err(|e| wrong(e.to_string()))?),
                 ("read_only", "" | "true") => offer.read_only = true,
@@ -250,6 +251,23 @@ impl ServerHandler for Server {
         }
     }
 
+    /// What is no request of the protocol: of another method, or of one of its own whose parameters have no form that
+    /// it knows.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let CustomRequest { method, .. } = request;
+        let first_stateless = ProtocolVersion::V_2026_07_28;
+        let version = context.protocol_version();
+        let is_stateless = version.is_some_and(|version| version.as_str() >= first_stateless.as_str());
+        if has_method(&method, is_stateless) {
+            return Err(ErrorData::invalid_params(format!("params of {method}: not of the form that it takes"), None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))
+    }
+
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let addresses = requested.resource_subscriptions.iter().flatten();
         let questions = addresses.filter_map(|address| Some((address, Address::question(address).ok()?)));
@@ -292,6 +310,16 @@ impl ServerHandler for Server {
             Either::Left((listened, _)) => listened,
             Either::Right(_) => Ok(()),
         }
+    }
+}
+
+/// Whether a client may call a method of the protocol here; the revision with `is_stateless` removed some.
+fn has_method(method: &str, is_stateless: bool) -> bool {
+    match method {
+        "tools/list" | "tools/call" | "resources/list" | "resources/templates/list" | "resources/read" => true,
+        "initialize" | "ping" | "resources/subscribe" | "resources/unsubscribe" => !is_stateless,
+        "server/discover" | "subscriptions/listen" => is_stateless,
+        _ => false,
     }
 }
 

@@ -17,6 +17,7 @@ use super::{
     call_error::CallError,
     calls::{Calls, Offer},
     opened_memory::{Opened, OpenedMemory, Release},
+    pipes,
     server::{Clients, Server},
 };
 use crate::{Reached, ServeError, address_of, served::Served, state::State};
@@ -82,8 +83,11 @@ pub fn serve_stdio(options: McpOptions, stop: &Notify) -> Result<(), McpError> {
     let clients = Clients::one(&calls, &offer);
     let server = Server::new(Arc::clone(&calls), Some(offer), clients);
     let served = runtime.block_on(async {
+        let (input, output) = stdio_pipes();
+        let (reads, writes, moving) = pipes::between(input, output);
+        let moving = tokio::spawn(moving);
         let serving = async {
-            match server.serve(stdio_pipes()).await {
+            let served = match server.serve((reads, writes)).await {
                 Ok(running) => {
                     // It ends with the input; a panic of a handler has been answered.
                     drop(running.waiting().await);
@@ -91,7 +95,10 @@ pub fn serve_stdio(options: McpOptions, stop: &Notify) -> Result<(), McpError> {
                 }
                 Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
                 Err(error) => Err(McpError::Protocol(error.to_string())),
-            }
+            };
+            // The last answers are on their way to the client; one that never reads is not waited for.
+            drop(tokio::time::timeout(LAST_CALLS, moving).await);
+            served
         };
         match select(pin!(serving), pin!(stop.notified())).await {
             Either::Left((served, _)) => served,

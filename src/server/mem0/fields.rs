@@ -7,7 +7,8 @@ use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use serde_json::{Map, Value};
 
 use super::{failure::Failure, ids::Ids};
-use nouns::model::EventTime;
+use crate::query::parameters;
+use nouns::model::{EventTime, UniqueJson};
 
 /// Most messages of one request, and most memories of a batch.
 pub(super) const MOST: usize = 1_000;
@@ -28,16 +29,18 @@ impl Fields {
         if bytes.is_empty() {
             return Ok(Self(Map::new()));
         }
-        serde_json::from_slice(bytes)
-            .map(Self)
-            .map_err(|e| Failure::invalid(format!("the body is no JSON object: {e}")))
+        let UniqueJson(body) = serde_json::from_slice(bytes).map_err(|e| Failure::invalid(format!("the body: {e}")))?;
+        match body {
+            Value::Object(fields) => Ok(Self(fields)),
+            _ => Err(Failure::invalid("the body is no JSON object")),
+        }
     }
 
     /// The fields of a query.
     pub(super) fn of_query(query: &str) -> Result<Self, Failure> {
         let mut fields = Map::new();
-        for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
-            if fields.insert(name.clone().into_owned(), Value::String(value.into_owned())).is_some() {
+        for (name, value) in parameters(query).map_err(Failure::invalid)? {
+            if fields.insert(name.clone(), Value::String(value)).is_some() {
                 return Err(Failure::invalid(format!("{name}: stands twice")));
             }
         }
@@ -155,7 +158,7 @@ fn moment(field: &str, value: &Value) -> Result<EventTime, Failure> {
             let start = text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok()?;
             EventTime::new(start.timestamp().as_millisecond(), 0).ok()
         };
-        EventTime::parse(text).ok().or_else(date).or_else(|| of_seconds(text.parse().ok()?))
+        EventTime::read(text).ok().or_else(date).or_else(|| of_seconds(text.parse().ok()?))
     };
     let found = match value {
         Value::Number(seconds) => seconds.as_f64().and_then(of_seconds),

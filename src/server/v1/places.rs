@@ -22,8 +22,10 @@ use nouns::sync;
 
 /// Most connections at once.
 const MOST: usize = 8_192;
+/// Most for the commands of this machine, beside a listener for others.
+const BESIDE: usize = 64;
 /// Fewest, whatever the system's limit.
-pub(super) const FEWEST: usize = 64;
+const FEWEST: usize = 4;
 
 /// All places of a listener.
 pub(super) struct Places {
@@ -179,7 +181,15 @@ impl HttpBody for Read {
 
 /// As many places as the system's limit on open files allows: half of it stays for the store.
 pub(crate) fn most() -> usize {
-    let files = open_files().unwrap_or(2 * MOST);
+    of_files(open_files().unwrap_or(2 * MOST))
+}
+
+/// As many places for the commands of this machine, beside a listener for others.
+pub(super) fn beside() -> usize {
+    (most() / 4).clamp(FEWEST, BESIDE)
+}
+
+fn of_files(files: usize) -> usize {
     (files / 2).clamp(FEWEST, MOST)
 }
 
@@ -195,6 +205,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn half_of_the_files_stay_for_the_store_however_few_there_are() {
+        for (files, places) in [(64, 32), (100, 50), (1_024, 512), (1_048_576, MOST), (1, FEWEST)] {
+            assert_eq!(of_files(files), places, "{files} files");
+        }
+    }
 
     #[test]
     fn the_connection_that_was_idle_for_longest_gives_way_and_a_busy_one_does_not() {

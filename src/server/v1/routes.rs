@@ -27,6 +27,7 @@ use crate::{
     access::{Caller, Denied},
     api::{Api, Ask, Code, Forget, Operations, Problem},
     hosts::Hosts,
+    query,
     quota::Share,
     request_trace,
     state::State,
@@ -131,7 +132,9 @@ async fn checked(Shared(entrance): Shared<Entrance>, request: Request, next: Nex
     let shown = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
     let trace = shown.and_then(TraceParent::parse);
     let span = request_trace::request_span(request.method().as_str(), path, trace.as_ref());
-    let response = request_trace::within(trace, answered(&entrance, request, next)).instrument(span).await;
+    let mut response = request_trace::within(trace, answered(&entrance, request, next)).instrument(span).await;
+    // No browser is to take what was said for a script or a page.
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if let status @ (401 | 403 | 429) = response.status().as_u16() {
         entrance.state.metrics.requests_refused.get_or_create(&RefusedStatus { status }).inc();
     }
@@ -140,7 +143,7 @@ async fn checked(Shared(entrance): Shared<Entrance>, request: Request, next: Nex
 
 async fn answered(entrance: &Entrance, mut request: Request, next: Next) -> Response {
     let mut noted = entrance.door.begin(&request);
-    if let Some(problem) = entrance.hosts.refusal(request.headers()) {
+    if let Some(problem) = entrance.hosts.refusal(&request) {
         let response = Answer::<()>::Problem(Problem::new(Code::Forbidden, problem)).into_response();
         noted.end(response.status());
         return response;
@@ -370,10 +373,10 @@ async fn read<R: DeserializeOwned>(bodies: &Bodies, who: &Caller, body: Body) ->
 /// The parameters of the query, each at most once and no others.
 fn parameters<const N: usize>(uri: &Uri, names: [&str; N]) -> Result<[Option<String>; N], Problem> {
     let mut found = [const { None }; N];
-    for (name, value) in url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
+    for (name, value) in query::parameters(uri.query().unwrap_or_default()).map_err(Problem::invalid)? {
         let place = names.iter().position(|known| *known == name).and_then(|at| found.get_mut(at));
         match place {
-            Some(place @ None) => *place = Some(value.into_owned()),
+            Some(place @ None) => *place = Some(value),
             Some(Some(_)) => return Err(Problem::invalid(format!("{name}: stands twice"))),
             None => {
                 let known = names.join(", ");

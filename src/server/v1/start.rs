@@ -13,7 +13,7 @@ use super::{
     body::Bodies,
     door::Door,
     listener::{Listening, listen},
-    places::{FEWEST, most},
+    places::{beside, most},
     routes::{Entrance, routes},
 };
 use crate::mcp;
@@ -128,17 +128,19 @@ pub(crate) fn start(pipeline: &Pipeline, address: &str, parts: ServedParts) -> R
     let tls = tls.transpose().map_err(ServeError::Tls)?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let is_plain = tls.is_none();
-    let routes = |address| {
+    let routes = |address, connections| {
         let hosts = Hosts::of(address, hosts);
         let entrance = Entrance::new(hosts.clone(), Arc::clone(&door), Arc::clone(&state));
         let checked = routes(api.clone(), &operations, entrance, bodies.clone(), more.clone());
         let checked = if is_mem0 { checked.layer(from_fn(mem0::problems_as_json)) } else { checked };
-        checked.merge(open_routes::routes(&state, hosts))
+        checked.merge(open_routes::routes(&state, hosts, connections))
     };
-    let listening = listen(KEY, address, tls, places, routes)?;
+    let listening = listen(KEY, address, tls, places, |address| routes(address, places))?;
     // The commands of this machine neither know the certificate nor another address.
     let is_beside = is_plain && listening.address.ip().is_loopback();
-    let beside = if is_beside { None } else { Some(listen(KEY, BESIDE, None, FEWEST, routes)?) };
+    let fewer = beside();
+    let beside =
+        if is_beside { None } else { Some(listen(KEY, BESIDE, None, fewer, |address| routes(address, fewer))?) };
     let directory = pipeline.log.directory.clone();
     let reached = beside.as_ref().unwrap_or(&listening).address;
     address::write(&directory, &reached.to_string(), local.as_ref())

@@ -49,6 +49,8 @@ pub enum Skip {
     Unsupported,
     /// The same of a kind that its record names, such as a block of Slack's that is not known.
     UnsupportedKind(String),
+    /// A message of another workspace than the source's.
+    Elsewhere,
 }
 
 impl Skip {
@@ -60,6 +62,7 @@ impl Skip {
             Self::Copy => "copy",
             Self::Encrypted => "encrypted",
             Self::Unsupported | Self::UnsupportedKind(_) => "unsupported",
+            Self::Elsewhere => "of another workspace",
         }
     }
 

@@ -222,14 +222,14 @@ fn account(user: &Value) -> Option<Account> {
 /// The time in a field, with the exporting computer's offset; the time that the id holds where the
 /// field names no zone or is missing.
 fn time(message: &Value, name: &str, id: &str) -> Option<EventTime> {
-    let stated = field(message, name).and_then(|text| EventTime::parse(text).ok());
+    let stated = field(message, name).and_then(|text| EventTime::read(text).ok());
     stated.or_else(|| EventTime::new(snowflake::unix_ms(id)?, 0).ok())
 }
 
 /// When a message was last edited, in milliseconds; 0 for never, 1 where the time cannot be read.
 fn version(message: &Value, time: EventTime) -> u64 {
     let Some(edited) = field(message, "timestampEdited") else { return 0 };
-    let edited = EventTime::parse(edited).ok().map(|edited| edited.unix_ms.max(time.unix_ms));
+    let edited = EventTime::read(edited).ok().map(|edited| edited.unix_ms.max(time.unix_ms));
     edited.and_then(|ms| u64::try_from(ms).ok()).unwrap_or(1)
 }
 

@@ -348,7 +348,7 @@ fn kept(row: &Value) -> Value {
 fn time(row: &Value, id: &str) -> Option<EventTime> {
     let stated = field(row, "Timestamp")
         .map(str::trim)
-        .and_then(|text| EventTime::parse(text).or_else(|_| EventTime::parse(&format!("{text}Z"))).ok());
+        .and_then(|text| EventTime::read(text).or_else(|_| EventTime::read(&format!("{text}Z"))).ok());
     stated.or_else(|| EventTime::new(snowflake::unix_ms(id)?, 0).ok())
 }
 

@@ -32,7 +32,9 @@ pub enum LiveError {
         key: &'static str,
     },
     /// What an earlier run has stored cannot be read.
-    #[error("source {name:?}: its stored position cannot be read ({problem}); use the build that wrote it")]
+    #[error(
+        "source {name:?}: its stored position cannot be read ({problem}); use the build that wrote it, or see `ripplemem repair`"
+    )]
     Position {
         /// The source.
         name: String,

@@ -147,10 +147,19 @@ fn json<T: Serialize>(value: &T) -> Vec<u8> {
 
 fn stored<T: for<'de> Deserialize<'de>>(settings: &LiveSettings, bytes: &[u8]) -> Result<T, LiveError> {
     let unreadable = |problem: String| LiveError::Position { name: settings.name.clone(), problem };
-    let Stored { schema, value } =
-        serde_json::from_slice::<Stored<Value>>(bytes).map_err(|e| unreadable(e.to_string()))?;
-    if schema != SCHEMA {
-        return Err(unreadable(format!("its form is {schema}, not {SCHEMA}")));
-    }
+    let value = stored_value(bytes).map_err(unreadable)?;
     serde_json::from_value(value).map_err(|e| unreadable(e.to_string()))
+}
+
+fn stored_value(bytes: &[u8]) -> Result<Value, String> {
+    let Stored { schema, value } = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+    if schema == SCHEMA { Ok(value) } else { Err(format!("its form is {schema}, not {SCHEMA}")) }
+}
+
+/// Whether the position or the names of a source have a form that this build reads.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn check_stored(bytes: &[u8]) -> Result<(), String> {
+    stored_value(bytes).map(drop)
 }

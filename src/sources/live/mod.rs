@@ -31,5 +31,5 @@ mod web;
 mod webhook;
 
 pub use error::LiveError;
-pub use live_source::{LiveBatch, LiveSource};
+pub use live_source::{LiveBatch, LiveSource, check_stored};
 pub use webhook::{Delivered, Verified, Webhook};

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
 use super::{
     error::LiveError,
@@ -17,7 +17,7 @@ use super::{
 use crate::SourceError;
 use nouns::{
     config::LiveSettings,
-    model::{Bank, DeadLetter, TurnEvent},
+    model::{Bank, DeadLetter, TurnEvent, UniqueJson},
 };
 
 /// The requests of a signed webhook.
@@ -37,10 +37,12 @@ impl Signed {
     }
 
     fn take(&self, body: &[u8], arrival: &mut Arrival) {
-        for value in serde_json::Deserializer::from_slice(body).into_iter::<Value>() {
+        for value in serde_json::Deserializer::from_slice(body).into_iter::<&RawValue>() {
             match value {
-                Ok(Value::Array(records)) => records.into_iter().for_each(|record| self.record(record, arrival)),
-                Ok(record) => self.record(record, arrival),
+                Ok(value) => match serde_json::from_str::<Vec<&RawValue>>(value.get()) {
+                    Ok(records) => records.into_iter().for_each(|record| self.record(record.get(), arrival)),
+                    Err(_) => self.record(value.get(), arrival),
+                },
                 Err(e) => {
                     // Nothing behind it can be read either.
                     let reason = format!("not JSON: {e}; send a record, an array of records, or one a line");
@@ -50,11 +52,17 @@ impl Signed {
         }
     }
 
-    fn record(&self, mut record: Value, arrival: &mut Arrival) {
-        if let Some(fields) = record.as_object_mut() {
-            fields.entry("bank").or_insert_with(|| self.bank.as_str().into());
-        }
-        let json = record.to_string();
+    fn record(&self, record: &str, arrival: &mut Arrival) {
+        // A field that stands twice is for the reader of the event to refuse.
+        let json = match serde_json::from_str(record) {
+            Ok(UniqueJson(mut value)) => {
+                if let Some(fields) = value.as_object_mut() {
+                    fields.entry("bank").or_insert_with(|| self.bank.as_str().into());
+                }
+                value.to_string()
+            }
+            Err(_) => record.to_owned(),
+        };
         match TurnEvent::from_json(json.as_bytes()) {
             Ok(event) if self.may_write(event.bank()) => arrival.events.push(event),
             Ok(event) => {
@@ -109,6 +117,7 @@ mod tests {
             (r#"{"type":"deletion","turn":"a","bank":"bc"}"#.to_owned(), vec![], 1),
             (format!("[{}, 5, {{\"turn\": 1}}]", turn("a")), vec!["b"], 2),
             (format!("{} nonsense", turn("a")), vec!["b"], 1),
+            (turn("a").replace('{', r#"{"turn":"z","#), vec![], 1),
             ("[]".to_owned(), vec![], 0),
             (String::new(), vec![], 0),
         ] {

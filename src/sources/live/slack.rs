@@ -67,6 +67,8 @@ pub(super) struct Slack {
     way: Way,
     /// None until Slack was asked who we are.
     workspace: Option<Workspace>,
+    /// Whose events are ours.
+    owner: EventOwner,
     cursor: Cursor,
     /// What is still to be asked for, and up to when it will be known.
     gaps: VecDeque<Gap>,
@@ -119,6 +121,7 @@ impl Slack {
             origin: origin.to_owned(),
             way,
             workspace: None,
+            owner: EventOwner::default(),
             cursor,
             gaps: VecDeque::new(),
             until: String::new(),
@@ -131,6 +134,7 @@ impl Slack {
     fn begin(&mut self, arrival: &mut Arrival) -> Result<(), LiveError> {
         let me = api(&self.web, "auth.test", &[])?;
         let team = me.get("team_id").and_then(Value::as_str).unwrap_or_default();
+        self.owner = EventOwner::of(&me);
         let mut workspace = Workspace::new(team, self.zone.clone());
         if let Way::Socket { app, open, seen, .. } = &mut self.way {
             *open = Some(Box::new(connect(app)?));
@@ -220,6 +224,10 @@ impl Slack {
         if let Some(id) = payload.get("event_id").and_then(Value::as_str)
             && !self.cursor.recent.is_new(id)
         {
+            return Ok(());
+        }
+        if !self.owner.has(payload) {
+            arrival.items.push(ChatItem::Skip(Skip::Elsewhere));
             return Ok(());
         }
         let event = payload.get("event").unwrap_or(&Value::Null);
@@ -354,6 +362,35 @@ impl Feed for Slack {
     }
 }
 
+/// The workspace whose token we have, or its organisation where the app is installed in all of that.
+#[derive(Debug, Default)]
+struct EventOwner {
+    team: Option<String>,
+    organisation: Option<String>,
+}
+
+impl EventOwner {
+    /// By the reply of `auth.test`.
+    fn of(me: &Value) -> Self {
+        let text = |key: &str| me.get(key).and_then(Value::as_str).filter(|id| !id.is_empty()).map(str::to_owned);
+        let is_whole = me.get("is_enterprise_install").and_then(Value::as_bool) == Some(true);
+        Self { team: text("team_id"), organisation: text("enterprise_id").filter(|_| is_whole) }
+    }
+
+    /// Whether an event is of this workspace. One app may be installed in several, and all of them send to the same
+    /// address; of a channel that workspaces share, the event names those that it is for.
+    fn has(&self, payload: &Value) -> bool {
+        let names = |of: &Value, key: &str, id: &Option<String>| {
+            id.is_some() && of.get(key).and_then(Value::as_str) == id.as_deref()
+        };
+        let is_ours = |of: &Value| names(of, "team_id", &self.team) || names(of, "enterprise_id", &self.organisation);
+        let authorised = payload.get("authorizations").and_then(Value::as_array);
+        // Slack names the workspace of every event; what names none was not sent for another one.
+        let says_nothing = payload.get("team_id").and_then(Value::as_str).is_none() && authorised.is_none();
+        self.team.is_none() || says_nothing || is_ours(payload) || authorised.into_iter().flatten().any(is_ours)
+    }
+}
+
 /// Calls a method of the API.
 fn api(web: &Web, method: &str, query: &[(&str, &str)]) -> Result<Value, LiveError> {
     accepted(method, web.get(method, query)?)
@@ -436,4 +473,28 @@ fn known(web: &Web, method: &str, query: &[(&str, &str)]) -> Result<Value, LiveE
 fn now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(CLOCK_SKEW);
     format!("{}.{:06}", since.as_secs(), since.subsec_micros())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_events_of_the_workspace_of_the_token_are_ours() {
+        let owner = EventOwner::of(&json!({"ok": true, "team_id": "T1", "enterprise_id": "E1"}));
+        let whole = EventOwner::of(&json!({"team_id": "T1", "enterprise_id": "E1", "is_enterprise_install": true}));
+        let shared = json!([{"team_id": "T9"}, {"team_id": "T1", "enterprise_id": null}]);
+        for (payload, ours, of_organisation) in [
+            (json!({"team_id": "T1"}), true, true),
+            (json!({"team_id": "T2"}), false, false),
+            (json!({"team_id": "T2", "enterprise_id": "E1"}), false, true),
+            (json!({"team_id": "T2", "authorizations": [{"team_id": "T2"}]}), false, false),
+            (json!({"team_id": "T2", "authorizations": shared}), true, true),
+            (json!({"team_id": "T2", "authorizations": [{"team_id": null, "enterprise_id": "E1"}]}), false, true),
+            (json!({"team_id": null, "authorizations": [{"team_id": "T2"}]}), false, false),
+            (json!({}), true, true),
+        ] {
+            assert_eq!((owner.has(&payload), whole.has(&payload)), (ours, of_organisation), "{payload}");
+        }
+    }
 }

@@ -4,7 +4,8 @@
 //! body for the source's thread. The platform gets its 200 once everything in the body is durable; a
 //! request that is dropped on the way gets a 503, and the platform sends it again.
 
-use serde_json::Value;
+use serde::de::IgnoredAny;
+use serde_json::{Value, value::RawValue};
 use tokio::sync::oneshot;
 
 use super::{
@@ -13,6 +14,12 @@ use super::{
     signature::{Header, check_signed, check_slack, check_token},
 };
 use nouns::config::{LiveSettings, Platform};
+
+/// Most records of one request, as of a call of `/v1/turns`. Each may become a dead letter.
+const MOST_RECORDS: usize = 10_000;
+
+/// The header in which Telegram sends the secret.
+const TELEGRAM_TOKEN: &str = "x-telegram-bot-api-secret-token";
 
 /// The webhook of one source.
 #[derive(Debug, Clone)]
@@ -28,6 +35,8 @@ pub enum Verified {
     Reply(String),
     /// Give the body to the source.
     Deliver,
+    /// It holds more records than a request may; nothing is stored.
+    TooMany(String),
 }
 
 /// A body on its way to its source.
@@ -49,6 +58,17 @@ impl Webhook {
         Ok(Self { platform: settings.platform, secret })
     }
 
+    /// Checks what can be checked before there is a body: of a platform that signs none, everything.
+    ///
+    /// # Errors
+    /// Why it is refused; the reply is 401.
+    pub fn verify_head(&self, header: &Header<'_>) -> Result<(), String> {
+        match self.platform {
+            Platform::Telegram => check_token(self.secret.reveal(), TELEGRAM_TOKEN, header),
+            Platform::Slack | Platform::Webhook | Platform::Discord | Platform::Matrix => Ok(()),
+        }
+    }
+
     /// Checks a request. `header` gives a header by its name in lower case.
     ///
     /// # Errors
@@ -56,7 +76,7 @@ impl Webhook {
     pub fn verify(&self, header: &Header<'_>, body: &[u8], now_seconds: i64) -> Result<Verified, String> {
         let secret = self.secret.reveal();
         match self.platform {
-            Platform::Telegram => check_token(secret, "x-telegram-bot-api-secret-token", header)?,
+            Platform::Telegram => check_token(secret, TELEGRAM_TOKEN, header)?,
             Platform::Slack => check_slack(secret, header, body, now_seconds)?,
             Platform::Webhook => check_signed(secret, header, body, now_seconds)?,
             Platform::Discord | Platform::Matrix => return Err("this platform sends no requests".to_owned()),
@@ -68,6 +88,44 @@ impl Webhook {
             let challenge = value.get("challenge").and_then(Value::as_str).unwrap_or_default();
             return Ok(Verified::Reply(challenge.to_owned()));
         }
+        if self.platform == Platform::Webhook && holds_more_than(body, MOST_RECORDS) {
+            let problem = format!("more than {MOST_RECORDS} records; divide them among several requests");
+            return Ok(Verified::TooMany(problem));
+        }
         Ok(Verified::Deliver)
+    }
+}
+
+/// Whether a body holds more records than so many: one a line, in arrays, or both. What is behind something that is
+/// not JSON counts as one.
+fn holds_more_than(body: &[u8], most: usize) -> bool {
+    let mut records = 0;
+    for value in serde_json::Deserializer::from_slice(body).into_iter::<&RawValue>() {
+        let of_array = |raw: &RawValue| serde_json::from_str::<Vec<IgnoredAny>>(raw.get()).map_or(1, |all| all.len());
+        records += value.as_ref().map_or(1, |raw| of_array(raw));
+        if records > most {
+            return true;
+        }
+        if value.is_err() {
+            break;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_counted_however_they_are_written() {
+        for (body, records) in
+            [("", 0), ("{}", 1), ("{}\n{}\n[{},{},5]\n[]", 5), ("[[],[]]", 2), ("{} nonsense", 2), ("[{},{}", 1)]
+        {
+            let body = body.as_bytes();
+            assert!(!holds_more_than(body, records), "{body:?}");
+            assert!(records == 0 || holds_more_than(body, records - 1), "{body:?}");
+        }
+        assert!(holds_more_than("{}\n".repeat(MOST_RECORDS + 1).as_bytes(), MOST_RECORDS));
     }
 }

@@ -246,7 +246,7 @@ fn labelled(kind: &str, caption: &str) -> Attachment {
 
 /// The time in digits, as an id has it, and the moment.
 fn moment(time: &str, zone: &Zone) -> Option<(String, EventTime)> {
-    if let Ok(time) = EventTime::parse(time) {
+    if let Ok(time) = EventTime::read(time) {
         return Some((time.local().to_string(), time));
     }
     let local: DateTime = time.parse().ok()?;

@@ -102,7 +102,7 @@ impl<'a> Object<'a> {
         if let Some(ms) = text.strip_prefix("/Date(").and_then(|rest| rest.split([')', '+', '-']).next()) {
             return zone.at_unix_ms(ms.parse().ok()?);
         }
-        EventTime::parse(text).ok().or_else(|| zone.moment(text.parse::<DateTime>().ok()?))
+        EventTime::read(text).ok().or_else(|| zone.moment(text.parse::<DateTime>().ok()?))
     }
 
     /// A time in milliseconds since 1970.

@@ -19,6 +19,7 @@ use super::{
     appends::{Append, EncodedTurn, Waiting, encoded_letters},
     cleaning::{Cleaning, Marker},
     record::{self, decode, encode, offset_of, record_key},
+    sentinels::Sentinels,
     store::{self, Ends, MemoryKeyspaces, Store, persist_mode},
 };
 use crate::file_lock::{FileLock, LockError};
@@ -26,6 +27,7 @@ use crate::log::{
     Generations, KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, Written,
     memory_name,
 };
+use crate::private_directory::create_private;
 use nouns::{
     config::{Fsync, LogSettings},
     model::{DeadLetter, ModelRef, TurnEvent},
@@ -57,6 +59,8 @@ pub struct EmbeddedLog {
     news: Arc<Signal>,
     fsync: Fsync,
     directory: PathBuf,
+    /// Whether what was opened is still there.
+    sentinels: Sentinels,
     _lock: FileLock,
 }
 
@@ -84,7 +88,7 @@ impl EmbeddedLog {
     /// build, damaged, or a failed file operation.
     pub fn open(settings: &LogSettings) -> Result<Self, LogError> {
         let directory = settings.directory.clone();
-        std::fs::create_dir_all(&directory).map_err(|e| store::disk(&directory, "creating the directory", e))?;
+        create_private(&directory).map_err(|e| store::disk(&directory, "creating the directory", e))?;
         let lock = FileLock::take(&directory.join("writer.lock")).map_err(|refused| match refused {
             LockError::InUse(holder) => LogError::InUse { directory: directory.clone(), holder },
             LockError::Failed(e) => store::disk(&directory, "locking the directory", e),
@@ -117,6 +121,7 @@ impl EmbeddedLog {
             ends: Mutex::new(ends),
             store,
             fsync: settings.fsync,
+            sentinels: Sentinels::of(&directory).map_err(|e| store::disk(&directory, "looking at the files", e))?,
             directory,
             _lock: lock,
         })
@@ -150,6 +155,11 @@ impl EmbeddedLog {
         writer.bytes += bytes as u64;
         batch.insert(&self.store.writes, number.to_be_bytes(), []);
         batch.commit().map_err(|e| store::failed(&self.directory, "a write", e))?;
+        // A file that was removed takes writes for as long as it is open, and is gone with this process.
+        if !self.sentinels.are_there() {
+            let problem = format!("{} was removed, or put elsewhere, while it was open", self.directory.display());
+            return Err(store::removed(&self.directory, problem));
+        }
         writer.writes = number;
         if self.fsync == Fsync::Commit {
             // The write is on the disk. A count that is too low only weakens a later check.

@@ -34,6 +34,7 @@ mod appends;
 mod cleaning;
 mod log;
 mod record;
+mod sentinels;
 mod sources;
 mod store;
 mod store_manifest;

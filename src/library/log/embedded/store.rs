@@ -33,6 +33,8 @@ const FLOOR_KEY: &str = "writes_floor";
 /// The store's directory, and its name until it is complete.
 const STORE: &str = "store";
 const UNFINISHED: &str = "store.new";
+/// The store's own lock, in its directory.
+const STORE_LOCK: &str = "lock";
 /// Upper limit of the journal, in bytes, which a start reads again.
 const JOURNAL_BYTES: u64 = 64 << 20;
 /// Bytes of blocks of the store that are kept for the next read.
@@ -159,6 +161,11 @@ pub(super) fn open(settings: &LogSettings, acknowledged: u64) -> Result<(Store, 
             }
             Unfit::Unreadable(e) => disk(directory, "checking the store", e),
         })?;
+        // It holds nothing: whoever copies a directory may leave an empty file out.
+        let lock = path.join(STORE_LOCK);
+        if !lock.try_exists().map_err(|e| disk(directory, "opening the store", e))? {
+            std::fs::File::create(&lock).map_err(|e| disk(directory, "opening the store", e))?;
+        }
         let mut store = Store::open(directory, &path, false)?;
         store.check_meta(settings)?;
         let writes = store.check_writes(directory, acknowledged)?;
@@ -184,6 +191,13 @@ pub(super) fn truncated(directory: &Path, problem: String) -> LogError {
         directory.display()
     );
     LogError::Damaged { directory: directory.to_owned(), problem, remedy, source: None }
+}
+
+/// The error of a directory that is not there any more.
+pub(super) fn removed(directory: &Path, problem: String) -> LogError {
+    let remedy = "stop this process: what it is told from now on would be lost. Then put back a copy, or start again \
+                  with an empty directory";
+    LogError::Damaged { directory: directory.to_owned(), problem, remedy: remedy.to_owned(), source: None }
 }
 
 /// The error of a failed file operation.

@@ -8,7 +8,7 @@ use std::{
     net::{TcpListener, TcpStream},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -26,8 +26,8 @@ use super::{
     partition_reader::PartitionReader,
     tests::{broker_process::Broker, settings},
 };
-use crate::log::{Log, LogError, suite};
-use nouns::{config::Pipeline, sync};
+use crate::log::{Log, LogError, SourceLog as _, SourceTransaction, Topic, kafka::partition_of_source, suite};
+use nouns::{config::Pipeline, model::TurnEvent, sync};
 
 const TOPIC: &str = "mock.memory";
 
@@ -252,4 +252,103 @@ fn a_broker_killed_inside_an_open_transaction_shows_none_of_it() {
     log.own(0).unwrap();
     log.commit(&transaction("again")).unwrap();
     assert_eq!(folded(&next)["a"], "again");
+}
+
+/// Another source whose position lies in the same partition of the topic of sources.
+fn beside(source: &str) -> String {
+    let partition = partition_of_source(source);
+    (0..).map(|n| format!("other-{n}")).find(|other| partition_of_source(other) == partition).unwrap()
+}
+
+fn source_transaction(source: &str, number: u64) -> SourceTransaction {
+    let events = vec![suite::turn(source, number as usize)];
+    SourceTransaction { events, cursor: number.to_string().into_bytes(), ..SourceTransaction::default() }
+}
+
+/// A broker shows nothing behind an open transaction. While that of another source stood still, a source that began
+/// again did not find the position that it had committed behind it, and wrote its messages twice.
+#[test]
+fn a_position_behind_an_open_transaction_of_another_source_is_found() {
+    let test = "log::kafka::faults::a_position_behind_an_open_transaction_of_another_source_is_found";
+    let Some(broker) = Broker::shared(test) else { return };
+    let log = KafkaLog::open(&settings(&broker, "behind", 1)).unwrap();
+    log.ensure_sources().unwrap();
+    let other = beside("chat");
+    let (mut writer, _) = log.take_source("chat").unwrap();
+    writer.commit(&source_transaction("chat", 1)).unwrap();
+    // Write as the other source does, but do not commit.
+    let id = format!("{}.source.{other}.0", log.cluster().settings.prefix);
+    let open: BaseProducer<Watch> = log.cluster().transactional(&id).create_with_context(Watch::default()).unwrap();
+    open.init_transactions(Duration::from_secs(30)).unwrap();
+    open.begin_transaction().unwrap();
+    let until = Instant::now() + Duration::from_secs(30);
+    let (topic, partition) = (log.cluster().topic("sources"), Some(partition_of_source("chat")));
+    let out = Outgoing { topic: &topic, partition, key: other.as_bytes(), value: Some(b"1"), headers: None };
+    owner::send(&open, out, until).unwrap();
+    owner::drain(&open, until).unwrap();
+    writer.commit(&source_transaction("chat", 2)).unwrap();
+    drop(writer);
+    std::thread::scope(|scope| {
+        let (found, is_found) = std::sync::mpsc::channel();
+        let log = &log;
+        scope.spawn(move || {
+            let (_, state) = log.take_source("chat").unwrap();
+            found.send(state.cursor).unwrap();
+        });
+        let early = is_found.recv_timeout(Duration::from_millis(500));
+        assert!(early.is_err(), "it does not wait, and takes {early:?} for the last position");
+        open.commit_transaction(Duration::from_secs(30)).unwrap();
+        assert_eq!(is_found.recv().unwrap(), Some(b"2".to_vec()));
+    });
+}
+
+/// Sources of one partition go on while their broker stands still for longer than a request may take: each begins
+/// again at the position that is durable, and no message is in the topic twice.
+#[test]
+fn no_message_of_a_source_is_written_twice_while_a_broker_stands_still() {
+    const MESSAGES: u64 = 40;
+    let test = "log::kafka::faults::no_message_of_a_source_is_written_twice_while_a_broker_stands_still";
+    let Some(broker) = Broker::start(test, &[]) else { return };
+    let mut settings = settings(&broker, "still", 1);
+    settings.kafka.timeout_seconds = 2;
+    let log = KafkaLog::open(&settings).unwrap();
+    log.ensure_sources().unwrap();
+    let sources = ["chat".to_owned(), beside("chat")];
+    let written = AtomicU64::new(0);
+    let follow = |source: &str| {
+        let mut after = 0;
+        while after < MESSAGES {
+            // As a source does after any failure of the log: it begins again at what is durable.
+            let Ok((mut writer, state)) = log.take_source(source) else { continue };
+            let cursor = state.cursor.map_or("0".to_owned(), |cursor| String::from_utf8(cursor).unwrap());
+            after = cursor.parse().unwrap();
+            while after < MESSAGES && writer.commit(&source_transaction(source, after + 1)).is_ok() {
+                after += 1;
+                written.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for source in &sources {
+            scope.spawn(|| follow(source));
+        }
+        for round in 1..=2 {
+            while written.load(Ordering::Relaxed) < round * MESSAGES / 2 {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            broker.act("pause", None);
+            // Longer than a request and than a transaction may take.
+            std::thread::sleep(Duration::from_secs(12));
+            broker.act("resume", None);
+        }
+    });
+    let mut found: Vec<(String, String)> = Vec::new();
+    for record in suite::all(&log, Topic::Turns, 0, 0) {
+        let event = TurnEvent::from_json(&record.value.unwrap()).unwrap();
+        let TurnEvent::Turn(turn) = event else { panic!("{event:?}") };
+        found.push((turn.bank.to_string(), turn.turn));
+    }
+    let twice: Vec<_> = found.iter().filter(|one| found.iter().filter(|other| other == one).count() > 1).collect();
+    assert!(twice.is_empty(), "{twice:?}");
+    assert_eq!(found.len() as u64, 2 * MESSAGES);
 }

@@ -69,8 +69,19 @@ pub struct KafkaLog {
     positions: Mutex<BTreeMap<u32, u64>>,
     /// The producer of records outside transactions; `None` until it is used, and after an error.
     producer: Mutex<Option<(BaseProducer<Watch>, Watch)>>,
+    /// By partition and offset of a record of the memory topic that cannot be read: up to where no other record of
+    /// its key was found.
+    unread: Mutex<HashMap<(u32, u64), u64>>,
     notices: Vec<String>,
     news: Arc<Signal>,
+}
+
+/// A read position that cannot be read.
+struct Unread {
+    /// The partition of the turns topic.
+    turns: u32,
+    offset: u64,
+    problem: String,
 }
 
 impl KafkaLog {
@@ -97,6 +108,7 @@ impl KafkaLog {
             owners: Mutex::default(),
             positions: Mutex::default(),
             producer: Mutex::default(),
+            unread: Mutex::default(),
         })
     }
 
@@ -227,40 +239,60 @@ impl KafkaLog {
         Ok(last)
     }
 
-    /// Adds the memory records and read positions of `raw` to `batch`.
-    fn split(&self, partition: u32, raw: Vec<RawRecord>, batch: &mut ReadBatch) -> Result<(), LogError> {
-        for raw in raw {
-            if raw.record.key == MOVED_KEY {
-                return Err(self.moved(raw.record.value.as_deref().unwrap_or_default()));
-            }
-            let Some(turns) = position::partition_of_key(&raw.record.key) else {
-                batch.records.push(raw.record);
+    /// Adds the memory records and read positions of `raw` to `batch`, and gives the read positions that cannot be
+    /// read. Such a record is added like one of the memory, so that whoever reads stops before it; one that another
+    /// record of its key follows is left out, and so is a removed one.
+    fn split(&self, partition: u32, raw: Vec<RawRecord>, batch: &mut ReadBatch) -> Result<Vec<Unread>, LogError> {
+        let mut unread = Vec::new();
+        for RawRecord { record, .. } in raw {
+            let value = record.value.as_deref();
+            let turns = position::partition_of_key(&record.key);
+            if record.key == MOVED_KEY {
+                if let Some(moved) = value.and_then(|value| self.moved(value)) {
+                    return Err(moved);
+                }
+            } else if let Some(turns) = turns {
+                if let Ok(next) = position::read(value) {
+                    batch.covers.retain(|(p, _)| *p != turns);
+                    batch.covers.push((turns, next));
+                    continue;
+                }
+            } else {
+                batch.records.push(record);
                 continue;
-            };
-            let read = raw.record.value.as_deref().ok_or_else(|| "it was deleted".to_owned()).and_then(position::parse);
-            let next = read.map_err(|problem| LogError::Cluster {
-                brokers: self.cluster.settings.brokers.clone(),
-                doing: format!("reading the position at {}/{partition}, offset {}", self.memory, raw.record.offset),
-                problem,
-                remedy: "restore the topic from a copy",
-                retriable: false,
-            })?;
-            batch.covers.retain(|(p, _)| *p != turns);
-            batch.covers.push((turns, next));
+            }
+            if self.is_replaced(partition, &record)? {
+                continue;
+            }
+            if let Some((turns, problem)) = turns.zip(position::read(value).err()) {
+                unread.push(Unread { turns, offset: record.offset, problem });
+            }
+            if record.value.is_some() {
+                batch.records.push(record);
+            }
         }
-        Ok(())
+        Ok(unread)
     }
 
-    /// The error of a memory topic that was replaced by a later generation.
-    fn moved(&self, value: &[u8]) -> LogError {
-        match Moved::parse(value) {
-            Ok(Moved { generation, model, .. }) => LogError::Moved {
-                topic: self.memory.clone(),
-                to: self.cluster.topic(&memory_name(generation)),
-                model: format!("of model {} ({})", model.name, model.hash),
-            },
-            Err(problem) => self.cluster.error(format!("reading {}", self.memory), problem, None),
+    /// The error for a read position that cannot be read.
+    fn unreadable(&self, home: u32, Unread { turns, offset, problem }: Unread) -> LogError {
+        LogError::Unreadable {
+            topic: self.memory.clone(),
+            partition: home,
+            offset,
+            what: position::what(&position::key(turns)).unwrap_or_default(),
+            problem,
         }
+    }
+
+    /// The error of a memory topic that was replaced by a later generation; none for a mark that says nothing.
+    fn moved(&self, value: &[u8]) -> Option<LogError> {
+        let Moved { generation, model, .. } = Moved::parse(value).ok()?;
+        Some(LogError::Moved {
+            topic: self.memory.clone(),
+            to: self.cluster.topic(&memory_name(generation)),
+            model: format!("of model {} ({})", model.name, model.hash),
+        })
     }
 
     /// The read position, given the committed one.
@@ -397,7 +429,7 @@ impl Log for KafkaLog {
             let raw = reader.read(&self.cluster, batch.next, limit)?;
             let Some(last) = raw.last() else { break };
             batch.next = last.record.offset + 1;
-            self.split(partition, raw, &mut batch)?;
+            drop(self.split(partition, raw, &mut batch)?);
         }
         Ok(batch)
     }
@@ -423,19 +455,27 @@ impl Log for KafkaLog {
                 let raw = reader.read(&self.cluster, from, REPLAYED_AT_ONCE)?;
                 let Some(last) = raw.last() else { break };
                 from = last.record.offset + 1;
-                let moved = raw.iter().find(|raw| raw.record.key == MOVED_KEY);
-                if let Some(moved) = moved.filter(|_| topic == Topic::Memory) {
-                    return Err(self.moved(moved.record.value.as_deref().unwrap_or_default()));
+                let moved = raw.iter().filter(|raw| raw.record.key == MOVED_KEY && topic == Topic::Memory);
+                if let Some(moved) = moved.filter_map(|raw| self.moved(raw.record.value.as_deref()?)).next() {
+                    return Err(moved);
                 }
-                for raw in &raw {
-                    if position::partition_of_key(&raw.record.key) == Some(partition) {
-                        let position = raw.record.value.as_deref().and_then(|value| position::parse(value).ok());
-                        last_end = Some(TransactionEnd { end: raw.record.offset + 1, position });
+                for RawRecord { record, .. } in &raw {
+                    if position::partition_of_key(&record.key) == Some(partition) {
+                        let position = position::read(record.value.as_deref());
+                        last_end = Some((record.offset, position));
                     }
                 }
             }
-            if last_end.is_some() || begin == low {
-                return Ok(last_end.unwrap_or(TransactionEnd { end: low, position: None }));
+            match last_end {
+                Some((offset, Ok(position))) => {
+                    return Ok(TransactionEnd { end: offset + 1, position: Some(position) });
+                }
+                Some((offset, Err(problem))) => {
+                    let unread = Unread { turns: partition, offset, problem };
+                    return Err(self.unreadable(partition, unread));
+                }
+                None if begin == low => return Ok(TransactionEnd { end: low, position: None }),
+                None => {}
             }
             distance = distance.saturating_mul(8);
         }
@@ -466,22 +506,47 @@ impl Log for KafkaLog {
         Ok(None)
     }
 
+    /// Every look goes on where the one before has ended.
+    fn is_replaced(&self, partition: u32, record: &Record) -> Result<bool, LogError> {
+        let of = (partition, record.offset);
+        let mut from = sync::lock(&self.unread).get(&of).copied().unwrap_or(record.offset + 1);
+        // Others than transactions may have written here, so that the last offset may hold a record.
+        let mut reader = PartitionReader::open(&self.cluster, &self.memory, partition, false)?;
+        loop {
+            let raw = reader.read(&self.cluster, from, REPLAYED_AT_ONCE)?;
+            let Some(last) = raw.last() else { break };
+            from = last.record.offset + 1;
+            if raw.iter().any(|later| later.record.key == record.key) {
+                sync::lock(&self.unread).remove(&of);
+                return Ok(true);
+            }
+        }
+        sync::lock(&self.unread).insert(of, from);
+        Ok(false)
+    }
+
     /// Uses a separate reader, so that the shared one keeps its position.
     fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {
         self.check_partition(Topic::Turns, partition)?;
         let home = partition % self.partitions;
         let mut reader = PartitionReader::open(&self.cluster, &self.memory, home, true)?;
         reader.must_reach(sync::lock(&self.readers).written_end(Topic::Memory, home));
+        // What another owner writes at the same time must not hide what was committed behind it.
+        reader.settle(&self.cluster)?;
         let (mut from, mut committed) = (reader.span(&self.cluster)?.0, None);
         loop {
             let raw = reader.read(&self.cluster, from, REPLAYED_AT_ONCE)?;
             let Some(last) = raw.last() else { return self.resume_position(partition, committed) };
             from = last.record.offset + 1;
             let mut batch = ReadBatch::default();
-            self.split(home, raw, &mut batch)?;
+            let unread = self.split(home, raw, &mut batch)?;
+            if let Some(unread) = unread.into_iter().find(|unread| unread.turns == partition) {
+                return Err(self.unreadable(home, unread));
+            }
             committed = batch.covers.iter().find(|(p, _)| *p == partition).map(|(_, next)| *next).or(committed);
             if home == partition {
-                batch.records.iter().for_each(&mut *each);
+                let is_ours = |record: &&Record| position::what(&record.key).is_none();
+                batch.records.iter().filter(is_ours).for_each(&mut *each);
             }
         }
     }

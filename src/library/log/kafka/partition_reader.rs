@@ -129,6 +129,41 @@ impl PartitionReader {
         }
     }
 
+    /// Waits until every transaction has ended that wrote to the partition before this call, and makes the next
+    /// reads reach all of them. Only committed records up to the first open transaction are read: without this, one
+    /// of another writer hides what was committed behind it, such as a position, while that writer stands still.
+    ///
+    /// # Errors
+    /// [`LogError::Cluster`], to be tried again, where a transaction stays open for longer than a request may take.
+    pub fn settle(&mut self, cluster: &Cluster) -> Result<(), LogError> {
+        let until = Instant::now() + cluster.timeout();
+        let watch = Watch::default();
+        let doing = || format!("asking for the end of {}", self.name());
+        let mut config = cluster.reader(QUEUED_KILOBYTES);
+        let made = config.set("isolation.level", "read_uncommitted").create_with_context(watch.clone());
+        let all: BaseConsumer<Watch> = made.map_err(|e| cluster.failed(&watch, doing(), &e))?;
+        let of = (self.topic.as_str(), self.partition);
+        let (_, written) = span(cluster, &all, &watch, of, cluster.timeout())?;
+        drop_in_background(all);
+        loop {
+            let (_, committed) = self.span(cluster)?;
+            if committed >= written {
+                self.opened_end = self.opened_end.max(written.saturating_sub(1));
+                return Ok(());
+            }
+            if Instant::now() > until {
+                return Err(LogError::Cluster {
+                    brokers: cluster.settings.brokers.clone(),
+                    doing: format!("waiting for the transactions of {} up to offset {written}", self.name()),
+                    problem: format!("one that began at offset {committed} is still open"),
+                    remedy: "the cluster aborts it once its writer has been silent for too long; it is tried again",
+                    retriable: true,
+                });
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
     /// Replaces a client that may be stranded. The next read assigns the new one.
     fn replace_client(&mut self, cluster: &Cluster) -> Result<(), LogError> {
         let (watch, consumer) = new_consumer(cluster, &self.topic)?;

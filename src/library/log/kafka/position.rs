@@ -4,7 +4,8 @@
 //! bank, and the turns partition in four bytes, big-endian. Its value is JSON. It is the last record
 //! of every transaction, so a reader that has it has everything that it covers. A switch is recorded
 //! in every partition, under two zero bytes and `moved`, and in the topic of generations, under
-//! `memory`; that topic exists from the first re-embedding on.
+//! `memory`; that topic exists from the first re-embedding on. Of each key only the last record counts: one that
+//! cannot be read is nothing once another one of its key follows.
 
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +59,23 @@ pub(super) fn partition_of_key(key: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(partition.try_into().ok()?))
 }
 
+/// What a control record of the memory topic says, by its key; `None` for the key of a memory record.
+pub(super) fn what(key: &[u8]) -> Option<String> {
+    match partition_of_key(key) {
+        Some(turns) => Some(format!("the read position of turns/{turns}")),
+        None if key == MOVED_KEY => Some("the mark of the next generation of the memory".to_owned()),
+        None => None,
+    }
+}
+
+/// The position in the value of a record, which may have none.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn read(value: Option<&[u8]>) -> Result<u64, String> {
+    parse(value.ok_or("it was deleted")?)
+}
+
 /// The value of a read position.
 pub(super) fn value(next_offset: u64) -> Vec<u8> {
     // Two numbers always have a JSON form.
@@ -68,7 +86,7 @@ pub(super) fn value(next_offset: u64) -> Vec<u8> {
 ///
 /// # Errors
 /// What is wrong with the value.
-pub(super) fn parse(value: &[u8]) -> Result<u64, String> {
+fn parse(value: &[u8]) -> Result<u64, String> {
     let read: ReadPosition = serde_json::from_slice(value).map_err(|e| format!("not a read position: {e}"))?;
     if read.schema == SCHEMA_VERSION {
         Ok(read.next_offset)

@@ -43,6 +43,8 @@ impl SourceLog for KafkaLog {
         let owner = Owner::take(self.cluster(), &format!("source.{source}"), 0)?;
         let topic = self.cluster().topic(SOURCES);
         let mut reader = PartitionReader::open(self.cluster(), &topic, partition_of_source(source), true)?;
+        // Another source of the same partition may stand still with a transaction that lies before our position.
+        reader.settle(self.cluster())?;
         let (name, names) = (source.as_bytes().to_vec(), names_key(source));
         let mut state = SourceState::default();
         let mut from = reader.span(self.cluster())?.0;

@@ -12,8 +12,10 @@ use rdkafka::{
     client::DefaultClientContext,
 };
 
-use super::{KafkaLog, partition_reader::PartitionReader};
-use crate::log::{Log, LogError, Topic, Transaction, partition_of, suite};
+use super::{
+    KafkaLog, owner::Outgoing, partition_reader::PartitionReader, position, repair::replace, repair::unreadable_records,
+};
+use crate::log::{Generations as _, Log, LogError, Record, Topic, Transaction, partition_of, suite};
 use nouns::config::{LogSettings, Pipeline};
 
 #[path = "../../../../tests/broker_process.rs"]
@@ -225,4 +227,123 @@ fn a_reader_may_be_moved_again_at_once() {
         reader.seek(cluster, round % 10).unwrap();
     }
     assert_eq!(reader.read(cluster, 3, 2).unwrap().len(), 2);
+}
+
+/// Writes a record to a topic as somebody else may: past every owner, outside transactions.
+fn junk(log: &KafkaLog, topic: &str, partition: u32, key: &[u8], value: Option<&[u8]>) -> u64 {
+    let topic = log.cluster().topic(topic);
+    let out = Outgoing { topic: &topic, partition: Some(partition), key, value, headers: None };
+    let last = log.append(std::iter::once(out)).unwrap();
+    last[&(topic, partition as i32)].unsigned_abs()
+}
+
+/// Every record of a memory partition, and what the reads cover.
+fn memory_of(log: &KafkaLog, partition: u32) -> (Vec<Record>, BTreeMap<u32, u64>) {
+    let (mut at, mut records, mut covers) = (0, Vec::new(), BTreeMap::new());
+    loop {
+        let batch = log.read(Topic::Memory, partition, at, 2).unwrap();
+        covers.extend(batch.covers);
+        if batch.next == at {
+            return (records, covers);
+        }
+        at = batch.next;
+        records.extend(batch.records);
+    }
+}
+
+#[test]
+fn of_each_key_of_the_memory_only_the_last_record_counts_and_what_cannot_be_read_stops_its_partition_alone() {
+    let test = "log::kafka::of_each_key_of_the_memory_only_the_last_record_counts";
+    let Some(broker) = Broker::shared(test) else { return };
+    let settings = settings(&broker, "junk", 2);
+    let log = KafkaLog::open(&settings).unwrap();
+    let bank_in = |partition| {
+        (0..).map(|n| format!("b{n}")).find(|b| partition_of(suite::turn(b, 0).bank(), 2) == partition).unwrap()
+    };
+    for partition in 0..2 {
+        log.append_turns(&[suite::turn(&bank_in(partition), 1), suite::turn(&bank_in(partition), 2)]).unwrap();
+        let memory = vec![(suite::key_of(&bank_in(partition)), Some(b"1".to_vec()))];
+        log.commit(&Transaction { memory, ..suite::transaction_at(partition, 1) }).unwrap();
+    }
+    let position = position::key(1);
+    let names = || -> Vec<(u64, bool)> {
+        let found = unreadable_records(&settings).unwrap();
+        found
+            .into_iter()
+            .map(|record| (record.offset, record.topic == "junk.memory" && record.partition == 1))
+            .collect()
+    };
+    assert_eq!(names(), vec![]);
+    let untouched = memory_of(&log, 0);
+    let before = memory_of(&log, 1);
+    assert_eq!((before.0.len(), before.1), (1, BTreeMap::from([(1, 1)])));
+
+    // A position of a partition that does not exist, and what is no memory key: the last record of each counts.
+    let keys: [&[u8]; 4] = [b"\0\0junk", b"\xff\xfe", b"\0\0ju", b"\0\x04bank\0"];
+    for key in keys {
+        let at = junk(&log, "memory", 1, key, Some(b"junk"));
+        let (records, covers) = memory_of(&log, 1);
+        let last = records.last().unwrap();
+        assert_eq!((last.offset, last.key.as_slice(), log.is_replaced(1, last).unwrap()), (at, key, false));
+        assert_eq!(covers, BTreeMap::from([(1, 1)]));
+        assert_eq!(memory_of(&log, 0), untouched, "the other partition");
+        let fresh = KafkaLog::open(&settings).unwrap();
+        assert_eq!((fresh.read_position(0).unwrap(), fresh.read_position(1).unwrap()), (1, 1), "{key:?}");
+        assert_eq!(names(), [(at, true)]);
+        // One that follows counts; a removed one is nothing.
+        let again = junk(&log, "memory", 1, key, Some(b"more junk"));
+        assert_eq!(names(), [(again, true)]);
+        assert!(log.is_replaced(1, last).unwrap());
+        junk(&log, "memory", 1, key, None);
+        assert_eq!(names(), []);
+    }
+
+    // A read position of its own.
+    for value in [Some(&b"junk"[..]), None, Some(b"{\"schema\": 9, \"next_offset\": 1}"), Some(b"{\"schema\": 1}")] {
+        let at = junk(&log, "memory", 1, &position, value);
+        let fresh = KafkaLog::open(&settings).unwrap();
+        assert_eq!(fresh.read_position(0).unwrap(), 1, "the other partition goes on");
+        let error = fresh.read_position(1).unwrap_err();
+        assert!(matches!(&error, LogError::Unreadable { partition: 1, offset, .. } if *offset == at), "{error}");
+        let told = error.to_string();
+        assert!(["junk.memory/1", "turns/1", "ripplemem repair"].iter().all(|word| told.contains(word)), "{told}");
+        assert!(matches!(fresh.last_transaction(Topic::Memory, 1), Err(LogError::Unreadable { .. })));
+        let found = unreadable_records(&settings).unwrap();
+        assert_eq!(found.iter().map(|record| record.offset).collect::<Vec<_>>(), [at]);
+        assert!(found[0].remedy.contains("\"next_offset\":1"), "{}", found[0].remedy);
+        // What could not be read either is not written, and nothing is chosen.
+        for wrong in [None, Some(&b"junk"[..])] {
+            assert!(replace(&settings, &found[0], wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!(unreadable_records(&settings).unwrap(), found);
+        replace(&settings, &found[0], Some(&position::value(1))).unwrap();
+        assert_eq!(names(), []);
+        assert_eq!(fresh.read_position(1).unwrap(), 1);
+    }
+    // The owner of before was never fenced, and goes on.
+    log.commit(&suite::transaction_at(1, 2)).unwrap();
+    assert_eq!(KafkaLog::open(&settings).unwrap().read_position(1).unwrap(), 2);
+}
+
+#[test]
+fn a_generation_that_cannot_be_read_is_named_and_the_last_record_counts() {
+    let test = "log::kafka::a_generation_that_cannot_be_read_is_named_and_the_last_record_counts";
+    let Some(broker) = Broker::shared(test) else { return };
+    let settings = settings(&broker, "generated", 1);
+    let log = KafkaLog::open(&settings).unwrap();
+    // Its topic exists from the first re-embedding on.
+    log.begin_next().unwrap();
+    assert_eq!(KafkaLog::open(&settings).unwrap().generation(), 1);
+    let opened = || KafkaLog::open(&settings).map(|log| log.generation()).map_err(|error| error.to_string());
+    for value in ["junk", "{\"generation\":7}"] {
+        let at = junk(&log, "generations", 0, position::GENERATION_KEY, Some(value.as_bytes()));
+        let told = opened().unwrap_err();
+        let words = ["generated.generations/0", &format!("offset {at}"), "ripplemem repair"];
+        assert!(words.iter().all(|word| told.contains(word)) && !told.contains("log.kafka.brokers"), "{told}");
+        let found = unreadable_records(&settings).unwrap();
+        assert_eq!(found.iter().map(|record| record.offset).collect::<Vec<_>>(), [at]);
+        replace(&settings, &found[0], None).unwrap();
+        assert_eq!(opened(), Ok(1));
+        assert_eq!(unreadable_records(&settings).unwrap(), []);
+    }
 }

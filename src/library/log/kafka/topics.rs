@@ -228,7 +228,7 @@ pub(super) fn ensure(
 }
 
 /// The current generation of the memory.
-fn current_generation(cluster: &Cluster) -> Result<u32, LogError> {
+pub(super) fn current_generation(cluster: &Cluster) -> Result<u32, LogError> {
     read_generation(cluster, &Admin::new(cluster)?.metadata()?)
 }
 
@@ -238,17 +238,28 @@ fn read_generation(cluster: &Cluster, metadata: &Metadata) -> Result<u32, LogErr
     if count(metadata, &topic).is_none() {
         return Ok(1);
     }
-    let mut reader = PartitionReader::open(cluster, &topic, 0, true)?;
-    let (mut from, mut generation) = (reader.span(cluster)?.0, 1);
+    let mut reader = PartitionReader::open(cluster, &topic, 0, false)?;
+    let (mut from, mut last) = (reader.span(cluster)?.0, None);
     loop {
         let raw = reader.read(cluster, from, 64)?;
-        let Some(last) = raw.last() else { return Ok(generation) };
-        from = last.record.offset + 1;
-        for raw in raw.iter().filter(|raw| raw.record.key == GENERATION_KEY) {
-            let read = Moved::parse(raw.record.value.as_deref().unwrap_or_default());
-            let moved = read.map_err(|problem| cluster.error(format!("reading {topic}"), problem, None))?;
-            generation = generation.max(moved.generation);
-        }
+        let Some(end) = raw.last() else { break };
+        from = end.record.offset + 1;
+        last = raw.into_iter().map(|raw| raw.record).rfind(|record| record.key == GENERATION_KEY).or(last);
+    }
+    let Some(record) = last else { return Ok(1) };
+    let unreadable = |problem: String| LogError::Unreadable {
+        topic: topic.clone(),
+        partition: 0,
+        offset: record.offset,
+        what: "the number of the memory's generation".to_owned(),
+        problem,
+    };
+    match record.value.as_deref().map(Moved::parse) {
+        Some(Ok(moved)) => Ok(moved.generation),
+        Some(Err(problem)) => Err(unreadable(problem)),
+        // Whoever removed it says that there was no switch; without the first generation there was one.
+        None if count(metadata, &cluster.topic(&memory_name(1))).is_some() => Ok(1),
+        None => Err(unreadable("it was deleted, and the topic of the first generation is gone".to_owned())),
     }
 }
 

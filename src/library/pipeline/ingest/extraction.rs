@@ -465,7 +465,10 @@ impl Schedule {
         };
         match error {
             // Fenced before the group revoked the partition: by then it has, or a transaction timed out.
-            PipelineError::Log(LogError::Fenced { .. }) | PipelineError::Waits { .. } => Some(fenced_pause),
+            // What cannot be read stops its partition alone, until another record of its key is written.
+            PipelineError::Log(LogError::Fenced { .. } | LogError::Unreadable { .. }) | PipelineError::Waits { .. } => {
+                Some(fenced_pause)
+            }
             PipelineError::Embed(EmbedError::Unavailable { .. }) => Some(ENDPOINT_PAUSE),
             PipelineError::Log(LogError::Cluster { retriable: true, .. }) => {
                 Some(backoff.jittered().min(CLUSTER_PAUSE))

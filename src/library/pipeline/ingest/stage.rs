@@ -151,7 +151,12 @@ impl Stage {
         let (mut live, mut model, mut failure) = (LiveTurns::default(), None, None);
         let position = log.replay(partition, &mut |record| {
             let waits = |problem: String| PipelineError::Waits { partition, offset: record.offset, problem };
-            let read = MemoryKey::from_bytes(&record.key).map_err(|e| waits(e.to_string())).and_then(|key| {
+            let key = MemoryKey::from_bytes(&record.key);
+            // A removed key that this build cannot read was nothing to it.
+            if key.is_err() && record.value.is_none() {
+                return;
+            }
+            let read = key.map_err(|e| waits(e.to_string())).and_then(|key| {
                 let value = record.value.as_deref();
                 if let Some(Err(newer @ Unread::Newer(_))) = value.map(check_schema) {
                     return Err(waits(newer.to_string()));
@@ -167,7 +172,14 @@ impl Stage {
                 }
                 Ok(())
             });
-            failure = failure.take().or(read.err());
+            if let Err(waits) = read {
+                // Of each key only the last record counts.
+                match log.is_replaced(partition, record) {
+                    Ok(true) => {}
+                    Ok(false) => drop(failure.get_or_insert(waits)),
+                    Err(error) => drop(failure.get_or_insert(error.into())),
+                }
+            }
         })?;
         failure.map_or(Ok(()), Err)?;
         Self::new(partition, pipeline, log, live, position, model)

@@ -3,7 +3,7 @@
 //! In: a log. Out: the latest value of each key, up to the end of the last transaction, in log order.
 //! Keeps keys and offsets in memory, never values.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::log::{Log, Record, Topic, TransactionEnd};
 use nouns::model::{Bank, Invalid, MemoryKey, MemoryRecord, ModelRef};
@@ -36,8 +36,19 @@ impl LiveRecords {
     ) -> Result<Self, PipelineError> {
         let mut live = Self { topic, partition, end: log.last_transaction(topic, partition)?, keys: HashMap::new() };
         let mut keys = HashMap::new();
+        // By key: of each only the last record counts, also of those that cannot be read.
+        let mut unread = BTreeMap::new();
         live.scan(log, &mut |record| {
-            let key = key_of(partition, record)?;
+            let key = match key_of(partition, record) {
+                Ok(key) => key,
+                Err(error) => {
+                    match record.value {
+                        Some(_) => drop(unread.insert(record.key.clone(), error)),
+                        None => drop(unread.remove(&record.key)),
+                    }
+                    return Ok(());
+                }
+            };
             if record.value.is_some() && wanted(&key, record)? {
                 keys.insert(record.key.clone(), record.offset);
             } else {
@@ -45,6 +56,9 @@ impl LiveRecords {
             }
             Ok(())
         })?;
+        if let Some((_, error)) = unread.pop_first() {
+            return Err(error);
+        }
         live.keys = keys;
         Ok(live)
     }

@@ -4,7 +4,8 @@
 //! each with the offsets that it reflects. No record is skipped. A record that no build can use, or
 //! with another model's vectors, quarantines its bank: what the record's key held before is removed,
 //! and questions to the bank are refused until the next readable record of the key, or its removal.
-//! At a newer schema or an unreadable key the partition waits, and is answered as of before.
+//! At a newer schema, or a key or read position that cannot be read, the partition waits and is answered as of
+//! before, unless another record of that key follows: of each key only the last one counts.
 
 use std::{
     collections::BTreeMap,
@@ -84,11 +85,14 @@ impl Reader {
         let Some(mut batch) = self.batch(log)? else { return Ok(None) };
         let mut changes = Vec::with_capacity(batch.records.len());
         let (mut records, mut unreadable, mut now) = (Vec::new(), BTreeMap::new(), Vec::new());
-        let mut waits = None;
+        let (mut waits, mut is_first) = (None, true);
         for (index, record) in batch.records.iter().enumerate() {
             let (key, taken) = match self.take(record) {
-                Ok(taken) => taken,
-                Err(problem) if index == 0 => {
+                Ok(Some(taken)) => taken,
+                Ok(None) => continue,
+                // What another record of its key follows does not count.
+                Err(_) if log.is_replaced(partition, record)? => continue,
+                Err(problem) if is_first => {
                     return Err(PipelineError::Waits { partition, offset: record.offset, problem });
                 }
                 Err(_) => {
@@ -96,6 +100,7 @@ impl Reader {
                     break;
                 }
             };
+            is_first = false;
             let id = RecordKey::from(&key);
             each(&key, taken.read.as_ref(), record.offset + 1);
             let live = taken.extraction.is_some().then(|| taken.read.as_ref().is_some_and(MemoryRecord::is_filled));
@@ -208,10 +213,19 @@ impl Reader {
         Ok(())
     }
 
-    /// Takes a record in log order; an error for one that this build must not skip.
-    fn take(&mut self, record: &Record) -> Result<(MemoryKey, Taken), String> {
-        let key = MemoryKey::from_bytes(&record.key).map_err(|e| format!("{e}; run the build that wrote it"))?;
-        let Some(value) = &record.value else { return Ok((key, Taken::default())) };
+    /// Takes a record in log order; none where a removed one was nothing to this build, an error for one that this
+    /// build must not skip.
+    fn take(&mut self, record: &Record) -> Result<Option<(MemoryKey, Taken)>, String> {
+        let key = match MemoryKey::from_bytes(&record.key) {
+            Ok(key) => key,
+            Err(_) if record.value.is_none() => return Ok(None),
+            Err(e) => {
+                let remedy =
+                    "run the build that wrote it, or see `ripplemem repair`, which shows it and can replace it";
+                return Err(format!("{e}; {remedy}"));
+            }
+        };
+        let Some(value) = &record.value else { return Ok(Some((key, Taken::default()))) };
         let (read, made) = match read_value(value) {
             Ok(read) => {
                 let made = self.extraction(&key, &read);
@@ -227,7 +241,7 @@ impl Reader {
                 Taken { read, extraction: None, unreadable: Some(unreadable) }
             }
         };
-        Ok((key, taken))
+        Ok(Some((key, taken)))
     }
 
     /// A record as the dataflow takes it; an error for vectors that cannot be compared with the others.

@@ -21,8 +21,8 @@ use super::{
     hashed_file::HashedFile,
     index::{ArchiveIndex, ArchivedFile, lock, unfinished_of},
 };
-use crate::file_lock::FileLock;
 use crate::snapshot::{SnapshotError, Table, TopicRow};
+use crate::{file_lock::FileLock, private_directory::create_private};
 
 /// The limits of an archive's memory and files.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +41,12 @@ pub(super) const LIMITS: ArchiveLimits =
 const BATCH_ROWS: usize = 4_096;
 /// The name of a missing value in Hive's directory layout.
 const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// The longest encoded name of a bank that is a directory as it stands: every name of 128 characters without a slash.
+/// File systems take 255 bytes, encrypted ones as few as 143.
+const MOST_BANK_BYTES: usize = 128;
+/// What is kept of a longer one, before its hash.
+const KEPT_BANK_BYTES: usize = 80;
 
 /// Rows that share a file: of one partition, day and, on request, bank.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,7 +106,7 @@ impl Archive {
         by_bank: bool,
         from: Option<&str>,
     ) -> Result<Self, SnapshotError> {
-        fs::create_dir_all(directory).map_err(|e| SnapshotError::disk(directory, "creating the directory", e))?;
+        create_private(directory).map_err(|e| SnapshotError::disk(directory, "creating the directory", e))?;
         let lock = lock(directory)?;
         let new = ArchiveIndex::new(table, topic, by_bank, from);
         let index = match ArchiveIndex::read(directory)? {
@@ -205,8 +211,7 @@ impl Archive {
     fn group(&self, row: &TopicRow) -> Group {
         let mut directory = format!("date={}", row.date().as_deref().unwrap_or(HIVE_NULL));
         if self.index.by_bank {
-            let bank = row.bank().map_or_else(|| HIVE_NULL.to_owned(), |bank| bank.replace('/', "%2F"));
-            directory.push_str(&format!("/{bank}"));
+            directory.push_str(&bank_directory(row.bank()));
         }
         Group { partition: row.partition, directory }
     }
@@ -217,7 +222,7 @@ impl Archive {
         let Some(last) = open.rows.last().map(|row| row.offset) else { return Ok(()) };
         if open.file.is_none() {
             let folder = self.directory.join(&group.directory);
-            fs::create_dir_all(&folder).map_err(|e| SnapshotError::disk(&folder, "creating the directory", e))?;
+            create_private(&folder).map_err(|e| SnapshotError::disk(&folder, "creating the directory", e))?;
             self.unsynced.extend(folder.ancestors().take_while(|a| a.starts_with(&self.directory)).map(Path::to_owned));
             let path = format!("{}/{}-{:020}.parquet", group.directory, group.partition, open.first);
             let place = partial(&self.directory, &path);
@@ -294,6 +299,23 @@ impl Archive {
     }
 }
 
+/// The directory of a bank. A name that would not fit into a path, once its slashes are encoded, ends in a `~`, which
+/// no name has, and its hash; the rows say the whole name in `key`.
+fn bank_directory(bank: Option<&str>) -> String {
+    let Some(bank) = bank else { return format!("/{HIVE_NULL}") };
+    let encoded = bank.replace('/', "%2F");
+    if encoded.len() <= MOST_BANK_BYTES {
+        return format!("/{encoded}");
+    }
+    let hash = blake3::hash(bank.as_bytes()).to_hex();
+    // All of it is ASCII, and an encoded slash is not cut in two.
+    let mut begin = encoded.get(..KEPT_BANK_BYTES).unwrap_or(&encoded);
+    if let Some(cut) = begin.rfind('%').filter(|cut| begin.len() - cut < 3) {
+        begin = begin.get(..cut).unwrap_or(begin);
+    }
+    format!("/{begin}~{}", hash.get(..32).unwrap_or(&hash))
+}
+
 /// Removes files that have an archive's names and are not in the index, and those that were not finished.
 fn remove_unfinished(directory: &Path, index: &ArchiveIndex) -> Result<(), SnapshotError> {
     let unfinished = unfinished_of(directory);
@@ -340,4 +362,32 @@ fn sync(directory: &Path) -> Result<(), SnapshotError> {
 
 fn parquet_failed(path: &Path, error: &parquet::errors::ParquetError) -> SnapshotError {
     SnapshotError::Parquet { path: path.to_owned(), problem: error.to_string() }
+}
+
+#[cfg(test)]
+mod names {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use nouns::model::Bank;
+
+    #[test]
+    fn every_bank_has_a_directory_of_its_own_that_fits_into_a_path() {
+        assert_eq!(bank_directory(Some("acme/support")), "/acme%2Fsupport");
+        assert_eq!(bank_directory(Some(&"x".repeat(128))), format!("/{}", "x".repeat(128)));
+        assert_eq!(bank_directory(None), format!("/{HIVE_NULL}"));
+        // Of 128 characters, with slashes at every second place and at every third.
+        let deep = |segment: &str, last: &str| format!("{}{last}", segment.repeat(127 / segment.len()));
+        let long = [deep("a/", "b"), deep("a/", "c"), deep("bc/", "d"), deep("bcd/", "e"), deep("bcd/", "ef")];
+        let mut found = BTreeSet::new();
+        for bank in &long {
+            assert!(Bank::parse(bank).is_ok(), "{bank}");
+            let directory = bank_directory(Some(bank));
+            let name = directory.strip_prefix('/').unwrap();
+            assert!(name.len() <= 128 && !name.contains('/'), "{name}");
+            assert!(name.split('%').skip(1).all(|rest| rest.starts_with("2F")), "{name}");
+            found.insert(directory.clone());
+        }
+        assert_eq!(found.len(), long.len());
+    }
 }

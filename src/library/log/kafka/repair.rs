@@ -1,0 +1,201 @@
+//! The records of our own topics that say where we are and cannot be read, and what an operator writes instead.
+//!
+//! In: the cluster, and what an operator decides. Out: each such record with what is wrong with it and what may stand
+//! there; the new record of its key, in a transaction of its own. Of each key only the last record counts, so a
+//! record that another one follows is not shown. Nothing is ever chosen here, and no record that can be read is
+//! replaced. A running service goes on by itself once it reads the new record.
+
+use std::collections::BTreeMap;
+
+use sources::live::check_stored;
+
+use super::{
+    client::Cluster,
+    owner::{Outgoing, Owner},
+    partition_reader::PartitionReader,
+    position::{self, GENERATION_KEY, MOVED_KEY, Moved},
+    topics::{self, GENERATIONS, SOURCES},
+};
+use crate::log::{LogError, Record, memory_name};
+use nouns::{config::LogSettings, model::MemoryKey};
+
+/// Records read at once.
+const READ_AT_ONCE: usize = 256;
+
+/// A record that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadableRecord {
+    /// Its topic, with the prefix.
+    pub topic: String,
+    /// Its partition.
+    pub partition: u32,
+    /// Its offset.
+    pub offset: u64,
+    /// Its key.
+    pub key: Vec<u8>,
+    /// Its value; none for one that was deleted.
+    pub value: Option<Vec<u8>>,
+    /// What it says: `the read position of turns/3`.
+    pub what: String,
+    /// Why it cannot be read.
+    pub problem: String,
+    /// What may be written instead.
+    pub remedy: String,
+}
+
+/// What is wrong with a record.
+struct Finding {
+    what: String,
+    problem: String,
+    remedy: String,
+}
+
+/// Looks at a record, given the last read position of its key that could be read.
+type Check<'c> = dyn Fn(Option<u64>, &Record) -> Option<Finding> + 'c;
+
+/// Every record that cannot be read, and that counts.
+///
+/// # Errors
+/// [`LogError::Cluster`].
+pub fn unreadable_records(settings: &LogSettings) -> Result<Vec<UnreadableRecord>, LogError> {
+    let cluster = Cluster::new(&settings.kafka)?;
+    let mut found = Vec::new();
+    let generation = match topics::current_generation(&cluster) {
+        Ok(generation) => Some(generation),
+        // Which topic holds the memory is not known then.
+        Err(LogError::Unreadable { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    let turns = topics::partitions_of(&cluster, &cluster.topic("turns"))?;
+    scan(
+        &cluster,
+        GENERATIONS,
+        &|_, record| {
+            let problem = record.value.as_deref().map_or_else(|| Err("it was deleted".to_owned()), Moved::parse).err();
+            // A deleted one says that there was no switch, which is an answer while the first generation is there.
+            problem.filter(|_| record.key == GENERATION_KEY && (record.value.is_some() || generation.is_none())).map(
+                |problem| {
+                    let what = "the number of the memory's generation".to_owned();
+                    Finding { what, problem, remedy: generation_remedy() }
+                },
+            )
+        },
+        &mut found,
+    )?;
+    if let Some(generation) = generation {
+        scan(&cluster, &memory_name(generation), &|before, record| of_memory(turns, before, record), &mut found)?;
+    }
+    scan(
+        &cluster,
+        SOURCES,
+        &|_, record| {
+            let problem = check_stored(record.value.as_deref()?).err()?;
+            let what = format!("of the source {}", String::from_utf8_lossy(&record.key).replace('\0', " "));
+            let remedy = "remove it, and the source begins anew, or write its value of before".to_owned();
+            Some(Finding { what, problem, remedy })
+        },
+        &mut found,
+    )?;
+    Ok(found)
+}
+
+/// What is wrong with a record of the memory topic, if anything; `before` is the last read position of its key that
+/// could be read.
+fn of_memory(turns: u32, before: Option<u64>, record: &Record) -> Option<Finding> {
+    let value = record.value.as_deref();
+    if let Some(of) = position::partition_of_key(&record.key) {
+        let problem = position::read(value).err()?;
+        // Nobody reads a position of a partition that does not exist.
+        if of >= turns {
+            let remedy = format!("remove it: turns has {turns} partitions, so nobody wrote it for one of them");
+            let what = position::what(&record.key).unwrap_or_default();
+            return value.is_some().then_some(Finding { what, problem, remedy });
+        }
+        let example = String::from_utf8_lossy(&position::value(before.unwrap_or_default())).into_owned();
+        let known = before.map_or_else(
+            || "no earlier one is stored; turns from there on are read again".to_owned(),
+            |before| format!("the last one that can be read says {before}"),
+        );
+        let remedy = format!("write the first offset of turns/{of} that is not extracted, such as {example} ({known})");
+        return Some(Finding { what: position::what(&record.key).unwrap_or_default(), problem, remedy });
+    }
+    let value = value?;
+    if record.key == MOVED_KEY {
+        let problem = Moved::parse(value).err()?;
+        let what = position::what(MOVED_KEY).unwrap_or_default();
+        return Some(Finding { what, problem, remedy: generation_remedy() });
+    }
+    let problem = MemoryKey::from_bytes(&record.key).err()?.to_string();
+    let remedy = "remove it, unless a newer build wrote it: then run that build".to_owned();
+    Some(Finding { what: "a record of the memory".to_owned(), problem, remedy })
+}
+
+fn generation_remedy() -> String {
+    "remove it where the memory was never embedded again; otherwise write the value of before".to_owned()
+}
+
+/// Reads a topic to its end, and adds the last records of their keys for which `check` gives something.
+fn scan(cluster: &Cluster, topic: &str, check: &Check<'_>, found: &mut Vec<UnreadableRecord>) -> Result<(), LogError> {
+    let topic = cluster.topic(topic);
+    for partition in 0..topics::partitions_of(cluster, &topic)? {
+        let mut reader = PartitionReader::open(cluster, &topic, partition, false)?;
+        let mut from = reader.span(cluster)?.0;
+        let mut last: BTreeMap<Vec<u8>, UnreadableRecord> = BTreeMap::new();
+        let mut positions: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+        loop {
+            let raw = reader.read(cluster, from, READ_AT_ONCE)?;
+            let Some(end) = raw.last() else { break };
+            from = end.record.offset + 1;
+            for record in raw.into_iter().map(|raw| raw.record) {
+                if position::partition_of_key(&record.key).is_some()
+                    && let Ok(position) = position::read(record.value.as_deref())
+                {
+                    positions.insert(record.key.clone(), position);
+                }
+                last.remove(&record.key);
+                let before = positions.get(&record.key).copied();
+                if let Some(Finding { what, problem, remedy }) = check(before, &record) {
+                    let Record { offset, key, value, .. } = record;
+                    let topic = topic.clone();
+                    let unread =
+                        UnreadableRecord { topic, partition, offset, key: key.clone(), value, what, problem, remedy };
+                    last.insert(key, unread);
+                }
+            }
+        }
+        found.extend(last.into_values());
+    }
+    Ok(())
+}
+
+/// Writes the record that counts from now on under the key of one that cannot be read; `None` removes that one.
+///
+/// # Errors
+/// [`LogError::Record`] for a value that could not be read either; [`LogError::Cluster`].
+pub fn replace(settings: &LogSettings, found: &UnreadableRecord, value: Option<&[u8]>) -> Result<(), LogError> {
+    let cluster = Cluster::new(&settings.kafka)?;
+    let UnreadableRecord { topic, partition, key, what, remedy, offset, .. } = found;
+    let turns = topics::partitions_of(&cluster, &cluster.topic("turns"))?;
+    let record = Record { offset: *offset, append_ms: 0, key: key.clone(), value: value.map(<[u8]>::to_vec) };
+    let problem = if *topic == cluster.topic(GENERATIONS) {
+        value.and_then(|value| Moved::parse(value).err())
+    } else if *topic == cluster.topic(SOURCES) {
+        value.and_then(|value| check_stored(value).err())
+    } else {
+        of_memory(turns, None, &record).map(|found| found.problem)
+    };
+    if let Some(problem) = problem {
+        let what = format!("{what} at offset {offset}");
+        return Err(LogError::Unreadable {
+            topic: topic.clone(),
+            partition: *partition,
+            offset: *offset,
+            what,
+            problem: format!("what is to be written cannot be read either ({problem}); {remedy}"),
+        });
+    }
+    // An owner in a role of its own: no running service is fenced.
+    let owner = Owner::take(&cluster, "repair", 0)?;
+    let record = Outgoing { topic, partition: Some(*partition), key, value, headers: None };
+    owner.commit(&cluster, std::iter::once(record)).map(drop)
+}

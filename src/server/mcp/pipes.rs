@@ -1,0 +1,382 @@
+//! The client's standard streams, within bounds.
+//!
+//! In: what the client writes and reads. Out: its messages for the server, one a line, and the server's answers. A
+//! line that is too long is answered at once with an error that says so, and nothing of it is kept. While as many
+//! requests are in progress as may be, or as many bytes of them, nothing more is read: a client that sends and never
+//! reads fills its own pipe and not our memory. Notifications in between wait behind the requests, and what is no
+//! message goes through, for the server to judge.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, DuplexStream, duplex},
+    sync::watch,
+};
+use tracing::warn;
+
+use crate::v1::MAX_BYTES;
+
+/// Most requests that are in progress.
+const MOST_REQUESTS: usize = 256;
+/// Most bytes of them; one is always read.
+const MOST_BYTES: usize = 64 << 20;
+/// Bytes on their way between the streams and the server.
+const ON_ITS_WAY: usize = 64 << 10;
+
+/// Runs between the client's streams and a server, which gets the two ends that this returns, beside the work that
+/// moves everything between them until the client's input ends.
+pub(super) fn between<R, W>(input: R, output: W) -> (DuplexStream, DuplexStream, impl Future<Output = ()>)
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let (to_server, server_reads) = duplex(ON_ITS_WAY);
+    let (server_writes, from_server) = duplex(ON_ITS_WAY);
+    let (open, _) = watch::channel(Open::default());
+    let (refused, refusals) = tokio::sync::mpsc::channel(1);
+    let work = async move {
+        let inward = read(input, to_server, &open, &refused);
+        let outward = write(from_server, output, &open, refusals);
+        // The answers end once the server has closed its end, which it does when its input has ended.
+        futures_util::future::join(inward, outward).await;
+    };
+    (server_reads, server_writes, work)
+}
+
+/// The requests in progress, by id, each with its bytes.
+#[derive(Default)]
+struct Open(HashMap<String, usize>);
+
+impl Open {
+    fn has_room(&self) -> bool {
+        self.0.len() < MOST_REQUESTS && self.0.values().sum::<usize>() < MOST_BYTES
+    }
+}
+
+/// What is looked at of a message.
+#[derive(Deserialize)]
+struct Head<'m> {
+    #[serde(borrow)]
+    id: Option<&'m RawValue>,
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(borrow, default)]
+    params: Option<&'m RawValue>,
+}
+
+/// A client's messages, to the server.
+async fn read(
+    input: impl AsyncRead + Unpin,
+    mut server: DuplexStream,
+    open: &watch::Sender<Open>,
+    refused: &tokio::sync::mpsc::Sender<Vec<u8>>,
+) {
+    let mut input = BufReader::new(input);
+    let mut room = open.subscribe();
+    let mut line = Vec::new();
+    let mut has_waited = false;
+    loop {
+        if !room.borrow_and_update().has_room() {
+            if !std::mem::replace(&mut has_waited, true) {
+                warn!(requests = MOST_REQUESTS, "the client sends more than it reads; its next message waits");
+            }
+            // The sender is ours, so it never closes.
+            drop(room.changed().await);
+            continue;
+        }
+        match next_line(&mut input, &mut line).await {
+            Line::Whole => {
+                note_message(&line, open);
+                if server.write_all(&line).await.is_err() {
+                    return;
+                }
+            }
+            Line::TooLong(id) => {
+                warn!(bytes = MAX_BYTES, "a message of the client is too long, and was refused");
+                let why = format!("the message has more than {MAX_BYTES} bytes; divide it among several calls");
+                let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32600, "message": why}});
+                if refused.send(format!("{error}\n").into_bytes()).await.is_err() {
+                    return;
+                }
+            }
+            Line::End => return,
+        }
+    }
+}
+
+/// A request is in progress from now on; one that is cancelled need not be answered.
+fn note_message(line: &[u8], open: &watch::Sender<Open>) {
+    let Ok(Head { id, method: Some(method), params }) = serde_json::from_slice(line) else { return };
+    match id {
+        Some(id) => open.send_modify(|open| {
+            open.0.insert(id.get().to_owned(), line.len());
+        }),
+        None if method == "notifications/cancelled" => {
+            #[derive(Deserialize)]
+            #[serde(rename_all = "camelCase")]
+            struct Cancelled<'m> {
+                #[serde(borrow)]
+                request_id: &'m RawValue,
+            }
+            let cancelled = params.and_then(|params| serde_json::from_str::<Cancelled<'_>>(params.get()).ok());
+            if let Some(Cancelled { request_id }) = cancelled {
+                open.send_modify(|open| {
+                    open.0.remove(request_id.get());
+                });
+            }
+        }
+        None => {}
+    }
+}
+
+/// The server's messages and our refusals, to the client, each as a whole.
+async fn write(
+    server: DuplexStream,
+    mut output: impl AsyncWrite + Unpin,
+    open: &watch::Sender<Open>,
+    mut refusals: tokio::sync::mpsc::Receiver<Vec<u8>>,
+) {
+    let mut server = BufReader::new(server);
+    let mut line = Vec::new();
+    loop {
+        // What was read of a line stays in `line` where a refusal comes first.
+        let answered = tokio::select! {
+            read = server.read_until(b'\n', &mut line) => match read {
+                Ok(bytes) if bytes > 0 || !line.is_empty() => true,
+                _ => return,
+            },
+            Some(refusal) = refusals.recv(), if line.is_empty() => {
+                if output.write_all(&refusal).await.is_err() || output.flush().await.is_err() {
+                    return;
+                }
+                false
+            }
+        };
+        if !answered {
+            continue;
+        }
+        if output.write_all(&line).await.is_err() || output.flush().await.is_err() {
+            return;
+        }
+        if let Ok(Head { id: Some(id), method: None, .. }) = serde_json::from_slice(&line) {
+            open.send_modify(|open| {
+                open.0.remove(id.get());
+            });
+        }
+        line.clear();
+    }
+}
+
+/// What was read of the input.
+enum Line {
+    /// A line that is not too long, with its end.
+    Whole,
+    /// One that is, with the id of its request, as far as it shows one.
+    TooLong(Value),
+    /// Nothing more comes.
+    End,
+}
+
+/// Reads a line into `line`.
+async fn next_line(input: &mut (impl AsyncBufReadExt + Unpin), line: &mut Vec<u8>) -> Line {
+    line.clear();
+    let mut too_long: Option<IdScan> = None;
+    loop {
+        let Ok(bytes) = input.fill_buf().await else { return Line::End };
+        if bytes.is_empty() {
+            // A last line may have no end.
+            return match too_long {
+                Some(scan) => Line::TooLong(scan.id()),
+                None if line.is_empty() => Line::End,
+                None => Line::Whole,
+            };
+        }
+        let end = bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+        let piece = end.and_then(|end| bytes.get(..end)).unwrap_or(bytes);
+        let taken = piece.len();
+        match &mut too_long {
+            Some(scan) => scan.take(piece),
+            None if line.len() + taken > MAX_BYTES + 1 => {
+                let mut scan = IdScan::default();
+                scan.take(line);
+                scan.take(piece);
+                *line = Vec::new();
+                too_long = Some(scan);
+            }
+            None => line.extend_from_slice(piece),
+        }
+        input.consume(taken);
+        if end.is_some() {
+            return too_long.map_or(Line::Whole, |scan| Line::TooLong(scan.id()));
+        }
+    }
+}
+
+/// The id of a message that is too long to be kept, found while it passes.
+#[derive(Default)]
+struct IdScan {
+    /// How many objects and lists are open.
+    depth: usize,
+    in_string: bool,
+    is_escaped: bool,
+    /// The last string at the first depth, while it may be a name.
+    name: Vec<u8>,
+    /// Whether the value of `id` is read.
+    in_id: bool,
+    id: Vec<u8>,
+}
+
+impl IdScan {
+    /// Longest id that is looked at.
+    const MOST: usize = 256;
+
+    fn take(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.byte(*byte));
+    }
+
+    fn byte(&mut self, byte: u8) {
+        if self.in_id {
+            let ends = !self.in_string && matches!(byte, b',' | b'}');
+            if ends || self.id.len() > Self::MOST {
+                self.in_id = false;
+            } else {
+                self.id.push(byte);
+            }
+        }
+        if self.in_string {
+            match byte {
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' => self.is_escaped = true,
+                b'"' => self.in_string = false,
+                _ if self.depth == 1 && self.name.len() < 3 => self.name.push(byte),
+                _ => {}
+            }
+            return;
+        }
+        match byte {
+            b'"' => {
+                self.in_string = true;
+                self.name.clear();
+            }
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+            b':' if self.depth == 1 && self.name == b"id" && self.id.is_empty() => self.in_id = true,
+            b',' => self.name.clear(),
+            _ => {}
+        }
+    }
+
+    /// A text or a number; null where there is neither.
+    fn id(&self) -> Value {
+        let id = serde_json::from_slice(&self.id).unwrap_or_default();
+        if matches!(id, Value::String(_) | Value::Number(_)) { id } else { Value::Null }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().build().unwrap()
+    }
+
+    fn call(id: usize) -> String {
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n")
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_answered_by_its_id_and_the_next_one_goes_through() {
+        let long = "x".repeat(MAX_BYTES + 1);
+        for (before, after, id) in [
+            (r#"{"jsonrpc":"2.0","id":7,"method":"a","params":{"id":8,"text":""#, r#""}}"#, json!(7)),
+            (r#"{"params":{"id":8,"text":"\"id\":9,"#, r#""},"id" : "a\"b","method":"c"}"#, json!("a\"b")),
+            (r#"{"method":"id","params":[":"#, r#""]}"#, Value::Null),
+            ("", "", Value::Null),
+        ] {
+            runtime().block_on(async {
+                let input = format!("{before}{long}{after}\n{}", call(1));
+                let (mut client, output) = duplex(1 << 20);
+                let (mut server_reads, server_writes, work) = between(input.as_bytes(), output);
+                let server = async {
+                    let mut read = String::new();
+                    server_reads.read_to_string(&mut read).await.unwrap();
+                    assert_eq!(read, call(1));
+                    drop(server_writes);
+                };
+                futures_util::future::join(work, server).await;
+                let mut told = String::new();
+                client.read_to_string(&mut told).await.unwrap();
+                let told: Value = serde_json::from_str(&told).unwrap();
+                assert_eq!((&told["id"], &told["error"]["code"]), (&id, &json!(-32600)), "{before}");
+                assert!(told["error"]["message"].as_str().unwrap().contains("divide"));
+            });
+        }
+    }
+
+    #[test]
+    fn a_client_that_never_reads_is_read_no_further_until_it_does() {
+        let sent = 4 * MOST_REQUESTS;
+        runtime().block_on(async {
+            let input: String = (0..sent).map(call).collect();
+            // Not even one answer fits into the client's pipe.
+            let (mut client, output) = duplex(16);
+            let (server_reads, mut server_writes, work) = between(input.as_bytes(), output);
+            let (taken, mut taken_by_server) = watch::channel(0);
+            // It answers everything that it gets, as fast as it can.
+            let server = async {
+                let mut lines = BufReader::new(server_reads).lines();
+                let mut answers: Vec<Value> = Vec::new();
+                while let Some(line) = lines.next_line().await.unwrap() {
+                    let message: Value = serde_json::from_str(&line).unwrap();
+                    answers.push(message["id"].clone());
+                    taken.send_modify(|taken| *taken += 1);
+                    if answers.len() == MOST_REQUESTS {
+                        for id in answers.drain(..) {
+                            let answer = json!({"jsonrpc": "2.0", "id": id, "result": {}});
+                            server_writes.write_all(format!("{answer}\n").as_bytes()).await.unwrap();
+                        }
+                    }
+                }
+                drop(server_writes);
+            };
+            let reader = async {
+                while *taken_by_server.borrow_and_update() < MOST_REQUESTS {
+                    taken_by_server.changed().await.unwrap();
+                }
+                // Everything that can happen without the client has happened.
+                for _ in 0..100 {
+                    tokio::task::yield_now().await;
+                }
+                assert_eq!(*taken_by_server.borrow(), MOST_REQUESTS, "no more than may be in progress");
+                let mut answers = String::new();
+                client.read_to_string(&mut answers).await.unwrap();
+                assert_eq!(answers.lines().count(), sent);
+            };
+            futures_util::future::join3(work, server, reader).await;
+        });
+    }
+
+    #[test]
+    fn a_request_that_is_answered_or_cancelled_makes_room() {
+        let (open, room) = watch::channel(Open::default());
+        for id in 0..MOST_REQUESTS {
+            note_message(call(id).as_bytes(), &open);
+        }
+        assert!(!room.borrow().has_room());
+        note_message(br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}"#, &open);
+        assert!(room.borrow().has_room());
+        for no_request in ["junk", "[]", r#"{"method":"notifications/initialized"}"#, r#"{"id":1,"result":{}}"#] {
+            note_message(no_request.as_bytes(), &open);
+        }
+        assert_eq!(room.borrow().0.len(), MOST_REQUESTS - 1);
+        let large = format!("{{\"id\":\"l\",\"method\":\"{}\"}}", "x".repeat(MOST_BYTES));
+        let (open, room) = watch::channel(Open::default());
+        note_message(large.as_bytes(), &open);
+        assert!(!room.borrow().has_room());
+    }
+}

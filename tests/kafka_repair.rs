@@ -1,0 +1,109 @@
+//! Records of our own topics that cannot be read, on a running service: their partition stands still and is named, the
+//! others go on, and what an operator writes instead ends it.
+
+use std::time::Duration;
+
+use nouns::model::Bank;
+use rdkafka::{
+    ClientConfig,
+    producer::{BaseProducer, BaseRecord, Producer},
+};
+use ripplemem::log::partition_of;
+use serde_json::{Value, json};
+
+use super::{
+    broker_process::Broker,
+    http_service::HttpClient,
+    kafka::{Home, turn, wait},
+    kafka_http::http_of,
+    support::ripplemem,
+};
+
+const HTTP: &str = "[http]\nlisten = \"127.0.0.1:0\"\n";
+
+/// Writes a record past every owner, as whoever has rights in the topics may.
+fn junk(broker: &Broker, topic: &str, partition: u32, key: &[u8], value: Option<&str>) {
+    let mut config = ClientConfig::new();
+    let producer: BaseProducer = config.set("bootstrap.servers", broker.bootstrap()).create().unwrap();
+    let record = BaseRecord::to(topic).partition(partition as i32).key(key);
+    let record = value.iter().fold(record, |record, value| record.payload(value.as_bytes()));
+    producer.send(record).map_err(|(error, _)| error).unwrap();
+    producer.flush(Duration::from_secs(60)).unwrap();
+}
+
+fn bank_in(partition: u32) -> String {
+    (0..).map(|n| format!("b{n}")).find(|bank| partition_of(&Bank::parse(bank).unwrap(), 2) == partition).unwrap()
+}
+
+fn put(http: &HttpClient, bank: &str, id: &str) -> Value {
+    let turn = json!({"bank": bank, "turn": id, "speaker": "Ann", "text": format!("The red kayak {id} is in the boathouse"),
+        "time": "2024-05-06T09:00:00Z"});
+    http.post("/v1/turns", &json!({"turns": [turn]}))["after"].clone()
+}
+
+/// Whether an answer after this turn comes; the status.
+fn ask(http: &HttpClient, bank: &str, after: &Value, timeout_ms: u64) -> u16 {
+    let body = json!({"bank": bank, "text": "Where is the kayak?", "after": after, "timeout_ms": timeout_ms});
+    http.send("POST", "/v1/ask", "", body.to_string().as_bytes()).0
+}
+
+#[test]
+fn a_record_that_cannot_be_read_stops_its_partition_until_it_is_repaired() {
+    let _turn = turn();
+    let Some(broker) = Broker::shared("kafka_repair::a_record_that_cannot_be_read_stops_its_partition") else { return };
+    let home = Home::with(&broker, "repair", "", HTTP);
+    let mut service = home.run();
+    let mut http = http_of(&home, 1);
+    let (sick, well) = (bank_in(1), bank_in(0));
+    for bank in [&sick, &well] {
+        let after = put(&http, bank, "first");
+        assert_eq!(ask(&http, bank, &after, 120_000), 200, "{}", home.told());
+    }
+    let repair = |arguments: &[&str]| {
+        let output = ripplemem(&[&["repair", "--pipeline", home.path()], arguments].concat());
+        (output.status.code(), String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr))
+    };
+    assert_eq!(repair(&[]), (Some(0), String::new()));
+    let ready = |http: &HttpClient| http.send_text("GET", "/ready", "", b"");
+    let keys: [(&[u8], &str); 3] =
+        [(b"\xff\xfe", "a record of the memory"), (b"\0\0junk", "turns/"), (b"\0\0\0\0\0\x01", "turns/1")];
+    for (round, (key, what)) in keys.into_iter().enumerate() {
+        // Nobody writes a position meanwhile: extraction is given up, and goes on from what is written here.
+        service.stop();
+        junk(&broker, "repair.memory", 1, key, Some("junk"));
+        service = home.run();
+        http = http_of(&home, round + 2);
+        wait(&|| format!("{:?}", ready(&http)), || ready(&http).1.contains("memory partition 1 stands still"));
+        assert_eq!(ready(&http).0, 200, "the other partition answers");
+        let after = put(&http, &well, &format!("well-{round}"));
+        assert_eq!(ask(&http, &well, &after, 120_000), 200, "{}", home.told());
+        let metric = || http.send_text("GET", "/metrics", "", b"").1;
+        wait(&metric, || metric().contains("ripplemem_shard_waiting{partition=\"1\"} 1"));
+        assert!(http.get("/v1/status")["problem"].as_str().unwrap().contains("partition 1"));
+        let after = put(&http, &sick, &format!("sick-{round}"));
+        assert_eq!(ask(&http, &sick, &after, 1_000), 504, "its new turns wait");
+        assert_eq!(ask(&http, &sick, &Value::Null, 60_000), 200, "and its old ones are answered");
+
+        let (code, listed) = repair(&[]);
+        let name = listed.split(':').next().unwrap().to_owned();
+        assert!(code == Some(3) && name.starts_with("repair.memory/1/") && listed.contains(what), "{listed}");
+        let (_, line) = repair(&["--json"]);
+        let line: Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
+        assert_eq!((&line["record"], &line["value"]), (&json!(name), &json!("junk")));
+        let (code, told) = repair(&["--record", &name]);
+        assert!(code == Some(1) && told.contains("--value") && told.contains("--remove"), "{told}");
+        let is_position = round == 2;
+        if is_position {
+            assert_eq!(repair(&["--record", &name, "--remove"]).0, Some(1), "a position is never removed");
+            let example = line["remedy"].as_str().unwrap();
+            let example = &example[example.find('{').unwrap()..=example.find('}').unwrap()];
+            assert_eq!(repair(&["--record", &name, "--value", example]).0, Some(0));
+        } else {
+            assert_eq!(repair(&["--record", &name, "--remove"]).0, Some(0));
+        }
+        assert_eq!(repair(&[]), (Some(0), String::new()));
+        assert_eq!(ask(&http, &sick, &after, 120_000), 200, "{}", home.told());
+        wait(&|| format!("{:?}", ready(&http)), || ready(&http).1 == "ready\n");
+    }
+    service.stop();
+}
