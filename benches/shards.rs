@@ -191,7 +191,7 @@ fn asked(memory: &MemoryHandle, bank: &Bank, size: usize, count: usize) -> (Vec<
         let probe = FamiliarityProbe {
             bank: bank.key(),
             vector: quantise(&asked.vector.floats()),
-            topics: asked.restatement.clone(),
+            topics: asked.restatement.split_whitespace().map(str::to_owned).collect(),
             words: asked.restatement,
             names: asked.cues.participants,
             subject: None,

@@ -75,11 +75,11 @@ fn turns_are_put_asked_for_and_forgotten() {
     let (status, _, forgotten) = service.send("DELETE", "/v1/turns?bank=a%2Fb&turn=1", "", b"");
     assert_eq!((status, &forgotten["gone"], &forgotten["turn"]), (200, &json!(true), &json!("1")), "{forgotten}");
     let later: Evidence = serde_json::from_value(service.post("/v1/ask", &asked)).unwrap();
-    assert!(!later.context.contains("kayak"), "{}", later.context);
+    assert!(!later.context.contains("boathouse"), "{}", later.context);
     // No redelivery brings it back.
     asked["after"] = service.post("/v1/turns", &turns)["after"].clone();
     let later: Evidence = serde_json::from_value(service.post("/v1/ask", &asked)).unwrap();
-    assert!(!later.context.contains("kayak"), "{}", later.context);
+    assert!(!later.context.contains("boathouse"), "{}", later.context);
     let status = service.get("/v1/status");
     assert_eq!((&status["behind"], &status["problem"]), (&json!(0), &Value::Null), "{status}");
     assert!(service.stop(), "a signal ends it well");
@@ -105,7 +105,9 @@ fn a_wrong_request_gets_a_problem_that_says_what_is_wrong() {
     let many = json!({"turns": vec![turn("b", 3, "x"); 10_001]}).to_string();
     let cases: Vec<(&str, &str, &str, String, u16, &str, &str)> = vec![
         ("GET", "/", "", none(), 404, "not_found", "openapi.json"),
-        ("GET", "/v1/turns", "", none(), 405, "method", "openapi.json"),
+        ("PUT", "/v1/turns", "", none(), 405, "method", "openapi.json"),
+        ("GET", "/v1/turns", "", none(), 400, "invalid", "bank: missing"),
+        ("GET", "/v1/turns?bank=b&limit=0", "", none(), 400, "invalid", "allowed is 1 to 1000"),
         ("GET", "/v1/status", &evil, none(), 403, "forbidden", "Host"),
         ("GET", "/v1/status", "Origin: https://evil.example\r\n", none(), 403, "forbidden", "other sites"),
         ("GET", "/v1/status", "Origin: null\r\n", none(), 403, "forbidden", "other sites"),
