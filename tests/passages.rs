@@ -100,7 +100,7 @@ fn an_edit_or_a_deletion_of_a_long_turn_leaves_what_was_never_there() {
     let turns = |text| [("1", "user", "How do I build the cabinet?"), ("2", "assistant", text)];
     let mut service = workshop(home.path(), &turns(&long));
     append(&mut service, &[turn("2", 1, short)]);
-    assert_eq!(ask(&service, BANK, "Where is walnut oil sold?").context.matches("walnut").count(), 0);
+    assert_eq!(ask(&service, BANK, "Where is walnut oil sold?").context.matches("Tromsø").count(), 0);
     append(&mut service, &[turn("2", 2, &long)]);
     assert!(ask(&service, BANK, "Where is walnut oil sold?").context.contains("Tromsø"));
     let deletion = format!(r#"{{"type":"deletion","bank":"{BANK}","turn":"2"}}"#);

@@ -18,7 +18,7 @@ from mcp.client.subscriptions import SubscriptionLost
 # `initialize` and sessions; `server/discover` and neither.
 REVISIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 TOOLS = ["remember", "recall", "answer", "evidence", "list", "show", "forget", "status"]
-READ_ONLY = ["recall", "answer", "evidence", "status"]
+READ_ONLY = ["recall", "answer", "evidence", "list", "show", "status"]
 FORMATS = {"date-time", "uri"}
 
 
