@@ -23,6 +23,7 @@ use super::{
     holders::Holders,
     operations::Operations,
     problem::{Code, Problem},
+    turns::meant,
     units::UnitView,
 };
 use crate::{
@@ -281,18 +282,18 @@ impl Api {
         self.check_here(&bank).or_else(|problem| if problem.holder.is_some() { Err(problem) } else { Ok(()) })?;
         let (wait, memory) = (wait(wait_ms)?, Arc::clone(&self.memory));
         // Whoever may only forget learns nothing of what is held.
-        let (turn, held) = match who.may_in(Right::Read, &bank) {
-            Ok(()) => self.meant(&bank, &turn, wait).await?,
-            Err(_) => (turn, None),
-        };
-        let (from, id) = (bank.clone(), turn.clone());
-        let written = blocking(move || {
-            memory.forget(&from, &id).map_err(|error| match error {
+        let may_read = who.may_in(Right::Read, &bank).is_ok();
+        let from = bank.clone();
+        // In one piece, as whoever asks may leave: a deletion that has begun is written.
+        let deleted = blocking(move || {
+            let (id, held) = if may_read { meant(&memory, &from, &turn)? } else { (turn, None) };
+            let written = memory.forget(&from, &id).map_err(|error| match error {
                 PipelineError::Turn { problem, .. } => Problem::invalid(problem.to_string()),
                 other => other.into(),
-            })
+            })?;
+            Ok((written, id, held))
         });
-        let written = written.await?;
+        let (written, turn, held) = deleted.await?;
         let gone = self.reflects(&written, wait).await;
         Ok(Forgotten { bank, turn, held, after: written.to_string(), gone })
     }

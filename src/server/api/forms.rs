@@ -110,7 +110,7 @@ pub struct Forgotten {
     /// The turn's whole id.
     pub turn: String,
     /// Whether the memory held it. False: nothing was deleted, and a turn with this id that comes later is not
-    /// taken. Absent where the log does not list turns.
+    /// taken. Absent where that cannot be told: the log does not list turns, or some are not read in yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<bool>,
     /// Where the deletion lies, as in [`WrittenTurns`].

@@ -18,7 +18,7 @@ use crate::access::{Caller, Right};
 use nouns::model::{Bank, EventTime, SpeakerKind};
 use ripplemem::{
     log::Written,
-    pipeline::{HeldTurn, PipelineError, TurnVersion},
+    pipeline::{HeldTurn, Memory, PipelineError, TurnVersion},
 };
 
 /// Turns of a list, where the request does not say.
@@ -115,49 +115,6 @@ impl Api {
         Ok(Turns { bank, turns: held.iter().rev().take(limit).map(TurnView::of).collect(), more })
     }
 
-    /// The whole id of a turn that is meant by an id or a short id, and whether the memory holds it; None where
-    /// the log does not list turns.
-    pub(super) async fn meant(
-        &self,
-        bank: &Bank,
-        turn: &str,
-        wait: Duration,
-    ) -> Result<(String, Option<bool>), Problem> {
-        let found = self.now_meant(bank, turn).await;
-        let is_unknown = matches!(found, Ok((_, Some(false)))) || found.is_err() && is_shortened(turn);
-        if !is_unknown {
-            return found;
-        }
-        // It may be durable and not extracted yet.
-        self.caught_up(std::slice::from_ref(bank), wait).await?;
-        self.now_meant(bank, turn).await
-    }
-
-    async fn now_meant(&self, bank: &Bank, turn: &str) -> Result<(String, Option<bool>), Problem> {
-        let (memory, of, id) = (Arc::clone(&self.memory), bank.clone(), turn.to_owned());
-        let wanted = move |other: &str| other == id || short_id(other) == id;
-        let held = match blocking(move || Ok(memory.turns(&of, &wanted))).await? {
-            Ok(held) => held,
-            Err(PipelineError::NotEmbedded) if is_shortened(turn) => return Err(unlisted(PipelineError::NotEmbedded)),
-            Err(PipelineError::NotEmbedded) => return Ok((turn.to_owned(), None)),
-            Err(other) => return Err(other.into()),
-        };
-        let ids: Vec<&str> = held.iter().map(|held| held.turn.turn.as_str()).collect();
-        match ids.as_slice() {
-            [] if is_shortened(turn) => {
-                let detail = format!("turn: {turn:?} is a short id, and bank {bank} holds no turn that it means");
-                Err(Problem::invalid(format!("{detail}; list its turns, or send the whole id")))
-            }
-            [] => Ok((turn.to_owned(), Some(false))),
-            ids if ids.contains(&turn) => Ok((turn.to_owned(), Some(true))),
-            [one] => Ok(((*one).to_owned(), Some(true))),
-            several => {
-                let several = several.iter().map(|id| format!("{id:?}")).collect::<Vec<_>>().join(", ");
-                Err(Problem::invalid(format!("turn: {turn:?} means several turns: {several}; send the whole id")))
-            }
-        }
-    }
-
     /// Whether turns can be listed, so that short ids can be read.
     pub(crate) fn lists_turns(&self) -> bool {
         self.memory.lists_turns()
@@ -222,6 +179,33 @@ impl Api {
             return Ok(());
         }
         Err(self.late("turns that are durable are not extracted yet; ask again in a moment"))
+    }
+}
+
+/// The whole id of a turn that is meant by an id or a short id, and whether the memory holds it; None where that
+/// cannot be told: the log does not list turns, or some are not read in yet.
+pub(super) fn meant(memory: &Memory, bank: &Bank, turn: &str) -> Result<(String, Option<bool>), Problem> {
+    let is_behind = memory.status().behind > 0;
+    let held = match memory.turns(bank, &|other| other == turn || short_id(other) == turn) {
+        Ok(held) => held,
+        Err(PipelineError::NotEmbedded) if is_shortened(turn) => return Err(unlisted(PipelineError::NotEmbedded)),
+        Err(PipelineError::NotEmbedded) => return Ok((turn.to_owned(), None)),
+        Err(other) => return Err(other.into()),
+    };
+    let ids: Vec<&str> = held.iter().map(|held| held.turn.turn.as_str()).collect();
+    match ids.as_slice() {
+        [] if is_shortened(turn) => {
+            let detail = format!("turn: {turn:?} is a short id, and bank {bank} holds no turn that it means");
+            let later = if is_behind { "; some turns are not read in yet" } else { "" };
+            Err(Problem::invalid(format!("{detail}{later}; list its turns, or send the whole id")))
+        }
+        [] => Ok((turn.to_owned(), Some(false).filter(|_| !is_behind))),
+        ids if ids.contains(&turn) => Ok((turn.to_owned(), Some(true))),
+        [one] => Ok(((*one).to_owned(), Some(true))),
+        several => {
+            let several = several.iter().map(|id| format!("{id:?}")).collect::<Vec<_>>().join(", ");
+            Err(Problem::invalid(format!("turn: {turn:?} means several turns: {several}; send the whole id")))
+        }
     }
 }
 
