@@ -170,7 +170,7 @@ fn a_service_waits_for_the_endpoint_of_its_vectors() {
     drop(server);
     say(&home, &second);
     wait(&|| home.told(), || home.told().contains("extraction failed; it is tried again"));
-    fails(&ask(&first), 1, &["could not be embedded"]);
+    fails(&ask(&first), 1, &["texts wait until the endpoint answers again"]);
     let _server = back();
     home.extracted();
     wait(&|| home.told(), || ask(&first).status.success() && ask(&second).status.success());
