@@ -22,7 +22,7 @@ use nouns::{
     sparse::push_sparingly,
 };
 
-/// The speaker in the record of a deleted turn.
+/// The speaker in the record of a turn that was deleted before it arrived.
 const UNKNOWN_SPEAKER: &str = "-";
 
 /// The sessions and windows of one bank.
@@ -227,11 +227,10 @@ impl BankWindows {
     pub(super) fn delete(&mut self, offset: u64, deletion: &Deletion) {
         if let Some(position) = self.positions.get(&deletion.turn, &self.sessions) {
             let Some(current) = self.current(position) else { return };
-            // Its id stays, so that no redelivery brings it back, and its session and time, which order the others.
+            // Its ids, speaker and time stay, without words, reply and attachments.
             let (text, reply_to, attachments) = (String::new(), None, Vec::new());
             let kept = current.whole(&self.bank);
-            let speaker = UNKNOWN_SPEAKER.to_owned();
-            let emptied = Turn { version: deletion.version, speaker, kind: None, text, reply_to, attachments, ..kept };
+            let emptied = Turn { version: deletion.version, text, reply_to, attachments, ..kept };
             let mut hole = HeldTurn::of(&emptied, position.ordinal, offset);
             hole.deleted = true;
             self.revise(position, &hole);
