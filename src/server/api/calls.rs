@@ -277,12 +277,12 @@ impl Api {
     /// [`Problem`] for a wrong field, or where the log failed.
     pub async fn forget(&self, who: &Caller, forget: Forget) -> Result<Forgotten, Problem> {
         let Forget { bank, turn, wait_ms } = forget;
+        // Whoever may only forget learns nothing of what is held. The audit log has the right that is asked for last.
+        let may_read = who.may_in(Right::Read, &bank).is_ok();
         who.may_in(Right::Forget, &bank)?;
         // While the shard moves, the deletion is written at least.
         self.check_here(&bank).or_else(|problem| if problem.holder.is_some() { Err(problem) } else { Ok(()) })?;
         let (wait, memory) = (wait(wait_ms)?, Arc::clone(&self.memory));
-        // Whoever may only forget learns nothing of what is held.
-        let may_read = who.may_in(Right::Read, &bank).is_ok();
         let from = bank.clone();
         // In one piece, as whoever asks may leave: a deletion that has begun is written.
         let deleted = blocking(move || {
