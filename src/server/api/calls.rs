@@ -23,7 +23,7 @@ use super::{
     holders::Holders,
     operations::Operations,
     problem::{Code, Problem},
-    turns::meant,
+    short_ids::meant,
     units::UnitView,
 };
 use crate::{

@@ -6,6 +6,10 @@
 
 use std::borrow::Cow;
 
+use super::problem::Problem;
+use nouns::model::Bank;
+use ripplemem::pipeline::{Memory, PipelineError};
+
 /// Longer ids are shortened.
 const LONGEST: usize = 8;
 /// What a shortened id begins with.
@@ -27,8 +31,46 @@ pub fn short_id(turn: &str) -> Cow<'_, str> {
 }
 
 /// Whether an id may be a shortened one.
-pub(super) fn is_shortened(id: &str) -> bool {
+fn is_shortened(id: &str) -> bool {
     id.strip_prefix(MARK).is_some_and(|digits| digits.len() == LENGTH && digits.bytes().all(|d| DIGITS.contains(&d)))
+}
+
+/// The whole id of a turn that is meant by an id or a short id, and whether the memory holds it; None where that
+/// cannot be told: the log does not list turns, or some are not read in yet.
+pub(super) fn meant(memory: &Memory, bank: &Bank, turn: &str) -> Result<(String, Option<bool>), Problem> {
+    let is_behind = memory.status().behind > 0;
+    let held = match memory.turns(bank, &|other| other == turn || short_id(other) == turn) {
+        Ok(held) => held,
+        Err(PipelineError::NotEmbedded) if is_shortened(turn) => return Err(unlisted(PipelineError::NotEmbedded)),
+        Err(PipelineError::NotEmbedded) => return Ok((turn.to_owned(), None)),
+        Err(other) => return Err(other.into()),
+    };
+    let ids: Vec<&str> = held.iter().map(|held| held.turn.turn.as_str()).collect();
+    match ids.as_slice() {
+        [] if is_shortened(turn) => {
+            let detail = format!("turn: {turn:?} is a short id, and bank {bank} holds no turn that it means");
+            let later = if is_behind { "; some turns are not read in yet" } else { "" };
+            Err(Problem::invalid(format!("{detail}{later}; list its turns, or send the whole id")))
+        }
+        [] => Ok((turn.to_owned(), Some(false).filter(|_| !is_behind))),
+        ids if ids.contains(&turn) => Ok((turn.to_owned(), Some(true))),
+        [one] => Ok(((*one).to_owned(), Some(true))),
+        several => {
+            let several = several.iter().map(|id| format!("{id:?}")).collect::<Vec<_>>().join(", ");
+            Err(Problem::invalid(format!("turn: {turn:?} means several turns: {several}; send the whole id")))
+        }
+    }
+}
+
+/// Why turns are not listed.
+pub(super) fn unlisted(error: PipelineError) -> Problem {
+    match error {
+        PipelineError::NotEmbedded => Problem::invalid(
+            "turns are listed, and short ids are read, where the log is in a directory; on Kafka, read them from the \
+             topic of turns and send whole ids, which answers name",
+        ),
+        other => other.into(),
+    }
 }
 
 #[cfg(test)]

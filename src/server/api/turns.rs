@@ -12,13 +12,13 @@ use super::{
     blocking::blocking,
     calls::Api,
     problem::Problem,
-    short_ids::{is_shortened, short_id},
+    short_ids::{short_id, unlisted},
 };
 use crate::access::{Caller, Right};
 use nouns::model::{Bank, EventTime, SpeakerKind};
 use ripplemem::{
     log::Written,
-    pipeline::{HeldTurn, Memory, PipelineError, TurnVersion},
+    pipeline::{HeldTurn, TurnVersion},
 };
 
 /// Turns of a list, where the request does not say.
@@ -179,43 +179,5 @@ impl Api {
             return Ok(());
         }
         Err(self.late("turns that are durable are not extracted yet; ask again in a moment"))
-    }
-}
-
-/// The whole id of a turn that is meant by an id or a short id, and whether the memory holds it; None where that
-/// cannot be told: the log does not list turns, or some are not read in yet.
-pub(super) fn meant(memory: &Memory, bank: &Bank, turn: &str) -> Result<(String, Option<bool>), Problem> {
-    let is_behind = memory.status().behind > 0;
-    let held = match memory.turns(bank, &|other| other == turn || short_id(other) == turn) {
-        Ok(held) => held,
-        Err(PipelineError::NotEmbedded) if is_shortened(turn) => return Err(unlisted(PipelineError::NotEmbedded)),
-        Err(PipelineError::NotEmbedded) => return Ok((turn.to_owned(), None)),
-        Err(other) => return Err(other.into()),
-    };
-    let ids: Vec<&str> = held.iter().map(|held| held.turn.turn.as_str()).collect();
-    match ids.as_slice() {
-        [] if is_shortened(turn) => {
-            let detail = format!("turn: {turn:?} is a short id, and bank {bank} holds no turn that it means");
-            let later = if is_behind { "; some turns are not read in yet" } else { "" };
-            Err(Problem::invalid(format!("{detail}{later}; list its turns, or send the whole id")))
-        }
-        [] => Ok((turn.to_owned(), Some(false).filter(|_| !is_behind))),
-        ids if ids.contains(&turn) => Ok((turn.to_owned(), Some(true))),
-        [one] => Ok(((*one).to_owned(), Some(true))),
-        several => {
-            let several = several.iter().map(|id| format!("{id:?}")).collect::<Vec<_>>().join(", ");
-            Err(Problem::invalid(format!("turn: {turn:?} means several turns: {several}; send the whole id")))
-        }
-    }
-}
-
-/// Why turns are not listed.
-fn unlisted(error: PipelineError) -> Problem {
-    match error {
-        PipelineError::NotEmbedded => Problem::invalid(
-            "turns are listed, and short ids are read, where the log is in a directory; on Kafka, read them from the \
-             topic of turns and send whole ids, which answers name",
-        ),
-        other => other.into(),
     }
 }
