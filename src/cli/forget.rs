@@ -55,7 +55,7 @@ impl Forget {
             Memory::Here(mut service) => {
                 service.pause_model();
                 service.catch_up()?;
-                let held = held_turns(service.log(), &bank, &|turn| self.turns.iter().any(|id| id == turn))?;
+                let held = held_turns(service.log(), &bank, &|turn| self.turns.iter().any(|id| id == turn), count)?;
                 let is_held = |id: &String| held.iter().any(|held| held.turn.turn == *id);
                 unknown.extend(self.turns.iter().filter(|id| !is_held(id)).cloned());
                 service.log().append_turns(&events)?;

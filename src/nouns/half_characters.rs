@@ -1,7 +1,7 @@
 //! Halves of characters in JSON: escapes such as `\ud83d` without their other half.
 //!
 //! In: bytes of JSON. Out: the same number of bytes, in which each such half is the replacement character U+FFFD.
-//! Programs that cut a text after so many UTF-16 units write them, and no JSON reader here takes them: so one letter
+//! Programs that cut a text after a number of UTF-16 units write them, and no JSON reader here takes them: one letter
 //! would cost a whole message, or a request of many. Places and lines stay as they are. Never fails, and changes no
 //! escape that is whole.
 

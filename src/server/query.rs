@@ -14,9 +14,10 @@ pub(super) fn parameters(query: &str) -> Result<Vec<(String, String)>, String> {
     pieces
         .map(|piece| {
             let (name, value) = piece.split_once('=').unwrap_or((piece, ""));
-            let value =
-                decoded(value).ok_or_else(|| format!("{name}: not UTF-8 once it is decoded; encode its UTF-8"))?;
-            Ok((decoded(name).ok_or_else(|| format!("{name}: not UTF-8 once it is decoded; encode its UTF-8"))?, value))
+            let text = |encoded: &str| {
+                decoded(encoded).ok_or_else(|| format!("{name}: not UTF-8 once it is decoded; encode its UTF-8"))
+            };
+            Ok((text(name)?, text(value)?))
         })
         .collect()
 }

@@ -123,6 +123,27 @@ pub struct Topic {
 }
 
 impl FamiliarParts {
+    /// The share of the question's topics, weighed by rarity, of which each has its bit ([`FamiliarPart::topics`]). A
+    /// topic that no part of the bank holds counts as the rarest.
+    #[must_use]
+    pub fn coverage(&self, topics: u64) -> f64 {
+        let has_bit = |at: usize| u32::try_from(at).ok().and_then(|at| topics.checked_shr(at)).unwrap_or(0) & 1 == 1;
+        self.topics_share(|at, _| has_bit(at))
+    }
+
+    /// The share of the topics, by rarity, that no part of the bank holds.
+    #[must_use]
+    pub fn absent(&self) -> f64 {
+        self.topics_share(|_, topic| topic.parts == 0)
+    }
+
+    fn topics_share(&self, passes: impl Fn(usize, &Topic) -> bool) -> f64 {
+        let all: f64 = self.topics.iter().map(|topic| topic.rarity).sum();
+        let passed = self.topics.iter().enumerate().filter(|(at, topic)| passes(*at, topic));
+        let passed: f64 = passed.map(|(_, topic)| topic.rarity).sum();
+        if all > 0.0 { passed / all } else { 0.0 }
+    }
+
     /// The score on the scale from the zero (0) to the best part (1).
     #[must_use]
     pub fn share(&self, score: f64) -> f64 {
@@ -151,9 +172,6 @@ pub struct FamiliarPart {
     /// The question's topics that stand in the part itself: a bit each, in the order of [`FamiliarParts::topics`], of
     /// the first 64.
     pub topics: u64,
-    /// The share of the question's topics, weighed by rarity, that stand in the part itself. A topic
-    /// that no part of the bank holds counts as the rarest.
-    pub coverage: f64,
     /// The terms of the score.
     pub terms: FamiliarityTerms,
 }

@@ -68,14 +68,15 @@ pub(super) fn agreement(
     let side = |is_of_side: &dyn Fn(&FamiliarPart) -> bool| {
         let mut side = Side::default();
         for part in best.iter().filter(|part| is_of_side(part)) {
-            side.add(part.coverage, part.coverage + CLOSENESS * closeness(part.cosine.as_f64()));
+            let coverage = familiar.coverage(part.topics);
+            side.add(coverage, coverage + CLOSENESS * closeness(part.cosine.as_f64()));
         }
         side
     };
     let when = |holds: bool, worth: f64| if holds { worth } else { 0.0 };
     let asks_for = question.question_type();
     let mut sum = BIAS + when(asks_for == QuestionType::Time, TIME) + when(question.is_request(), REQUEST);
-    sum += ABSENT * share(familiar, |at| familiar.topics.get(at).is_some_and(|topic| topic.parts == 0));
+    sum += ABSENT * familiar.absent();
     if let Some(named) = Named::of(question, persons, familiar) {
         let own = side(&|part| !part.asks && named.tells(part));
         let others = side(&|part| !part.asks && !named.tells(part));
@@ -84,21 +85,13 @@ pub(super) fn agreement(
     } else {
         let together = best.iter().take(TOGETHER).fold(0, |held, part| held | part.topics);
         sum += FIT_OF_ALL * side(&|part| !part.asks).mean();
-        sum += TOPICS_TOGETHER * share(familiar, |at| at < 64 && together & (1 << at) != 0);
+        sum += TOPICS_TOGETHER * familiar.coverage(together);
         let asker = familiar.only_person.as_deref().filter(|_| question.is_in_first_person());
         if let Some(asker) = asker.map(|name| name_key(&canonical_name(name))) {
             sum += FIT_OF_ASKER * side(&|part| part.speaker.contains(&asker)).mean();
         }
     }
     1.0 / (1.0 + (-sum).exp())
-}
-
-/// The share of the topics, by rarity, that pass by their place.
-fn share(familiar: &FamiliarParts, passes: impl Fn(usize) -> bool) -> f64 {
-    let rarity = |at: usize| familiar.topics.get(at).map_or(0.0, |topic| topic.rarity);
-    let all: f64 = (0..familiar.topics.len()).map(rarity).sum();
-    let passed: f64 = (0..familiar.topics.len()).filter(|at| passes(*at)).map(rarity).sum();
-    if all > 0.0 { passed / all } else { 0.0 }
 }
 
 /// The person whom the question asks about, where it is one of the speakers: the keys of each name, whole and
@@ -167,6 +160,8 @@ mod tests {
     };
     use nouns::model::{Bank, FamiliarityTerms, Marks, Question, Score, canonical_name};
 
+    const TOPICS_OF_TESTS: usize = 10;
+
     /// A part of a speaker that asks or states, with its coverage and cosine.
     fn part(id: u64, speaker: &str, asks: bool, coverage: f64, cosine: f64) -> FamiliarPart {
         let made = candidate(id, "said: words", "2024-01-01T00:00:00Z").unit;
@@ -184,15 +179,18 @@ mod tests {
         let speaker = [name_key(&canonical_name(speaker)); 2];
         let cosine = Score::from_f64(cosine);
         let score = cosine.as_f64();
-        FamiliarPart { unit, part: 0, speaker, asks, restated: false, score, cosine, topics: 0, coverage, terms }
+        // Of ten topics that are equally rare.
+        let topics = (1 << (coverage * TOPICS_OF_TESTS as f64).round() as u64) - 1;
+        FamiliarPart { unit, part: 0, speaker, asks, restated: false, score, cosine, topics, terms }
     }
 
     fn of(text: &str, parts: &[FamiliarPart]) -> f64 {
         let question = Question::new(Bank::parse("b").unwrap(), text);
         let read = read(&question).unwrap();
         let persons = read.cues().participants.clone();
+        let topics = vec![Topic { word: "word".to_owned(), parts: 1, rarity: 1.0 }; TOPICS_OF_TESTS];
         let familiar =
-            FamiliarParts { best: parts.to_vec(), zero: 0.0, parts_total: parts.len(), ..FamiliarParts::default() };
+            FamiliarParts { best: parts.to_vec(), topics, parts_total: parts.len(), ..FamiliarParts::default() };
         agreement(&read, &persons, &familiar, &|cosine| cosine)
     }
 
@@ -234,8 +232,8 @@ mod tests {
         let topic = |parts| Topic { word: "word".to_owned(), parts, rarity: 1.0 };
         let of = |text: &str, held: [bool; 2], speaker: &str| {
             let topics = held.map(|held| topic(usize::from(held))).to_vec();
-            let coverage = held.iter().filter(|held| **held).count() as f64 / 2.0;
-            let mut best = part(1, speaker, false, coverage, coverage);
+            let cosine = held.iter().filter(|held| **held).count() as f64 / 2.0;
+            let mut best = part(1, speaker, false, 0.0, cosine);
             best.topics = held.iter().enumerate().map(|(at, held)| u64::from(*held) << at).sum();
             let (question, only_person) = (Question::new(Bank::parse("b").unwrap(), text), Some("Ann".to_owned()));
             let familiar =

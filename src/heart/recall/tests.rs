@@ -8,7 +8,7 @@ use crate::{
     language::question::ReadQuestion,
     memory::{
         Answered, FamiliarPart, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe,
-        PathStep, UnitBody, UnitFields,
+        PathStep, Topic, UnitBody, UnitFields,
     },
 };
 use nouns::{
@@ -93,13 +93,18 @@ impl Memory for ScriptedMemory {
                 restated: unit.is_restated(),
                 score: cosine.as_f64(),
                 cosine,
-                topics: 0,
-                coverage: 1.0,
+                topics: 1,
                 terms: FamiliarityTerms::default(),
             })
             .collect();
         best.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.unit.id.cmp(&b.unit.id)));
-        Ok(answered(FamiliarParts { parts_total: best.len(), best, zero: 0.30, ..FamiliarParts::default() }))
+        Ok(answered(FamiliarParts {
+            parts_total: best.len(),
+            best,
+            zero: 0.30,
+            topics: vec![Topic { word: "word".to_owned(), parts: 1, rarity: 1.0 }],
+            ..FamiliarParts::default()
+        }))
     }
 
     fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, Failure> {

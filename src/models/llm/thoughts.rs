@@ -1,7 +1,8 @@
 //! What a model thinks in front of its reply.
 //!
 //! In: a completion's text, piece by piece, cut anywhere. Out: the text without the block of thoughts that it may begin
-//! with, such as `<think>…</think>`. A mark inside the reply is part of the reply. Holds a few bytes, never the thoughts.
+//! with, such as `<think>…</think>`. A mark inside the reply is part of the reply. Holds a few bytes, never the
+//! thoughts.
 
 /// How thoughts begin and end.
 const MARKS: [(&str, &str); 3] =

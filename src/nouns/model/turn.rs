@@ -121,7 +121,7 @@ impl Turn {
         Self { bank, turn, version: 0, speaker, kind, text, time, session, thread, reply_to, attachments: Vec::new() }
     }
 
-    /// What its speaker is: as the source says, else by a name that is nobody's.
+    /// What its speaker is: as the source says, else by the names `user` and `assistant`.
     #[must_use]
     pub fn speaker_kind(&self) -> Option<SpeakerKind> {
         let is = |name: &str| self.speaker.eq_ignore_ascii_case(name);

@@ -3,7 +3,7 @@
 //! In: the token that a request shows. Out: the caller, who is asked for a right and a bank; or why not. A
 //! thread of its own looks at the file once a second, so a token that is revoked is refused within a second
 //! or so, and a disk that hangs holds up no request; that nobody could look for some seconds is told. While the
-//! file cannot be read the tokens of before stay; a file that is gone gives nobody access. What a caller may do is
+//! file cannot be read the tokens that were read last stay; a file that is gone gives nobody access. What a caller may do is
 //! decided by the file as it is now, never as it was when the token was shown.
 
 use std::{
@@ -231,9 +231,8 @@ impl WatchedFile {
         let read = is_new.then(|| TokenFile::read(&self.path));
         let mut look = sync::lock(&self.look);
         look.began = None;
-        match read {
-            None => {}
-            Some(read) => self.take_up(read, stamp, &mut look),
+        if let Some(read) = read {
+            self.take_up(read, stamp, &mut look);
         }
     }
 
@@ -248,7 +247,7 @@ impl WatchedFile {
                 self.changed.send_replace(());
             }
             // It is read again at the next look.
-            Err(error) => look.problem = Some(format!("{error}; the tokens of before stay valid")),
+            Err(error) => look.problem = Some(format!("{error}; the tokens that were read before stay valid")),
         }
     }
 

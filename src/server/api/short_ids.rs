@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use super::problem::Problem;
 use nouns::model::Bank;
-use ripplemem::pipeline::{Memory, PipelineError};
+use ripplemem::pipeline::{HeldTurn, Memory, PipelineError};
 
 /// Longer ids are shortened.
 const LONGEST: usize = 8;
@@ -35,11 +35,23 @@ fn is_shortened(id: &str) -> bool {
     id.strip_prefix(MARK).is_some_and(|digits| digits.len() == LENGTH && digits.bytes().all(|d| DIGITS.contains(&d)))
 }
 
+/// The turns of a bank that an id or a short id means: one whose whole id it is comes before all others.
+pub(super) fn turns_meant(memory: &Memory, bank: &Bank, asked: &str) -> Result<Vec<HeldTurn>, PipelineError> {
+    if !is_shortened(asked) {
+        return Ok(memory.turn(bank, asked)?.into_iter().collect());
+    }
+    let mut held = memory.turns(bank, &|id| id == asked || short_id(id) == asked)?;
+    if held.iter().any(|held| held.turn.turn == asked) {
+        held.retain(|held| held.turn.turn == asked);
+    }
+    Ok(held)
+}
+
 /// The whole id of a turn that is meant by an id or a short id, and whether the memory holds it; None where that
 /// cannot be told: the log does not list turns, or some are not read in yet.
 pub(super) fn meant(memory: &Memory, bank: &Bank, turn: &str) -> Result<(String, Option<bool>), Problem> {
     let is_behind = memory.status().behind > 0;
-    let held = match memory.turns(bank, &|other| other == turn || short_id(other) == turn) {
+    let held = match turns_meant(memory, bank, turn) {
         Ok(held) => held,
         Err(PipelineError::NotEmbedded) if is_shortened(turn) => return Err(unlisted(PipelineError::NotEmbedded)),
         Err(PipelineError::NotEmbedded) => return Ok((turn.to_owned(), None)),
@@ -53,7 +65,6 @@ pub(super) fn meant(memory: &Memory, bank: &Bank, turn: &str) -> Result<(String,
             Err(Problem::invalid(format!("{detail}{later}; list its turns, or send the whole id")))
         }
         [] => Ok((turn.to_owned(), Some(false).filter(|_| !is_behind))),
-        ids if ids.contains(&turn) => Ok((turn.to_owned(), Some(true))),
         [one] => Ok(((*one).to_owned(), Some(true))),
         several => {
             let several = several.iter().map(|id| format!("{id:?}")).collect::<Vec<_>>().join(", ");

@@ -12,7 +12,7 @@ use super::{
     blocking::blocking,
     calls::Api,
     problem::Problem,
-    short_ids::{short_id, unlisted},
+    short_ids::{short_id, turns_meant, unlisted},
 };
 use crate::access::{Caller, Right};
 use nouns::model::{Bank, EventTime, SpeakerKind};
@@ -109,8 +109,14 @@ impl Api {
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
         let (memory, of) = (Arc::clone(&self.memory), bank.clone());
-        let wanted = move |id: &str| turn.as_ref().is_none_or(|turn| id == turn || short_id(id) == *turn);
-        let held = blocking(move || memory.turns(&of, &wanted).map_err(unlisted)).await?;
+        let held = blocking(move || {
+            let held = match &turn {
+                None => memory.turns(&of, &|_| true),
+                Some(turn) => turns_meant(&memory, &of, turn),
+            };
+            held.map_err(unlisted)
+        });
+        let held = held.await?;
         let more = held.len().saturating_sub(limit) as u64;
         Ok(Turns { bank, turns: held.iter().rev().take(limit).map(TurnView::of).collect(), more })
     }
@@ -133,8 +139,11 @@ impl Api {
     ) -> Result<Vec<HeldTurn>, Problem> {
         who.may_in(right, bank)?;
         let (memory, bank) = (Arc::clone(&self.memory), bank.clone());
-        let wanted = move |id: &str| only.as_ref().is_none_or(|only| only == id);
-        blocking(move || Ok(memory.turns(&bank, &wanted)?)).await
+        blocking(move || match only {
+            Some(turn) => Ok(memory.turn(&bank, &turn)?.into_iter().collect()),
+            None => Ok(memory.turns(&bank, &|_| true)?),
+        })
+        .await
     }
 
     /// When the versions at these offsets were appended, in milliseconds since 1970.

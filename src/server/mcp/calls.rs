@@ -185,13 +185,12 @@ impl Calls {
     /// A turn in full.
     async fn show(&self, Show { turn, bank, from }: Show, offer: &Offer) -> Result<CallResult, CallError> {
         let api::Turns { bank, turns, .. } = self.turns(offer, bank, Some(turn.clone()), MAX_LISTED).await?;
-        let exact = turns.iter().find(|held| held.turn == turn);
-        let found = match (exact, turns.as_slice()) {
-            (Some(found), _) | (None, [found]) => found.clone(),
-            (None, []) => {
+        let found = match turns.as_slice() {
+            [found] => found.clone(),
+            [] => {
                 return Err(refused(format!("turn: bank {bank} holds no turn {turn:?}; recall and list show ids")));
             }
-            (None, several) => {
+            several => {
                 let ids = several.iter().map(|held| held.turn.as_str()).collect::<Vec<_>>().join(", ");
                 return Err(refused(format!("turn: {turn:?} means several turns: {ids}; give the whole id")));
             }

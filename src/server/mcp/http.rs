@@ -77,7 +77,7 @@ async fn read(
         Ok(whole) => whole,
         Err(problem) => {
             let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::BAD_REQUEST);
-            return refused(status, INVALID_REQUEST, &problem.detail);
+            return refused(status, &error(&Value::Null, INVALID_REQUEST, &problem.detail));
         }
     };
     if takes_json(&head.headers) {
@@ -87,13 +87,11 @@ async fn read(
     // The bytes are plain now.
     head.headers.remove(header::CONTENT_ENCODING);
     head.headers.remove(header::CONTENT_LENGTH);
-    let answered =
-        |error: Value| (StatusCode::BAD_REQUEST, [(header::CONTENT_TYPE, JSON)], error.to_string()).into_response();
     match parsed(&bytes) {
-        Err(error) => answered(error),
+        Err(error) => refused(StatusCode::BAD_REQUEST, &error),
         Ok(Value::Array(messages)) => batch(&head, messages, &next).await,
         Ok(message) => match check(&message) {
-            Err(error) => answered(error),
+            Err(error) => refused(StatusCode::BAD_REQUEST, &error),
             Ok(()) => next.run(Request::from_parts(head, Body::from(bytes))).await,
         },
     }
@@ -109,11 +107,11 @@ async fn batch(head: &Parts, messages: Vec<Value>, next: &Next) -> Response {
     if revision > LAST {
         let problem =
             format!("revision {revision} of the protocol has no batches; send each message in its own request");
-        return refused(StatusCode::BAD_REQUEST, INVALID_REQUEST, &problem);
+        return refused(StatusCode::BAD_REQUEST, &error(&Value::Null, INVALID_REQUEST, &problem));
     }
     if messages.is_empty() || messages.len() > MOST {
         let problem = format!("a batch has 1 to {MOST} messages, not {}", messages.len());
-        return refused(StatusCode::BAD_REQUEST, INVALID_REQUEST, &problem);
+        return refused(StatusCode::BAD_REQUEST, &error(&Value::Null, INVALID_REQUEST, &problem));
     }
     let mut answers = Vec::with_capacity(messages.len());
     for message in messages {
@@ -168,9 +166,9 @@ fn error(id: &Value, code: i32, message: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }
 
-/// A refusal that no message is to blame for.
-fn refused(status: StatusCode, code: i32, problem: &str) -> Response {
-    (status, [(header::CONTENT_TYPE, JSON)], error(&Value::Null, code, problem).to_string()).into_response()
+/// A refusal of the whole request.
+fn refused(status: StatusCode, error: &Value) -> Response {
+    (status, [(header::CONTENT_TYPE, JSON)], error.to_string()).into_response()
 }
 
 /// A body as JSON, in which no field stands twice.

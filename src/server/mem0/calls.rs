@@ -299,17 +299,31 @@ impl Calls {
 
     /// Deletions of memories that are all there.
     async fn deletions(&self, who: &Caller, ids: &[String]) -> Result<Vec<TurnEvent>, Failure> {
-        let mut deletions = Vec::with_capacity(ids.len());
+        let mut by_bank: BTreeMap<Bank, Vec<String>> = BTreeMap::new();
         for id in ids {
             let (bank, turn) = bank_and_turn(id)?;
-            if self.held(who, Right::Forget, id).await.is_err() {
-                // It may be durable and not extracted yet.
+            by_bank.entry(bank).or_default().push(turn);
+        }
+        let mut deletions = Vec::with_capacity(ids.len());
+        for (bank, turns) in by_bank {
+            if !self.holds(who, &bank, &turns).await? {
+                // Some may be durable and not extracted yet.
                 self.api.caught_up(std::slice::from_ref(&bank), WAIT).await?;
-                self.held(who, Right::Forget, id).await?;
+                if !self.holds(who, &bank, &turns).await? {
+                    return Err(gone());
+                }
             }
-            deletions.push(forgotten(bank, turn));
+            deletions.extend(turns.into_iter().map(|turn| forgotten(bank.clone(), turn)));
         }
         Ok(deletions)
+    }
+
+    /// Whether a bank holds all of these turns.
+    async fn holds(&self, who: &Caller, bank: &Bank, turns: &[String]) -> Result<bool, Failure> {
+        let only = if let [turn] = turns { Some(turn.clone()) } else { None };
+        let held = self.api.turns(who, Right::Forget, bank, only).await?;
+        let held: HashSet<&str> = held.iter().map(|held| held.turn.turn.as_str()).collect();
+        Ok(turns.iter().all(|turn| held.contains(turn.as_str())))
     }
 
     /// The next version of a memory.

@@ -2,7 +2,8 @@
 //!
 //! In: a body as it arrives, and whose it is. Out: its bytes and their room, or a problem: too large, too
 //! slow, or too much of all bodies at once. JSON may come in gzip, in UTF-16 or behind a byte order mark, and is plain
-//! UTF-8 afterwards; what is packed in another way is refused with the cause. Bytes are counted as they come, not as a header announces them.
+//! UTF-8 afterwards; what is packed in another way is refused with the cause. Bytes are counted as they come, not as
+//! a header announces them.
 //! No sender has more than a part of the room, so that none takes it from the others.
 
 use std::{borrow::Cow, io::Read, sync::Arc, time::Duration};

@@ -157,8 +157,6 @@ impl AskedWords {
 pub(in crate::memory) struct Topics {
     /// Each with its stem, counted and then rated.
     topics: Vec<(TermKey, Topic)>,
-    /// The sum of the rarities.
-    sum: f64,
 }
 
 impl Topics {
@@ -172,7 +170,7 @@ impl Topics {
                 }
             }
         }
-        Self { topics, sum: 0.0 }
+        Self { topics }
     }
 
     /// Counts a part by whether it holds a word.
@@ -194,22 +192,12 @@ impl Topics {
         for (_, topic) in &mut self.topics {
             topic.rarity = cut((1.0 + parts as f64 / topic.parts.max(1) as f64).ln());
         }
-        self.sum = self.topics.iter().map(|(_, topic)| topic.rarity).sum();
     }
 
     /// Which of the topics are in a part, a bit each; only the first [`MOST_TOPICS`] are told.
     pub(in crate::memory) fn held(&self, holds: impl Fn(TermKey) -> bool) -> u64 {
         let told = self.topics.iter().take(MOST_TOPICS).enumerate();
         told.filter(|(_, (term, topic))| topic.parts > 0 && holds(*term)).map(|(at, _)| 1 << at).sum()
-    }
-
-    /// The share of the topics, by rarity, that these bits stand for.
-    pub(in crate::memory) fn share(&self, held: u64) -> f64 {
-        if self.sum <= 0.0 {
-            return 0.0;
-        }
-        let present = self.topics.iter().take(MOST_TOPICS).enumerate().filter(|(at, _)| held & (1 << at) != 0);
-        present.map(|(_, (_, topic))| topic.rarity).sum::<f64>() / self.sum
     }
 
     /// The topics, in the order of the question.

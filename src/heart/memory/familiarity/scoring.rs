@@ -445,7 +445,6 @@ impl FamiliarityScan {
                 score: score.0.as_f64() * FAMILIARITY_SCALE,
                 cosine: Score::from_f64(*cosine),
                 topics: *topics,
-                coverage: self.topics.share(*topics),
                 terms: *terms,
             }
         };

@@ -91,7 +91,7 @@ pub fn unreadable_records(settings: &LogSettings) -> Result<Vec<UnreadableRecord
         &|_, record| {
             let problem = check_stored(record.value.as_deref()?).err()?;
             let what = format!("of the source {}", String::from_utf8_lossy(&record.key).replace('\0', " "));
-            let remedy = "remove it, and the source begins anew, or write its value of before".to_owned();
+            let remedy = "remove it, and the source begins anew, or write the last value that could be read".to_owned();
             Some(Finding { what, problem, remedy })
         },
         &mut found,
@@ -131,7 +131,7 @@ fn of_memory(turns: u32, before: Option<u64>, record: &Record) -> Option<Finding
 }
 
 fn generation_remedy() -> String {
-    "remove it where the memory was never embedded again; otherwise write the value of before".to_owned()
+    "remove it where the memory was never embedded again; otherwise write the last value that could be read".to_owned()
 }
 
 /// Reads a topic to its end, and adds the last records of their keys for which `check` gives something.

@@ -320,7 +320,7 @@ fn of_each_key_of_the_memory_only_the_last_record_counts_and_what_cannot_be_read
         assert_eq!(names(), []);
         assert_eq!(fresh.read_position(1).unwrap(), 1);
     }
-    // The owner of before was never fenced, and goes on.
+    // The first owner was never fenced, and goes on.
     log.commit(&suite::transaction_at(1, 2)).unwrap();
     assert_eq!(KafkaLog::open(&settings).unwrap().read_position(1).unwrap(), 2);
 }

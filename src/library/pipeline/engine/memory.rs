@@ -4,7 +4,7 @@
 //! background, as values. Nothing here waits for a model but a question. Every call may come from any
 //! thread.
 
-use std::{ops::ControlFlow, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use crossbeam_channel::Sender;
 
@@ -128,13 +128,21 @@ impl Memory {
     /// # Errors
     /// [`PipelineError`] where the log failed, or is on Kafka.
     pub fn turns(&self, bank: &Bank, passes: &dyn Fn(&str) -> bool) -> Result<Vec<turns::HeldTurn>, PipelineError> {
-        turns::held_turns(&*self.log, bank, passes)
+        turns::held_turns(&*self.log, bank, passes, usize::MAX)
+    }
+
+    /// A turn of a bank, as last edited. Reads the bank's records up to it.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub fn turn(&self, bank: &Bank, turn: &str) -> Result<Option<turns::HeldTurn>, PipelineError> {
+        Ok(turns::held_turns(&*self.log, bank, &|id| id == turn, 1)?.pop())
     }
 
     /// Whether [`Self::turns`] lists turns: where the log lies in a directory.
     #[must_use]
     pub fn lists_turns(&self) -> bool {
-        matches!(self.log.live_records(0, &[], &mut |_| ControlFlow::Break(())), Ok(true))
+        self.upkeep.is_some()
     }
 
     /// When a record of the turns topic was appended, in milliseconds since 1970.
@@ -151,7 +159,7 @@ impl Memory {
     /// # Errors
     /// As [`Self::turns`].
     pub fn versions(&self, bank: &Bank, turn: &str) -> Result<Vec<turns::TurnVersion>, PipelineError> {
-        match self.turns(bank, &|id| id == turn)?.first() {
+        match self.turn(bank, turn)? {
             Some(held) => turns::versions(&*self.log, bank, turn, held.offset),
             None => Ok(Vec::new()),
         }

@@ -38,11 +38,16 @@ struct TurnsOnly {
     turns: Vec<WindowTurn>,
 }
 
-/// The turns of a bank whose ids pass, by time, each as last edited.
+/// The turns of a bank whose ids pass, by time, each as last edited; no more records are read once `most` are found.
 ///
 /// # Errors
 /// [`PipelineError`] where the log failed, or is on Kafka.
-pub fn held_turns(log: &dyn Log, bank: &Bank, passes: &dyn Fn(&str) -> bool) -> Result<Vec<HeldTurn>, PipelineError> {
+pub fn held_turns(
+    log: &dyn Log,
+    bank: &Bank,
+    passes: &dyn Fn(&str) -> bool,
+    most: usize,
+) -> Result<Vec<HeldTurn>, PipelineError> {
     let partition = partition_of(bank, log.partitions());
     let mut found: HashMap<String, (u32, HeldTurn)> = HashMap::new();
     let mut problem = None;
@@ -59,7 +64,7 @@ pub fn held_turns(log: &dyn Log, bank: &Bank, passes: &dyn Fn(&str) -> bool) -> 
         for WindowTurn { turn, ordinal, source_offset: offset, .. } in record.turns.into_iter().filter(wanted) {
             found.insert(turn.turn.clone(), (ordinal, HeldTurn { turn, offset }));
         }
-        ControlFlow::Continue(())
+        if found.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
     if let Some((offset, problem)) = problem {
         return Err(PipelineError::Record { partition, offset, problem });

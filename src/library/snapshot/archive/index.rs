@@ -1,9 +1,9 @@
 //! The index of an archive: its complete files, and where each partition continues.
 //!
-//! In: a directory. Out: its index, or why it cannot be read. The index of `turns` is `_turns.json` beside it, and so are
-//! the lock and the files that are being written, so that nothing but Parquet lies below a directory that a reader
-//! scans. The index is written under another name and renamed, so it is never half written. The lock keeps a second
-//! writer out.
+//! In: a directory. Out: its index, or why it cannot be read. The index of `turns` is `_turns.json` beside it. The lock
+//! and the files that are being written lie there, too, so that nothing but Parquet lies below a directory that a
+//! reader scans. The index is written under another name and renamed, so it is never half written. The lock keeps a
+//! second writer out.
 
 use std::{
     collections::BTreeMap,
@@ -23,15 +23,13 @@ use crate::{
 const INDEX: &str = "json";
 const LOCK: &str = "lock";
 const PARTIAL: &str = "partial";
-/// Where the index lay in version 1.
-const OLD_INDEX: &str = "_held.json";
 /// Version of the index.
-const VERSION: u32 = 2;
+const VERSION: u32 = 1;
 
 /// The complete files of an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchiveIndex {
-    /// Version of this index: 2.
+    /// Version of this index: 1.
     pub version: u32,
     /// The table.
     pub table: String,
@@ -82,11 +80,6 @@ impl ArchiveIndex {
 
     /// The index of a directory; `None` for a new directory.
     pub(super) fn read(directory: &Path) -> Result<Option<Self>, SnapshotError> {
-        if directory.join(OLD_INDEX).exists() {
-            let problem =
-                "it was written by an earlier build, in another layout; replay into a new directory".to_owned();
-            return Err(SnapshotError::Differs { directory: directory.to_owned(), problem });
-        }
         let path = index_of(directory);
         let text = match fs::read(&path) {
             Ok(text) => text,
