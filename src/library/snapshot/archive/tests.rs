@@ -171,8 +171,8 @@ fn another_topic_layout_or_writer_and_a_damaged_index_are_refused() {
     Archive::open(&home.path(), Table::Turns, "t.turns", false, Some("earliest")).unwrap();
     let list = index_of(&home.path());
     let text = fs::read_to_string(&list).unwrap();
-    fs::write(&list, text.replace("\"version\": 2", "\"version\": 3")).unwrap();
-    assert!(again("t.turns", false, None).contains("version 3 is not 2"));
+    fs::write(&list, text.replace("\"version\": 1", "\"version\": 2")).unwrap();
+    assert!(again("t.turns", false, None).contains("version 2 is not 1"));
     fs::write(&list, &text[..20]).unwrap();
     assert!(again("t.turns", false, None).contains("not a list of files"));
 }
