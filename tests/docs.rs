@@ -2,7 +2,7 @@
 //!
 //! In: every Markdown file of the repository, golden files left out. Fails when a relative link, an
 //! anchor, a path in backticks or an option leads nowhere, when the code cites a decision that is not
-//! written down, when the README is longer than a front page, or when what it prints, or a
+//! written down, when the README is longer than a front page, or when what it or the lab prints, or a
 //! command of docs/getting-started.md, is not what happens.
 
 use std::{
@@ -266,32 +266,48 @@ fn has_model(test: &str) -> bool {
     output.status.success()
 }
 
-#[test]
-fn the_ripple_on_the_front_page_is_what_is_printed() {
-    if !has_model("docs::the_ripple_on_the_front_page_is_what_is_printed") {
-        return;
-    }
-    let (_, blocks) = split(&read("README.md"));
+/// Whether the `text` block of a page is what `ask` prints over this sample with these settings. Lines that
+/// begin with `$` show the command.
+fn is_printed(page: &str, sample: &str, settings: &str, asked: &[&str]) {
+    let (_, blocks) = split(&read(page));
     let shown = &blocks.iter().find(|(word, _)| word == "text").unwrap().1;
-    let question = shown.lines().find_map(|line| line.strip_prefix("question   ")).unwrap();
+    assert!(shown.contains(asked[0]), "{page} shows another question than {}", asked[0]);
     let home = tempfile::tempdir().unwrap();
-    let text = format!("version = 1\nprofile = \"paper\"\n[log]\ndirectory = {:?}\n", home.path().join("log"));
-    let pipeline = write(&home.path().join("paper.toml"), text);
+    let text = format!("version = 1\n{settings}\n[log]\ndirectory = {:?}\n", home.path().join("log"));
+    let pipeline = write(&home.path().join("p.toml"), text);
     let pipeline = pipeline.to_str().unwrap();
-    let ingested = ripplemem(&["ingest", "jsonl", data("sample.jsonl").to_str().unwrap(), "--pipeline", pipeline]);
+    let turns = data(sample);
+    let ingested = ripplemem(&["ingest", "jsonl", turns.to_str().unwrap(), "--pipeline", pipeline]);
     assert!(ingested.status.success(), "{}", String::from_utf8_lossy(&ingested.stderr));
-    let asked = ripplemem(&["ask", question, "--bank", "sample/harbour", "--pipeline", pipeline, "--trace"]);
-    let printed = String::from_utf8(asked.stdout).unwrap();
+    let arguments: Vec<&str> = ["ask", "--pipeline", pipeline].into_iter().chain(asked.iter().copied()).collect();
+    let printed = String::from_utf8(ripplemem(&arguments).stdout).unwrap();
     // Line by line; only `…` stands for lines that are left out.
     let (mut lines, mut skips) = (printed.lines(), true);
-    for line in shown.lines() {
+    for line in shown.lines().filter(|line| !line.starts_with("$ ")) {
         if line == "…" {
             skips = true;
             continue;
         }
         let there = if skips { lines.any(|other| other == line) } else { lines.next() == Some(line) };
-        assert!(there, "README.md shows what is not printed there:\n{line}\n\n{printed}");
+        assert!(there, "{page} shows what is not printed there:\n{line}\n\n{printed}");
         skips = false;
+    }
+}
+
+#[test]
+fn the_answer_on_the_front_page_is_what_is_printed() {
+    if has_model("docs::the_answer_on_the_front_page_is_what_is_printed") {
+        let question = "At which level does the quay flood, and what limit do I use now?";
+        is_printed("README.md", "assistant.jsonl", "", &[question, "--bank", "sample/workshop"]);
+    }
+}
+
+#[test]
+fn the_ripple_in_the_lab_is_what_is_printed() {
+    if has_model("docs::the_ripple_in_the_lab_is_what_is_printed") {
+        let question = "Could Henrik have worked on the boat when she was built?";
+        let asked = [question, "--bank", "sample/harbour", "--trace"];
+        is_printed("docs/lab/one-question.md", "sample.jsonl", "profile = \"paper\"", &asked);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The worked page of docs/evaluation.md, held to what happens (real model, sample dialogue).
+//! The worked page docs/lab/one-question.md, held to what happens (real model, sample dialogue).
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ fn quotes(evidence: &Evidence, turn: &str) -> bool {
 
 #[test]
 fn a_question_flat_and_recollected() {
-    let (home, page) = (tempfile::tempdir().unwrap(), include_str!("../docs/evaluation.md"));
+    let (home, page) = (tempfile::tempdir().unwrap(), include_str!("../docs/lab/one-question.md"));
     let paper = |recall: &str| format!("profile = \"paper\"\n{recall}");
     let flat = |s: u32, l: u32, c: u32| {
         format!("recall.rounds = 0\nrecall.semantic = {s}\nrecall.lexical = {l}\nrecall.cue = {c}")
