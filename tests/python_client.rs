@@ -1,5 +1,5 @@
-//! The Python client against the real program: `tests/python/client_check.py` has the checks. A test
-//! without httpx is named as skipped.
+//! The Python client against the real program: `tests/python/client_check.py` has the checks, `agent_check.py`
+//! those of `examples/agent.py`. A test without httpx is named as skipped.
 
 use std::path::Path;
 
@@ -89,4 +89,15 @@ fn the_example_agent_remembers_and_recalls_without_a_key() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let recalled = said.split("> Who visits me in August?").nth(1).unwrap();
     assert!(recalled.contains("Clara"), "{said}");
+}
+
+#[test]
+fn the_agent_in_twenty_lines_remembers_across_conversations() {
+    let name = "the_agent_in_twenty_lines_remembers_across_conversations";
+    let Some(python) = Python::with("httpx", name) else { return };
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), "");
+    let service = HttpService::of(home.path());
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/agent_check.py");
+    python.run(&[script.to_str().unwrap(), &format!("http://{}", service.address)]);
 }
