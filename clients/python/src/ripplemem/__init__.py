@@ -3,7 +3,7 @@
 >>> from ripplemem import RippleMem, Turn
 >>> with RippleMem("http://127.0.0.1:8321", bank="acme/support") as memory:
 ...     memory.remember(Turn("1", "Ann", "I moved to Lisbon.", "2024-05-06T09:00:00+01:00"))
-...     print(memory.ask("Where does Ann live?").context)
+...     print(memory.ask("Where did Ann move?").context)
 """
 
 from .asynchronous import AsyncRippleMem
