@@ -24,7 +24,7 @@ use super::{
 /// Lines of a README that still is a front page.
 const MOST_README_LINES: usize = 150;
 /// Wordings in whose place a noun, a number or a table says it at once.
-const LONG_WAYS: [&str; 6] = ["so many ", "whoever", "of before", " anew", " as ever", "for nobody"];
+const LONG_WAYS: [&str; 6] = ["so many ", "whoever", "of before", " anew", "as ever,", "for nobody"];
 /// Directories that hold nothing that a person wrote for the repository.
 const NOT_OURS: [&str; 3] = ["target", "golden", "ripplemem-data"];
 /// How a path of the repository begins, where a page names one in backticks.
