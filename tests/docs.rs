@@ -283,7 +283,7 @@ fn has_model(test: &str) -> bool {
     output.status.success()
 }
 
-/// Whether the `text` block of a page is what `ask` prints over this sample with these settings. Lines that
+/// Asserts that the `text` block of a page is what `ask` prints over a sample with these settings. Lines that
 /// begin with `$` show the command.
 fn is_printed(page: &str, sample: &str, settings: &str, asked: &[&str]) {
     let (_, blocks) = split(&read(page));
