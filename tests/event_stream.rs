@@ -29,6 +29,8 @@ pub(crate) struct ServerEvent {
 struct Chunks {
     stream: BufReader<TcpStream>,
     left: usize,
+    /// The last chunk was read.
+    is_complete: bool,
 }
 
 impl Read for Chunks {
@@ -38,6 +40,7 @@ impl Read for Chunks {
             self.stream.read_line(&mut line)?;
             self.left = usize::from_str_radix(line.trim(), 16).unwrap_or(0);
             if self.left == 0 {
+                self.is_complete = line.trim() == "0";
                 return Ok(0);
             }
             self.left += 2;
@@ -79,7 +82,12 @@ impl EventStream {
             line.clear();
             stream.read_line(&mut line).unwrap();
         }
-        Self { reader: BufReader::new(Chunks { stream, left: 0 }), status }
+        Self { reader: BufReader::new(Chunks { stream, left: 0, is_complete: false }), status }
+    }
+
+    /// Whether the response came to its own end, and was not cut off.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.reader.get_ref().is_complete
     }
 
     /// The next event; none at the end.

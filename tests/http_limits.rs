@@ -95,12 +95,10 @@ fn bodies_of_one_token_leave_room_for_the_others_and_those_that_wait_hold_none()
     let messages: Vec<TcpStream> = (0..4).map(|_| begin(&service, "/mcp", &reader, MAX_BYTES, &half)).collect();
     refused_soon(|| service.send("POST", "/v1/ask", &reader, ask.as_bytes()).0);
     assert_eq!(put(&service, &writer, 2), 200);
-    let begun = Instant::now();
     let mut statuses: Vec<_> =
         messages.into_iter().map(|mut stream| answer(&mut stream).map(|(status, ..)| status)).collect();
     statuses.sort_unstable();
     assert_eq!(statuses, [Some(408), Some(408), Some(429), Some(429)], "half a message ends, or was too much");
-    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     assert_eq!(service.send("POST", "/v1/ask", &reader, ask.as_bytes()).0, 404, "the room is free again");
     assert!(service.stop());
 }

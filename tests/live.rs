@@ -82,7 +82,7 @@ impl Home {
                 })
             });
             let stops = Stops(&stop);
-            let seen = Stored(&log);
+            let seen = Stored { log: &log, told: &told };
             meanwhile(&|until: &dyn Fn(&Stored) -> bool| {
                 let (mut end, mut moved) = (0, Instant::now());
                 while !until(&seen) {
@@ -108,7 +108,12 @@ impl Home {
 
 /// What a log holds that nobody else has open.
 pub(crate) fn events(settings: &LogSettings) -> Vec<TurnEvent> {
-    Stored(&EmbeddedLog::open(settings).unwrap()).events()
+    events_of(&EmbeddedLog::open(settings).unwrap())
+}
+
+fn events_of(log: &EmbeddedLog) -> Vec<TurnEvent> {
+    let records = log.read(Topic::Turns, 0, 0, usize::MAX).unwrap().records;
+    records.into_iter().map(|record| TurnEvent::from_json(&record.value.unwrap()).unwrap()).collect()
 }
 
 /// Tells a source to stop, also when the test fails meanwhile: it would run on otherwise.
@@ -120,13 +125,16 @@ impl Drop for Stops<'_> {
     }
 }
 
-/// What a log holds.
-pub(crate) struct Stored<'a>(&'a EmbeddedLog);
+/// What a log holds, and what was told so far.
+pub(crate) struct Stored<'a> {
+    log: &'a EmbeddedLog,
+    told: &'a Mutex<Vec<LiveEvent>>,
+}
 
 impl Stored<'_> {
-    fn events(&self) -> Vec<TurnEvent> {
-        let records = self.0.read(Topic::Turns, 0, 0, usize::MAX).unwrap().records;
-        records.into_iter().map(|record| TurnEvent::from_json(&record.value.unwrap()).unwrap()).collect()
+    /// Whether anything was told.
+    pub(crate) fn is_told(&self) -> bool {
+        !self.told.lock().unwrap().is_empty()
     }
 
     /// Each event on a line.
@@ -141,7 +149,7 @@ impl Stored<'_> {
             TurnEvent::Deletion(deletion) => format!("{} {} deleted", deletion.bank, deletion.turn),
             other => format!("{other:?}"),
         };
-        self.events().into_iter().map(line).collect()
+        events_of(self.log).into_iter().map(line).collect()
     }
 
     fn dead_letters(&self) -> Vec<DeadLetter> {
@@ -262,7 +270,7 @@ fn telegram_goes_on_behind_what_is_durable() {
 fn a_platform_cannot_ask_for_a_pause_without_end() {
     let api = Platform::start(|_, _| (429, "", json!({"ok": false, "parameters": {"retry_after": 1e19}})));
     let home = Home::new("telegram", &format!("http://{}", api.address), "");
-    let told = home.pull(|_| std::thread::sleep(Duration::from_secs(1)));
+    let told = home.pull(|wait| wait(&Stored::is_told));
     assert!(matches!(&told[..], [LiveEvent::Interrupted { after, .. }] if after.as_secs() == 3_600), "{told:?}");
 }
 

@@ -452,12 +452,10 @@ fn where_the_model_fails_the_rules_plan_with_a_note() {
         let server = ScriptedModel::start(&arguments);
         let extra = "recall.planner = \"llm\"\nrecall.sufficient = 2.0";
         let settings = server.pipeline(home.path(), model, extra);
-        let from = Instant::now();
         let mut settings = settings;
         settings.llm.question_seconds = 1;
         let service = open(&settings);
         let evidence = ask(&service, "sample/harbour", "What does Marta sing?");
-        assert!(from.elapsed().as_secs() < 5, "{model}");
         let note = evidence.trace.rounds[0].plan.note.as_deref().unwrap();
         assert!(note.starts_with("the rules, because: ") && note.contains(word), "{note}");
         assert_eq!(evidence.units, rules.units, "{model}");
@@ -481,7 +479,6 @@ fn a_questions_deadline_limits_the_planner() {
     let until = Instant::now() + std::time::Duration::from_secs(4);
     let question = serde_json::from_str(text).unwrap();
     let evidence = service.replica().ask(&question, &embedders, None, &Cancellation::at(until)).unwrap();
-    assert!(until.elapsed().as_secs() < 30);
     let note = evidence.trace.rounds[0].plan.note.as_deref().unwrap();
     assert!(note.contains("did not answer in time"), "{note}");
 }
