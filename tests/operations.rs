@@ -160,6 +160,9 @@ fn a_service_on_kafka_has_the_same() {
     for trace in [TRACE_ID, &other[3..35]] {
         assert_eq!(answered.iter().filter(|line| line.contains(trace)).count(), 1, "{trace}: {answered:?}");
     }
+    for span in ["step", "transaction", "shard", "question"] {
+        assert!(told.contains(&format!("\"name\":\"{span}\"")), "no line of {span}: {told}");
+    }
     assert!(!told.contains("kayak") && !told.contains("acme"), "{told}");
 }
 

@@ -11,6 +11,7 @@ use rdkafka::{
     message::OwnedHeaders,
     producer::{BaseProducer, BaseRecord, Producer},
 };
+use tracing::{debug, debug_span};
 
 use super::client::{ATTEMPT_TIMEOUT, Cluster, Watch};
 use crate::log::LogError;
@@ -112,6 +113,7 @@ impl Owner {
         cluster: &Cluster,
         records: impl Iterator<Item = Outgoing<'a>>,
     ) -> Result<Committed, LogError> {
+        let _span = debug_span!("transaction", partition = self.partition).entered();
         let until = Instant::now() + cluster.timeout();
         self.producer.begin_transaction().map_err(|e| self.failed(cluster, "beginning a transaction", &e))?;
         drop(self.watch.take_deliveries());
@@ -133,7 +135,10 @@ impl Owner {
         }
         loop {
             match self.producer.commit_transaction(cluster.timeout()) {
-                Ok(()) => return Ok(Committed { last: deliveries.last }),
+                Ok(()) => {
+                    debug!("committed");
+                    return Ok(Committed { last: deliveries.last });
+                }
                 Err(error) if retriable(&error) && Instant::now() < until => {}
                 Err(error) => {
                     if matches!(&error, KafkaError::Transaction(e) if e.txn_requires_abort()) {

@@ -21,6 +21,7 @@ use nouns::{
     model::{Bank, MemoryKey, MemoryRecord, ModelRef, Position},
     sync,
 };
+use tracing::{debug, debug_span};
 
 use super::{
     PipelineError,
@@ -83,6 +84,7 @@ impl Reader {
     ) -> Result<Option<LogRead>, PipelineError> {
         let partition = self.partition;
         let Some(mut batch) = self.batch(log)? else { return Ok(None) };
+        let _span = debug_span!("shard", partition).entered();
         let mut changes = Vec::with_capacity(batch.records.len());
         let (mut records, mut unreadable, mut now) = (Vec::new(), BTreeMap::new(), Vec::new());
         let (mut waits, mut is_first) = (None, true);
@@ -123,6 +125,7 @@ impl Reader {
         }
         let mut reflects = vec![position("memory", partition, batch.next)];
         reflects.extend(batch.covers.iter().map(|(turns, next)| position("turns", *turns, *next)));
+        debug!(records = batch.records.len(), changes = changes.len(), next = batch.next, "loaded");
         memory.load(Load { changes, reflects, ..Load::default() })?;
         {
             let mut held = sync::write(held);
