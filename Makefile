@@ -11,7 +11,7 @@ TEST_QWEN3 := cargo test --release --locked -p ripplemem-models --features qwen3
 	--config profile.release.package.ripplemem-models.opt-level=0 --lib embed::qwen3
 TEST_CHAT := RIPPLEMEM_CHAT=all cargo test --release --locked --test ripplemem chat_kafka -- --nocapture
 
-.PHONY: demo test dev test-data test-model soak bench bench-http setup check up down model model-real model-real-down
+.PHONY: demo test dev test-data test-model bench bench-http setup check up down model model-real model-real-down
 
 # Without Kafka, language models, buckets and the evaluation, which a first look does not need.
 demo: setup
@@ -43,22 +43,41 @@ test-model: setup
 	cargo test --release --locked --test ripplemem real_model -- --ignored --nocapture
 
 # The tests that take long: those of the `qwen3` feature, the kill tests with their full number of
-# seeded rounds, half an hour of flood, an hour of steady load, a million mutated records of exports,
-# and 196,000 turns of IRC where RIPPLEMEM_DATA has them.
-soak: setup
+# seeded rounds, half an hour of flood, an hour of steady load, a million mutated records of exports and requests,
+# and 196,000 turns of IRC where RIPPLEMEM_DATA has them. Each is a target of its own: `make soak-flood`. `make -k soak`
+# goes on after a failure, and says at the end which failed.
+SOAK := qwen3 recovery snapshots restore kafka instances http steady idle document outage flood mutated chat
+.PHONY: soak $(SOAK:%=soak-%)
+soak: $(SOAK:%=soak-%)
+
+SOAK_TEST := cargo test --release --locked --test ripplemem
+soak-qwen3: setup
 	$(TEST_QWEN3)
-	RIPPLEMEM_KILL_ROUNDS=200 cargo test --release --locked --test ripplemem recovery -- --nocapture
-	RIPPLEMEM_KILL_ROUNDS=200 cargo test --release --locked --test ripplemem snapshots::killed -- --nocapture
-	RIPPLEMEM_KILL_ROUNDS=50 cargo test --release --locked --test ripplemem snapshots::a_restore_killed -- --nocapture
-	RIPPLEMEM_KAFKA_KILL_ROUNDS=200 cargo test --release --locked --test ripplemem kafka::killed -- --nocapture
-	RIPPLEMEM_INSTANCE_KILL_ROUNDS=200 cargo test --release --locked --test ripplemem kafka_instances::killed -- --nocapture
-	RIPPLEMEM_HTTP_KILL_ROUNDS=100 cargo test --release --locked --test ripplemem http_load::a_service_killed -- --nocapture
-	RIPPLEMEM_STEADY_SECONDS=3600 cargo test --release --locked --test ripplemem http_load::steady -- --nocapture
-	RIPPLEMEM_IDLE_CONNECTIONS=5000 cargo test --release --locked --test ripplemem http_load::thousands -- --nocapture
-	RIPPLEMEM_FUZZ_EXAMPLES=500 cargo test --release --locked --test ripplemem document -- --nocapture
-	RIPPLEMEM_OUTAGE_SECONDS=30 cargo test --release --locked --test ripplemem kafka::the_service_outlives -- --nocapture
-	RIPPLEMEM_FLOOD_SECONDS=1800 cargo test --release --locked --test ripplemem kafka::a_flood -- --nocapture
-	RIPPLEMEM_MUTATED=1000000 cargo test --release --locked --test ripplemem mutated -- --nocapture
+soak-recovery: setup
+	RIPPLEMEM_KILL_ROUNDS=200 $(SOAK_TEST) recovery -- --nocapture
+soak-snapshots: setup
+	RIPPLEMEM_KILL_ROUNDS=200 $(SOAK_TEST) snapshots::killed -- --nocapture
+soak-restore: setup
+	RIPPLEMEM_KILL_ROUNDS=50 $(SOAK_TEST) snapshots::a_restore_killed -- --nocapture
+soak-kafka: setup
+	RIPPLEMEM_KAFKA_KILL_ROUNDS=200 $(SOAK_TEST) kafka::killed -- --nocapture
+soak-instances: setup
+	RIPPLEMEM_INSTANCE_KILL_ROUNDS=200 $(SOAK_TEST) kafka_instances::killed -- --nocapture
+soak-http: setup
+	RIPPLEMEM_HTTP_KILL_ROUNDS=100 $(SOAK_TEST) http_load::a_service_killed -- --nocapture
+soak-steady: setup
+	RIPPLEMEM_STEADY_SECONDS=3600 $(SOAK_TEST) http_load::steady -- --nocapture
+soak-idle: setup
+	RIPPLEMEM_IDLE_CONNECTIONS=5000 $(SOAK_TEST) http_load::thousands -- --nocapture
+soak-document: setup
+	RIPPLEMEM_FUZZ_EXAMPLES=500 $(SOAK_TEST) document -- --nocapture
+soak-outage: setup
+	RIPPLEMEM_OUTAGE_SECONDS=30 $(SOAK_TEST) kafka::the_service_outlives -- --nocapture
+soak-flood: setup
+	RIPPLEMEM_FLOOD_SECONDS=1800 $(SOAK_TEST) kafka::a_flood -- --nocapture
+soak-mutated: setup
+	RIPPLEMEM_MUTATED=1000000 $(SOAK_TEST) mutated -- --nocapture
+soak-chat: setup
 	$(TEST_CHAT)
 
 bench: setup

@@ -57,9 +57,9 @@ fn what_nobody_mentions_is_not_supported_and_what_helps_a_task_is() {
     ingest(&mut service, &write(&home.path().join("in.jsonl"), lines(BANK, "s", &turns)));
     let asked = |text: &str| service.ask(&question(text)).unwrap();
     for (text, words) in [
-        ("What is the capital of Mongolia?", "nobody mentions \"capital\""),
+        ("What is the capital of Mongolia?", "nobody mentions \"capital\", \"mongolia\""),
         ("How old is my brother?", "nobody mentions \"old\", \"brother\""),
-        ("Which laptop did Hana buy?", "nobody mentions"),
+        ("Which laptop did Hana buy?", "\"hana\""),
     ] {
         let found = asked(text);
         let first = found.context.lines().next().unwrap_or_default();

@@ -226,7 +226,7 @@ fn odd(dice: &mut Dice) -> Value {
 }
 
 /// Changes one value of a record, or leaves out a field.
-fn mutate(value: &mut Value, dice: &mut Dice) {
+pub(crate) fn mutate(value: &mut Value, dice: &mut Dice) {
     let leaves_here = dice.below(4) == 0;
     match value {
         Value::Object(fields) if !fields.is_empty() && !leaves_here => {
@@ -251,7 +251,7 @@ fn mutate(value: &mut Value, dice: &mut Dice) {
 }
 
 /// Changes some bytes.
-fn scramble(bytes: &mut Vec<u8>, dice: &mut Dice) {
+pub(crate) fn scramble(bytes: &mut Vec<u8>, dice: &mut Dice) {
     for _ in 0..=dice.below(3) {
         let at = dice.below(bytes.len().max(1) as u64) as usize;
         match dice.below(4) {
@@ -317,7 +317,7 @@ fn read(form: &Form, directory: &Path) -> (usize, usize) {
     (turns, rejects)
 }
 
-fn wanted() -> u64 {
+pub(crate) fn wanted() -> u64 {
     std::env::var("RIPPLEMEM_MUTATED").ok().and_then(|wanted| wanted.parse().ok()).unwrap_or(6_000)
 }
 

@@ -62,6 +62,8 @@ pub struct FamiliarityProbe {
     pub words: String,
     /// The words without the names of people, as they stand in the question.
     pub topics: Vec<String>,
+    /// The words of the persons' names, without [`topics`](Self::topics).
+    pub persons: Vec<String>,
     /// Words and phrases of the question that may name a speaker; canonical.
     pub names: Vec<String>,
     /// The name of the person who acts, where the question names several.
@@ -118,8 +120,11 @@ pub struct Topic {
     pub word: String,
     /// Parts of the bank that hold it.
     pub parts: usize,
-    /// How rare it is: ln(1 + parts of the bank / parts that hold it), and for what no part holds as for one.
+    /// How rare it is: ln(1 + parts of the bank / parts that hold it), and for what no part holds as for one; 0 for
+    /// a name.
     pub rarity: f64,
+    /// Whether it belongs to the name of somebody who never speaks in the bank.
+    pub is_name: bool,
 }
 
 impl FamiliarParts {

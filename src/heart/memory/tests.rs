@@ -94,6 +94,7 @@ fn probe(name: &str) -> FamiliarityProbe {
         vector: vec![100; WIDTH].into(),
         words: "kayaks".to_owned(),
         topics: vec!["kayaks".to_owned()],
+        persons: Vec::new(),
         names: Vec::new(),
         subject: None,
         asker: None,

@@ -57,7 +57,7 @@ mod tests {
     fn it_abstains_without_evidence_and_below_the_bar() {
         let found = [Ranked { candidate: candidate(1, "said", "2024-01-01T00:00:00Z"), rho: 1.0 }];
         let settings = RecallSettings { supported: 0.5, ..settings() };
-        let topic = |word: &str, parts| Topic { word: word.to_owned(), parts, rarity: 1.0 };
+        let topic = |word: &str, parts| Topic { word: word.to_owned(), parts, rarity: 1.0, is_name: word == "hugo" };
         let topics = [topic("soup", 2), topic("mongolia", 0), topic("mongolia", 0), topic("capital", 0)];
         let of = |ranked: &[Ranked], sufficiency, topics: &[Topic]| {
             abstention(ranked, "round budget reached", sufficiency, topics, &settings)
@@ -65,6 +65,7 @@ mod tests {
         assert_eq!(of(&[], 1.0, &topics).as_deref(), Some("round budget reached"));
         assert_eq!(of(&found, 0.49, &topics[..1]).as_deref(), Some(NO_AGREEMENT));
         assert_eq!(of(&found, 0.49, &topics).as_deref(), Some("nobody mentions \"mongolia\", \"capital\""));
+        assert_eq!(of(&found, 0.49, &[topic("hugo", 0)]).as_deref(), Some("nobody mentions \"hugo\""));
         assert_eq!(of(&found, 0.5, &topics), None);
         let many: Vec<Topic> = ["a", "b", "c", "d", "e", "f"].map(|word| topic(word, 0)).into();
         assert!(of(&found, 0.0, &many).is_some_and(|reason| reason.ends_with("\"e\", …")));

@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn topics_count_where_nobody_is_named_and_more_where_the_asker_speaks_of_them() {
-        let topic = |parts| Topic { word: "word".to_owned(), parts, rarity: 1.0 };
+        let topic = |parts| Topic { word: "word".to_owned(), parts, rarity: 1.0, is_name: false };
         let of = |text: &str, held: [bool; 2], speaker: &str| {
             let topics = held.map(|held| topic(usize::from(held))).to_vec();
             let cosine = held.iter().filter(|held| **held).count() as f64 / 2.0;

@@ -104,6 +104,7 @@ fn familiarity(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> Famil
         vector: asked.vector.clone(),
         words: read.text().to_owned(),
         topics: read.topics().filter(|word| !of_a_person(word)).map(str::to_owned).collect(),
+        persons: persons.iter().flat_map(|person| person.split(' ')).map(str::to_owned).collect(),
         names: read.words().map(str::to_owned).chain(persons.iter().cloned()).collect(),
         subject: read.subject(persons),
         asker: read.question().asker.as_deref().map(canonical_name),

@@ -102,7 +102,7 @@ impl Memory for ScriptedMemory {
             parts_total: best.len(),
             best,
             zero: 0.30,
-            topics: vec![Topic { word: "word".to_owned(), parts: 1, rarity: 1.0 }],
+            topics: vec![Topic { word: "word".to_owned(), parts: 1, rarity: 1.0, is_name: false }],
             ..FamiliarParts::default()
         }))
     }

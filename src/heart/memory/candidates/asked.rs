@@ -152,7 +152,7 @@ impl AskedWords {
     }
 }
 
-/// The question's words without the names of people.
+/// The question's words; of the names of people only those of nobody who speaks.
 #[derive(Default)]
 pub(in crate::memory) struct Topics {
     /// Each with its stem, counted and then rated.
@@ -160,13 +160,14 @@ pub(in crate::memory) struct Topics {
 }
 
 impl Topics {
-    /// Reads the probe.
-    pub(in crate::memory) fn new(probe: &FamiliarityProbe, words: &mut Words) -> Self {
+    /// Reads the probe. `speaks` says whether a word belongs to the name of a speaker.
+    pub(in crate::memory) fn new(probe: &FamiliarityProbe, words: &mut Words, speaks: impl Fn(&str) -> bool) -> Self {
         let mut topics: Vec<(TermKey, Topic)> = Vec::new();
-        for word in &probe.topics {
+        let names = probe.persons.iter().filter(|word| !speaks(word)).map(|word| (word, true));
+        for (word, is_name) in probe.topics.iter().map(|word| (word, false)).chain(names) {
             for (term, _) in words.count(word).terms() {
                 if topics.iter().all(|(known, _)| *known != term) {
-                    topics.push((term, Topic { word: word.clone(), parts: 0, rarity: 0.0 }));
+                    topics.push((term, Topic { word: word.clone(), parts: 0, rarity: 0.0, is_name }));
                 }
             }
         }
@@ -190,7 +191,8 @@ impl Topics {
     /// How rare each is, once every part is counted.
     pub(in crate::memory) fn rate(&mut self, parts: usize) {
         for (_, topic) in &mut self.topics {
-            topic.rarity = cut((1.0 + parts as f64 / topic.parts.max(1) as f64).ln());
+            let rarity = || cut((1.0 + parts as f64 / topic.parts.max(1) as f64).ln());
+            topic.rarity = if topic.is_name { 0.0 } else { rarity() };
         }
     }
 

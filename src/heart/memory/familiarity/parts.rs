@@ -129,6 +129,11 @@ impl Parts {
         only.map(|speaker| speaker.name.to_string())
     }
 
+    /// Whether a word is one of somebody's name who speaks.
+    pub(in crate::memory) fn names_speaker(&self, word: &str) -> bool {
+        self.speakers.values().any(|speaker| canonical_name(&speaker.name).split(' ').any(|name| name == word))
+    }
+
     /// Some who speak, by name, where nobody does with this name or this first word of it.
     pub(in crate::memory) fn without_speaker(&self, name: &str) -> Option<Vec<String>> {
         let keys = |speaker: &str| {

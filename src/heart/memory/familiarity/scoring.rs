@@ -168,7 +168,7 @@ impl FamiliarityScan {
             match self.pass {
                 Pass::Start => {
                     self.asked = AskedWords::new(probe, words);
-                    self.topics = Topics::new(probe, words);
+                    self.topics = Topics::new(probe, words, |word| bank.names_speaker(word));
                     self.speakers = Speakers::new(probe);
                     self.total = bank.len();
                     self.assistants = bank.assistants();

@@ -127,6 +127,7 @@ fn probe(dice: &mut Dice, candidates: usize) -> FamiliarityProbe {
         vector: quantise(&dice.vector(topic, 120)),
         topics: words.split(' ').map(str::to_owned).collect(),
         words,
+        persons: Vec::new(),
         names: [&["bo"][..], &["kit"], &["kit", "ann"], &[]][dice.below(4) as usize]
             .iter()
             .map(|name| (*name).to_owned())
@@ -225,6 +226,23 @@ fn a_look_at_every_part_of_a_bank_has_no_bound() {
     (0..40).for_each(|number| parts.insert(&[unit(1, number, &mut dice)], &mut words));
     let probe = FamiliarityProbe { limit: usize::MAX, ..probe(&mut dice, 0) };
     assert_eq!(answer(&parts, &probe, u64::MAX).best.len(), 160);
+}
+
+/// A name counts in no share of the topics; that of a speaker is none of them.
+#[test]
+fn a_person_who_never_speaks_is_a_topic_without_weight() {
+    for candidates in [0, 30] {
+        let (mut dice, mut words) = (Dice(7), Words::default());
+        let mut parts = Parts::new(1, 12);
+        (0..40).for_each(|number| parts.insert(&[unit(1, number, &mut dice)], &mut words));
+        let plain = probe(&mut dice, candidates);
+        let persons = ["zed", "kit"].map(str::to_owned).to_vec();
+        let named = FamiliarityProbe { words: format!("{} zed kit", plain.words), persons, ..plain.clone() };
+        let [plain, named] = [plain, named].map(|probe| answer(&parts, &probe, u64::MAX));
+        let names: Vec<&Topic> = named.topics.iter().filter(|topic| topic.is_name).collect();
+        assert!(matches!(names[..], [Topic { parts: 0, rarity: 0.0, .. }] if names[0].word == "zed"), "{names:?}");
+        assert_eq!((named.absent(), named.coverage(1)), (plain.absent(), plain.coverage(1)));
+    }
 }
 
 /// The tolerance: of the 30 parts that the full score puts first, at least 99 in 100 are among the first
