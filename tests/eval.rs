@@ -395,3 +395,40 @@ fn what_cannot_be_evaluated_is_an_error_with_its_place() {
     let empty = write(&home.directory.path().join("empty.json"), "[]");
     fails(&run("locomo", empty.to_str().unwrap()), 1, &["no question that can be asked"]);
 }
+
+/// Both sets of agents' conversations, from files to figures, with their rivals, and weights chosen on them beside
+/// people's dialogues.
+#[test]
+fn conversations_with_an_assistant_are_scored_beside_rivals_and_fitted_with_dialogues() {
+    let home = home();
+    let agents = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/agents");
+    let (beam, realmem) = (agents.join("beam"), agents.join("realmem"));
+    let pipeline = home.pipeline.to_str().unwrap();
+    for (set, path, questions, rows) in [("beam", &beam, 4, 10), ("realmem", &realmem, 2, 1)] {
+        let mut arguments = vec!["eval", set, path.to_str().unwrap(), "--pipeline", pipeline, "--json"];
+        arguments.extend((rows > 1).then_some("--baselines"));
+        let output = ripplemem(&arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let figures: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let found = &figures["rows"][0]["overall"];
+        assert_eq!((&figures["dataset"], &found["questions"]), (&json!(set), &json!(questions)), "{figures}");
+        assert_eq!(figures["rows"].as_array().unwrap().len(), rows);
+        assert!(found["touched"].as_f64() > Some(0.0) && found["mean_tokens"].as_f64() > Some(0.0), "{found}");
+    }
+    let missing = ripplemem(&["eval", "beam", home.directory.path().to_str().unwrap(), "--pipeline", pipeline]);
+    assert!(!missing.status.success() && String::from_utf8_lossy(&missing.stderr).contains("chat.json"), "{missing:?}");
+
+    let mut fit = vec!["eval", "fit", "--draws", "3", "--json", "--pipeline", pipeline];
+    fit.extend(["--locomo", home.file.to_str().unwrap(), "--beam", beam.to_str().unwrap()]);
+    fit.extend(["--realmem", realmem.to_str().unwrap()]);
+    let output = ripplemem(&fit);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let fit: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let sets: Vec<&str> = fit["sets"].as_array().unwrap().iter().map(|set| set[0].as_str().unwrap()).collect();
+    assert_eq!(sets, ["locomo", "beam", "realmem"]);
+    let names: Vec<&str> = fit["rows"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"as it is, shares chosen"), "{names:?}");
+    for row in fit["rows"].as_array().unwrap() {
+        assert_eq!(row["in_sample"].as_array().unwrap().len(), 3, "{row}");
+    }
+}

@@ -7,7 +7,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use lab::BenchmarkFormat;
+use lab::{AgentSet, BenchmarkFormat};
 
 use super::{memory_arguments::pipeline_or_defaults, output::print, progress_bar::with_progress};
 
@@ -20,6 +20,12 @@ pub(crate) struct Fit {
     /// REALTALK's directory.
     #[arg(long)]
     realtalk: Option<PathBuf>,
+    /// The directory of BEAM's chats.
+    #[arg(long)]
+    beam: Option<PathBuf>,
+    /// The directory of RealMem's dialogues.
+    #[arg(long)]
+    realmem: Option<PathBuf>,
     /// A pipeline file. Without it, the defaults.
     #[arg(long)]
     pipeline: Option<PathBuf>,
@@ -41,9 +47,15 @@ impl Fit {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let sets = [(BenchmarkFormat::Locomo, self.locomo), (BenchmarkFormat::RealTalk, self.realtalk)];
         let sets: Vec<_> = sets.into_iter().filter_map(|(format, path)| Some((format, path?))).collect();
-        ensure!(!sets.is_empty(), "name a development set: --locomo FILE, --realtalk DIRECTORY or both");
+        let agent_sets = [(AgentSet::Beam, self.beam), (AgentSet::RealMem, self.realmem)];
+        let agent_sets: Vec<_> = agent_sets.into_iter().filter_map(|(set, path)| Some((set, path?))).collect();
+        ensure!(
+            !sets.is_empty() || !agent_sets.is_empty(),
+            "name a development set: --locomo FILE, or --realtalk, --beam or --realmem with a directory"
+        );
         let pipeline = pipeline_or_defaults(self.pipeline.as_deref())?;
-        let request = lab::FitRequest { sets, pipeline, draws: self.draws, seed: self.seed, tokens: self.tokens };
+        let (draws, seed, tokens) = (self.draws, self.seed, self.tokens);
+        let request = lab::FitRequest { sets, agent_sets, pipeline, draws, seed, tokens };
         let fit = with_progress(|progress| lab::fit(&request, progress))?;
         if self.json {
             print(&format!("{}\n", serde_json::to_string_pretty(&fit)?))?;

@@ -50,5 +50,6 @@ pub use planner::{COVERED, Planner};
 pub use quotation::{lines_shown, one_line, quote, shown, visible, with_ids};
 pub use recollect::{EmbedTexts, recollect};
 pub use rules_planner::RulesPlanner;
+pub use shares::{QuotablePart, is_standing, is_with_assistants, line_tokens, share_tokens, task_bonus};
 pub use trace::{cue_text, trace, way};
 pub use unplanned::Unplanned;

@@ -27,8 +27,20 @@ const EIGHTH: usize = 8;
 /// Tokens of a line besides its words.
 const LINE_TOKENS: usize = 4;
 
+/// A part that may be quoted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuotablePart<H, U> {
+    /// Whether a person said it, and no assistant, tool or bot.
+    pub is_of_person: bool,
+    /// Under which heading it stands.
+    pub heading: H,
+    /// Of which unit it is.
+    pub unit: U,
+}
+
 /// Whether a bank's talk is of persons and assistants.
-pub(super) fn is_with_assistants(familiar: &FamiliarParts) -> bool {
+#[must_use]
+pub fn is_with_assistants(familiar: &FamiliarParts) -> bool {
     let FamiliarParts { assistants, parts_total, .. } = *familiar;
     assistants * EIGHTH >= parts_total && (1..parts_total).contains(&assistants)
 }
@@ -39,34 +51,63 @@ pub(super) fn by_shares(familiar: &FamiliarParts, form: QuestionForm, settings: 
         QuestionForm::Task => ranked(familiar, bonus(familiar, &settings.shares)),
         _ => ranked(familiar, |_| 0.0),
     };
+    let quotable = |at: usize| {
+        let part = &familiar.best[at];
+        QuotablePart {
+            is_of_person: is_person(part),
+            heading: (part.unit.session(), part.unit.said_at.local().date()),
+            unit: part.unit.id,
+        }
+    };
+    let tokens = |at: usize| {
+        let part = &familiar.best[at];
+        part.unit.part(part.part).map_or(0, |body| line_tokens(body.text))
+    };
+    let quoted = share_tokens(scored.into_iter().map(|(_, at)| at), quotable, tokens, form, settings);
+    let parts = quoted.into_iter().map(|at| (at, familiar.share(familiar.best[at].score))).collect();
+    // No edge adds to what the tokens hold already.
+    QuotedParts { parts, cutoff: f64::INFINITY }
+}
+
+/// Which parts share the tokens, from the best down: persons' and programs' in turn, as the form of the question says.
+/// `tokens` gives those of a part's line: [`line_tokens`].
+pub fn share_tokens<H: Ord, U: Ord>(
+    ranked: impl Iterator<Item = usize>,
+    part: impl Fn(usize) -> QuotablePart<H, U>,
+    tokens: impl Fn(usize) -> usize,
+    form: QuestionForm,
+    settings: &RecallSettings,
+) -> Vec<usize> {
     let share = share(form, &settings.shares);
-    let (persons, programs): (Vec<usize>, Vec<usize>) =
-        scored.into_iter().map(|(_, at)| at).partition(|at| is_person(&familiar.best[*at]));
+    let (persons, programs): (Vec<_>, Vec<_>) =
+        ranked.map(|at| (at, part(at))).partition(|(_, part)| part.is_of_person);
     let (mut persons, mut programs) = (persons.into_iter().peekable(), programs.into_iter().peekable());
     let mut spent = [0.0; 2];
     let mut headings = BTreeSet::new();
     let mut units = BTreeSet::new();
-    let mut parts = Vec::new();
+    let mut quoted = Vec::new();
     while let Some(of_person) = turn_of(persons.peek().is_some(), programs.peek().is_some(), share, spent) {
-        let Some(at) = (if of_person { persons.next() } else { programs.next() }) else { break };
-        let part = &familiar.best[at];
-        if !units.contains(&part.unit.id) && units.len() >= settings.budget {
+        let Some((at, part)) = (if of_person { persons.next() } else { programs.next() }) else { break };
+        if !units.contains(&part.unit) && units.len() >= settings.budget {
             continue;
         }
-        let heading = (part.unit.session(), part.unit.said_at.local().date());
-        let body = part.unit.part(part.part);
-        let mut cost = body.map_or(0.0, |body| (tokens::count(body.text) + LINE_TOKENS) as f64);
-        cost += if headings.contains(&heading) { 0.0 } else { HEADING_TOKENS };
-        if spent.iter().sum::<f64>() + cost > settings.budget_tokens as f64 && !parts.is_empty() {
+        let heading = if headings.contains(&part.heading) { 0.0 } else { HEADING_TOKENS };
+        let cost = tokens(at) as f64 + heading;
+        if spent.iter().sum::<f64>() + cost > settings.budget_tokens as f64 && !quoted.is_empty() {
             break;
         }
-        headings.insert(heading);
-        units.insert(part.unit.id);
+        headings.insert(part.heading);
+        units.insert(part.unit);
         spent[usize::from(!of_person)] += cost;
-        parts.push((at, familiar.share(part.score)));
+        quoted.push(at);
     }
-    // No edge adds to what the tokens hold already.
-    QuotedParts { parts, cutoff: f64::INFINITY }
+    quoted
+}
+
+/// Tokens of a line with these words.
+#[must_use]
+pub fn line_tokens(words: &str) -> usize {
+    tokens::count(words) + LINE_TOKENS
 }
 
 /// Whether the next part is a person's; None where no part is left.
@@ -115,17 +156,25 @@ fn bonus(familiar: &FamiliarParts, settings: &ShareSettings) -> impl Fn(&Familia
     sessions.sort_unstable_by(|a, b| b.cmp(a));
     let age: BTreeMap<String, usize> =
         sessions.into_iter().enumerate().map(|(age, (_, session))| (session.to_owned(), age)).collect();
-    let ShareSettings { recent, half_sessions, standing, .. } = settings.clone();
+    let settings = settings.clone();
     move |part: &FamiliarPart| {
-        let age = age.get(part.unit.session()).copied().unwrap_or_default() as f64;
+        let age = age.get(part.unit.session()).copied().unwrap_or_default();
         let body = part.unit.part(part.part);
-        let stands = is_person(part) && body.is_some_and(|body| is_standing(body.text));
-        recent * (-age / half_sessions).exp2() + if stands { standing } else { 0.0 }
+        task_bonus(age, is_person(part) && body.is_some_and(|body| is_standing(body.text)), &settings)
     }
 }
 
+/// What a task adds to the score of a part, `age` sessions before the last one; `stands` says whether a person says in
+/// it what is wanted in general.
+#[must_use]
+pub fn task_bonus(age: usize, stands: bool, settings: &ShareSettings) -> f64 {
+    let ShareSettings { recent, half_sessions, standing, .. } = settings;
+    recent * (-(age as f64) / half_sessions).exp2() + if stands { *standing } else { 0.0 }
+}
+
 /// Whether a text says what its speaker wants in general.
-fn is_standing(text: &str) -> bool {
+#[must_use]
+pub fn is_standing(text: &str) -> bool {
     STANDING.as_ref().is_some_and(|pattern| pattern.is_match(text))
 }
 

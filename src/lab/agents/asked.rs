@@ -4,10 +4,11 @@
 //! through the real path in a temporary directory; a bank for each chat. A question is asked when the turns before
 //! it are in and the sessions they belong to have ended, and never after later ones.
 
-use std::time::Instant;
+use std::{path::Path, time::Instant};
 
 use super::{
-    chats::{AgentSet, Chat, ChatTurn},
+    chat_files,
+    chats::{AgentSet, Chat, ChatTurn, Chats},
     result::AgentQuote,
 };
 use crate::{
@@ -21,7 +22,7 @@ use nouns::{
     config::Pipeline,
     model::{Bank, EventTime, MAX_TEXT_BYTES, Question, SessionEnd, Turn, TurnEvent},
 };
-use ripplemem::pipeline::{Progress, Service};
+use ripplemem::pipeline::{PipelineError, Progress, Service};
 use sources::{Queue, Source, SourceBatch, SourceError, SourceProgress};
 
 /// The first session of a day begins at nine, each further one ten minutes later, the last ones ten to midnight.
@@ -42,9 +43,15 @@ pub(super) struct Asked {
 }
 
 /// The answers to all questions that are asked, by chat and question.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Answers {
     pub(super) asked: Vec<Asked>,
+    pub(super) built: Built,
+}
+
+/// What the memory was built from.
+#[derive(Debug, Default)]
+pub(super) struct Built {
     /// Turns that the memory was given.
     pub(super) turns: u64,
     /// Those of them that were cut.
@@ -64,54 +71,91 @@ pub(super) fn ask(
     problems: &mut Problems,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Answers, EvalError> {
+    let mut asked: Vec<Asked> = Vec::new();
+    let built = put_questions(set, chats, pipeline, problems, progress, &mut |service, (chat, at), question| {
+        let evidence = service.ask(question)?;
+        let excerpts = evidence.units.iter().flat_map(|unit| &unit.excerpts);
+        let mut quoted: Vec<AgentQuote> = excerpts
+            .filter_map(|excerpt| Some(AgentQuote { turn: excerpt.turn.parse().ok()?, text: excerpt.text.clone() }))
+            .collect();
+        quoted.sort();
+        quoted.dedup();
+        let (tokens, sufficiency) = (tokens::count(&evidence.context), evidence.sufficiency);
+        asked.push(Asked { chat, question: at, quoted, tokens, sufficiency });
+        Ok(())
+    })?;
+    asked.sort_by_key(|one| (one.chat, one.question));
+    Ok(Answers { asked, built })
+}
+
+/// Hands each question of a set that is asked to a function: with the memory as it is then, the chat, the turns that
+/// hold the answer, and the question.
+///
+/// # Errors
+/// [`EvalError`] when a file as a whole is damaged, the memory fails, or the function does.
+pub(crate) fn each_question(
+    set: AgentSet,
+    path: &Path,
+    pipeline: &Pipeline,
+    progress: &mut dyn FnMut(Progress),
+    each: &mut dyn FnMut(&Service, &str, &[String], &Question) -> Result<(), PipelineError>,
+) -> Result<(), EvalError> {
+    let Chats { chats, mut problems } = chat_files::read(set, path, &[])?;
+    put_questions(set, &chats, pipeline, &mut problems, progress, &mut |service, (chat, at), question| {
+        let Some(chat) = chats.get(chat) else { return Ok(()) };
+        let evidence = chat.questions.get(at).map(|asked| asked.evidence.iter().map(ToString::to_string).collect());
+        each(service, &chat.name, &evidence.unwrap_or_else(Vec::new), question)
+    })
+    .map(drop)
+}
+
+/// What is done with a question, by the numbers of its chat and of itself.
+type PutQuestion<'q> = dyn FnMut(&Service, (usize, usize), &Question) -> Result<(), PipelineError> + 'q;
+
+/// Builds the memory, and hands each question on when the turns before it are in.
+fn put_questions(
+    set: AgentSet,
+    chats: &[Chat],
+    pipeline: &Pipeline,
+    problems: &mut Problems,
+    progress: &mut dyn FnMut(Progress),
+    put: &mut PutQuestion<'_>,
+) -> Result<Built, EvalError> {
     let directory = tempfile::tempdir().map_err(EvalError::Directory)?;
     let mut pipeline = kept_apart(pipeline);
     pipeline.log.directory = directory.path().join("log");
     let mut service = Service::open(&pipeline, progress)?;
-    let mut answers = Answers::default();
+    let mut built = Built::default();
     let total = chats.iter().map(|chat| chat.turns.len() as u64).sum();
     for (number, chat) in chats.iter().enumerate() {
         let Ok(bank) = Bank::parse(&format!("{}/{}", set.name(), chat.name)) else {
             problems.note(Damage::NoConversation, format!("{:?} cannot name a bank", chat.name));
             continue;
         };
-        let events = events(chat, &bank, problems, &mut answers.cut);
+        let events = events(chat, &bank, problems, &mut built.cut);
         let mut events = events.into_iter().peekable();
         let mut order: Vec<usize> = (0..chat.questions.len()).collect();
         order.sort_by_key(|at| chat.questions.get(*at).map(|q| q.before));
-        let mut asked = Vec::new();
         let mut given = 0;
         for at in order {
             let Some(question) = chat.questions.get(at).filter(|q| q.is_asked()) else { continue };
             if given < question.before {
-                let mut source = Messages { queue: Queue::default(), done: answers.turns, total };
+                let mut source = Messages { queue: Queue::default(), done: built.turns, total };
                 while let Some((_, event)) = events.next_if(|(turn, _)| *turn < question.before) {
                     source.queue.event(event);
                 }
                 let from = Instant::now();
                 service.ingest(&mut source, progress)?;
                 finish(&mut service, progress)?;
-                answers.seconds += from.elapsed().as_secs_f64();
-                answers.turns += (question.before - given) as u64;
+                built.seconds += from.elapsed().as_secs_f64();
+                built.turns += (question.before - given) as u64;
                 given = question.before;
             }
-            let text = question.text.clone();
-            let evidence = service
-                .ask(&Question::new(bank.clone(), text))
+            put(&service, (number, at), &Question::new(bank.clone(), question.text.clone()))
                 .map_err(|e| EvalError::Question { id: format!("{}#{at}", chat.name), source: Box::new(e) })?;
-            let excerpts = evidence.units.iter().flat_map(|unit| &unit.excerpts);
-            let mut quoted: Vec<AgentQuote> = excerpts
-                .filter_map(|excerpt| Some(AgentQuote { turn: excerpt.turn.parse().ok()?, text: excerpt.text.clone() }))
-                .collect();
-            quoted.sort();
-            quoted.dedup();
-            let (tokens, sufficiency) = (tokens::count(&evidence.context), evidence.sufficiency);
-            asked.push(Asked { chat: number, question: at, quoted, tokens, sufficiency });
         }
-        asked.sort_by_key(|one| one.question);
-        answers.asked.extend(asked);
     }
-    Ok(answers)
+    Ok(built)
 }
 
 /// The turns of a chat, each with its number, and an end of each session with that of its last turn.

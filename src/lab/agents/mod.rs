@@ -21,6 +21,7 @@ mod rivals;
 mod run;
 mod words;
 
+pub(crate) use asked::each_question;
 pub use chats::AgentSet;
 pub use report::{agents_page, write_agents_report};
 pub use result::{AgentContext, AgentFigures, AgentQuote, AgentRow, AgentsResult, AgentsRun};

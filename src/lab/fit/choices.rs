@@ -5,7 +5,7 @@
 
 use super::outcomes::Choice;
 use crate::calibration::draw;
-use nouns::config::FamiliarityWeights;
+use nouns::config::{FamiliarityWeights, ShareSettings};
 
 /// A way to choose weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,36 +16,46 @@ pub(super) enum Search {
     Cutoff,
     /// Seven terms with fixed weights; the cutoff is chosen.
     SevenTerms,
-    /// Weights, drawn.
+    /// The weights as they are; how persons and assistants share the tokens is drawn.
+    Shares,
+    /// Weights and shares, drawn.
     Drawn,
 }
 
 impl Search {
-    pub(super) const ALL: [Self; 4] = [Self::AsItIs, Self::Cutoff, Self::SevenTerms, Self::Drawn];
+    pub(super) const ALL: [Self; 5] = [Self::AsItIs, Self::Cutoff, Self::SevenTerms, Self::Shares, Self::Drawn];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::AsItIs => "as it is",
             Self::Cutoff => "as it is, cutoff chosen",
             Self::SevenTerms => "seven terms, cutoff chosen",
+            Self::Shares => "as it is, shares chosen",
             Self::Drawn => "weights and cutoff chosen",
         }
     }
 
     /// The choices that the search compares.
     pub(super) fn choices(self, as_it_is: &Choice, draws: usize, seed: u64) -> Vec<Choice> {
-        let mut random = Random(seed);
-        let around = |random: &mut Random| Choice {
-            weights: drawn(random),
-            time_offset: random.hundredths(0, 20),
-            gathered_offset: random.hundredths(-15, 0),
-        };
+        // The shares have numbers of their own: sets of people alone get the same weights with and without them.
+        let (mut random, mut of_shares) = (Random(seed), Random(!seed));
+        let mut shares = || drawn_shares(&as_it_is.shares, &mut of_shares);
         match self {
             Self::AsItIs | Self::Cutoff => vec![as_it_is.clone()],
-            Self::SevenTerms => vec![seven_terms()],
+            Self::SevenTerms => vec![seven_terms(&as_it_is.shares)],
+            Self::Shares => {
+                let mut choices = vec![as_it_is.clone()];
+                choices.extend((0..draws).map(|_| Choice { shares: shares(), ..as_it_is.clone() }));
+                choices
+            }
             Self::Drawn => {
-                let mut choices = vec![seven_terms()];
-                choices.extend((0..draws).map(|_| around(&mut random)));
+                let mut choices = vec![seven_terms(&as_it_is.shares)];
+                choices.extend((0..draws).map(|_| Choice {
+                    weights: drawn(&mut random),
+                    time_offset: random.hundredths(0, 20),
+                    gathered_offset: random.hundredths(-15, 0),
+                    shares: shares(),
+                }));
                 choices
             }
         }
@@ -53,8 +63,8 @@ impl Search {
 }
 
 /// A score of seven terms and their smoothing, with the same weights for every question.
-fn seven_terms() -> Choice {
-    Choice { weights: SEVEN, time_offset: 0.0, gathered_offset: 0.0 }
+fn seven_terms(shares: &ShareSettings) -> Choice {
+    Choice { weights: SEVEN, time_offset: 0.0, gathered_offset: 0.0, shares: shares.clone() }
 }
 
 const SEVEN: FamiliarityWeights = FamiliarityWeights {
@@ -98,6 +108,20 @@ fn drawn(random: &mut Random) -> FamiliarityWeights {
     w
 }
 
+/// Shares that leave persons the larger part of what is about them, and what a task adds around what it is.
+fn drawn_shares(around: &ShareSettings, random: &mut Random) -> ShareSettings {
+    ShareSettings {
+        about_me: random.hundredths(40, 100),
+        order: random.hundredths(40, 100),
+        summary: random.hundredths(10, 90),
+        told: random.hundredths(0, 60),
+        task: random.hundredths(10, 90),
+        recent: around.recent * random.factor(),
+        half_sessions: around.half_sessions * random.factor(),
+        standing: around.standing * random.factor(),
+    }
+}
+
 /// A fixed sequence of numbers.
 struct Random(u64);
 
@@ -127,6 +151,16 @@ pub(super) fn mean(choices: &[&Choice]) -> Option<Choice> {
         weights: mean_weights(choices.iter().map(|c| &c.weights)).unwrap_or_else(|| first.weights.clone()),
         time_offset: of(|c| c.time_offset),
         gathered_offset: of(|c| c.gathered_offset),
+        shares: ShareSettings {
+            about_me: of(|c| c.shares.about_me),
+            order: of(|c| c.shares.order),
+            summary: of(|c| c.shares.summary),
+            told: of(|c| c.shares.told),
+            task: of(|c| c.shares.task),
+            recent: of(|c| c.shares.recent),
+            half_sessions: of(|c| c.shares.half_sessions),
+            standing: of(|c| c.shares.standing),
+        },
     })
 }
 
@@ -168,9 +202,13 @@ fn mean_weights<'w>(all: impl Iterator<Item = &'w FamiliarityWeights>) -> Option
 mod tests {
     use super::*;
 
+    fn shares() -> ShareSettings {
+        nouns::config::Pipeline::parse("version = 1").unwrap().recall.shares
+    }
+
     #[test]
     fn the_same_seed_draws_the_same_weights_and_another_seed_others() {
-        let drawn = |seed| Search::Drawn.choices(&seven_terms(), 5, seed);
+        let drawn = |seed| Search::Drawn.choices(&seven_terms(&shares()), 5, seed);
         assert_eq!(drawn(1).len(), 6);
         assert_eq!(format!("{:?}", drawn(1)), format!("{:?}", drawn(1)));
         assert_ne!(format!("{:?}", drawn(1)), format!("{:?}", drawn(2)));
@@ -182,9 +220,10 @@ mod tests {
             weights: FamiliarityWeights { meaning: x, session: 2.0 * x, ..SEVEN },
             time_offset: x,
             gathered_offset: -x,
+            shares: ShareSettings { told: x, ..shares() },
         };
         let mean = mean(&[&with(1.0), &with(3.0)]).unwrap();
         assert_eq!((mean.weights.meaning, mean.weights.session, mean.weights.pair), (2.0, 4.0, 1.0));
-        assert_eq!((mean.time_offset, mean.gathered_offset), (2.0, -2.0));
+        assert_eq!((mean.time_offset, mean.gathered_offset, mean.shares.told), (2.0, -2.0, 2.0));
     }
 }

@@ -7,10 +7,11 @@
 
 use super::{terms::QuestionTerms, weigh::scores};
 use heart::{
+    language::question::QuestionForm,
     memory::SCALE_PARTS,
-    recall::{HEADING_TOKENS, cutoff, raised},
+    recall::{HEADING_TOKENS, QuotablePart, cutoff, raised, share_tokens, task_bonus},
 };
-use nouns::config::{FamiliarityWeights, RecallSettings};
+use nouns::config::{FamiliarityWeights, RecallSettings, ShareSettings};
 
 /// Cutoffs that are measured: hundredths of the share, from the highest down.
 pub(super) const CUTOFFS: [f64; 61] = {
@@ -23,12 +24,13 @@ pub(super) const CUTOFFS: [f64; 61] = {
     cutoffs
 };
 
-/// Weights, and what the form of a question adds to the cutoff.
+/// Weights, what the form of a question adds to the cutoff, and how persons and assistants share the tokens.
 #[derive(Debug, Clone)]
 pub(super) struct Choice {
     pub(super) weights: FamiliarityWeights,
     pub(super) time_offset: f64,
     pub(super) gathered_offset: f64,
+    pub(super) shares: ShareSettings,
 }
 
 /// Sums over questions.
@@ -71,6 +73,9 @@ pub(super) fn outcomes(
 
 fn of_question(question: &QuestionTerms, choice: &Choice, settings: &RecallSettings) -> [Sums; CUTOFFS.len()] {
     let scores = scores(question, &choice.weights);
+    if let Some(form) = question.form {
+        return [shared(question, form, scores, choice, settings); CUTOFFS.len()];
+    }
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
     let all: f64 = question.parts.iter().map(|part| part.estimated).sum();
@@ -110,6 +115,34 @@ fn of_question(question: &QuestionTerms, choice: &Choice, settings: &RecallSetti
     }
     found.iter_mut().skip(next).for_each(|sums| *sums = quoted.sums());
     found
+}
+
+/// The sums where persons and assistants share the tokens, whatever the cutoff.
+fn shared(
+    question: &QuestionTerms,
+    form: QuestionForm,
+    mut scores: Vec<f64>,
+    choice: &Choice,
+    settings: &RecallSettings,
+) -> Sums {
+    if form == QuestionForm::Task {
+        for (score, part) in scores.iter_mut().zip(&question.parts) {
+            *score += task_bonus(part.age, part.stands, &choice.shares);
+        }
+    }
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
+    let quotable = |at: usize| {
+        let part = &question.parts[at];
+        QuotablePart { is_of_person: part.is_of_person, heading: part.heading, unit: part.unit }
+    };
+    let settings = RecallSettings { shares: choice.shares.clone(), ..settings.clone() };
+    let tokens = |at: usize| question.parts[at].line;
+    let mut quoted = Quoted::new(question, settings.budget);
+    for at in share_tokens(order.into_iter(), quotable, tokens, form, &settings) {
+        quoted.add(at);
+    }
+    quoted.sums()
 }
 
 /// The parts quoted so far.
@@ -177,16 +210,21 @@ mod tests {
                 terms,
                 is_passage: false,
                 session: at,
+                age: 0,
+                is_of_person: true,
+                stands: false,
                 unit: at,
                 heading: 0,
                 estimated: 200.0,
                 tokens: 190.0,
+                line: 190,
                 piece,
             }
         };
         QuestionTerms {
             dialogue: 0,
             question_type: QuestionType::Single,
+            form: None,
             evidence: evidence.len(),
             parts: meanings.iter().enumerate().map(part).collect(),
         }
@@ -195,8 +233,8 @@ mod tests {
     #[test]
     fn a_lower_cutoff_quotes_more_and_never_less_than_the_least_tokens() {
         let weights = FamiliarityWeights { meaning: 1.0, ..FamiliarityWeights::default() };
-        let choice = Choice { weights, time_offset: 0.0, gathered_offset: 0.0 };
         let mut settings = nouns::config::Pipeline::parse("version = 1").unwrap().recall;
+        let choice = Choice { weights, time_offset: 0.0, gathered_offset: 0.0, shares: settings.shares.clone() };
         settings.familiarity.zero = 1.0;
         (settings.stop.doubling, settings.stop.least_tokens, settings.stop.most_tokens) = (0.0, 300, 900);
         // Shares 1, 0.7, 0.5, 0.3, 0.
@@ -207,5 +245,23 @@ mod tests {
         assert_eq!((at(0.60).recall, at(0.60).tokens), (0.5, 392.0));
         assert_eq!((at(0.40).recall, at(0.40).full, at(0.40).tokens), (0.5, 0.0, 582.0));
         assert_eq!((at(0.20).recall, at(0.20).full, at(0.20).tokens), (1.0, 1.0, 772.0));
+    }
+
+    #[test]
+    fn persons_and_assistants_share_the_tokens_whatever_the_cutoff() {
+        let weights = FamiliarityWeights { meaning: 1.0, ..FamiliarityWeights::default() };
+        let mut settings = nouns::config::Pipeline::parse("version = 1").unwrap().recall;
+        settings.budget_tokens = 620;
+        let recall = |about_me: f64| {
+            let mut asked = question(&[0.9, 0.8, 0.2, 0.1, 0.0], &[3, 4]);
+            asked.form = Some(QuestionForm::AboutMe);
+            asked.parts.iter_mut().take(3).for_each(|part| part.is_of_person = false);
+            let shares = ShareSettings { about_me, ..settings.shares.clone() };
+            let choice = Choice { weights: weights.clone(), time_offset: 0.0, gathered_offset: 0.0, shares };
+            let found = &outcomes(&[asked], 1, &choice, &settings)[0];
+            assert_eq!(found[0].recall, found[CUTOFFS.len() - 1].recall);
+            found[0].recall
+        };
+        assert_eq!([recall(0.0), recall(0.4), recall(1.0)], [0.0, 0.5, 1.0]);
     }
 }

@@ -4,14 +4,16 @@
 
 use std::path::PathBuf;
 
-use crate::dataset::BenchmarkFormat;
+use crate::{agents::AgentSet, dataset::BenchmarkFormat};
 use nouns::config::Pipeline;
 
 /// What to fit.
 #[derive(Debug, Clone)]
 pub struct FitRequest {
-    /// The development sets: format and path.
+    /// The development sets of people's dialogues: format and path.
     pub sets: Vec<(BenchmarkFormat, PathBuf)>,
+    /// Those of conversations with an assistant.
+    pub agent_sets: Vec<(AgentSet, PathBuf)>,
     /// The settings whose weights are the starting point.
     pub pipeline: Pipeline,
     /// How many weights each search draws.

@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use nouns::config::{FamiliarityWeights, StopSettings};
+use nouns::config::{FamiliarityWeights, ShareSettings, StopSettings};
 
 /// What a fit found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -25,7 +25,7 @@ pub struct FitRow {
     /// The same dialogues under what was chosen on all of them.
     pub in_sample: Vec<FitFigures>,
     /// What was chosen on all dialogues.
-    pub chosen: (FamiliarityWeights, StopSettings),
+    pub chosen: (FamiliarityWeights, StopSettings, ShareSettings),
 }
 
 /// Figures over the questions of a set.

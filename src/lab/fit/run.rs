@@ -3,6 +3,8 @@
 //! In: a request. Out: rows. Builds a memory of each set through the real path in a temporary
 //! directory, reads the terms of every question once, and chooses. Leaves no file behind.
 
+use std::path::Path;
+
 use super::{
     FitRequest,
     choices::Search,
@@ -11,9 +13,14 @@ use super::{
     row::{Fit, FitFigures, FitRow, FitSpread},
     terms::{QuestionTerms, terms_of},
 };
-use crate::{EvalError, EvalRequest, bench::Bench, dataset};
+use crate::{
+    EvalError, EvalRequest,
+    agents::{AgentSet, each_question},
+    bench::Bench,
+    dataset::{self, BenchmarkFormat},
+};
 use models::embed;
-use nouns::config::{RecallSettings, StopSettings};
+use nouns::config::{FamiliarityWeights, RecallSettings, ShareSettings, StopSettings};
 use ripplemem::pipeline::Progress;
 
 /// Chooses in every way, and measures each on dialogues that it was not chosen on.
@@ -21,52 +28,94 @@ use ripplemem::pipeline::Progress;
 /// # Errors
 /// [`EvalError`] when a file as a whole is damaged, or a memory fails.
 pub fn fit(request: &FitRequest, progress: &mut dyn FnMut(Progress)) -> Result<Fit, EvalError> {
-    let mut questions = Vec::new();
-    let mut sets: Vec<(String, Vec<String>)> = Vec::new();
-    for set in 0..request.sets.len() {
-        read_set(request, set, &mut questions, &mut sets, progress)?;
+    let mut read = ReadSets::default();
+    for (format, path) in &request.sets {
+        read_set(request, *format, path, &mut read, progress)?;
     }
+    for (set, path) in &request.agent_sets {
+        read_agents(request, *set, path, &mut read, progress)?;
+    }
+    let ReadSets { questions, sets } = read;
     let of_dialogue: Vec<usize> =
         sets.iter().enumerate().flat_map(|(set, (_, dialogues))| dialogues.iter().map(move |_| set)).collect();
     let settings = &request.pipeline.recall;
     let field = Field { questions: &questions, sets: &of_dialogue, settings, tokens: request.tokens };
     let mut rows = Vec::new();
+    let with_shares = questions.iter().any(|question| question.form.is_some());
     for (search, done) in Search::ALL.into_iter().zip(1..) {
+        if search == Search::Shares && !with_shares {
+            continue;
+        }
         rows.extend(row(&field, search, request));
         progress(Progress { doing: "choosing", done, total: Some(Search::ALL.len() as u64), unit: "ways" });
     }
     Ok(Fit { sets, rows })
 }
 
+/// The questions of all sets, and the dialogues of each set with its name.
+#[derive(Default)]
+struct ReadSets {
+    questions: Vec<QuestionTerms>,
+    sets: Vec<(String, Vec<String>)>,
+}
+
+impl ReadSets {
+    /// The number of a dialogue of the last set, over all sets.
+    fn dialogue(&mut self, name: &str) -> usize {
+        let before: usize = self.sets.iter().rev().skip(1).map(|(_, dialogues)| dialogues.len()).sum();
+        let Some((_, dialogues)) = self.sets.last_mut() else { return before };
+        let at = dialogues.iter().position(|known| known == name).unwrap_or_else(|| {
+            dialogues.push(name.to_owned());
+            dialogues.len() - 1
+        });
+        before + at
+    }
+}
+
 /// Builds the memory of a set and reads the terms of its questions.
 fn read_set(
     request: &FitRequest,
-    set: usize,
-    questions: &mut Vec<QuestionTerms>,
-    sets: &mut Vec<(String, Vec<String>)>,
+    format: BenchmarkFormat,
+    path: &Path,
+    read: &mut ReadSets,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), EvalError> {
-    let Some((format, path)) = request.sets.get(set) else { return Ok(()) };
-    let mut bench = Bench::open(&EvalRequest::of_file(*format, path, &request.pipeline))?;
-    bench.dataset = dataset::read(*format, path, &[], 0)?;
+    let mut bench = Bench::open(&EvalRequest::of_file(format, path, &request.pipeline))?;
+    bench.dataset = dataset::read(format, path, &[], 0)?;
     let (service, _) = bench.build(progress)?;
     bench.dataset.resolve(&bench.recorded);
-    let before: usize = sets.iter().map(|(_, dialogues)| dialogues.len()).sum();
-    let mut dialogues: Vec<String> = Vec::new();
+    read.sets.push((format.name().to_owned(), Vec::new()));
     let mut embedder = embed::open(&request.pipeline.embed, &request.pipeline.model())?;
     let asked: Vec<_> = bench.dataset.questions.iter().filter(|q| q.counts() && !q.evidence.is_empty()).collect();
     let total = Some(asked.len() as u64);
     for (asked, done) in asked.into_iter().zip(1..) {
-        let dialogue = dialogues.iter().position(|d| *d == asked.conversation).unwrap_or_else(|| {
-            dialogues.push(asked.conversation.clone());
-            dialogues.len() - 1
-        });
-        let terms = terms_of(service.replica(), &mut *embedder, asked, before + dialogue, &request.pipeline.recall);
-        questions.push(terms.map_err(|e| EvalError::Question { id: asked.id.clone(), source: Box::new(e) })?);
+        let (dialogue, question) = (read.dialogue(&asked.conversation), asked.question());
+        let settings = &request.pipeline.recall;
+        let terms = terms_of(service.replica(), &mut *embedder, &question, &asked.evidence, dialogue, settings);
+        read.questions.push(terms.map_err(|e| EvalError::Question { id: asked.id.clone(), source: Box::new(e) })?);
         progress(Progress { doing: "reading terms", done, total, unit: "questions" });
     }
-    sets.push((format.name().to_owned(), dialogues));
     Ok(())
+}
+
+/// The same of conversations with an assistant, whose questions are asked as the conversation goes on.
+fn read_agents(
+    request: &FitRequest,
+    set: AgentSet,
+    path: &Path,
+    read: &mut ReadSets,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), EvalError> {
+    let mut embedder = embed::open(&request.pipeline.embed, &request.pipeline.model())?;
+    read.sets.push((set.name().to_owned(), Vec::new()));
+    each_question(set, path, &request.pipeline, progress, &mut |service, chat, evidence, question| {
+        if !evidence.is_empty() {
+            let dialogue = read.dialogue(chat);
+            let settings = &request.pipeline.recall;
+            read.questions.push(terms_of(service.replica(), &mut *embedder, question, evidence, dialogue, settings)?);
+        }
+        Ok(())
+    })
 }
 
 /// The row of a search.
@@ -76,6 +125,7 @@ fn row(field: &Field<'_>, search: Search, request: &FitRequest) -> Option<FitRow
         weights: field.settings.familiarity.weights.clone(),
         time_offset: stop.time_offset,
         gathered_offset: stop.gathered_offset,
+        shares: field.settings.shares.clone(),
     };
     let choices: Vec<_> = search
         .choices(&as_it_is, request.draws, request.seed)
@@ -109,7 +159,7 @@ fn nearest(share: f64) -> usize {
     (0..CUTOFFS.len()).min_by(|a, b| off(a).total_cmp(&off(b))).unwrap_or_default()
 }
 
-fn chosen(on_all: Chosen, settings: &RecallSettings) -> (nouns::config::FamiliarityWeights, StopSettings) {
+fn chosen(on_all: Chosen, settings: &RecallSettings) -> (FamiliarityWeights, StopSettings, ShareSettings) {
     let Chosen { choice, cutoff } = on_all;
     let stop = StopSettings {
         share: CUTOFFS[cutoff],
@@ -117,7 +167,7 @@ fn chosen(on_all: Chosen, settings: &RecallSettings) -> (nouns::config::Familiar
         gathered_offset: choice.gathered_offset,
         ..settings.stop.clone()
     };
-    (choice.weights, stop)
+    (choice.weights, stop, choice.shares)
 }
 
 /// Figures of each set from the sums of its dialogues.

@@ -37,13 +37,14 @@ pub fn fit_table(fit: &Fit) -> String {
         out.push('\n');
     }
     for row in &fit.rows {
-        let (weights, stop) = &row.chosen;
+        let (weights, stop, shares) = &row.chosen;
         let _ = writeln!(
             out,
-            "# {}, chosen on all dialogues\n{}{}",
+            "# {}, chosen on all dialogues\n{}{}{}",
             row.name,
             toml("familiarity.weights", weights),
-            toml("stop", stop)
+            toml("stop", stop),
+            toml("shares", shares)
         );
     }
     out

@@ -6,18 +6,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::dataset::DatasetQuestion;
 use heart::{
     language::{
-        question::{QuestionType, ReadQuestion},
+        question::{QuestionForm, QuestionType, ReadQuestion},
         tokens,
     },
     memory::{FamiliarParts, PartBody},
+    recall::{is_standing, is_with_assistants, line_tokens},
 };
 use models::embed::Embedder;
 use nouns::{
     config::{FamiliarityWeights, RecallSettings},
-    model::{FamiliarityTerms, UnitId},
+    model::{FamiliarityTerms, Question, SpeakerKind, UnitId},
 };
 use ripplemem::pipeline::{PipelineError, Replica};
 
@@ -45,6 +45,8 @@ pub(super) struct QuestionTerms {
     /// Index of its dialogue, over all sets.
     pub(super) dialogue: usize,
     pub(super) question_type: QuestionType,
+    /// Its form, where persons and assistants share the tokens.
+    pub(super) form: Option<QuestionForm>,
     /// Number of its pieces of evidence.
     pub(super) evidence: usize,
     pub(super) parts: Vec<PartTerms>,
@@ -55,56 +57,81 @@ pub(super) struct PartTerms {
     pub(super) terms: [f32; TERMS],
     /// Whether it is a passage of a long turn, which has no neighbours and is none.
     pub(super) is_passage: bool,
-    /// Number of its session in the order of the parts.
+    /// Number of its session in the order of the parts, and how many sessions were said after it.
     pub(super) session: usize,
+    pub(super) age: usize,
+    /// Whether a person said it, and says in it what is wanted in general.
+    pub(super) is_of_person: bool,
+    pub(super) stands: bool,
     /// Number of its unit, and of its day in its session.
     pub(super) unit: usize,
     pub(super) heading: usize,
     /// Tokens by which the product's stop counts, and o200k tokens.
     pub(super) estimated: f64,
     pub(super) tokens: f64,
+    /// Tokens of its line, where persons and assistants share them; else 0.
+    pub(super) line: usize,
     /// Which piece of the evidence it is.
     pub(super) piece: Option<usize>,
 }
 
-/// Reads the terms of a question; `dialogue` is the number of its dialogue.
+/// Reads the terms of a question; `evidence` are the turns that hold the answer, `dialogue` is the number of its
+/// dialogue.
 ///
 /// # Errors
 /// [`PipelineError`] when the memory or the embedder fails.
 pub(super) fn terms_of(
     replica: &Replica,
     embedder: &mut dyn Embedder,
-    asked: &DatasetQuestion,
+    question: &Question,
+    evidence: &[String],
     dialogue: usize,
     settings: &RecallSettings,
 ) -> Result<QuestionTerms, PipelineError> {
-    let question = asked.question();
     let mut embed = |texts: &[&str]| {
         let vectors: Result<Vec<_>, _> = texts.iter().map(|text| embedder.embed_query(text)).collect();
         vectors.map_err(Into::into)
     };
-    let looks = replica.every_part(&question, &mut embed, &LOOKS.map(|look| look.settings(settings)))?;
+    let looks = replica.every_part(question, &mut embed, &LOOKS.map(|look| look.settings(settings)))?;
     let mut parts: PartsInOrder<'_> = BTreeMap::new();
     for (look, found) in LOOKS.iter().zip(&looks) {
         look.read(found, &mut parts);
     }
+    let read = ReadQuestion::of(question);
+    let form = looks.first().is_some_and(is_with_assistants).then(|| read.form());
+    let ages = ages(&parts);
     let mut numbers = Numbers::default();
-    let parts = parts.into_iter().map(|((session, _, unit, _), (terms, body))| PartTerms {
-        terms,
-        is_passage: body.range.is_some(),
-        session: numbers.of(format!("session {session}")),
-        unit: numbers.of(format!("unit {unit}")),
-        heading: numbers.of(format!("day {session} {}", body.said_at.local().date())),
-        estimated: body.estimated_tokens(),
-        tokens: tokens::count(&format!("{}: {}\n", body.speaker, body.text)) as f64,
-        piece: asked.evidence.iter().position(|turn| *turn == body.turn),
+    let parts = parts.into_iter().map(|((session, _, unit, _), (terms, body))| {
+        let is_of_person = matches!(body.kind, None | Some(SpeakerKind::Person));
+        PartTerms {
+            terms,
+            is_passage: body.range.is_some(),
+            session: numbers.of(format!("session {session}")),
+            age: ages.get(session).copied().unwrap_or_default(),
+            is_of_person,
+            stands: form.is_some() && is_of_person && is_standing(body.text),
+            unit: numbers.of(format!("unit {unit}")),
+            heading: numbers.of(format!("day {session} {}", body.said_at.local().date())),
+            estimated: body.estimated_tokens(),
+            tokens: tokens::count(&format!("{}: {}\n", body.speaker, body.text)) as f64,
+            line: if form.is_some() { line_tokens(body.text) } else { 0 },
+            piece: evidence.iter().position(|turn| *turn == body.turn),
+        }
     });
-    Ok(QuestionTerms {
-        dialogue,
-        question_type: ReadQuestion::of(&question).question_type(),
-        evidence: asked.evidence.len(),
-        parts: parts.collect(),
-    })
+    let (question_type, parts) = (read.question_type(), parts.collect());
+    Ok(QuestionTerms { dialogue, question_type, form, evidence: evidence.len(), parts })
+}
+
+/// How many sessions were said after each.
+fn ages<'f>(parts: &PartsInOrder<'f>) -> BTreeMap<&'f str, usize> {
+    let mut last_said: BTreeMap<&str, i64> = BTreeMap::new();
+    for ((session, ..), (_, body)) in parts {
+        let last = last_said.entry(session).or_insert(i64::MIN);
+        *last = (*last).max(body.said_at.unix_ms);
+    }
+    let mut sessions: Vec<(i64, &str)> = last_said.into_iter().map(|(session, last)| (last, session)).collect();
+    sessions.sort_unstable_by(|a, b| b.cmp(a));
+    sessions.into_iter().enumerate().map(|(age, (_, session))| (session, age)).collect()
 }
 
 /// The terms of each part, by session, ordinal, unit and part.

@@ -102,7 +102,7 @@ mod tests {
         let replica = service.replica();
         let recall = &pipeline.recall;
         for asked in &bench.dataset.questions {
-            let terms = terms_of(replica, &mut *embedder, asked, 0, recall).unwrap();
+            let terms = terms_of(replica, &mut *embedder, &asked.question(), &asked.evidence, 0, recall).unwrap();
             let weights = &recall.familiarity.weights;
             let mut embed = |texts: &[&str]| {
                 let vectors: Result<Vec<_>, _> = texts.iter().map(|text| embedder.embed_query(text)).collect();
