@@ -153,7 +153,7 @@ impl Stored<'_> {
     }
 
     fn dead_letters(&self) -> Vec<DeadLetter> {
-        let records = self.0.read(Topic::DeadLetters, 0, 0, usize::MAX).unwrap().records;
+        let records = self.log.read(Topic::DeadLetters, 0, 0, usize::MAX).unwrap().records;
         records.into_iter().map(|record| serde_json::from_slice(&record.value.unwrap()).unwrap()).collect()
     }
 }
@@ -270,7 +270,7 @@ fn telegram_goes_on_behind_what_is_durable() {
 fn a_platform_cannot_ask_for_a_pause_without_end() {
     let api = Platform::start(|_, _| (429, "", json!({"ok": false, "parameters": {"retry_after": 1e19}})));
     let home = Home::new("telegram", &format!("http://{}", api.address), "");
-    let told = home.pull(|wait| wait(&Stored::is_told));
+    let told = home.pull(|wait| wait(&|seen| seen.is_told()));
     assert!(matches!(&told[..], [LiveEvent::Interrupted { after, .. }] if after.as_secs() == 3_600), "{told:?}");
 }
 

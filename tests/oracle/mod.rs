@@ -82,6 +82,7 @@ fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
         names: names.collect(),
         months: probe.cues.time.map(|_| (None, 11)).into_iter().collect(),
         topics: probe.words.split(' ').skip(1).map(str::to_owned).collect(),
+        persons: Vec::new(),
         subject: probe.cues.participants.last().map(known),
         asker: None,
         asks_time: probe.words.len().is_multiple_of(2),
