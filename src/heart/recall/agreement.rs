@@ -28,32 +28,33 @@ const LOOKED_AT: usize = 80;
 /// The topics are looked for together in this many of the best parts.
 const TOGETHER: usize = 10;
 
-const BIAS: f64 = -2.15;
-/// The share of the topics, by rarity, that no part of the bank holds; and that share by the closeness of the closest
-/// statement, which may say the same in other words: who moved to Lisbon lives there.
-const ABSENT: f64 = -0.83;
-const SAID_OTHERWISE: f64 = 1.88;
+const BIAS: f64 = -2.23;
+/// The share of the topics, by rarity, that no part of the bank holds.
+const ABSENT: f64 = -0.49;
 /// It asks for a time.
-const TIME: f64 = 1.3;
+const TIME: f64 = 1.27;
 /// It asks for something to be done.
-const REQUEST: f64 = 2.3;
+const REQUEST: f64 = 2.0;
 
 /// A person is named: both sides are compared.
-const ONE_PERSON: f64 = 0.89;
+const ONE_PERSON: f64 = 0.92;
 /// The fit of the named person's best statements, and of the others'.
-const FIT: f64 = 4.61;
-const FIT_OF_OTHERS: f64 = -1.27;
+const FIT: f64 = 4.82;
+const FIT_OF_OTHERS: f64 = -1.21;
+/// The share of the topics that no part of the bank holds, by the closeness of the named person's closest statement,
+/// which may say the same in other words.
+const SAID_OTHERWISE: f64 = 0.83;
 /// The best share of the topics in one statement of another person.
-const TOPICS_OF_OTHERS: f64 = -1.79;
+const TOPICS_OF_OTHERS: f64 = -1.86;
 /// What a question about a person wants: lists and judgements rarely stand in the words of the question.
 const LIST: f64 = 0.58;
-const INFERENCE: f64 = 1.78;
+const INFERENCE: f64 = 1.76;
 
 /// Nobody is named: the fit of the best statements, and the share of the topics that the best parts hold together.
-const FIT_OF_ALL: f64 = 0.8;
-const TOPICS_TOGETHER: f64 = 2.31;
+const FIT_OF_ALL: f64 = 1.33;
+const TOPICS_TOGETHER: f64 = 2.12;
 /// The fit of what the asker said, who is the bank's only person.
-const FIT_OF_ASKER: f64 = 1.4;
+const FIT_OF_ASKER: f64 = 1.43;
 
 /// The probability that the memory supports an answer; 0 for an empty bank. `closeness` is a cosine
 /// on the model's scale, 0 where it tells nothing and 1 where it answers.
@@ -78,18 +79,16 @@ pub(super) fn agreement(
     let asks_for = question.question_type();
     let mut sum = BIAS + when(asks_for == QuestionType::Time, TIME) + when(question.is_request(), REQUEST);
     let absent = familiar.absent();
-    let otherwise = |side: &Side| absent * (ABSENT + SAID_OTHERWISE * side.closeness);
+    sum += ABSENT * absent;
     if let Some(named) = Named::of(question, persons, familiar) {
         let own = side(&|part| !part.asks && named.tells(part));
         let others = side(&|part| !part.asks && !named.tells(part));
         sum += ONE_PERSON + FIT * own.mean() + FIT_OF_OTHERS * others.mean() + TOPICS_OF_OTHERS * others.coverage;
-        sum += otherwise(&own)
-            + when(asks_for == QuestionType::List, LIST)
-            + when(asks_for == QuestionType::Inference, INFERENCE);
+        sum += SAID_OTHERWISE * absent * own.closeness;
+        sum += when(asks_for == QuestionType::List, LIST) + when(asks_for == QuestionType::Inference, INFERENCE);
     } else {
         let together = best.iter().take(TOGETHER).fold(0, |held, part| held | part.topics);
-        let all = side(&|part| !part.asks);
-        sum += FIT_OF_ALL * all.mean() + otherwise(&all);
+        sum += FIT_OF_ALL * side(&|part| !part.asks).mean();
         sum += TOPICS_TOGETHER * familiar.coverage(together);
         let asker = familiar.only_person.as_deref().filter(|_| question.is_in_first_person());
         if let Some(asker) = asker.map(|name| name_key(&canonical_name(name))) {
