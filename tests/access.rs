@@ -64,6 +64,8 @@ fn routes() -> Vec<(&'static str, &'static str, &'static str, Vec<u8>)> {
         ("read", "GET", "/v1/subscribe?bank=acme/a&text=Where&wait_ms=0", Vec::new()),
         ("read", "POST", "/v1/subscribe", bytes(json!({"bank": "acme/a", "text": "Where", "wait_ms": 0}))),
         ("forget", "DELETE", "/v1/turns?bank=acme/a&turn=9", Vec::new()),
+        ("forget", "POST", "/v1/forget", bytes(json!({"bank": "acme/a", "select": {"speakers": ["Cy"]}}))),
+        ("read", "GET", "/v1/turns?bank=acme/a&speaker=Cy", Vec::new()),
     ]
 }
 

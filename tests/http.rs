@@ -214,6 +214,16 @@ fn commands_reach_the_process_that_has_the_directory_open() {
     both(&["digest"]);
     both(&["digest", "--bank", "sample/harbour", "--json"]);
     both(&["forget", "m11", "m 6", "--bank", "sample/harbour"]);
+    let marta = ["--bank", "sample/harbour", "--speaker", "marta"];
+    assert!(both(&[&["turns", "--limit", "3"], &marta[..]].concat()).lines().count() == 3);
+    both(&[&["turns", "--json", "--since", "2024-03-01T00:00:00Z"], &marta[..]].concat());
+    let meant = both(&[&["forget", "--dry-run"], &marta[..]].concat());
+    assert!(meant.contains(" turns, the latest of them:"), "{meant}");
+    both(&[&["forget"], &marta[..]].concat());
+    assert_ne!(both(&[&["turns"], &marta[..]].concat()), "", "nothing is deleted unless somebody agrees");
+    assert!(both(&[&["forget", "--yes"], &marta[..]].concat()).ends_with(" turns deleted\n"));
+    assert_eq!(both(&[&["turns"], &marta[..]].concat()), "");
+    fails(&ripplemem(&["forget", "--bank", "b", "--pipeline", there]), 1, &["nothing is named", "--speaker"]);
     both(&["digest"]);
     both(&["ingest", "jsonl", rejected.to_str().unwrap()]);
     let unknown = ripplemem(&["ask", "x", "--bank", "nobody", "--pipeline", there]);

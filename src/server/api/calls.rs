@@ -459,7 +459,7 @@ impl Api {
 }
 
 /// The wait that a request allows.
-fn wait(wait_ms: Option<u64>) -> Result<Duration, Problem> {
+pub(super) fn wait(wait_ms: Option<u64>) -> Result<Duration, Problem> {
     let wait = wait_ms.map_or(WAIT, Duration::from_millis);
     if wait > LONGEST { Err(Problem::invalid("wait_ms: more than 600000")) } else { Ok(wait) }
 }

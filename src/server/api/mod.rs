@@ -9,12 +9,14 @@
 //! - `bank_status`: how far a bank reaches. `operations`: how the service is, and what is ordered of it.
 //! - `units`: a unit and its neighbours.
 //! - `problem`: why there is no answer (RFC 9457). `blocking`: work that blocks.
-//! - `turns`: the turns of a bank, for interfaces that list them; `short_ids`: names of turns that a model can repeat.
+//! - `turns`: the turns of a bank, for interfaces that list them; `forgetting`: deleting them by what they share;
+//!   `short_ids`: names of turns that a model can repeat.
 
 mod answers;
 mod bank_status;
 mod blocking;
 mod calls;
+mod forgetting;
 mod forms;
 mod holders;
 mod operations;
@@ -26,10 +28,11 @@ mod units;
 pub use answers::{AnsweredEvidence, Answers, Spoken, Words};
 pub use bank_status::BankStatus;
 pub use calls::Api;
+pub use forgetting::{ForgetTurns, ForgottenTurns};
 pub use forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Stats, WrittenTurns};
 pub use holders::Holders;
 pub use operations::{Operations, Reextract, Reextracted, SnapshotList, SnapshotView, Status};
 pub use problem::{Code, Problem};
 pub use short_ids::short_id;
-pub use turns::{TurnView, Turns};
+pub use turns::{ListTurns, TurnView, Turns};
 pub use units::{EdgeReasons, EdgeView, UnitView, WholeUnit};

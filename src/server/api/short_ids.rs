@@ -18,6 +18,8 @@ const MARK: char = '~';
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// Digits of a shortened id: 30 bits.
 const LENGTH: usize = 6;
+/// Digits of the name of several turns: 60 bits.
+const NAME_LENGTH: usize = 12;
 
 /// The short id of a turn.
 #[must_use]
@@ -25,9 +27,23 @@ pub fn short_id(turn: &str) -> Cow<'_, str> {
     if turn.len() <= LONGEST && turn.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte)) {
         return Cow::Borrowed(turn);
     }
-    let hash = blake3::hash(turn.as_bytes());
-    let digit = |byte: &u8| DIGITS.get(usize::from(byte % 32)).copied().map_or('0', char::from);
-    Cow::Owned(std::iter::once(MARK).chain(hash.as_bytes().iter().take(LENGTH).map(digit)).collect())
+    Cow::Owned(std::iter::once(MARK).chain(digits(&blake3::hash(turn.as_bytes()), LENGTH)).collect())
+}
+
+/// A short name of these turns, in this order, and of no others.
+pub(super) fn name_of(turns: &[HeldTurn]) -> String {
+    let mut hash = blake3::Hasher::new();
+    for held in turns {
+        hash.update(&(held.turn.turn.len() as u64).to_le_bytes()).update(held.turn.turn.as_bytes());
+    }
+    digits(&hash.finalize(), NAME_LENGTH).collect()
+}
+
+/// The first digits of a hash.
+fn digits(hash: &blake3::Hash, length: usize) -> impl Iterator<Item = char> {
+    let digit = |byte: u8| DIGITS.get(usize::from(byte % 32)).copied().map_or('0', char::from);
+    let bytes = *hash.as_bytes();
+    bytes.into_iter().take(length).map(digit)
 }
 
 /// Whether an id may be a shortened one.

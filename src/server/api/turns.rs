@@ -15,7 +15,7 @@ use super::{
     short_ids::{short_id, turns_meant, unlisted},
 };
 use crate::access::{Caller, Right};
-use nouns::model::{Bank, EventTime, SpeakerKind};
+use nouns::model::{Bank, EventTime, Selector, SpeakerKind};
 use ripplemem::{
     log::Written,
     pipeline::{HeldTurn, TurnVersion},
@@ -26,6 +26,21 @@ const LISTED: usize = 20;
 /// Most turns of a list.
 const MOST_LISTED: usize = 1_000;
 
+/// Which turns of a bank are listed.
+#[derive(Debug, Clone)]
+pub struct ListTurns {
+    /// The bank.
+    pub bank: Bank,
+    /// Those that this id or short id means.
+    pub turn: Option<String>,
+    /// Those that it takes; all where it names nothing.
+    pub select: Selector,
+    /// Those before the place that an earlier list named as `next`.
+    pub before: Option<String>,
+    /// Most of them; 20 without it.
+    pub limit: Option<usize>,
+}
+
 /// Turns of a bank, the latest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -34,8 +49,11 @@ pub struct Turns {
     pub bank: Bank,
     /// The turns.
     pub turns: Vec<TurnView>,
-    /// Turns that fit the request and are not listed.
+    /// Turns that fit the request and are not listed, beyond `next`.
     pub more: u64,
+    /// Where the list goes on: the `before` of another request; absent at its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// A turn as the memory holds it.
@@ -61,7 +79,9 @@ pub struct TurnView {
 }
 
 impl TurnView {
-    fn of(held: &HeldTurn) -> Self {
+    /// A turn that is held, as it is shown.
+    #[must_use]
+    pub fn of(held: &HeldTurn) -> Self {
         let turn = &*held.turn;
         Self {
             turn: turn.turn.clone(),
@@ -72,6 +92,40 @@ impl TurnView {
             session: turn.session.clone(),
             text: turn.text.clone(),
         }
+    }
+}
+
+/// A place in the list of a bank: behind a turn.
+#[derive(Debug, PartialEq, Eq)]
+struct Place {
+    said_ms: i64,
+    turn: String,
+}
+
+impl Place {
+    fn of(held: &HeldTurn) -> Self {
+        Self { said_ms: held.turn.time.unix_ms, turn: held.turn.turn.clone() }
+    }
+
+    fn parse(text: &str) -> Result<Self, Problem> {
+        let parsed = text.split_once(':').and_then(|(said_ms, turn)| Some((said_ms.parse().ok()?, turn.to_owned())));
+        let (said_ms, turn) =
+            parsed.ok_or_else(|| Problem::invalid(format!("before: {text:?}; send the `next` of an earlier list")))?;
+        Ok(Self { said_ms, turn })
+    }
+
+    /// Leaves the turns in front of it, by time. Where its turn is gone, others of the same moment come again rather
+    /// than being left out.
+    fn cut(&self, held: &mut Vec<HeldTurn>) {
+        let own = held.iter().position(|held| held.turn.turn == self.turn);
+        let end = own.unwrap_or_else(|| held.partition_point(|held| held.turn.time.unix_ms <= self.said_ms));
+        held.truncate(end);
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.said_ms, self.turn)
     }
 }
 
@@ -91,21 +145,20 @@ impl Api {
         Ok(self.memory.banks_where(&|bank| passes(bank) && who.reaches(bank)))
     }
 
-    /// The turns of a bank, the latest first: at most `limit`, and with `turn` those that the id or short id means.
+    /// The turns of a bank that are asked for, the latest first.
     ///
     /// # Errors
-    /// [`Problem`] for a wrong limit, or where the log does not list turns.
-    pub async fn list(
-        &self,
-        who: &Caller,
-        bank: Bank,
-        turn: Option<String>,
-        limit: Option<usize>,
-    ) -> Result<Turns, Problem> {
+    /// [`Problem`] for a wrong field, or where the log does not list turns.
+    pub async fn list(&self, who: &Caller, list: ListTurns) -> Result<Turns, Problem> {
+        let ListTurns { bank, turn, select, before, limit } = list;
         let limit = limit.unwrap_or(LISTED);
         if !(1..=MOST_LISTED).contains(&limit) {
             return Err(Problem::invalid(format!("limit: {limit}; allowed is 1 to {MOST_LISTED}")));
         }
+        if !select.is_empty() {
+            select.check().map_err(|problem| Problem::invalid(problem.to_string()))?;
+        }
+        let before = before.map(|place| Place::parse(&place)).transpose()?;
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
         let (memory, of) = (Arc::clone(&self.memory), bank.clone());
@@ -114,11 +167,18 @@ impl Api {
                 None => memory.turns(&of, &|_| true),
                 Some(turn) => turns_meant(&memory, &of, turn),
             };
-            held.map_err(unlisted)
+            let mut held = held.map_err(unlisted)?;
+            held.retain(|held| select.is_empty() || select.takes(&held.turn));
+            if let Some(before) = before {
+                before.cut(&mut held);
+            }
+            Ok(held)
         });
         let held = held.await?;
         let more = held.len().saturating_sub(limit) as u64;
-        Ok(Turns { bank, turns: held.iter().rev().take(limit).map(TurnView::of).collect(), more })
+        let turns: Vec<&HeldTurn> = held.iter().rev().take(limit).collect();
+        let next = turns.last().filter(|_| more > 0).map(|last| Place::of(last).to_string());
+        Ok(Turns { bank, turns: turns.into_iter().map(TurnView::of).collect(), more, next })
     }
 
     /// Whether turns can be listed, so that short ids can be read.
@@ -188,5 +248,30 @@ impl Api {
             return Ok(());
         }
         Err(self.late("turns that are durable are not extracted yet; ask again in a moment"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nouns::model::Turn;
+
+    #[test]
+    fn a_list_goes_on_behind_a_turn_also_once_that_is_gone() {
+        let held = |id: &str, second: i64| {
+            let time = EventTime::new(second * 1_000, 0).unwrap();
+            let turn = Turn::new(Bank::parse("b").unwrap(), id, "Ann", "hi", time);
+            HeldTurn { turn: Arc::new(turn), offset: 0 }
+        };
+        let all = || vec![held("1", 1), held("2", 2), held("3", 2), held("4", 3)];
+        let before = |place: &str, mut of: Vec<HeldTurn>| {
+            Place::parse(place).unwrap().cut(&mut of);
+            of.iter().map(|held| held.turn.turn.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(before(&Place::of(&all()[2]).to_string(), all()), ["1", "2"]);
+        let without: Vec<HeldTurn> = all().into_iter().filter(|held| held.turn.turn != "3").collect();
+        assert_eq!(before("2000:3", without), ["1", "2"]);
+        assert_eq!(before("2000:a:b", all()), ["1", "2", "3"]);
+        assert!(Place::parse("yesterday").is_err() && Place::parse("x:1").is_err());
     }
 }

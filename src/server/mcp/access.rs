@@ -15,7 +15,10 @@ use super::call_error::CallError;
 use crate::{
     ReachError, Reached,
     access::Caller,
-    api::{AnsweredEvidence, Api, Ask, Banks, Digest, Forget, Forgotten, Put, Status, Turns, WrittenTurns},
+    api::{
+        AnsweredEvidence, Api, Ask, Banks, Digest, Forget, ForgetTurns, Forgotten, ForgottenTurns, ListTurns, Put,
+        Status, Turns, WrittenTurns,
+    },
 };
 use models::llm::{self, Llm, LlmError, Meter};
 use nouns::model::{Bank, Evidence};
@@ -66,23 +69,39 @@ impl Access {
         }
     }
 
-    /// The latest turns of a bank; those that an id means, where one is given.
-    pub(super) async fn list(
-        &self,
-        who: &Caller,
-        bank: Bank,
-        turn: Option<String>,
-        limit: usize,
-    ) -> Result<Turns, CallError> {
+    /// The latest turns of a bank; those that are asked for.
+    pub(super) async fn list(&self, who: &Caller, list: ListTurns) -> Result<Turns, CallError> {
         match self {
-            Self::Here(api) => Ok(api.list(who, bank, turn, Some(limit)).await?),
+            Self::Here(api) => Ok(api.list(who, list).await?),
             Self::There { reached, .. } => {
                 let call = move |reached: &Reached| {
-                    let limit = limit.to_string();
-                    let of = [("bank", Some(bank.as_str())), ("turn", turn.as_deref()), ("limit", Some(&*limit))];
+                    let ListTurns { bank, turn, select, before, limit } = &list;
+                    let limit = limit.map(|limit| limit.to_string());
+                    let [since, until] = [select.since, select.until].map(|time| time.map(|time| time.to_string()));
+                    let of = [
+                        ("bank", Some(bank.as_str())),
+                        ("turn", turn.as_deref()),
+                        ("speaker", select.speakers.first().map(String::as_str)),
+                        ("since", since.as_deref()),
+                        ("until", until.as_deref()),
+                        ("session", select.session.as_deref()),
+                        ("thread", select.thread.as_deref()),
+                        ("before", before.as_deref()),
+                        ("limit", limit.as_deref()),
+                    ];
                     reached.get("/v1/turns", &of)
                 };
                 reach(reached, call).await
+            }
+        }
+    }
+
+    /// Deletes turns by what they have in common, or says which those are.
+    pub(super) async fn forget_turns(&self, who: &Caller, forget: ForgetTurns) -> Result<ForgottenTurns, CallError> {
+        match self {
+            Self::Here(api) => Ok(api.forget_turns(who, forget).await?),
+            Self::There { reached, .. } => {
+                reach(reached, move |reached: &Reached| reached.post("/v1/forget", &forget)).await
             }
         }
     }

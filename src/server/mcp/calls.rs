@@ -14,14 +14,14 @@ use super::{
     call_error::CallError,
     opened_memory::{Opened, OpenedMemory},
     tools::{
-        Answered, Ask, Counts, Forget, Forgotten, ListOf, Listed, ListedTurn, MAX_TURNS, Recalled, Remember,
-        Remembered, Said, Show, Shown, Status, StatusOf, ToolName,
+        Answered, Ask, Counts, Forget, ForgetTurns, Forgotten, ForgottenTurns, ListOf, Listed, ListedTurn, MAX_TURNS,
+        Recalled, Remember, Remembered, Said, Show, Shown, Status, StatusOf, ToolName,
     },
 };
 use crate::{access::Caller, api};
 use heart::recall::{one_line, with_ids};
 use models::llm::LlmError;
-use nouns::model::{Bank, EventTime, Evidence, Question, SaidBefore, SpeakerKind, Turn};
+use nouns::model::{Bank, EventTime, Evidence, Question, SaidBefore, Selector, SpeakerKind, Turn};
 
 /// How long `remember` and `forget` wait until answers reflect them, where the call does not say.
 const WAIT_SECONDS: u64 = 5;
@@ -85,6 +85,11 @@ pub(super) struct CallResult {
     pub(super) text: String,
 }
 
+/// A turn of a list.
+fn listed(turn: api::TurnView) -> ListedTurn {
+    ListedTurn { text: beginning(&turn.text), id: turn.short, speaker: turn.speaker, time: turn.time }
+}
+
 impl Calls {
     /// Calls a tool.
     pub(super) async fn call(
@@ -101,6 +106,7 @@ impl Calls {
             ToolName::List => self.list(read(tool, arguments)?, offer).await,
             ToolName::Show => self.show(read(tool, arguments)?, offer).await,
             ToolName::Forget => self.forget(read(tool, arguments)?, offer).await,
+            ToolName::ForgetTurns => self.forget_turns(read(tool, arguments)?, offer).await,
             ToolName::Status => self.status(read(tool, arguments)?, offer).await,
         }
     }
@@ -170,21 +176,21 @@ impl Calls {
     }
 
     /// The latest turns of a bank.
-    async fn list(&self, ListOf { bank, limit }: ListOf, offer: &Offer) -> Result<CallResult, CallError> {
-        let limit = limit.unwrap_or(LISTED).clamp(1, MAX_LISTED);
-        let api::Turns { bank, turns, more } = self.turns(offer, bank, None, limit).await?;
-        let listed = |turn: api::TurnView| ListedTurn {
-            text: beginning(&turn.text),
-            id: turn.short,
-            speaker: turn.speaker,
-            time: turn.time,
-        };
+    async fn list(&self, asked: ListOf, offer: &Offer) -> Result<CallResult, CallError> {
+        let ListOf { bank, speaker, since, until, limit } = asked;
+        let limit = Some(limit.unwrap_or(LISTED).clamp(1, MAX_LISTED));
+        let select = Selector { speakers: speaker.into_iter().collect(), since, until, ..Selector::default() };
+        let list = api::ListTurns { bank: offer.bank(bank)?, turn: None, select, before: None, limit };
+        let api::Turns { bank, turns, more, .. } = self.turns(offer, list).await?;
         json(&Listed { bank, turns: turns.into_iter().map(listed).collect(), more })
     }
 
     /// A turn in full.
     async fn show(&self, Show { turn, bank, from }: Show, offer: &Offer) -> Result<CallResult, CallError> {
-        let api::Turns { bank, turns, .. } = self.turns(offer, bank, Some(turn.clone()), MAX_LISTED).await?;
+        let (bank, limit) = (offer.bank(bank)?, Some(MAX_LISTED));
+        let select = Selector::default();
+        let list = api::ListTurns { bank, turn: Some(turn.clone()), select, before: None, limit };
+        let api::Turns { bank, turns, .. } = self.turns(offer, list).await?;
         let found = match turns.as_slice() {
             [found] => found.clone(),
             [] => {
@@ -202,17 +208,10 @@ impl Calls {
         json(&Shown { bank, turn, speaker, time, session, text, next })
     }
 
-    async fn turns(
-        &self,
-        offer: &Offer,
-        bank: Option<Bank>,
-        turn: Option<String>,
-        limit: usize,
-    ) -> Result<api::Turns, CallError> {
-        let bank = offer.bank(bank)?;
+    async fn turns(&self, offer: &Offer, list: api::ListTurns) -> Result<api::Turns, CallError> {
         let list = |opened: Arc<Opened>| {
-            let (bank, turn) = (bank.clone(), turn.clone());
-            async move { opened.access.list(&offer.who, bank, turn, limit).await }
+            let list = list.clone();
+            async move { opened.access.list(&offer.who, list).await }
         };
         self.memory.with(list).await
     }
@@ -230,6 +229,22 @@ impl Calls {
         };
         let api::Forgotten { bank, turn, held, after, gone } = self.memory.with(forget).await?;
         json(&Forgotten { bank, turn, held, included: gone, after })
+    }
+
+    /// Says which turns are meant; with their name, deletes them.
+    async fn forget_turns(&self, asked: ForgetTurns, offer: &Offer) -> Result<CallResult, CallError> {
+        let ForgetTurns { bank, speaker, since, until, session, mentions, confirm, wait_seconds } = asked;
+        let (speakers, mentions) = (speaker.into_iter().collect(), mentions.into_iter().collect());
+        let select = Selector { speakers, since, until, session, mentions, ..Selector::default() };
+        let (bank, dry_run) = (offer.bank(bank)?, confirm.is_none());
+        let forget = api::ForgetTurns { bank, select, confirm, dry_run, wait_ms: Some(wait_ms(wait_seconds)) };
+        let forget = |opened: Arc<Opened>| {
+            let forget = forget.clone();
+            async move { opened.access.forget_turns(&offer.who, forget).await }
+        };
+        let api::ForgottenTurns { bank, turns, shown, confirm, after, gone } = self.memory.with(forget).await?;
+        let shown = shown.into_iter().map(listed).collect();
+        json(&ForgottenTurns { bank, count: turns, turns: shown, confirm, included: gone, after })
     }
 
     async fn status(&self, StatusOf { bank }: StatusOf, offer: &Offer) -> Result<CallResult, CallError> {

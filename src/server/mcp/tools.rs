@@ -25,11 +25,12 @@ pub(super) enum ToolName {
     List,
     Show,
     Forget,
+    ForgetTurns,
     Status,
 }
 
 impl ToolName {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Remember,
         Self::Recall,
         Self::Answer,
@@ -37,6 +38,7 @@ impl ToolName {
         Self::List,
         Self::Show,
         Self::Forget,
+        Self::ForgetTurns,
         Self::Status,
     ];
 
@@ -49,13 +51,14 @@ impl ToolName {
             Self::List => "list",
             Self::Show => "show",
             Self::Forget => "forget",
+            Self::ForgetTurns => "forget_turns",
             Self::Status => "status",
         }
     }
 
     /// Whether it changes the memory.
     pub(super) fn writes(self) -> bool {
-        matches!(self, Self::Remember | Self::Forget)
+        matches!(self, Self::Remember | Self::Forget | Self::ForgetTurns)
     }
 
     /// The tool as a client sees it.
@@ -92,7 +95,8 @@ impl ToolName {
                 reads("Evidence with its trace"),
             ),
             Self::List => (
-                "What was stored last in a bank: the latest turns with their ids, each by its beginning.",
+                "What was stored last in a bank, or by one speaker, or in a time: the latest turns with their ids, each by \
+                 its beginning.",
                 input_schema::<ListOf>(),
                 output_schema::<Listed>(),
                 reads("Latest turns"),
@@ -109,6 +113,14 @@ impl ToolName {
                 input_schema::<Forget>(),
                 output_schema::<Forgotten>(),
                 hints("Forget a turn").read_only(false).destructive(true).idempotent(true),
+            ),
+            Self::ForgetTurns => (
+                "Delete all turns of one person, of a time, of a session, or that mention somebody, from long-term memory \
+                 for good. The first call deletes nothing: it counts the turns, shows some, and gives `confirm`. Show \
+                 that to the user, and call again with `confirm` and the same fields once they agree.",
+                input_schema::<ForgetTurns>(),
+                output_schema::<ForgottenTurns>(),
+                hints("Forget turns").read_only(false).destructive(true).idempotent(true),
             ),
             Self::Status => (
                 "How the memory is: its banks, what is still being read in, problems, and with `bank` how much that \
@@ -233,6 +245,12 @@ pub(super) struct Answered {
 pub(super) struct ListOf {
     /// The bank; the server's default without it.
     pub(super) bank: Option<Bank>,
+    /// Only those of this speaker.
+    pub(super) speaker: Option<String>,
+    /// Only those said at this time or later.
+    pub(super) since: Option<EventTime>,
+    /// Only those said before this time.
+    pub(super) until: Option<EventTime>,
     /// Most turns; 20 without it.
     #[schemars(range(min = 1, max = 100))]
     pub(super) limit: Option<usize>,
@@ -318,6 +336,46 @@ pub(super) struct Forgotten {
     /// Whether it is gone from every answer already.
     pub(super) included: bool,
     /// Hand it to recall as `after` to wait until it reflects the deletion.
+    pub(super) after: String,
+}
+
+/// What `forget_turns` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ForgetTurns {
+    /// The bank that holds them; the server's default without it.
+    pub(super) bank: Option<Bank>,
+    /// Those of this speaker.
+    pub(super) speaker: Option<String>,
+    /// Those said at this time or later.
+    pub(super) since: Option<EventTime>,
+    /// Those said before this time.
+    pub(super) until: Option<EventTime>,
+    /// Those of this session.
+    pub(super) session: Option<String>,
+    /// Besides, whatever others said that holds this name as a word.
+    pub(super) mentions: Option<String>,
+    /// What the first call gave; without it nothing is deleted.
+    pub(super) confirm: Option<String>,
+    /// Seconds to wait, once the deletions are durable, until no answer holds the turns; 5 without it.
+    #[schemars(range(max = 60))]
+    pub(super) wait_seconds: Option<u64>,
+}
+
+/// What `forget_turns` gives.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct ForgottenTurns {
+    /// The bank.
+    pub(super) bank: Bank,
+    /// How many turns are meant, or were deleted.
+    pub(super) count: Option<u64>,
+    /// The latest of them, where nothing was deleted yet.
+    pub(super) turns: Vec<ListedTurn>,
+    /// Call again with this to delete them.
+    pub(super) confirm: Option<String>,
+    /// Whether they are gone from every answer already.
+    pub(super) included: bool,
+    /// Hand it to recall as `after` to wait until it reflects the deletions.
     pub(super) after: String,
 }
 

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use super::body::MAX_BYTES;
 use crate::{
     api::{
-        AnsweredEvidence, Ask, BankStatus, Banks, Digest, Forgotten, Problem, Put, Reextract, Reextracted,
-        SnapshotList, Stats, Status, Turns, UnitView, Words, WrittenTurns,
+        AnsweredEvidence, Ask, BankStatus, Banks, Digest, ForgetTurns, Forgotten, ForgottenTurns, Problem, Put,
+        Reextract, Reextracted, SnapshotList, Stats, Status, Turns, UnitView, Words, WrittenTurns,
     },
     subscriptions::{Delta, Polled, Progress, Snapshot, Subscribe, Told},
 };
@@ -45,6 +45,13 @@ fn document() -> String {
                 &[
                     ("bank", true, "The bank.", json!({ "type": "string" })),
                     ("turn", false, "Only those that this id, or short id, means.", json!({ "type": "string" })),
+                    ("speaker", false, "Only those of this speaker.", json!({ "type": "string" })),
+                    ("since", false, "Only those said at this time (RFC 3339) or later.", json!({ "type": "string" })),
+                    ("until", false, "Only those said before this time (RFC 3339).", json!({ "type": "string" })),
+                    ("session", false, "Only those of this session.", json!({ "type": "string" })),
+                    ("thread", false, "Only those of this thread.", json!({ "type": "string" })),
+                    ("before", false, "Where the list goes on: the `next` of an earlier one.",
+                     json!({ "type": "string" })),
                     ("limit", false, "Most turns; 20 without it.",
                      json!({ "type": "integer", "minimum": 1, "maximum": 1_000 })),
                 ],
@@ -60,6 +67,15 @@ fn document() -> String {
                      json!({ "type": "integer", "minimum": 0, "maximum": 600_000 })),
                 ],
                 None, &ok::<Forgotten>(&mut of, "The deletion is durable."), &["400", "421"],
+            ),
+        },
+        "/v1/forget": {
+            "post": operation(
+                "forget_turns", "Delete the turns of a bank that a selector names: by id, by speaker, by time, of a \
+                 session or a thread, those that mention somebody, or all. With dry_run they are counted, and some are \
+                 shown. For a log in a directory.",
+                &[], Some(body::<ForgetTurns>(&mut of)), &ok::<ForgottenTurns>(&mut of, "The deletions are durable."),
+                &["400", "408", "413", "421", "503", "504"],
             ),
         },
         "/v1/ask": {

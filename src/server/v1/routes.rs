@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     access::{Caller, Denied},
-    api::{Api, Ask, Code, Forget, Operations, Problem},
+    api::{Api, Ask, Code, Forget, ForgetTurns, ListTurns, Operations, Problem},
     hosts::Hosts,
     query,
     quota::Share,
@@ -35,7 +35,7 @@ use crate::{
     telemetry::RefusedStatus,
 };
 use nouns::{
-    model::{Bank, EventTime},
+    model::{Bank, EventTime, Selector},
     trace_parent::TraceParent,
 };
 
@@ -111,6 +111,7 @@ async fn known_encodings(request: Request, next: Next) -> Response {
 fn of_memory(v1: V1) -> Router {
     Router::new()
         .route("/v1/turns", get(list).post(put).delete(forget))
+        .route("/v1/forget", post(forget_turns))
         .route("/v1/ask", post(ask))
         .route("/v1/subscribe", get(subscribe).post(subscribe_with_body))
         .route("/v1/units", get(unit))
@@ -284,13 +285,29 @@ async fn forget(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer
     forget().await.into()
 }
 
+async fn forget_turns(Shared(v1): Shared<V1>, Extension(who): Who, body: Body) -> Answer<impl Serialize> {
+    let forget = async || {
+        let (forget, _) = read::<ForgetTurns>(&v1.bodies, &who, body).await?;
+        v1.api.forget_turns(&who, forget).await
+    };
+    forget().await.into()
+}
+
 async fn list(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
     let list = async || {
-        let [bank, turn, limit] = parameters(&uri, ["bank", "turn", "limit"])?;
+        let names = ["bank", "turn", "speaker", "since", "until", "session", "thread", "before", "limit"];
+        let [bank, turn, speaker, since, until, session, thread, before, limit] = parameters(&uri, names)?;
         let bank = the_bank(&bank.ok_or_else(|| Problem::invalid("bank: missing; write ?bank=NAME"))?)?;
         let wrong = |limit: &str| Problem::invalid(format!("limit: {limit:?} is no whole number"));
         let limit = limit.map(|limit| limit.parse().map_err(|_| wrong(&limit))).transpose()?;
-        v1.api.list(&who, bank, turn, limit).await
+        let time = |name: &str, text: Option<String>| {
+            let time = text.map(|text| EventTime::parse(&text)).transpose();
+            time.map_err(|problem| Problem::invalid(format!("{name}: {problem}")))
+        };
+        let (since, until) = (time("since", since)?, time("until", until)?);
+        let speakers = speaker.into_iter().collect();
+        let select = Selector { speakers, since, until, session, thread, ..Selector::default() };
+        v1.api.list(&who, ListTurns { bank, turn, select, before, limit }).await
     };
     list().await.into()
 }

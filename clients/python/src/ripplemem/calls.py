@@ -13,18 +13,23 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Callable, Generic, Optional, TypeVar, Union
 
+from .errors import InvalidError
 from .forms import (
     Answer,
     Digest,
     Evidence,
     Forgotten,
+    ForgottenTurns,
+    HeldTurns,
     Json,
+    Selector,
     Status,
     Turn,
     UnitView,
     Written,
     answer,
     digest,
+    held_turn,
     time_text,
     unit_view,
 )
@@ -158,6 +163,43 @@ class Calls:
 
         query = {"bank": name, "turn": turn, "wait_ms": str(max(0, int(wait * 1000)))}
         return Call("DELETE", "/v1/turns", read, query=query, timeout=wait + MARGIN)
+
+    def forget_turns(
+        self, select: Selector, bank: Optional[str], dry_run: bool, confirm: Optional[str], wait: float
+    ) -> Call[ForgottenTurns]:
+        """Deletes turns by what they have in common, or says which those are."""
+        name = self.bank(bank)
+
+        def read(raw: Json) -> ForgottenTurns:
+            if raw["after"]:
+                self._after[name] = raw["after"]
+            shown = tuple(held_turn(turn) for turn in raw.get("shown", ()))
+            return ForgottenTurns(
+                raw["bank"], raw.get("turns"), shown, raw.get("confirm"), raw["after"], raw["gone"]
+            )
+
+        body: Json = {"bank": name, "select": select.fields(), "wait_ms": max(0, int(wait * 1000))}
+        if dry_run:
+            body["dry_run"] = True
+        if confirm is not None:
+            body["confirm"] = confirm
+        return Call("POST", "/v1/forget", read, body=body, timeout=wait + MARGIN)
+
+    def turns(self, select: Selector, before: Optional[str], limit: int, bank: Optional[str]) -> Call[HeldTurns]:
+        """The turns of a bank, the latest first."""
+        if len(select.speakers) > 1 or select.turns or select.mentions:
+            raise InvalidError("turns are listed by one speaker, a time, a session or a thread")
+        fields = select.fields()
+        query = {"bank": self.bank(bank), "limit": str(limit)}
+        query.update({name: fields[name] for name in ("since", "until", "session", "thread") if name in fields})
+        query.update({"speaker": speaker for speaker in select.speakers})
+        if before is not None:
+            query["before"] = before
+
+        def read(raw: Json) -> HeldTurns:
+            return HeldTurns(tuple(held_turn(turn) for turn in raw["turns"]), raw["more"], raw.get("next"))
+
+        return Call("GET", "/v1/turns", read, query=query)
 
     def banks(self) -> Call[list[str]]:
         """The banks that hold something."""

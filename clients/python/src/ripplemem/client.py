@@ -12,7 +12,21 @@ import httpx
 
 from .calls import Call, Calls, Circumstances, T
 from .following import SILENCE, Events, Following
-from .forms import Answer, Digest, Evidence, Followed, Forgotten, Piece, Status, Turn, UnitView, Written
+from .forms import (
+    Answer,
+    Digest,
+    Evidence,
+    Followed,
+    Forgotten,
+    ForgottenTurns,
+    HeldTurns,
+    Piece,
+    Selector,
+    Status,
+    Turn,
+    UnitView,
+    Written,
+)
 from .transport import ATTEMPTS, arguments, headers, holder_of, pause, read, refused, spoken, unreachable
 
 
@@ -138,6 +152,32 @@ class RippleMem:
     def forget(self, turn: str, *, bank: Optional[str] = None, wait: float = 10.0) -> Forgotten:
         """Deletes a turn, and waits until no answer reflects it."""
         return self._send(self._calls.forget(turn, bank, wait))
+
+    def forget_turns(
+        self,
+        select: Selector,
+        *,
+        dry_run: bool = False,
+        confirm: Optional[str] = None,
+        bank: Optional[str] = None,
+        wait: float = 10.0,
+    ) -> ForgottenTurns:
+        """Deletes the turns that are meant, and waits until no answer reflects them.
+
+        With ``dry_run`` they are counted and nothing is deleted; its ``confirm`` deletes exactly those.
+        """
+        return self._send(self._calls.forget_turns(select, bank, dry_run, confirm, wait))
+
+    def turns(
+        self,
+        select: Selector = Selector(),
+        *,
+        before: Optional[str] = None,
+        limit: int = 20,
+        bank: Optional[str] = None,
+    ) -> HeldTurns:
+        """The turns of a bank, the latest first; ``before`` is the ``next`` of an earlier list."""
+        return self._send(self._calls.turns(select, before, limit, bank))
 
     def banks(self) -> list[str]:
         """The banks that hold something, as far as the token reaches."""

@@ -5,6 +5,7 @@ Fields that a later service adds are ignored; ``Evidence.raw`` has the whole ans
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Optional, Union
@@ -67,6 +68,75 @@ class Written:
 
     after: str
     turns: int
+
+
+@dataclass(frozen=True)
+class Selector:
+    """Which turns of a bank: a turn must fit each field that is set.
+
+    ``since`` and ``until`` are times at which they were said, from the first one on and before the second one.
+    ``mentions`` adds whatever others said that holds one of these names as a word. ``everything`` stands alone.
+    """
+
+    turns: Sequence[str] = ()
+    speakers: Sequence[str] = ()
+    since: Optional[Union[datetime, str]] = None
+    until: Optional[Union[datetime, str]] = None
+    session: Optional[str] = None
+    thread: Optional[str] = None
+    mentions: Sequence[str] = ()
+    everything: bool = False
+
+    def fields(self) -> Json:
+        """Its JSON form."""
+        times = {"since": self.since, "until": self.until}
+        fields: Json = {name: time_text(time) for name, time in times.items() if time is not None}
+        fields.update({name: text for name, text in (("session", self.session), ("thread", self.thread)) if text})
+        lists = (("turns", self.turns), ("speakers", self.speakers), ("mentions", self.mentions))
+        fields.update({name: list(values) for name, values in lists if values})
+        return {**fields, "all": True} if self.everything else fields
+
+
+@dataclass(frozen=True)
+class HeldTurn:
+    """A turn as the memory holds it; ``short`` may stand for its id."""
+
+    turn: str
+    short: str
+    speaker: str
+    time: str
+    text: str
+    session: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class HeldTurns:
+    """Turns of a list, the latest first. ``next``: where the list goes on, None at its end."""
+
+    turns: tuple[HeldTurn, ...]
+    more: int
+    next: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class ForgottenTurns:
+    """What became of turns that were to be deleted.
+
+    ``turns``: how many the bank held. Of a dry run, ``shown`` has the latest of them and ``confirm`` names exactly
+    those turns. ``gone``: no answer reflects them any more.
+    """
+
+    bank: str
+    turns: Optional[int]
+    shown: tuple[HeldTurn, ...]
+    confirm: Optional[str]
+    after: str
+    gone: bool
+
+
+def held_turn(raw: Json) -> HeldTurn:
+    """Reads a turn of a list."""
+    return HeldTurn(raw["turn"], raw["short"], raw["speaker"], raw["time"], raw["text"], raw.get("session"))
 
 
 @dataclass(frozen=True)

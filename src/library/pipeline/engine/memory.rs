@@ -22,6 +22,9 @@ use nouns::{
 };
 use sources::live::Delivered;
 
+/// Most deletions of one write.
+const DELETED_AT_ONCE: usize = 1_000;
+
 /// A memory that stays open, on a log in a directory.
 /// The first page of this library shows it at work.
 pub struct Memory {
@@ -120,6 +123,22 @@ impl Memory {
     pub fn forget(&self, bank: &Bank, turn: &str) -> Result<Written, PipelineError> {
         let deletion = Deletion { bank: bank.clone(), turn: turn.to_owned(), version: u64::MAX };
         self.put([TurnEvent::Deletion(deletion)])
+    }
+
+    /// Deletes turns of a bank, as [`Self::forget`]: each write of some of them is whole, and repeating all is
+    /// harmless.
+    ///
+    /// # Errors
+    /// As [`Self::put`].
+    pub fn forget_all(&self, bank: &Bank, turns: impl Iterator<Item = String>) -> Result<Written, PipelineError> {
+        let deletion = |turn| TurnEvent::Deletion(Deletion { bank: bank.clone(), turn, version: u64::MAX });
+        let mut turns = turns.map(deletion).peekable();
+        let mut written = Written::nothing(self.log.partitions());
+        while turns.peek().is_some() {
+            let some = self.put(turns.by_ref().take(DELETED_AT_ONCE))?;
+            some.places().for_each(|(partition, next)| written.extend(partition, next));
+        }
+        Ok(written)
     }
 
     /// The turns of a bank whose ids pass, by time, each as last edited. Reads all records of the bank: for lists,

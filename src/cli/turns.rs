@@ -1,0 +1,110 @@
+//! `ripplemem turns`.
+//!
+//! In: a bank, and which of its turns. Out: the turns as the memory holds them, the latest first, as a table for
+//! people or as JSON lines; beside a running service, too.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use heart::recall::one_line;
+use nouns::model::{Bank, Selector};
+use ripplemem::pipeline::held_turns;
+use server::api::{self, TurnView};
+
+use super::{
+    memory_arguments::MemoryArguments,
+    output::{print, say},
+    reached::{Memory, open_or_reach},
+    selector_arguments::SelectorArguments,
+};
+
+/// Characters of a turn in the table.
+const BEGINNING: usize = 100;
+/// Most turns that a service lists at once.
+const AT_ONCE: usize = 1_000;
+
+/// List turns that a bank holds, the latest first. The log lies in a directory.
+#[derive(Args)]
+pub(crate) struct Turns {
+    /// The bank.
+    #[arg(long)]
+    bank: String,
+    #[command(flatten)]
+    select: SelectorArguments,
+    /// Most turns.
+    #[arg(long, default_value_t = 20)]
+    limit: usize,
+    /// Print a line of JSON for each turn, with its whole text.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    memory: MemoryArguments,
+}
+
+impl Turns {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let (pipeline, bank) = (self.memory.pipeline()?, Bank::parse(&self.bank)?);
+        let select = self.select.selector()?;
+        if !select.is_empty() {
+            select.check()?;
+        }
+        let (turns, more) = match open_or_reach(&pipeline)? {
+            Memory::Here(mut service) => {
+                service.pause_model();
+                service.catch_up()?;
+                let mut held = held_turns(service.log(), &bank, &|_| true, usize::MAX)?;
+                held.retain(|held| select.is_empty() || select.takes(&held.turn));
+                let more = held.len().saturating_sub(self.limit) as u64;
+                (held.iter().rev().take(self.limit).map(TurnView::of).collect(), more)
+            }
+            Memory::There(reached) => {
+                let text = |time: Option<nouns::model::EventTime>| time.map(|time| time.to_string());
+                let (since, until) = (text(select.since), text(select.until));
+                let (mut turns, mut before, mut more) = (Vec::new(), None::<String>, 0);
+                while turns.len() < self.limit {
+                    let limit = (self.limit - turns.len()).min(AT_ONCE).to_string();
+                    let of = [
+                        ("bank", Some(bank.as_str())),
+                        ("speaker", one_speaker(&select)?),
+                        ("since", since.as_deref()),
+                        ("until", until.as_deref()),
+                        ("session", select.session.as_deref()),
+                        ("thread", select.thread.as_deref()),
+                        ("before", before.as_deref()),
+                        ("limit", Some(limit.as_str())),
+                    ];
+                    let listed: api::Turns = reached.get("/v1/turns", &of)?;
+                    turns.extend(listed.turns);
+                    (before, more) = (listed.next, listed.more);
+                    if before.is_none() {
+                        break;
+                    }
+                }
+                (turns, more)
+            }
+        };
+        for turn in &turns {
+            print(&if self.json { format!("{}\n", serde_json::to_string(turn)?) } else { table_line(turn) })?;
+        }
+        if more > 0 {
+            say(&format!("bank {bank}: {more} earlier turns are not listed; --limit lists more"));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// A turn on a line: its id, when, who, and how it begins.
+pub(crate) fn table_line(turn: &TurnView) -> String {
+    let text: String = one_line(&turn.text).chars().take(BEGINNING).collect();
+    format!("{}\t{}\t{}: {text}\n", turn.turn, turn.time, one_line(&turn.speaker))
+}
+
+/// The only speaker; a service lists those of one.
+fn one_speaker(select: &Selector) -> Result<Option<&str>> {
+    match select.speakers.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some(one)),
+        _ => anyhow::bail!("--speaker: the service that has the directory open lists turns of one speaker; give one"),
+    }
+}

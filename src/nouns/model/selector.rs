@@ -1,0 +1,181 @@
+//! Which turns are meant: to be listed, or to be forgotten.
+//!
+//! In: what somebody names: ids, people, times, a session, a thread. Out: whether a turn is one of them. A selector
+//! that names nothing is refused, so that an empty form never means everything. Pure; looks nothing up.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{EventTime, Invalid, Turn, unit::canonical_name};
+
+/// Turns of a bank. A turn must fit each field that is set; within one, any of its values.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Selector {
+    /// Their ids.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<String>,
+    /// Who said them: names as they are written, without regard to capitals and spaces.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub speakers: Vec<String>,
+    /// Said at this time or later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<EventTime>,
+    /// Said before this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<EventTime>,
+    /// Of this session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Of this thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+    /// Besides, whatever others said that holds one of these names as a word.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mentions: Vec<String>,
+    /// Every turn.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
+}
+
+impl Selector {
+    /// Checks that it names something, and that what it names can be met.
+    ///
+    /// # Errors
+    /// [`Invalid`] names the field.
+    pub fn check(&self) -> Result<(), Invalid> {
+        if self.is_empty() {
+            return Err(Invalid::new(
+                "all",
+                "nothing is named",
+                "name turns, speakers, since, until, a session, a thread or mentions, or set all",
+            ));
+        }
+        if self.all && *self != (Self { all: true, ..Self::default() }) {
+            return Err(Invalid::new("all", "further fields are set", "set all alone, or leave it out"));
+        }
+        let empty = |names: &[String]| names.iter().any(|name| name.trim().is_empty());
+        for (field, names) in [("turns", &self.turns), ("speakers", &self.speakers), ("mentions", &self.mentions)] {
+            if empty(names) {
+                return Err(Invalid::new(field, "one of them is empty", "leave it out"));
+            }
+        }
+        match (self.since, self.until) {
+            (Some(since), Some(until)) if since.unix_ms >= until.unix_ms => {
+                Err(Invalid::new("until", "it is not after since", "give a later time"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it names nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether a turn is one of those that are meant.
+    #[must_use]
+    pub fn takes(&self, turn: &Turn) -> bool {
+        self.all || self.fits(turn) || self.is_mentioned(turn)
+    }
+
+    fn fits(&self, turn: &Turn) -> bool {
+        let alone = Self { mentions: Vec::new(), ..self.clone() };
+        if alone.is_empty() {
+            return false;
+        }
+        let speaker = canonical_name(&turn.speaker);
+        let any = |names: &[String], is: &dyn Fn(&String) -> bool| names.is_empty() || names.iter().any(is);
+        any(&self.turns, &|id| *id == turn.turn)
+            && any(&self.speakers, &|name| canonical_name(name) == speaker)
+            && self.is_within(turn)
+            && self.session.as_ref().is_none_or(|session| turn.session.as_ref() == Some(session))
+            && self.thread.as_ref().is_none_or(|thread| turn.thread.as_ref() == Some(thread))
+    }
+
+    fn is_within(&self, turn: &Turn) -> bool {
+        let at = turn.time.unix_ms;
+        self.since.is_none_or(|since| at >= since.unix_ms) && self.until.is_none_or(|until| at < until.unix_ms)
+    }
+
+    /// Whether its words, or those of what was attached to it, hold a name that is to be looked for. Times hold here,
+    /// too.
+    fn is_mentioned(&self, turn: &Turn) -> bool {
+        let captions = turn.attachments.iter().filter_map(|attachment| attachment.caption.as_deref());
+        let holds = |text: &str| {
+            let words = words(text);
+            self.mentions.iter().any(|name| words.contains(&self::words(name)))
+        };
+        self.is_within(turn) && std::iter::once(turn.text.as_str()).chain(captions).any(holds)
+    }
+}
+
+/// The words of a text in lower case, a space before and behind each.
+fn words(text: &str) -> String {
+    let mut out = String::from(" ");
+    for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+        out.push_str(&word.to_lowercase());
+        out.push(' ');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Attachment, Bank};
+
+    fn turn(id: &str, speaker: &str, text: &str, day: u8) -> Turn {
+        let time = EventTime::parse(&format!("2024-05-{day:02}T10:00:00Z")).unwrap();
+        Turn::new(Bank::parse("b").unwrap(), id, speaker, text, time)
+    }
+
+    fn taken(selector: &Selector) -> Vec<String> {
+        let caption = Attachment { caption: Some("Ann on a pier".to_owned()), ..Attachment::default() };
+        let turns = [
+            Turn { session: Some("s".to_owned()), ..turn("1", "Ann Lee", "I moved.", 1) },
+            Turn { thread: Some("t".to_owned()), ..turn("2", "Bo", "ann  lee's kayak", 2) },
+            turn("3", "Bo", "Annually.", 3),
+            Turn { attachments: vec![caption], ..turn("4", "Cy", "", 4) },
+        ];
+        selector.check().unwrap();
+        turns.iter().filter(|turn| selector.takes(turn)).map(|turn| turn.turn.clone()).collect()
+    }
+
+    fn names(of: &[&str]) -> Vec<String> {
+        of.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn each_field_narrows_and_mentions_add() {
+        let at = |day: u8| EventTime::parse(&format!("2024-05-{day:02}T10:00:00Z")).ok();
+        let none = Selector::default;
+        assert_eq!(taken(&Selector { all: true, ..none() }), ["1", "2", "3", "4"]);
+        assert_eq!(taken(&Selector { turns: names(&["3", "9"]), ..none() }), ["3"]);
+        assert_eq!(taken(&Selector { speakers: names(&[" ann  LEE"]), ..none() }), ["1"]);
+        assert_eq!(
+            taken(&Selector { speakers: names(&["Ann"]), ..none() }),
+            [""; 0],
+            "another person, for all we know"
+        );
+        assert_eq!(taken(&Selector { since: at(2), until: at(4), ..none() }), ["2", "3"]);
+        assert_eq!(taken(&Selector { speakers: names(&["bo"]), since: at(3), ..none() }), ["3"]);
+        assert_eq!(taken(&Selector { session: Some("s".to_owned()), ..none() }), ["1"]);
+        assert_eq!(taken(&Selector { thread: Some("t".to_owned()), ..none() }), ["2"]);
+        let mentions = names(&["Ann"]);
+        assert_eq!(taken(&Selector { mentions: mentions.clone(), ..none() }), ["2", "4"]);
+        assert_eq!(taken(&Selector { speakers: names(&["Ann Lee"]), mentions, until: at(4), ..none() }), ["1", "2"]);
+    }
+
+    #[test]
+    fn what_names_nothing_or_contradicts_itself_is_refused() {
+        let at = |text: &str| EventTime::parse(text).ok();
+        let wrong = |selector: Selector, field: &str| assert_eq!(selector.check().unwrap_err().field, field);
+        wrong(Selector::default(), "all");
+        wrong(Selector { all: true, turns: names(&["1"]), ..Selector::default() }, "all");
+        wrong(Selector { speakers: names(&[" "]), ..Selector::default() }, "speakers");
+        let (since, until) = (at("2024-05-02T00:00:00Z"), at("2024-05-01T00:00:00Z"));
+        wrong(Selector { since, until, ..Selector::default() }, "until");
+    }
+}
