@@ -5,12 +5,40 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// What a cosine of a model counts as in the scores of questions, whose weights were fitted with the cosines of
+/// another model: `factor` times the cosine, and `offset`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CosineScale {
+    /// See there.
+    pub factor: f64,
+    /// See there.
+    pub offset: f64,
+}
+
+impl Default for CosineScale {
+    /// The cosines with which the weights were fitted.
+    fn default() -> Self {
+        Self { factor: 1.0, offset: 0.0 }
+    }
+}
+
+impl CosineScale {
+    /// What a cosine counts as.
+    #[must_use]
+    pub fn of(self, cosine: f64) -> f64 {
+        self.factor * cosine + self.offset
+    }
+}
+
 /// How familiar each part of a bank is to a question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FamiliaritySettings {
     /// Weights of the terms. A larger weight makes its term count more.
     pub weights: FamiliarityWeights,
+    /// The scale of the chosen model, which `[embed.models]` has: no key of its own.
+    #[serde(skip)]
+    pub cosines: CosineScale,
     /// The zero of the scale on which parts are compared: the part that this share of the compared text
     /// lies above, the thousandth at the latest. A larger value puts the zero lower, so that what a bank
     /// is mostly about does not raise it.
