@@ -161,7 +161,7 @@ mod tests {
         assert!(english.iter().filter(|term| chinese.contains(term)).count() >= 3, "{english:?} {chinese:?}");
         let mut words = Words::default();
         assert_eq!(words.count("we sailed to Zoë's café"), words.count_in("we sailed to Zoë's café", TextLanguage::En));
-        assert_eq!(words.count_in("我们昨天去了北京大学", TextLanguage::Zh).slice().length(), 3);
+        assert_eq!(words.count_in("我们昨天去了北京大学", TextLanguage::Zh).slice().length(), 4);
     }
 
     #[test]
