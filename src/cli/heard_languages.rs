@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use heart::language::languages::{Told, told};
-use library::pipeline::{LanguageCounts, unread_notice};
+use ripplemem::pipeline::{LanguageCounts, unread_notice};
 use nouns::{config::Pipeline, model::TurnEvent};
 use sources::{Source, SourceBatch, SourceCounts, SourceError, SourceProgress};
 
