@@ -127,6 +127,7 @@ impl World {
                 bank: bank.key(),
                 vector: vector.clone(),
                 words: asked.restatement,
+                language: nouns::model::Language::En,
                 cues: asked.cues.clone(),
                 semantic: 10,
                 lexical: 5,

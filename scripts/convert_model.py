@@ -59,13 +59,13 @@ def attribute(name, value):
     return block(1, name) + b"".join(integer(8, v) for v in value) + integer(20, ATTRIBUTE_INTS)
 
 
-def node(kind, name, inputs, outputs, attributes):
+def node(kind, name, inputs, outputs, attributes, domain=""):
     return b"".join(
         [block(1, i) for i in inputs]
         + [block(2, o) for o in outputs]
         + [block(3, name), block(4, kind)]
         + [block(5, attribute(k, v)) for k, v in sorted(attributes.items())]
-        + [block(7, "")]
+        + [block(7, domain)]
     )
 
 

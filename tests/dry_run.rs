@@ -76,6 +76,30 @@ fn a_dry_run_says_what_would_come_and_stores_nothing() {
     assert_eq!((&json["turns"], &json["banks"]["acme/board"]["turns"]), (&json!(4), &json!(1)));
 }
 
+/// Whoever brings talk in a language that the model does not read learns the line to write, before and after.
+#[test]
+fn a_bank_that_the_model_does_not_read_is_told_so() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("turns.jsonl");
+    let turn = |n: usize, text: &str| {
+        let time = format!("2024-05-06T09:{n:02}:00Z");
+        json!({"bank": "acme", "turn": n.to_string(), "speaker": "Ann", "text": text, "time": time}).to_string() + "\n"
+    };
+    let of = |text: &str| (0..30).map(|n| turn(n, text)).collect::<String>();
+    let line = "embed.model = \"multilingual-e5-small\"";
+    fs::write(&file, of("我昨天和姐姐去了市场。")).unwrap();
+    let file = file.to_str().unwrap();
+    let (code, text) = dry_run(&["jsonl", file], home.path());
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("100 % of the turns of bank acme") && text.contains(line), "{text}");
+    let (_, text) = dry_run(&["jsonl", file, "--json"], home.path());
+    let summary: Value = serde_json::from_str(&text).unwrap();
+    assert!(summary["notices"][0].as_str().unwrap().contains(line), "{text}");
+    fs::write(file, of("Yesterday I went to the market with my sister.")).unwrap();
+    let (_, text) = dry_run(&["jsonl", file], home.path());
+    assert!(!text.contains(line), "{text}");
+}
+
 #[test]
 fn a_dry_run_works_for_every_format() {
     let home = tempfile::tempdir().unwrap();

@@ -28,6 +28,7 @@ use sources::{Source, Summary};
 use super::{
     digest::{digest_of, digest_text},
     exit_code::REJECTED,
+    heard_languages::HeardLanguages,
     memory_arguments::MemoryArguments,
     model_reading::print_reading,
     output::{print, say},
@@ -63,21 +64,23 @@ impl Ingest {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let settings = self.source.settings();
         if self.dry_run {
-            return dry_run(&settings, self.json);
+            return dry_run(&self.memory.pipeline()?, &settings, self.json);
         }
         ingest(&self.memory.pipeline()?, &settings)
     }
 }
 
 /// Counts what a source holds.
-fn dry_run(settings: &SourceSettings, json: bool) -> Result<ExitCode> {
+fn dry_run(pipeline: &Pipeline, settings: &SourceSettings, json: bool) -> Result<ExitCode> {
     let mut source = sources::open(settings)?;
-    let summary = with_progress(|progress| {
-        Summary::of(&mut *source, |at| {
+    let mut heard = HeardLanguages::of(&mut *source);
+    let mut summary = with_progress(|progress| {
+        Summary::of(&mut heard, |at| {
             progress(Progress { doing: "reading", done: at.done, total: at.total, unit: at.unit });
         })
     })
-    .with_context(|| source.describe())?;
+    .with_context(|| heard.describe())?;
+    summary.notices.extend(heard.notices(pipeline));
     match json {
         true => print(&format!("{}\n", serde_json::to_string_pretty(&summary)?))?,
         false => print(&summary.text())?,
@@ -91,15 +94,22 @@ pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings) -> Result<E
     if let Some(notice) = source.notice() {
         say(&notice);
     }
+    let mut heard = HeardLanguages::of(&mut *source);
+    let code = take_in(pipeline, &mut heard);
+    heard.notices(pipeline).iter().for_each(|notice| say(notice));
+    code
+}
+
+fn take_in(pipeline: &Pipeline, source: &mut dyn Source) -> Result<ExitCode> {
     if pipeline.log.kind == LogKind::Kafka {
-        return append_to_kafka(pipeline, &mut *source);
+        return append_to_kafka(pipeline, source);
     }
     let mut service = match open_or_reach(pipeline)? {
         Memory::Here(service) => service,
-        Memory::There(reached) => return send(&reached, pipeline, &mut *source),
+        Memory::There(reached) => return send(&reached, pipeline, source),
     };
-    let ingested = with_progress(|progress| service.ingest(&mut *source, progress));
-    print_left_out(&*source);
+    let ingested = with_progress(|progress| service.ingest(source, progress));
+    print_left_out(source);
     let Ingested { events, rejects, windows, units, by_model, refused } =
         ingested.with_context(|| source.describe())?;
     print(&format!(

@@ -49,6 +49,7 @@ mod export;
 mod fit;
 mod forget;
 mod health;
+mod heard_languages;
 mod import;
 mod ingest;
 mod lag;

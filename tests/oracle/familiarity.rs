@@ -101,6 +101,7 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], window_words: u32, words
     let meaning = |p: &Part<'_>, query: &[i16]| best(query, p.unit.vectors_of(p.at).sentences).unwrap();
     let pair =
         |p: &Part<'_>, query: &[i16]| best(query, p.unit.vectors_of(p.at).pair).unwrap_or_else(|| meaning(p, query));
+    let scaled = |cosine: f64| 1.5 * cosine - 0.25;
     let flag = |set: bool| f64::from(u8::from(set));
     let first = |name: &str| name.split(' ').next().unwrap().to_lowercase();
     let present: Vec<String> = parts.iter().map(|p| first(p.body().speaker)).collect();
@@ -131,9 +132,9 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], window_words: u32, words
                 let after = (0..3).find(|after| (days.0..=days.1).contains(&(said - after)));
                 after.map_or(0.0, |after| (3 - after) as f64 / 3.0)
             };
-            w.meaning * meaning(p, &probe.vector)
-                + w.pair * pair(p, &probe.vector)
-                + w.trio * (pair(p, &probe.vector) + pair(next, &probe.vector)) / 2.0
+            w.meaning * scaled(meaning(p, &probe.vector))
+                + w.pair * scaled(pair(p, &probe.vector))
+                + w.trio * (scaled(pair(p, &probe.vector)) + scaled(pair(next, &probe.vector))) / 2.0
                 + w.words * word_scores[i] / most
                 + speaker * w.speaker
                 + w.month * flag(month)

@@ -122,7 +122,12 @@ fn unit(key: &MemoryKey, i: u32, dice: &mut Dice) -> Unit {
             said_at,
             text: greeting.to_owned() + &words(dice, count) + named,
             range: None,
-            marks: Marks { times: dice.below(4) as u8, asks: dice.below(3) == 0, quotes: dice.below(4) == 0 },
+            marks: Marks {
+                times: dice.below(4) as u8,
+                asks: dice.below(3) == 0,
+                quotes: dice.below(4) == 0,
+                ..Marks::default()
+            },
             vectors: (0..1 + dice.below(2)).map(|_| Vector::from(vector(dice))).collect(),
             pair: (dice.below(2) == 0).then(|| Vector::from(vector(dice))),
         }

@@ -15,8 +15,8 @@ use heart::memory::{
     MemoryHandle, MemoryThreads, Neighbour, NeighbourhoodProbe, RecordKey, quantise,
 };
 use nouns::{
-    config::Pipeline,
-    model::{Bank, BankKey, Channel, Cues, Score},
+    config::{CosineScale, Pipeline},
+    model::{Bank, BankKey, Channel, Cues, Language, Score},
 };
 use ripplemem::log::partition_of;
 
@@ -59,6 +59,7 @@ fn probes(banks: &[Bank], dice: &mut Dice) -> Vec<FirstHopProbe> {
                     bank: bank.key(),
                     vector: quantise(&history::vector(dice)),
                     words: history::words(dice, 4),
+                    language: Language::En,
                     cues: if i == 0 { Cues::default() } else { history::cues(dice) },
                     semantic: 5,
                     lexical: 4,
@@ -79,6 +80,7 @@ fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
         bank: probe.bank,
         vector: probe.vector.clone(),
         words: probe.words.clone(),
+        language: None,
         names: names.collect(),
         months: probe.cues.time.map(|_| (None, 11)).into_iter().collect(),
         topics: probe.words.split(' ').skip(1).map(str::to_owned).collect(),
@@ -88,6 +90,7 @@ fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
         asks_time: probe.words.len().is_multiple_of(2),
         days: probe.cues.time.map(|t| (t.start_ms / 86_400_000, t.start_ms / 86_400_000)).into_iter().collect(),
         weights: Pipeline::parse("version = 1").unwrap().recall.familiarity.weights,
+        cosines: CosineScale { factor: 1.5, offset: -0.25 },
         greeted_names: true,
         zero: 0.7,
         scale_tokens: 200,

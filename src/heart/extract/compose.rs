@@ -11,19 +11,19 @@ use std::{rc::Rc, sync::LazyLock};
 use regex::Regex;
 
 use super::{
-    DraftPart, DraftUnit,
+    DraftPart, DraftUnit, TurnLanguages,
     passages::{PASSAGE_BYTES, Passage, WHOLE_BYTES, cut},
 };
 use crate::language::{
+    languages::is_asking_mark,
     names::NameText,
     sentences::{content, has_content, is_question, sentences},
     shared::{named, shared},
     tense::{Tense, tense},
-    time_words::time_words,
-    times::{TimeMention, find_times, render_interval},
+    times::{TimeMention, count_times_in, find_times_in, render_interval},
     vague::has_vague_time,
 };
-use nouns::model::{Attachment, Cues, Interval, Marks, SpeakerKind, TextRange, WindowTurn, canonical_name};
+use nouns::model::{Attachment, Cues, Interval, Language, Marks, SpeakerKind, TextRange, WindowTurn, canonical_name};
 
 /// Most passages of a unit: those of a longer turn are divided among several.
 const MOST_PASSAGES: usize = 256;
@@ -31,6 +31,7 @@ const MOST_PASSAGES: usize = 256;
 /// A turn, only its questions, or some passages of it, as it enters a unit.
 pub(super) struct Utterance<'w> {
     pub(super) window_turn: &'w WindowTurn,
+    language: Language,
     /// The words, with single spaces between them; of passages as they are.
     pub(super) words: String,
     /// What was said and shared, with its passages, where the turn is long.
@@ -49,18 +50,18 @@ pub(super) struct Utterance<'w> {
 
 impl<'w> Utterance<'w> {
     /// The whole turn.
-    pub(super) fn whole(window_turn: &'w WindowTurn) -> Self {
+    pub(super) fn whole(window_turn: &'w WindowTurn, languages: &TurnLanguages) -> Self {
         Self {
             lines: with_lines(&window_turn.turn.text),
             shared: shared_in(window_turn).collect(),
-            ..Self::of(window_turn, one_line(&window_turn.turn.text))
+            ..Self::of(window_turn, languages, one_line(&window_turn.turn.text))
         }
     }
 
     /// A short turn whole, or the passages of a long one, as many as a unit holds.
-    pub(super) fn all(window_turn: &'w WindowTurn) -> Vec<Self> {
+    pub(super) fn all(window_turn: &'w WindowTurn, languages: &TurnLanguages) -> Vec<Self> {
         if !stands_alone(window_turn) {
-            return vec![Self::whole(window_turn)];
+            return vec![Self::whole(window_turn, languages)];
         }
         let said = std::iter::once(window_turn.turn.text.clone());
         let text: Rc<str> = said.chain(shared_in(window_turn)).collect::<Vec<_>>().join("\n").into();
@@ -72,22 +73,23 @@ impl<'w> Utterance<'w> {
             Self {
                 long: Some((Rc::clone(&text), some.to_vec())),
                 number: (units > 1).then_some((number, units)),
-                ..Self::of(window_turn, text.get(start..end).unwrap_or_default().trim().to_owned())
+                ..Self::of(window_turn, languages, text.get(start..end).unwrap_or_default().trim().to_owned())
             }
         };
         (1..).zip(passages.chunks(MOST_PASSAGES)).map(of_unit).collect()
     }
 
     /// Only the turn's questions.
-    pub(super) fn questions(window_turn: &'w WindowTurn) -> Self {
+    pub(super) fn questions(window_turn: &'w WindowTurn, languages: &TurnLanguages) -> Self {
         let (asked, _) = split_questions(&one_line(&window_turn.turn.text));
-        Self::of(window_turn, asked)
+        Self::of(window_turn, languages, asked)
     }
 
     /// These words of a turn, and nothing else of it.
-    fn of(window_turn: &'w WindowTurn, words: String) -> Self {
+    fn of(window_turn: &'w WindowTurn, languages: &TurnLanguages, words: String) -> Self {
         Self {
             window_turn,
+            language: languages.of_turn(window_turn),
             words,
             long: None,
             number: None,
@@ -108,7 +110,7 @@ impl<'w> Utterance<'w> {
             Some(lines) => self.with_captions(lines, "\n"),
             None => self.text(),
         };
-        self.part_of(text, None, marks(&self.words))
+        self.part_of(text, None, marks(&self.words, self.language))
     }
 
     /// The unit's parts for it: one for each passage.
@@ -121,7 +123,7 @@ impl<'w> Utterance<'w> {
         };
         let passage = |passage: &Passage| {
             let text = passage.of(said);
-            let marks = marks(&one_line(&text));
+            let marks = marks(&one_line(&text), self.language);
             self.part_of(text, range(passage.range.start, passage.range.end), marks)
         };
         passages.iter().map(passage).collect()
@@ -172,7 +174,7 @@ pub(super) fn compose(utterances: &[Utterance<'_>], people: &[String]) -> Option
         participants.extend(to.clone());
         participants.extend(names.mentions(&others));
         participants.extend(friends);
-        let found = find_times(&utterance.words, Some(utterance.window_turn.turn.time));
+        let found = find_times_in(&utterance.words, utterance.language, Some(utterance.window_turn.turn.time));
         if i > 0 {
             restatement.push(' ');
         }
@@ -201,13 +203,19 @@ pub(super) fn compose(utterances: &[Utterance<'_>], people: &[String]) -> Option
     })
 }
 
+/// Quotation marks besides those of English.
+const OTHER_QUOTES: [(char, char); 6] = [('「', '」'), ('『', '』'), ('《', '》'), ('„', '“'), ('«', '»'), ('»', '«')];
+
 /// Times, questions and quotes in a turn's words.
-fn marks(words: &str) -> Marks {
+fn marks(words: &str, language: Language) -> Marks {
     let quoted = |open: char, close: char| words.split_once(open).is_some_and(|(_, rest)| rest.contains(close));
     Marks {
-        times: u8::try_from(time_words(words)).unwrap_or(u8::MAX),
-        asks: is_question(words) || words.trim_end().ends_with('?'),
-        quotes: quoted('"', '"') || quoted('\u{201c}', '\u{201d}'),
+        times: u8::try_from(count_times_in(words, language)).unwrap_or(u8::MAX),
+        asks: is_question(words) || words.trim_end().ends_with(is_asking_mark),
+        quotes: quoted('"', '"')
+            || quoted('\u{201c}', '\u{201d}')
+            || OTHER_QUOTES.iter().any(|(open, close)| quoted(*open, *close)),
+        language,
     }
 }
 
@@ -226,7 +234,7 @@ pub(super) fn informative(text: &str, people: &[String], least: u32) -> bool {
 
 /// The questions of a text, and the rest of it.
 pub(super) fn split_questions(text: &str) -> (String, String) {
-    if !text.contains('?') {
+    if !text.contains(is_asking_mark) {
         return (String::new(), text.to_owned());
     }
     let (mut asked, mut rest) = (Vec::new(), Vec::new());

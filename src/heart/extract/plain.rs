@@ -1,11 +1,11 @@
 //! A turn of an open window, to its units (decision 2).
 //!
-//! In: one turn, and the speakers so far. Out: the units that the rules would make of the turn
+//! In: one turn, the languages of its window, and the speakers so far. Out: the units that the rules would make of the turn
 //! alone: one, or several of a very long turn; none for a deleted turn, a context turn, or a turn
 //! without content. The same turn and speakers always give the same units.
 
 use super::{
-    DraftUnit,
+    DraftUnit, TurnLanguages,
     compose::{Utterance, compose, informative},
 };
 use nouns::model::WindowTurn;
@@ -13,10 +13,15 @@ use nouns::model::WindowTurn;
 /// Name and version, recorded with every plain unit.
 pub const PLAIN: &str = "plain/3";
 
-/// The units of a single turn. `speakers` are the speakers of its window so far;
+/// The units of a single turn. `languages` are those of its window's turns so far; `speakers` are the speakers of its window so far;
 /// `least_content_words` is the extractor's setting.
 #[must_use]
-pub fn plain_units(turn: &WindowTurn, speakers: &[String], least_content_words: u32) -> Vec<DraftUnit> {
+pub fn plain_units(
+    turn: &WindowTurn,
+    languages: &TurnLanguages,
+    speakers: &[String],
+    least_content_words: u32,
+) -> Vec<DraftUnit> {
     if turn.deleted || turn.context {
         return Vec::new();
     }
@@ -24,7 +29,7 @@ pub fn plain_units(turn: &WindowTurn, speakers: &[String], least_content_words: 
     if !people.contains(&turn.turn.speaker) {
         people.push(turn.turn.speaker.clone());
     }
-    let said = Utterance::all(turn);
+    let said = Utterance::all(turn, languages);
     let informs = |utterance: &Utterance<'_>| informative(&utterance.words, &people, least_content_words);
     if !said.iter().any(|utterance| !utterance.shared.is_empty() || informs(utterance)) {
         return Vec::new();

@@ -9,13 +9,13 @@
 //! its own units, or those that it divided.
 
 use super::{
-    DraftPart, DraftUnit, Extractor, OutOfOrder,
+    DraftPart, DraftUnit, Extractor, OutOfOrder, TurnLanguages,
     compose::{Utterance, compose, informative, split_questions, stands_alone},
 };
 use crate::language::sentences::is_question;
 use nouns::{
     config::ExtractSettings,
-    model::{MemoryRecord, Part, Unit, Window, WindowState, WindowTurn},
+    model::{Language, MemoryRecord, Part, Unit, Window, WindowState, WindowTurn},
 };
 
 /// The extractor that needs no model.
@@ -23,13 +23,21 @@ use nouns::{
 pub struct RulesExtractor {
     unit_turns: u32,
     least_content_words: u32,
+    language: Language,
 }
 
 impl RulesExtractor {
     /// An extractor with these settings.
     #[must_use]
     pub fn new(settings: &ExtractSettings) -> Self {
-        Self { unit_turns: settings.unit_turns, least_content_words: settings.least_content_words }
+        let ExtractSettings { unit_turns, least_content_words, language, .. } = *settings;
+        Self { unit_turns, least_content_words, language }
+    }
+
+    /// The language of turns that tell none at the beginning of a window.
+    #[must_use]
+    pub fn language(&self) -> Language {
+        self.language
     }
 }
 
@@ -44,12 +52,14 @@ impl Extractor for RulesExtractor {
         check_order(window)?;
         let turns: Vec<&WindowTurn> = window.turns.iter().filter(|t| !t.deleted).collect();
         let people = speakers(&turns);
+        let languages = TurnLanguages::of(&window.turns, self.language);
         let informs = |text: &str| informative(text, &people, self.least_content_words);
         if self.unit_turns > 1 {
-            return Ok(groups(window, self.unit_turns, &people, &informs));
+            return Ok(groups(window, self.unit_turns, &people, &languages, &informs));
         }
 
-        let candidates: Vec<UnitTurn<'_>> = (0..turns.len()).filter_map(|i| candidate(&turns, i, &informs)).collect();
+        let candidates: Vec<UnitTurn<'_>> =
+            (0..turns.len()).filter_map(|i| candidate(&turns, i, &languages, &informs)).collect();
         let mut units: Vec<DraftUnit> = Vec::with_capacity(candidates.len());
         for candidate in &candidates {
             let answered =
@@ -57,11 +67,11 @@ impl Extractor for RulesExtractor {
             if candidate.question.is_none() && candidate.asks && !candidate.states && answered() {
                 continue;
             }
-            for mut answer in Utterance::all(candidate.window_turn) {
+            for mut answer in Utterance::all(candidate.window_turn, &languages) {
                 answer.replies_to = candidate.replies_to;
                 answer.answers = candidate.question.is_some();
                 let unit = match candidate.question {
-                    Some(question) => compose(&[question_of(question, &informs), answer], &people),
+                    Some(question) => compose(&[question_of(question, &languages, &informs), answer], &people),
                     None => compose(&[answer], &people),
                 };
                 units.extend(unit.filter(|u| !units.contains(u)));
@@ -73,7 +83,13 @@ impl Extractor for RulesExtractor {
 
 /// Units of `unit_turns` consecutive turns, counted from the window's first turn outside the
 /// context, deleted or not.
-fn groups(window: &Window, unit_turns: u32, people: &[String], informs: &impl Fn(&str) -> bool) -> Vec<DraftUnit> {
+fn groups(
+    window: &Window,
+    unit_turns: u32,
+    people: &[String],
+    languages: &TurnLanguages,
+    informs: &impl Fn(&str) -> bool,
+) -> Vec<DraftUnit> {
     let Some(start) = window.turns.iter().find(|t| !t.context).map(|t| t.ordinal) else { return Vec::new() };
     let live: Vec<&WindowTurn> = window.turns.iter().filter(|t| !t.deleted).collect();
     let own = live.partition_point(|t| t.context);
@@ -82,7 +98,7 @@ fn groups(window: &Window, unit_turns: u32, people: &[String], informs: &impl Fn
     let together = |a: &WindowTurn, b: &WindowTurn| group(a) == group(b) && !stands_alone(a) && !stands_alone(b);
     for turns in live.get(own..).unwrap_or_default().chunk_by(|a, b| together(a, b)) {
         let utterances: Vec<Utterance<'_>> =
-            turns.iter().flat_map(|turn| Utterance::all(turn)).map(|said| with_reply(said, &live)).collect();
+            turns.iter().flat_map(|turn| Utterance::all(turn, languages)).map(|said| with_reply(said, &live)).collect();
         if !utterances.iter().any(|p| !p.shared.is_empty() || informs(&p.words)) {
             continue;
         }
@@ -91,22 +107,23 @@ fn groups(window: &Window, unit_turns: u32, people: &[String], informs: &impl Fn
             continue;
         }
         let first = turns.first().map_or(start, |t| t.ordinal);
-        let before = part_before(&live, first);
+        let before = part_before(&live, first, languages);
         units.extend(compose(&utterances, people).map(|unit| DraftUnit { before, ..unit }));
     }
     units
 }
 
 /// The turn before the ordinal `first`, where the window holds one and it is short.
-fn part_before(live: &[&WindowTurn], first: u32) -> Option<DraftPart> {
+fn part_before(live: &[&WindowTurn], first: u32, languages: &TurnLanguages) -> Option<DraftPart> {
     let before = live.iter().rev().find(|turn| turn.ordinal < first)?;
-    (!stands_alone(before)).then(|| Utterance::whole(before).part())
+    (!stands_alone(before)).then(|| Utterance::whole(before, languages).part())
 }
 
 /// The draft that a stored unit was made from.
 #[must_use]
 pub fn draft_from_record(unit: &Unit, record: &MemoryRecord, settings: &ExtractSettings) -> DraftUnit {
     let live: Vec<&WindowTurn> = record.turns.iter().filter(|t| !t.deleted).collect();
+    let languages = TurnLanguages::of(&record.turns, settings.language);
     let grouped = settings.unit_turns > 1 && record.state == WindowState::Final;
     // Only a language model's unit has its restatement as its part.
     let restated = matches!(unit.parts.as_slice(), [only] if only.text == unit.restatement);
@@ -127,7 +144,7 @@ pub fn draft_from_record(unit: &Unit, record: &MemoryRecord, settings: &ExtractS
         said_at: unit.said_at,
         sources: unit.sources.clone(),
         ordinal: unit.ordinal,
-        before: if grouped && !restated && !by_passages { part_before(&live, unit.ordinal) } else { None },
+        before: if grouped && !restated && !by_passages { part_before(&live, unit.ordinal, &languages) } else { None },
         parts: unit.parts.iter().map(part).collect(),
         restated,
     }
@@ -156,7 +173,12 @@ struct UnitTurn<'w> {
 }
 
 /// A turn outside the context that has content, alone or as the answer to a question.
-fn candidate<'w>(turns: &[&'w WindowTurn], i: usize, informs: &impl Fn(&str) -> bool) -> Option<UnitTurn<'w>> {
+fn candidate<'w>(
+    turns: &[&'w WindowTurn],
+    i: usize,
+    languages: &TurnLanguages,
+    informs: &impl Fn(&str) -> bool,
+) -> Option<UnitTurn<'w>> {
     let window_turn = *turns.get(i)?;
     if window_turn.context {
         return None;
@@ -167,7 +189,7 @@ fn candidate<'w>(turns: &[&'w WindowTurn], i: usize, informs: &impl Fn(&str) -> 
         None => i.checked_sub(1).and_then(|j| turns.get(j)).copied(),
     }
     .filter(|t| t.turn.speaker != window_turn.turn.speaker);
-    let utterance = Utterance::whole(window_turn);
+    let utterance = Utterance::whole(window_turn, languages);
     let (_, statements) = split_questions(&utterance.words);
     // A turn that only asks back is no answer.
     let answers = !statements.is_empty() || !utterance.shared.is_empty();
@@ -175,7 +197,7 @@ fn candidate<'w>(turns: &[&'w WindowTurn], i: usize, informs: &impl Fn(&str) -> 
     let target_asks =
         |t: &&WindowTurn| answers && !stands_alone(window_turn) && !stands_alone(t) && is_question(&t.turn.text);
     let question = target.filter(target_asks).filter(|q| {
-        let whole = Utterance::whole(q);
+        let whole = Utterance::whole(q, languages);
         informs(&whole.words) || !whole.shared.is_empty() || informs(&utterance.words)
     });
     let informative = !utterance.shared.is_empty() || informs(&utterance.words);
@@ -189,10 +211,14 @@ fn candidate<'w>(turns: &[&'w WindowTurn], i: usize, informs: &impl Fn(&str) -> 
 }
 
 /// The whole turn of a question, or only its questions where it also makes a statement.
-fn question_of<'w>(question: &'w WindowTurn, informs: &impl Fn(&str) -> bool) -> Utterance<'w> {
-    let whole = Utterance::whole(question);
+fn question_of<'w>(
+    question: &'w WindowTurn,
+    languages: &TurnLanguages,
+    informs: &impl Fn(&str) -> bool,
+) -> Utterance<'w> {
+    let whole = Utterance::whole(question, languages);
     let (asked, statements) = split_questions(&whole.words);
-    if informs(&statements) && !asked.is_empty() { Utterance::questions(question) } else { whole }
+    if informs(&statements) && !asked.is_empty() { Utterance::questions(question, languages) } else { whole }
 }
 
 /// The speakers of a window, in the order of their first turns.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
-    extract::plain::plain_units,
+    extract::{TurnLanguages, plain::plain_units},
     language::times::{day_of, render_interval},
 };
 use nouns::model::{Attachment, Bank, EventTime, Interval, SessionId, SpeakerKind, Turn, WindowId};
@@ -41,7 +41,12 @@ fn extract(turns: Vec<WindowTurn>) -> Vec<DraftUnit> {
 }
 
 fn rules() -> RulesExtractor {
-    RulesExtractor::new(&ExtractSettings { extractor: "rules".to_owned(), unit_turns: 1, least_content_words: 1 })
+    RulesExtractor::new(&ExtractSettings {
+        extractor: "rules".to_owned(),
+        unit_turns: 1,
+        least_content_words: 1,
+        language: Language::En,
+    })
 }
 
 /// Checks the restatement, sources and participants of each unit.
@@ -255,16 +260,17 @@ fn the_plain_unit_is_the_rules_unit_of_a_turn_alone() {
     let turns = vec![turn(0, "Ann", "Hey Bo! I sold my car last week."), turn(1, "Bo", "Nice car it was in Norway.")];
     let people = ["Ann".to_owned(), "Bo".to_owned()];
     let units = extract(turns.clone());
-    let plain: Vec<DraftUnit> = turns.iter().flat_map(|t| plain_units(t, &people, 1)).collect();
+    let plain: Vec<DraftUnit> =
+        turns.iter().flat_map(|t| plain_units(t, &TurnLanguages::default(), &people, 1)).collect();
     assert_eq!(plain, units);
     assert_eq!(plain.len(), 2);
     let mut hidden = turns[0].clone();
     hidden.context = true;
-    assert_eq!(plain_units(&hidden, &people, 1), []);
+    assert_eq!(plain_units(&hidden, &TurnLanguages::default(), &people, 1), []);
     hidden = turns[0].clone();
     hidden.deleted = true;
-    assert_eq!(plain_units(&hidden, &people, 1), []);
-    assert_eq!(plain_units(&turn(2, "Bo", "Wow!"), &people, 1), []);
+    assert_eq!(plain_units(&hidden, &TurnLanguages::default(), &people, 1), []);
+    assert_eq!(plain_units(&turn(2, "Bo", "Wow!"), &TurnLanguages::default(), &people, 1), []);
 }
 
 proptest::proptest! {
@@ -300,7 +306,7 @@ proptest::proptest! {
                 window_turn
             })
             .collect();
-        let settings = ExtractSettings { extractor: "rules".to_owned(), unit_turns: 1, least_content_words: least };
+        let settings = ExtractSettings { extractor: "rules".to_owned(), unit_turns: 1, least_content_words: least, language: Language::En };
         let units = RulesExtractor::new(&settings).extract(&window(turns.clone())).unwrap();
         for (i, unit) in units.iter().enumerate() {
             proptest::prop_assert!(!units[..i].contains(unit));
@@ -315,7 +321,7 @@ proptest::proptest! {
             proptest::prop_assert!(unit.cues.participants.is_sorted() && unit.cues.locations.is_sorted());
         }
         for window_turn in &turns {
-            for unit in plain_units(window_turn, &[], least) {
+            for unit in plain_units(window_turn, &TurnLanguages::default(), &[], least) {
                 proptest::prop_assert_eq!(&unit.sources, std::slice::from_ref(&window_turn.turn.turn));
             }
         }
@@ -323,7 +329,12 @@ proptest::proptest! {
 }
 
 fn grouped(turns: Vec<WindowTurn>) -> Vec<DraftUnit> {
-    let settings = ExtractSettings { extractor: "rules".to_owned(), unit_turns: 4, least_content_words: 1 };
+    let settings = ExtractSettings {
+        extractor: "rules".to_owned(),
+        unit_turns: 4,
+        least_content_words: 1,
+        language: Language::En,
+    };
     RulesExtractor::new(&settings).extract(&window(turns)).unwrap()
 }
 
@@ -366,4 +377,25 @@ fn turns_without_content_join_units_but_make_none() {
     ]);
     assert_eq!(sources(&units), [["t0", "t1"]]);
     assert!(grouped(Vec::new()).is_empty());
+}
+
+/// The language of a turn that tells none is that of the turn before it in the window, deleted ones left out.
+#[test]
+fn a_part_states_the_language_that_it_is_read_in() {
+    let languages = |turns: Vec<WindowTurn>| -> Vec<Language> {
+        grouped(turns).iter().flat_map(|unit| unit.parts.iter().map(|part| part.marks.language)).collect()
+    };
+    let mut turns = vec![
+        turn(0, "Ann", "Ich habe gestern mit meiner Schwester gekocht."),
+        turn(1, "Bo", "Prima, Risotto!"),
+        turn(2, "Ann", "where did you put the pan?"),
+        turn(3, "Bo", "Keller"),
+    ];
+    assert_eq!(languages(turns.clone()), [Language::De, Language::De, Language::En, Language::En]);
+    turns[0].deleted = true;
+    assert_eq!(languages(turns), [Language::En; 3]);
+    let chinese = grouped(vec![turn(0, "Ann", "你昨天去哪里了？"), turn(1, "Bo", "我去了北京。")]);
+    let marks: Vec<(Language, bool)> =
+        chinese[0].parts.iter().map(|part| (part.marks.language, part.marks.asks)).collect();
+    assert_eq!(marks, [(Language::Zh, true), (Language::Zh, false)]);
 }

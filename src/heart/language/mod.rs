@@ -7,6 +7,7 @@
 pub mod calendar;
 pub mod greetings;
 pub mod grounding;
+pub mod languages;
 pub mod months;
 mod name_runs;
 mod name_text;

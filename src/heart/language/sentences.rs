@@ -1,4 +1,4 @@
-//! Sentences, questions and the words that carry content. English only.
+//! Sentences, questions and the words that carry content: content words of English only.
 //!
 //! In: a text. Out: byte ranges of its sentences, whether it asks, and its content words in
 //! lower case. Greetings, thanks, fillers and function words are not content. Never panics.
@@ -6,6 +6,8 @@
 use std::{borrow::Cow, ops::Range};
 
 use unicode_segmentation::UnicodeSegmentation;
+
+use super::languages::is_asking_mark;
 
 /// The sentences of a text, in order, without the space around them; none is empty.
 #[must_use]
@@ -40,10 +42,13 @@ pub fn sentences(text: &str) -> Vec<Range<usize>> {
 /// Whether a text ends by asking; emoji, quotes and brackets after the mark do not count.
 #[must_use]
 pub fn is_question(text: &str) -> bool {
-    let end =
-        text.trim_end_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '?' | '.' | '!' | '…' | ',' | ';' | ':'));
+    let end = text.trim_end_matches(|c: char| {
+        !c.is_alphanumeric()
+            && !is_asking_mark(c)
+            && !matches!(c, '.' | '!' | '…' | ',' | ';' | ':' | '。' | '！' | '，' | '।')
+    });
     // "What?!" asks.
-    end.trim_end_matches('!').ends_with('?')
+    end.trim_end_matches(['!', '！']).ends_with(is_asking_mark)
 }
 
 /// The words of a text that carry content, in lower case, in order, with repetition.
@@ -502,7 +507,10 @@ mod tests {
             let asks = !text.ends_with(":)");
             assert_eq!(is_question(text), asks, "{text}");
         }
-        for text in ["How? Fine.", "", "?x", "I wonder."] {
+        for text in ["你去哪里了？", "هل أنت هنا؟", "「元気？」"] {
+            assert!(is_question(text), "{text}");
+        }
+        for text in ["How? Fine.", "", "?x", "I wonder.", "我去了。"] {
             assert!(!is_question(text), "{text}");
         }
     }

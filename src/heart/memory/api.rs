@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::units::unit_body::UnitBody;
 use nouns::{
-    config::FamiliarityWeights,
-    model::{BankKey, Channel, Cues, FamiliarityTerms, Position, Score, UnitId},
+    config::{CosineScale, FamiliarityWeights},
+    model::{BankKey, Channel, Cues, FamiliarityTerms, Language, Position, Score, UnitId},
 };
 
 /// A vector of unit length in 16-bit fixed point ([`crate::memory::quantise`]).
@@ -26,6 +26,8 @@ pub struct FirstHopProbe {
     pub vector: FixedVector,
     /// The words of the lexical channel; tokenised and stemmed like units.
     pub words: String,
+    /// The language of these words.
+    pub language: Language,
     /// Persons, places and time.
     pub cues: Cues,
     /// How many units the semantic channel returns.
@@ -60,6 +62,8 @@ pub struct FamiliarityProbe {
     pub vector: FixedVector,
     /// The question's words; tokenised and stemmed like parts.
     pub words: String,
+    /// The language of the words, where they tell it; else they are read like most parts of the bank.
+    pub language: Option<Language>,
     /// The words without the names of people, as they stand in the question.
     pub topics: Vec<String>,
     /// The words of the persons' names, without [`topics`](Self::topics).
@@ -78,6 +82,8 @@ pub struct FamiliarityProbe {
     pub days: Vec<(i64, i64)>,
     /// What each term weighs.
     pub weights: FamiliarityWeights,
+    /// What a cosine of the vectors' model counts as.
+    pub cosines: CosineScale,
     /// Whether names by which speakers are greeted count as theirs.
     pub greeted_names: bool,
     /// The zero of the scale is the score of the part that this share of the compared text lies above,

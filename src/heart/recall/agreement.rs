@@ -105,7 +105,7 @@ struct Named(Vec<[u64; 2]>);
 impl Named {
     /// The only speaker that the question names, or the one of several who acts.
     fn of(question: &ReadQuestion<'_>, persons: &[String], familiar: &FamiliarParts) -> Option<Self> {
-        let words: Vec<u64> = question.words().chain(persons.iter().map(String::as_str)).map(name_key).collect();
+        let words: Vec<u64> = { question.names().chain(persons.iter().cloned()).map(|name| name_key(&name)).collect() };
         let is_named = |speaker: &[u64; 2]| speaker.iter().any(|key| words.contains(key));
         let mut names: Vec<[u64; 2]> = Vec::new();
         for speaker in familiar.best.iter().map(|part| part.speaker).filter(is_named) {

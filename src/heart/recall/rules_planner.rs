@@ -62,7 +62,7 @@ impl RulesPlanner {
     /// How well the evidence covers the question, 0 to 1.
     #[must_use]
     pub fn sufficiency(&self, question: &ReadQuestion<'_>, cues: &QuestionCues, evidence: &[Candidate]) -> f64 {
-        EvidenceFit::of(self, cues, question.question_type(), evidence).sufficiency()
+        EvidenceFit::of(self, cues, question, evidence).sufficiency()
     }
 
     /// A cosine on the model's scale: 0 at its floor, 1 at its ceiling.
@@ -86,7 +86,7 @@ impl Planner for RulesPlanner {
         settings: &RecallSettings,
     ) -> Plan {
         let question_type = question.question_type();
-        let fits = EvidenceFit::of(self, cues, question_type, evidence);
+        let fits = EvidenceFit::of(self, cues, question, evidence);
         let sufficiency = fits.sufficiency();
         let stop = |reason: &str| Plan {
             proceed: false,
@@ -156,21 +156,22 @@ struct EvidenceFit {
 }
 
 impl EvidenceFit {
-    fn of(planner: &RulesPlanner, cues: &QuestionCues, question_type: QuestionType, evidence: &[Candidate]) -> Self {
-        let mut stems = Stems::english();
+    fn of(planner: &RulesPlanner, cues: &QuestionCues, question: &ReadQuestion<'_>, evidence: &[Candidate]) -> Self {
+        let (question_type, language) = (question.question_type(), question.language().unwrap_or_default());
+        let mut stems = Stems::new();
         let persons: BTreeSet<&String> = cues.cues.participants.iter().collect();
         let topics: Vec<(String, BTreeSet<String>)> = cues
             .keywords
             .iter()
             .filter(|k| !persons.contains(&canonical_name(k)))
-            .map(|k| (k.clone(), stems.of(k)))
+            .map(|k| (k.clone(), stems.of(k, language)))
             .filter(|(_, s)| !s.is_empty())
             .take(8)
             .collect();
         let units = evidence
             .iter()
             .map(|c| {
-                let held = stems.of(c.unit.restatement());
+                let held = stems.of(c.unit.restatement(), c.unit.language());
                 let bits =
                     topics.iter().enumerate().filter(|(_, (_, s))| s.is_subset(&held)).map(|(i, _)| 1u8 << i).sum();
                 let present = persons.iter().filter(|p| c.unit.participants().any(|own| own == p.as_str())).count();

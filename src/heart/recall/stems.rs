@@ -1,6 +1,6 @@
 //! Text to the set of its stems, by which a plan compares keywords and units.
 //!
-//! In: English text. Out: the stems of its words without function words. Unlike the bags of the
+//! In: text and its language. Out: the stems of its words without function words. Unlike the bags of the
 //! lexical channel (`memory::Words`) the set keeps fillers such as "right", and keeps the stems
 //! themselves, of which a plan needs subsets and unions and no counts.
 
@@ -8,25 +8,30 @@ use std::collections::BTreeSet;
 
 use tantivy::tokenizer::{Language, LowerCaser, SimpleTokenizer, Stemmer, TextAnalyzer, TokenStream};
 
-use crate::language::sentences::is_function_word;
+use crate::language::{languages::Splitter, sentences::is_function_word};
+use nouns::model::Language as TextLanguage;
 
 /// Reduces texts to sets of stems.
 pub(super) struct Stems {
     analyzer: TextAnalyzer,
+    others: Splitter,
 }
 
 impl Stems {
-    /// English stems, as the lexical channel has them.
-    pub(super) fn english() -> Self {
+    /// Stems as the lexical channel has them.
+    pub(super) fn new() -> Self {
         let analyzer = TextAnalyzer::builder(SimpleTokenizer::default())
             .filter(LowerCaser)
             .filter(Stemmer::new(Language::English))
             .build();
-        Self { analyzer }
+        Self { analyzer, others: Splitter::default() }
     }
 
     /// The stems of a text's words, function words left out.
-    pub(super) fn of(&mut self, text: &str) -> BTreeSet<String> {
+    pub(super) fn of(&mut self, text: &str, language: TextLanguage) -> BTreeSet<String> {
+        if !language.is_english() {
+            return self.others.stems(text, language).into_iter().collect();
+        }
         let mut stems = BTreeSet::new();
         let lower = text.to_lowercase();
         let mut stream = self.analyzer.token_stream(&lower);
@@ -46,9 +51,11 @@ mod tests {
 
     #[test]
     fn stems_join_the_forms_of_a_word_and_drop_grammar() {
-        let mut stems = Stems::english();
-        assert_eq!(stems.of("She recommended the books"), stems.of("recommending a book"));
-        assert_eq!(stems.of("what did they do with it"), BTreeSet::new());
-        assert_eq!(stems.of("Leo's garden").len(), 2);
+        let mut stems = Stems::new();
+        let mut of = |text| stems.of(text, TextLanguage::En);
+        assert_eq!(of("She recommended the books"), of("recommending a book"));
+        assert_eq!(of("what did they do with it"), BTreeSet::new());
+        assert_eq!(of("Leo's garden").len(), 2);
+        assert_eq!(stems.of("die Hunde", TextLanguage::De), stems.of("ein Hund", TextLanguage::De));
     }
 }

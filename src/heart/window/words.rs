@@ -36,7 +36,7 @@ impl Words {
         let lower = text.to_lowercase();
         // What may stand in a nick stays: `_|` and the like.
         let is_edge = |c: char| !c.is_alphanumeric() && !"_|[]^`{}\\".contains(c);
-        let mut words = Self { asks: text.contains('?'), ..Self::default() };
+        let mut words = Self { asks: text.contains(['?', '？', '؟']), ..Self::default() };
         for (at, token) in lower.split_whitespace().enumerate() {
             let word = token.trim_matches(is_edge);
             if at == 0 {

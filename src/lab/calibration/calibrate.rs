@@ -23,7 +23,10 @@ use serde::{Deserialize, Serialize};
 use super::error::CalibrateError;
 use crate::score::percentile;
 use heart::memory::{FixedVector, dot_reference, quantise};
-use nouns::model::{Bank, Score, Unit};
+use nouns::{
+    config::CosineScale,
+    model::{Bank, Score, Unit},
+};
 
 /// The share of random pairs of a question and a unit that lie at or below the floor.
 pub const CHANCE: f64 = 0.95;
@@ -275,11 +278,12 @@ impl Calibration {
         } else {
             toml::Value::String(self.model.clone()).to_string()
         };
+        let scale = CosineScale::between(self.question_floor, self.question_ceiling);
         let runner = if new { "runner = \"catalogue\"\n" } else { "" };
         format!(
             "[embed.models.{name}]\n{runner}semantic_threshold = {:.3}\nquestion_floor = {:.3}\n\
-             question_ceiling = {:.3}\n",
-            self.semantic_threshold, self.question_floor, self.question_ceiling
+             question_ceiling = {:.3}\ncosine_factor = {:.3}\ncosine_offset = {:.3}\n",
+            self.semantic_threshold, self.question_floor, self.question_ceiling, scale.factor, scale.offset
         )
     }
 

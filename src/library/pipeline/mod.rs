@@ -40,8 +40,8 @@ pub use error::PipelineError;
 pub use extract::extract;
 pub use extraction_status::ExtractionStatus;
 pub use front::{Asked, Front, FrontLoad, parse_after, parse_as_of, refusal};
-pub use ingest::unit_texts;
 pub use ingest::{ArrivingOrders, Committed, ExtractionEvent, ExtractionOrders};
+pub use ingest::{LanguageCounts, unit_texts, unread_notice};
 pub use live::{LiveEvent, LiveRun, follow_source};
 pub use logged::logged;
 pub use maintenance::{

@@ -15,8 +15,8 @@ use super::{
 };
 use heart::memory::{ChoiceChanges, GraphChoice};
 use nouns::model::{
-    Bank, Channel, Cues, EventTime, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SCHEMA_VERSION, Score, SessionId,
-    Turn, Unit, UnitId, Vector, WindowId, WindowState, WindowTurn,
+    Bank, Channel, Cues, EventTime, Language, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SCHEMA_VERSION, Score,
+    SessionId, Turn, Unit, UnitId, Vector, WindowId, WindowState, WindowTurn,
 };
 
 /// A store in memory whose calls fail as planned.
@@ -131,7 +131,7 @@ fn record(key: &MemoryKey, version: u64, deleted: &BTreeSet<String>) -> MemoryRe
                 said_at: time,
                 text: of.turn.text.clone(),
                 range: None,
-                marks: Marks { times: 1, asks: version.is_multiple_of(2), quotes: false },
+                marks: Marks { times: 1, asks: version.is_multiple_of(2), quotes: false, language: Language::Th },
                 vectors: own,
                 pair: (of.ordinal == 2).then(|| vector(version + 5)),
             }],

@@ -15,10 +15,10 @@ use serde::Deserialize;
 
 use crate::llm::{self, Contract, DependsOn, Llm, LlmError, LlmRequest, Meter, TimeSpan};
 use heart::extract::{DraftPart, DraftUnit, Extractor, caption, rules::RulesExtractor};
-use heart::language::grounding::Grounding;
+use heart::language::{grounding::Grounding, languages::language_of};
 use nouns::{
     config::{ExtractSettings, LlmSettings},
-    model::{Cues, EventTime, Interval, Marks, Usage, Window, WindowTurn},
+    model::{Cues, EventTime, Interval, Language, Marks, Usage, Window, WindowTurn},
 };
 
 /// Turns in front of a later stretch of a window that are sent with it as context.
@@ -291,7 +291,7 @@ fn draft(
         said_at,
         text: restatement.clone(),
         range: None,
-        marks: Marks::default(),
+        marks: Marks { language: language_of(&restatement, Language::En), ..Marks::default() },
     };
     Ok(Some(DraftUnit {
         cues: Cues {

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, path::PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::llm::check_url;
+use super::{familiarity::CosineScale, llm::check_url};
+use crate::model::Language;
 
 /// How texts become vectors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -93,6 +94,19 @@ pub struct ModelSettings {
     /// calibrate` finds it.
     #[schemars(range(min = -1, max = 1))]
     pub semantic_threshold: f64,
+    /// What a cosine of 1 counts for in the scores of questions beside one of the default model, which has 1. A model
+    /// whose cosines lie closer together needs a larger one; `ripplemem calibrate` finds it.
+    #[serde(default = "default_cosine_factor")]
+    #[schemars(range(min = 0, max = 100))]
+    pub cosine_factor: f64,
+    /// What is added to it, so that a unit that tells nothing about a question counts the same by every model.
+    #[serde(default)]
+    #[schemars(range(min = -100, max = 100))]
+    pub cosine_offset: f64,
+    /// Languages that the model reads, by their codes of ISO 639-1; empty: every language. A bank that is mostly in
+    /// another one is told so.
+    #[serde(default)]
+    pub languages: Vec<Language>,
     /// Cosine at which a unit tells nothing about a question: 0 on the scale of sufficiency.
     #[schemars(range(min = -1, max = 1))]
     pub question_floor: f64,
@@ -132,6 +146,10 @@ fn default_retries() -> u32 {
 
 fn default_max_tokens() -> usize {
     256
+}
+
+fn default_cosine_factor() -> f64 {
+    1.0
 }
 
 fn default_turn_template() -> String {
@@ -177,6 +195,9 @@ impl EmbedSettings {
             alone: false,
             sha256: None,
             semantic_threshold: 0.85,
+            cosine_factor: default_cosine_factor(),
+            cosine_offset: 0.0,
+            languages: Vec::new(),
             question_floor: 0.5,
             question_ceiling: 0.85,
         })
@@ -189,6 +210,18 @@ impl EmbedSettings {
 }
 
 impl ModelSettings {
+    /// Whether it reads a language.
+    #[must_use]
+    pub fn reads(&self, language: Language) -> bool {
+        self.languages.is_empty() || self.languages.contains(&language)
+    }
+
+    /// What its cosines count as in the scores of questions.
+    #[must_use]
+    pub fn cosines(&self) -> CosineScale {
+        CosineScale { factor: self.cosine_factor, offset: self.cosine_offset }
+    }
+
     fn check(&self, name: &str) -> Result<(), String> {
         if self.question_ceiling < self.question_floor {
             return Err(format!(

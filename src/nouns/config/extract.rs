@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::model::Language;
+
 /// How windows become memory units.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -17,4 +19,8 @@ pub struct ExtractSettings {
     /// A turn with fewer content words than this makes no unit of its own; function words do not
     /// count. A larger value drops more small talk.
     pub least_content_words: u32,
+    /// The language, by its code of ISO 639-1, of turns that do not tell theirs, before the first turn of their window
+    /// that does: `en`, `de`, `zh`.
+    #[serde(default)]
+    pub language: Language,
 }

@@ -5,12 +5,55 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// What a cosine of a model counts as in the scores of questions, whose weights were fitted with the cosines of
+/// another model: `factor` times the cosine, and `offset`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CosineScale {
+    /// See there.
+    pub factor: f64,
+    /// See there.
+    pub offset: f64,
+}
+
+impl Default for CosineScale {
+    /// The cosines with which the weights were fitted.
+    fn default() -> Self {
+        Self { factor: 1.0, offset: 0.0 }
+    }
+}
+
+/// The cosines between which a unit says more and more about a question (`question_floor`, `question_ceiling`), by the
+/// model with which the default weights were fitted.
+const FITTED: [f64; 2] = [0.415, 0.669];
+
+impl CosineScale {
+    /// The scale of a model by which the same two cosines are `floor` and `ceiling`.
+    #[must_use]
+    pub fn between(floor: f64, ceiling: f64) -> Self {
+        let [fitted_floor, fitted_ceiling] = FITTED;
+        if ceiling <= floor {
+            return Self::default();
+        }
+        let factor = (fitted_ceiling - fitted_floor) / (ceiling - floor);
+        Self { factor, offset: fitted_floor - factor * floor }
+    }
+
+    /// What a cosine counts as.
+    #[must_use]
+    pub fn of(self, cosine: f64) -> f64 {
+        self.factor * cosine + self.offset
+    }
+}
+
 /// How familiar each part of a bank is to a question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FamiliaritySettings {
     /// Weights of the terms. A larger weight makes its term count more.
     pub weights: FamiliarityWeights,
+    /// The scale of the chosen model, which `[embed.models]` has: no key of its own.
+    #[serde(skip)]
+    pub cosines: CosineScale,
     /// The zero of the scale on which parts are compared: the part that this share of the compared text
     /// lies above, the thousandth at the latest. A larger value puts the zero lower, so that what a bank
     /// is mostly about does not raise it.
@@ -80,4 +123,31 @@ pub struct FamiliarityWeights {
     /// Share of the mean score of the session's best three parts.
     #[schemars(range(min = 0, max = 1_000))]
     pub session: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Pipeline;
+
+    #[test]
+    fn the_default_model_is_the_one_with_which_the_weights_were_fitted() {
+        let pipeline = Pipeline::parse("version = 1").expect("the defaults");
+        let model = pipeline.model();
+        assert_eq!([model.question_floor, model.question_ceiling], FITTED);
+        assert_eq!(pipeline.recall.familiarity.cosines, CosineScale::default());
+        assert_eq!(CosineScale::between(model.question_floor, model.question_ceiling), CosineScale::default());
+    }
+
+    /// A unit at the floor or the ceiling of another model counts as one there by the fitted model.
+    #[test]
+    fn another_models_cosines_count_as_those_of_the_fitted_model() {
+        let text = "version = 1\nembed.model = \"multilingual-e5-small\"";
+        let pipeline = Pipeline::parse(text).expect("a model that is known");
+        let (model, scale) = (pipeline.model(), pipeline.recall.familiarity.cosines);
+        for (cosine, fitted) in [model.question_floor, model.question_ceiling].into_iter().zip(FITTED) {
+            assert!((scale.of(cosine) - fitted).abs() < 0.005, "{cosine}: {} and {fitted}", scale.of(cosine));
+        }
+        assert_eq!(CosineScale::between(0.5, 0.5), CosineScale::default());
+    }
 }

@@ -34,7 +34,7 @@ pub use access::AccessSettings;
 pub use embed::{EmbedSettings, ModelSettings, Pooling, Runner, ServedModelSettings, VectorPrecision};
 pub use error::ConfigError;
 pub use extract::ExtractSettings;
-pub use familiarity::{FamiliaritySettings, FamiliarityWeights};
+pub use familiarity::{CosineScale, FamiliaritySettings, FamiliarityWeights};
 pub use http::HttpSettings;
 pub use live::{Delivery, LiveSettings, Platform};
 pub use llm::{LLM, LlmSettings, RULES};

@@ -156,6 +156,7 @@ impl Pipeline {
         let mut pipeline: Self = table.clone().try_into().map_err(|e: toml::de::Error| with_nearest_key(&e))?;
         range::check(&SCHEMA, &table, "")?;
         pipeline.check()?;
+        pipeline.recall.familiarity.cosines = pipeline.model().cosines();
         if !pipeline.snapshot.directory.is_empty() {
             pipeline.log.kafka.snapshot_lag_ms = 2 * 1_000 * pipeline.snapshot.interval_seconds;
         }

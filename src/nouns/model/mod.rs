@@ -12,6 +12,7 @@ mod bank;
 mod channel;
 mod error;
 mod export;
+mod language;
 mod limits;
 mod selector;
 mod time;
@@ -29,6 +30,7 @@ pub use bank::{Bank, BankKey};
 pub use channel::Channel;
 pub use error::Invalid;
 pub use export::{EXPORT_FORM, EXPORT_VERSION, ExportDigest, ExportHeader, ExportLine, ExportRecord, ExportSeal};
+pub use language::Language;
 pub use limits::{
     FIRST_YEAR, LAST_YEAR, MAX_ATTACHMENTS, MAX_BANK_CHARACTERS, MAX_NAME_BYTES, MAX_QUESTION_BYTES, MAX_TEXT_BYTES,
     MAX_TURN_BYTES, MAX_URL_BYTES, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION,

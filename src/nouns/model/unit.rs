@@ -8,7 +8,7 @@ use std::{fmt, ops::Range};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, de};
 
-use super::{Bank, EventTime, Interval, Invalid, SessionId, SpeakerKind, Vector, WindowId, WindowTurn};
+use super::{Bank, EventTime, Interval, Invalid, Language, SessionId, SpeakerKind, Vector, WindowId, WindowTurn};
 
 /// The model that made a vector. Vectors of different hashes are never compared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -86,6 +86,9 @@ pub struct Marks {
     /// Whether it quotes something between double quotation marks, such as a title.
     #[serde(default)]
     pub quotes: bool,
+    /// The language that it is read in; absent where that is English.
+    #[serde(default, skip_serializing_if = "Language::is_english")]
+    pub language: Language,
 }
 
 impl Marks {

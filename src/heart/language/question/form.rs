@@ -1,11 +1,14 @@
 //! The form of a question to a memory of talk with an assistant: whose words it asks for.
 //!
-//! In: the question's wording. Out: one form, by general rules of English; a task where no other is read. Never
+//! In: the question's wording. Out: one form, by general rules of English or the phrases of another language; a task where no other is read. Never
 //! looks at the memory.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
+
+use crate::language::languages::{Asked, asked, is_asking_mark, is_first_person};
+use nouns::model::Language;
 
 /// Whose words a question asks for, and in which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,7 +27,22 @@ pub enum QuestionForm {
 }
 
 impl QuestionForm {
-    /// Reads the form of a question.
+    /// Reads the form of a question in a language.
+    #[must_use]
+    pub fn of_language(question: &str, language: Language) -> Self {
+        if language.is_english() {
+            return Self::of(question);
+        }
+        let of_me = is_first_person(question, language);
+        match asked(question, language) {
+            Some(Asked::Summary) if of_me => Self::Summary,
+            Some(Asked::Order) if of_me => Self::Order,
+            _ if of_me && question.trim_end().ends_with(is_asking_mark) => Self::AboutMe,
+            _ => Self::Task,
+        }
+    }
+
+    /// Reads the form of a question in English.
     #[must_use]
     pub fn of(question: &str) -> Self {
         let plain = question.trim().to_lowercase().replace('\u{2019}', "'");

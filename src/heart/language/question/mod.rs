@@ -1,4 +1,4 @@
-//! A question in English, read once.
+//! A question, read once, in its own language.
 //!
 //! In: a question. Out: a [`ReadQuestion`], from which recall takes everything that the wording
 //! says: its type and form, keywords, persons, places and time, who acts, the wording in the first person,

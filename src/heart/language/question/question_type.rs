@@ -1,6 +1,6 @@
 //! The type of a question: what kind of answer it wants.
 //!
-//! In: the question's wording. Out: one type, by general rules of English. Words inside double
+//! In: the question's wording. Out: one type, by general rules of English, or by the phrases of another language. Words inside double
 //! quotation marks do not count. Never looks at the memory.
 
 use std::sync::LazyLock;
@@ -8,6 +8,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::quotes::without_quotes;
+use crate::language::languages::{Asked, asked};
+use nouns::model::Language;
 
 /// What kind of answer a question wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,7 +32,22 @@ pub enum QuestionType {
 }
 
 impl QuestionType {
-    /// Reads the type of a question.
+    /// Reads the type of a question in a language.
+    #[must_use]
+    pub fn of_language(question: &str, language: Language) -> Self {
+        if language.is_english() {
+            return Self::of(question);
+        }
+        match asked(question, language) {
+            Some(Asked::When) => Self::Time,
+            Some(Asked::Count) => Self::Count,
+            Some(Asked::List | Asked::Order) => Self::List,
+            Some(Asked::Whether) => Self::Inference,
+            Some(Asked::Summary) | None => Self::Single,
+        }
+    }
+
+    /// Reads the type of a question in English.
     #[must_use]
     pub fn of(question: &str) -> Self {
         // "has to" is a duty, not a perfect.

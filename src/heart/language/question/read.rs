@@ -18,10 +18,11 @@ use super::{
     words::{Word, is_weak_word, words},
 };
 use crate::language::{
+    languages::{Told, is_first_person, is_function_word_of, name_forms, told},
     months::{Month, months},
-    times::find_times,
+    times::{find_times_in, months_in},
 };
-use nouns::model::{Cues, Interval, Question};
+use nouns::model::{Cues, Interval, Language, Question};
 
 /// Words by which an asker speaks of themselves.
 const FIRST_PERSON: [&str; 8] = ["i", "i'm", "i've", "i'd", "i'll", "my", "me", "mine"];
@@ -30,6 +31,7 @@ const FIRST_PERSON: [&str; 8] = ["i", "i'm", "i've", "i'd", "i'll", "my", "me", 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadQuestion<'q> {
     question: &'q Question,
+    language: Option<Language>,
     words: Vec<Word<'q>>,
     question_type: QuestionType,
     form: QuestionForm,
@@ -45,25 +47,33 @@ impl<'q> ReadQuestion<'q> {
     #[must_use]
     pub fn of(question: &'q Question) -> Self {
         let text = question.text.as_str();
-        let words = words(text);
-        let times = find_times(text, question.asked_at);
+        let language = match told(text) {
+            Told::Surely(language) | Told::Likely(language) => Some(language),
+            Told::Nothing => None,
+        };
+        let read_in = language.unwrap_or_default();
+        let mut words = words(text);
+        words.retain(|word| !is_function_word_of(&word.lower, read_in));
+        let times = find_times_in(text, read_in, question.asked_at);
         let time_ranges: Vec<Range<usize>> = times.iter().map(|t| t.range.clone()).collect();
         let quotes = quoted(text);
         let taken: Vec<Range<usize>> = quotes.iter().chain(&time_ranges).cloned().collect();
-        let runs = name_runs(text, &words, &taken);
+        // What is a person and what a place is told by English grammar; elsewhere speakers are found as they are written.
+        let runs = if read_in.is_english() { name_runs(text, &words, &taken) } else { Vec::new() };
         Self {
             question,
-            question_type: QuestionType::of(text),
-            form: QuestionForm::of(text),
+            language,
+            question_type: QuestionType::of_language(text, read_in),
+            form: QuestionForm::of_language(text, read_in),
             keywords: keywords(text, &words, &quotes, &runs, &time_ranges),
             cues: Cues {
                 participants: names(&runs, NameClass::Person),
                 locations: names(&runs, NameClass::Place),
                 time: hull(times.iter().map(|t| t.interval)),
             },
-            months: months(text),
+            months: if read_in.is_english() { months(text) } else { months_in(text, read_in) },
             days: days(text, &times),
-            clause: Clause::of(text),
+            clause: Clause::of(text).filter(|_| read_in.is_english()),
             words,
         }
     }
@@ -80,10 +90,25 @@ impl<'q> ReadQuestion<'q> {
         &self.question.text
     }
 
+    /// The language that its wording tells.
+    #[must_use]
+    pub fn language(&self) -> Option<Language> {
+        self.language
+    }
+
     /// Whether it says "I" or "my".
     #[must_use]
     pub fn is_in_first_person(&self) -> bool {
-        self.words().any(|word| FIRST_PERSON.contains(&word))
+        match self.language {
+            Some(language) if !language.is_english() => is_first_person(self.text(), language),
+            _ => self.words().any(|word| FIRST_PERSON.contains(&word)),
+        }
+    }
+
+    /// What may be the name of a speaker: its words, and in other languages than English their forms without endings.
+    pub fn names(&self) -> impl Iterator<Item = String> {
+        let forms = name_forms(self.text(), self.language.unwrap_or_default());
+        self.words().map(str::to_owned).chain(forms)
     }
 
     /// Its words in lower case, possessive endings left out, in order.

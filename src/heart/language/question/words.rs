@@ -1,11 +1,11 @@
 //! A question's text to words, and which of them are too common to select anything.
 //!
-//! In: English text. Out: words with their byte ranges, capitals and possessive endings. The lists
+//! In: text. Out: words with their byte ranges, capitals and possessive endings. The lists
 //! are general English; nothing here knows a person, a place or a topic.
 
 use std::ops::Range;
 
-use unicode_segmentation::UnicodeSegmentation;
+use crate::language::languages::word_ranges;
 
 /// A word of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +30,7 @@ impl Word<'_> {
 /// The words of a text, in order. Words joined by a hyphen are one word.
 pub(super) fn words(text: &str) -> Vec<Word<'_>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
-    for (start, word) in text.unicode_word_indices() {
-        let end = start + word.len();
+    for Range { start, end } in word_ranges(text) {
         match ranges.last_mut() {
             Some(last) if text.get(last.end..start) == Some("-") => last.end = end,
             _ => ranges.push(start..end),

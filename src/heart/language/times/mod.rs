@@ -1,20 +1,24 @@
-//! Time expressions of English text, resolved to intervals.
+//! Time expressions of a text, resolved to intervals.
 //!
 //! In: a text and, where known, the moment it was said. Out: the expressions that name one
 //! interval, in order, never overlapping. An expression is resolved in the anchor's own
 //! offset (UTC without an anchor): a day is midnight to midnight, a week Monday to Sunday,
 //! a weekend Saturday and Sunday. "Two weeks ago" is the calendar week, "three months ago"
 //! the month, "a year ago" the year. Wording that names no single interval ("recently", "a few
-//! days ago", "3/4", seasons, holidays) gives nothing. Reads no clock; never panics.
+//! days ago", "3/4", seasons, holidays) gives nothing. Other languages than English are read by phrases of Unicode's CLDR
+//! (`other_languages`, `table`). Reads no clock; never panics.
 
 mod absolute;
 mod clock;
+mod other_languages;
 mod reader;
 mod relative;
+mod table;
 mod tokens;
 
 #[cfg(test)]
 mod tests;
 
 pub use super::calendar::{day_of, render_interval};
+pub use other_languages::{count_times_in, find_times_in, months_in};
 pub use reader::{TimeMention, find_times};

@@ -21,7 +21,7 @@ use crate::memory::{
         score::{NameKey, name_key},
     },
 };
-use nouns::model::FamiliarityTerms;
+use nouns::model::{FamiliarityTerms, Language};
 
 /// Logarithms are rounded to 1 / this: 20 binary digits.
 const LOG_DIGITS: f64 = 1_048_576.0;
@@ -76,9 +76,10 @@ pub(in crate::memory) struct AskedWords {
 }
 
 impl AskedWords {
-    /// Reads the probe.
-    pub(in crate::memory) fn new(probe: &FamiliarityProbe, words: &mut Words) -> Self {
-        let place: ByTerm<usize> = words.count(&probe.words).terms().enumerate().map(|(i, (t, _))| (t, i)).collect();
+    /// Reads the probe, whose words are in a language.
+    pub(in crate::memory) fn new(probe: &FamiliarityProbe, language: Language, words: &mut Words) -> Self {
+        let counted = words.count_in(&probe.words, language);
+        let place: ByTerm<usize> = counted.terms().enumerate().map(|(i, (t, _))| (t, i)).collect();
         let with = vec![0; place.len()];
         let mut sieve = [0; SIEVE_WORDS];
         place.keys().for_each(|term| sieve[sieve_word(*term)] |= 1 << (term % 64));
@@ -160,12 +161,17 @@ pub(in crate::memory) struct Topics {
 }
 
 impl Topics {
-    /// Reads the probe. `speaks` says whether a word belongs to the name of a speaker.
-    pub(in crate::memory) fn new(probe: &FamiliarityProbe, words: &mut Words, speaks: impl Fn(&str) -> bool) -> Self {
+    /// Reads the probe, whose words are in a language. `speaks` says whether a word belongs to the name of a speaker.
+    pub(in crate::memory) fn new(
+        probe: &FamiliarityProbe,
+        language: Language,
+        words: &mut Words,
+        speaks: impl Fn(&str) -> bool,
+    ) -> Self {
         let mut topics: Vec<(TermKey, Topic)> = Vec::new();
         let names = probe.persons.iter().filter(|word| !speaks(word)).map(|word| (word, true));
         for (word, is_name) in probe.topics.iter().map(|word| (word, false)).chain(names) {
-            for (term, _) in words.count(word).terms() {
+            for (term, _) in words.count_in(word, language).terms() {
                 if topics.iter().all(|(known, _)| *known != term) {
                     topics.push((term, Topic { word: word.clone(), parts: 0, rarity: 0.0, is_name }));
                 }

@@ -107,11 +107,12 @@ impl FirstEstimate {
         let table = CodeTable::of_signs(&asked.probe.vector);
         let cosines = index.gists().scale().cosines([0, 1].map(|sum| table.product(sum)));
         let share = |keys| w.speaker * asked.speakers.share(keys);
-        let others = share([0, 0]);
+        let (scale, worth) = (asked.probe.cosines, w.meaning + w.pair + w.trio);
+        let others = share([0, 0]) + worth * scale.offset;
         let mut speakers = None;
         for (number, keys) in asked.speakers.names().iter().flat_map(|name| index.speakers_named(*name)) {
             let speakers = speakers.get_or_insert_with(|| vec![0.0; index.speakers()]);
-            speakers[number as usize] = (share(keys) - others) as f32;
+            speakers[number as usize] = (share(keys) - share([0, 0])) as f32;
         }
         let for_times = if asked.probe.asks_time { w.times_asked } else { w.times };
         let of_marks = |marks: u8| {
@@ -124,7 +125,7 @@ impl FirstEstimate {
         Self {
             terms: terms.to_vec(),
             words: filled(&mut scratch.words, slots, 0),
-            query: Some(Query { table, cosines, worth: (w.meaning + w.pair + w.trio) as f32 }),
+            query: Some(Query { table, cosines, worth: (worth * scale.factor) as f32 }),
             speakers,
             marks: (0..=u8::MAX).map(of_marks).collect(),
             estimates: Estimates {

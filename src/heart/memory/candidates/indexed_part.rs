@@ -15,7 +15,7 @@ use crate::memory::{
         unit_body::PartBody,
     },
 };
-use nouns::model::{Marks, SpeakerKind, UnitId, canonical_name};
+use nouns::model::{Language, Marks, SpeakerKind, UnitId, canonical_name};
 
 /// Names a part, and gives it its place in the order of its bank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,11 +76,11 @@ impl IndexedPart {
         let name = canonical_name(part.speaker);
         let first = name.split(' ').next().unwrap_or_default();
         let greeted = greeted(part.text).map(|name| name_key(&canonical_name(name)));
-        let bag = words.count(part.text);
+        let bag = words.count_in(part.text, part.marks.language);
         Self {
             unit: unit.clone(),
             rows: unit.rows_of(at as usize),
-            hashes: bag.counts().iter().copied().chain(names(part.text)).chain(greeted).collect(),
+            hashes: bag.counts().iter().copied().chain(names(part.text, part.marks.language)).chain(greeted).collect(),
             stems: bag.counts().len() as u32,
             length: bag.slice().length(),
             text_bytes: part.bytes() as u32,
@@ -127,8 +127,9 @@ impl IndexedPart {
     }
 }
 
-/// The first word of every name in a text.
-fn names(text: &str) -> impl Iterator<Item = NameKey> {
+/// The first word of every name in a text. German writes every noun with a capital, which names nothing.
+fn names(text: &str, language: Language) -> impl Iterator<Item = NameKey> {
+    let text = if language == Language::De { "" } else { text };
     let first = |run: Range<usize>| text.get(run)?.split_whitespace().next();
     capitalised(text).into_iter().filter_map(first).map(|word| name_key(&canonical_name(word)))
 }

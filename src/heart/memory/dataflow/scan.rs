@@ -156,7 +156,12 @@ impl FirstHopScan {
         let nearest = alignments.iter().enumerate().map(|(at, (unit, score))| ((*score, Score::ZERO), unit.id, at));
         give(Channel::Semantic, best(nearest, probe.semantic));
         if let Some(lexical) = &mut state.lexical {
-            let worded = lexical.search(probe.bank, &words.count(&probe.words), probe.lexical, &postings.borrow());
+            let worded = lexical.search(
+                probe.bank,
+                &words.count_in(&probe.words, probe.language),
+                probe.lexical,
+                &postings.borrow(),
+            );
             let placed = worded.into_iter().filter_map(|(score, id)| Some((score, state.semantic.slot_of_unit(id)?)));
             give(Channel::Lexical, placed.collect());
         }

@@ -4,6 +4,7 @@
 //! is shared with the scans that read it, so that a scan can pause.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, btree_map::Entry},
     rc::Rc,
     sync::Arc,
@@ -22,7 +23,10 @@ use crate::memory::{
         unit_body::{PartBody, estimated_tokens},
     },
 };
-use nouns::{chunked_map::ChunkedMap, model::canonical_name};
+use nouns::{
+    chunked_map::ChunkedMap,
+    model::{Language, canonical_name},
+};
 
 /// Most speakers that are named where the asker is none.
 const NAMED_SPEAKERS: usize = 5;
@@ -41,6 +45,8 @@ pub(in crate::memory) struct Parts {
     assistants: usize,
     /// By the keys of their whole names: who speaks.
     speakers: BTreeMap<NameKey, Speaker>,
+    /// How many parts are in each language.
+    languages: Vec<(Language, u32)>,
     /// Kept in a large bank only.
     candidates: Option<Box<CandidateIndex>>,
 }
@@ -78,6 +84,7 @@ impl Parts {
             let speaker = self.speakers.entry(indexed.speaker[0]).or_insert_with(unheard);
             speaker.parts += 1;
             speaker.by_program += usize::from(indexed.is_by_program);
+            self.count_language(indexed.marks.language, true);
             if let Some(index) = &mut self.candidates {
                 let counts = |(other, part): &(PartKey, Rc<IndexedPart>)| {
                     let slot = if other.session == key.session { part.slot.get() } else { NONE };
@@ -120,6 +127,12 @@ impl Parts {
     /// How many of them an assistant said.
     pub(in crate::memory) fn assistants(&self) -> usize {
         self.assistants
+    }
+
+    /// The language that most of them are in; of equals the first.
+    pub(in crate::memory) fn language(&self) -> Language {
+        let most = self.languages.iter().max_by_key(|(language, parts)| (*parts, Reverse(*language)));
+        most.map_or_else(Language::default, |(language, _)| *language)
     }
 
     /// The only person who speaks; None where none does, or several.
@@ -182,6 +195,7 @@ impl Parts {
         let Some(removed) = self.parts.remove(key) else { return };
         self.text_bytes -= u64::from(removed.text_bytes);
         self.assistants -= usize::from(removed.is_by_assistant);
+        self.count_language(removed.marks.language, false);
         if let Entry::Occupied(mut speaker) = self.speakers.entry(removed.speaker[0]) {
             speaker.get_mut().parts -= 1;
             speaker.get_mut().by_program -= usize::from(removed.is_by_program);
@@ -191,6 +205,13 @@ impl Parts {
         }
         if let Some(index) = &mut self.candidates {
             index.delete(removed.slot.get());
+        }
+    }
+
+    fn count_language(&mut self, language: Language, added: bool) {
+        match self.languages.iter_mut().find(|(known, _)| *known == language) {
+            Some((_, parts)) => *parts = if added { *parts + 1 } else { parts.saturating_sub(1) },
+            None => self.languages.push((language, u32::from(added))),
         }
     }
 

@@ -167,8 +167,9 @@ impl FamiliarityScan {
         loop {
             match self.pass {
                 Pass::Start => {
-                    self.asked = AskedWords::new(probe, words);
-                    self.topics = Topics::new(probe, words, |word| bank.names_speaker(word));
+                    let language = probe.language.unwrap_or_else(|| bank.language());
+                    self.asked = AskedWords::new(probe, language, words);
+                    self.topics = Topics::new(probe, language, words, |word| bank.names_speaker(word));
                     self.speakers = Speakers::new(probe);
                     self.total = bank.len();
                     self.assistants = bank.assistants();
@@ -389,7 +390,7 @@ impl FamiliarityScan {
                 let pair = self.parts[at].pair;
                 let next = next_pair(probe, &self.parts, &self.turns, at, large).unwrap_or(pair);
                 let part = &mut self.parts[at];
-                part.terms.pair += probe.weights.trio * (pair + next) / 2.0;
+                part.terms.pair += probe.weights.trio * probe.cosines.of((pair + next) / 2.0);
                 part.terms.speaker = self.speakers.share(part.indexed.speaker) * probe.weights.speaker;
                 features(probe, part, &self.present);
             }
@@ -555,8 +556,8 @@ fn align(probe: &FamiliarityProbe, part: &mut Scored) -> u64 {
     part.cosine = best(&probe.vector, &own.sentences).unwrap_or_default();
     // A part without a turn before it has no pair: its best sentence counts instead.
     part.pair = best(&probe.vector, &own.pair).unwrap_or(part.cosine);
-    part.terms.meaning = w.meaning * part.cosine;
-    part.terms.pair = w.pair * part.pair;
+    part.terms.meaning = w.meaning * probe.cosines.of(part.cosine);
+    part.terms.pair = w.pair * probe.cosines.of(part.pair);
     (own.sentences.len() + own.pair.len()) as u64
 }
 

@@ -79,7 +79,12 @@ fn unit(session: u64, number: u32, dice: &mut Dice) -> Arc<LiveUnit> {
                 + &dice.words(topic, length)
                 + ["", " with Ann", " in Oslo"][dice.below(3) as usize],
             range: None,
-            marks: Marks { times: dice.below(3) as u8, asks: dice.below(4) == 0, quotes: dice.below(6) == 0 },
+            marks: Marks {
+                times: dice.below(3) as u8,
+                asks: dice.below(4) == 0,
+                quotes: dice.below(6) == 0,
+                ..Marks::default()
+            },
             vectors: (0..1 + dice.below(3)).map(|_| Vector::from(dice.vector(topic, 250))).collect(),
             pair: (dice.below(8) > 0).then(|| Vector::from(dice.vector(topic, 200))),
         }
@@ -128,6 +133,7 @@ fn probe(dice: &mut Dice, candidates: usize) -> FamiliarityProbe {
         topics: words.split(' ').map(str::to_owned).collect(),
         words,
         persons: Vec::new(),
+        language: None,
         names: [&["bo"][..], &["kit"], &["kit", "ann"], &[]][dice.below(4) as usize]
             .iter()
             .map(|name| (*name).to_owned())
@@ -138,6 +144,7 @@ fn probe(dice: &mut Dice, candidates: usize) -> FamiliarityProbe {
         months: if dice.below(4) == 0 { vec![(None, 12), (Some(2024), 3)] } else { Vec::new() },
         days: if dice.below(3) == 0 { vec![(19_680, 19_681), (19_730, 19_730)] } else { Vec::new() },
         weights: settings.weights,
+        cosines: settings.cosines,
         greeted_names: true,
         zero: settings.zero,
         scale_tokens: 2_000,
@@ -197,7 +204,8 @@ fn candidates_come_in_the_order_of_the_bank_with_the_words_of_their_windows() {
     let index = parts.candidates().expect("an index");
     for _ in 0..20 {
         let probe = probe(&mut dice, 64);
-        let (mut asked, mut speakers) = (AskedWords::new(&probe, &mut words), Speakers::new(&probe));
+        let (mut asked, mut speakers) =
+            (AskedWords::new(&probe, nouns::model::Language::En, &mut words), Speakers::new(&probe));
         asked.count_all(index);
         asked.rate(parts.len());
         speakers.count_all(index);

@@ -51,7 +51,7 @@ impl LexicalIndex {
         if self.bags.contains_key(&id) {
             return;
         }
-        let bag = Arc::new(words.count(unit.body.restatement()));
+        let bag = Arc::new(words.count_in(unit.body.restatement(), unit.body.language()));
         let ticket = postings.insert(bank, id, &bag);
         self.words_total += u64::from(bag.slice().length());
         for (term, _) in bag.terms() {

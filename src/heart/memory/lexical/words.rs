@@ -1,7 +1,8 @@
 //! Text to stems: the same for units and questions.
 //!
-//! In: English text. Out: its stems with their counts. Function words and fillers are left out; only a
-//! hash of each stem is kept.
+//! In: text and its language. Out: its stems with their counts. Function words and fillers are left out; only a
+//! hash of each stem is kept. English is split by the rules of this file; every other language, and what stands
+//! without spaces in English text, by those of `language::languages`.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +10,12 @@ use tantivy::tokenizer::{
     Language, LowerCaser, RemoveLongFilter, SimpleTokenizer, Stemmer, StopWordFilter, TextAnalyzer,
 };
 
-use crate::language::sentences::empty_words;
+use crate::language::{
+    languages::{Splitter, is_unspaced},
+    sentences::empty_words,
+};
 use crate::memory::units::score::hash64;
+use nouns::model::Language as TextLanguage;
 
 /// A stem, as 64 bits of BLAKE3 with [`COUNT_BITS`] zero. Compared inside one bank only.
 pub(in crate::memory) type TermKey = u64;
@@ -22,8 +27,11 @@ const MOST_COUNT: u64 = 0xff;
 /// The bits of the count: in the middle, as a map by such keys reads their first and their last bits.
 const COUNT_BITS: u64 = MOST_COUNT << COUNT_SHIFT;
 
-/// Splits text into lower-case English stems, without function words.
-pub struct Words(TextAnalyzer);
+/// Splits text into lower-case stems, without function words.
+pub struct Words {
+    english: TextAnalyzer,
+    others: Splitter,
+}
 
 impl std::fmt::Debug for Words {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -38,20 +46,42 @@ impl Default for Words {
             .filter(LowerCaser)
             .filter(StopWordFilter::remove(empty_words().map(str::to_owned)))
             .filter(Stemmer::new(Language::English));
-        Self(chain.build())
+        Self { english: chain.build(), others: Splitter::default() }
     }
 }
 
 impl Words {
-    /// The stems of a text with their counts, and the number of words.
+    /// The stems of an English text with their counts, and the number of words.
     pub fn count(&mut self, text: &str) -> Bag {
+        self.count_in(text, TextLanguage::En)
+    }
+
+    /// The stems of a text with their counts, and the number of words.
+    pub fn count_in(&mut self, text: &str, language: TextLanguage) -> Bag {
         let mut counts: BTreeMap<TermKey, u64> = BTreeMap::new();
         let mut length = 0;
-        let mut stream = self.0.token_stream(text);
-        while let Some(token) = stream.next() {
-            let count = counts.entry(hash64(token.text.as_bytes()) & !COUNT_BITS).or_default();
+        let mut add = |stem: &str, is_word: bool| {
+            let count = counts.entry(hash64(stem.as_bytes()) & !COUNT_BITS).or_default();
             *count = MOST_COUNT.min(*count + 1);
-            length += 1;
+            length += u32::from(is_word);
+        };
+        if !language.is_english() {
+            self.others.each(text, language, &mut add);
+        } else if text.is_ascii() || !text.contains(is_unspaced) {
+            let mut stream = self.english.token_stream(text);
+            while let Some(token) = stream.next() {
+                add(&token.text, true);
+            }
+        } else {
+            for run in text.split(is_unspaced) {
+                let mut stream = self.english.token_stream(run);
+                while let Some(token) = stream.next() {
+                    add(&token.text, true);
+                }
+            }
+            for run in text.split(|c| !is_unspaced(c)) {
+                self.others.each(run, language, &mut add);
+            }
         }
         Bag { counts: counts.into_iter().map(|(term, count)| term | count << COUNT_SHIFT).collect(), length }
     }
@@ -119,6 +149,20 @@ fn count_of(both: u64) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A question in Chinese finds what was said in English of the same name, and the other way round.
+    #[test]
+    fn a_name_without_spaces_is_one_term_in_every_language() {
+        let mut words = Words::default();
+        let mut terms =
+            |text: &str, language| words.count_in(text, language).terms().map(|(t, _)| t).collect::<Vec<_>>();
+        let (english, chinese) =
+            (terms("I ate 火锅 with 王小明", TextLanguage::En), terms("王小明喜欢吃火锅吗？", TextLanguage::Zh));
+        assert!(english.iter().filter(|term| chinese.contains(term)).count() >= 3, "{english:?} {chinese:?}");
+        let mut words = Words::default();
+        assert_eq!(words.count("we sailed to Zoë's café"), words.count_in("we sailed to Zoë's café", TextLanguage::En));
+        assert_eq!(words.count_in("我们昨天去了北京大学", TextLanguage::Zh).slice().length(), 4);
+    }
 
     #[test]
     fn a_bag_holds_each_stem_with_its_count() {

@@ -216,6 +216,7 @@ mod tests {
             bank,
             vector: Vec::new().into(),
             words: String::new(),
+            language: nouns::model::Language::En,
             cues: nouns::model::Cues::default(),
             semantic: 1,
             lexical: 1,

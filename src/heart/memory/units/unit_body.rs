@@ -9,7 +9,7 @@ use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
 use crate::memory::footprint::COUNTS_BYTES;
-use nouns::model::{Cues, EventTime, Excerpt, Interval, Marks, Part, SpeakerKind, TextRange, Unit, UnitId};
+use nouns::model::{Cues, EventTime, Excerpt, Interval, Language, Marks, Part, SpeakerKind, TextRange, Unit, UnitId};
 
 /// The texts of a part: its turn, its speaker and its words.
 const OF_PART: usize = 3;
@@ -51,7 +51,7 @@ struct PartFacts {
 }
 
 /// Bytes of the facts of a part.
-const FACTS_BYTES: usize = 18;
+const FACTS_BYTES: usize = 19;
 /// Bytes of the range of a passage.
 const RANGE_BYTES: usize = 12;
 
@@ -68,12 +68,18 @@ impl PartFacts {
         bytes[16] = marks.times;
         let kind = SpeakerKind::ALL.iter().position(|one| Some(*one) == kind).map_or(0, |at| at as u8 + 1);
         bytes[17] = u8::from(marks.asks) | u8::from(marks.quotes) << 1 | kind << 2;
+        bytes[18] = marks.language.number();
         bytes
     }
 
     fn from_bytes(bytes: &[u8]) -> Self {
         let said_at = EventTime { unix_ms: number(&bytes[..8]), offset_seconds: number(&bytes[8..12]) as i32 };
-        let marks = Marks { times: bytes[16], asks: bytes[17] & 1 == 1, quotes: bytes[17] & 2 == 2 };
+        let marks = Marks {
+            times: bytes[16],
+            asks: bytes[17] & 1 == 1,
+            quotes: bytes[17] & 2 == 2,
+            language: Language::of_number(bytes[18]),
+        };
         let kind = usize::from(bytes[17] >> 2).checked_sub(1).and_then(|at| SpeakerKind::ALL.get(at).copied());
         Self { said_at, ordinal: number(&bytes[12..16]) as u32, marks, kind }
     }
@@ -278,6 +284,13 @@ impl UnitBody {
         COUNTS_BYTES + size_of::<Self>() + time + self.texts.len() + self.table.len()
     }
 
+    /// The language that it is read in: that of its first part.
+    #[must_use]
+    pub fn language(&self) -> Language {
+        let count = self.part_count();
+        if count > 0 { self.facts(0, count).marks.language } else { Language::default() }
+    }
+
     /// Whether its only part repeats the restatement, not the words of a turn.
     #[must_use]
     pub fn is_restated(&self) -> bool {
@@ -436,7 +449,7 @@ mod tests {
         let restated = UnitFields { restatement: "a".to_owned(), ..bare.clone() };
         let nothing = UnitFields { restatement: String::new(), parts: Vec::new(), ..bare.clone() };
         let said_at = EventTime::parse("1960-02-29T23:59:59.999-11:30").expect("a time");
-        let marks = Marks { times: 255, asks: true, quotes: false };
+        let marks = Marks { times: 255, asks: true, quotes: false, language: Language::Zh };
         let long = PartFields { said_at, marks, ..part(u32::MAX, "Ann", &"kayaks ".repeat(10_000)) };
         let long = UnitFields { parts: vec![long, part(6, "Zoë", "tents")], ..full.clone() };
         let ranged = |range: Option<(u32, u32)>, part: &PartFields| PartFields {

@@ -8,6 +8,7 @@
 //! - `extraction`: the driver of all stages of this process, on either log.
 //! - `background`: threads that ask a language model, so that a slow endpoint delays no stage.
 //! - `vectors` and `parts`: what is embedded for a unit, and the units that this gives.
+//! - `unread`: what is said of turns in a language that the embedding model does not read.
 //! - `split`: a record that is too large for the log as several values.
 
 mod background;
@@ -16,6 +17,7 @@ mod live_turns;
 mod parts;
 mod split;
 mod stage;
+mod unread;
 mod vectors;
 
 use super::PipelineError;
@@ -27,4 +29,5 @@ pub(super) use live_turns::LiveTurns;
 pub use parts::unit_texts;
 pub(super) use split::{MAX_VALUE_BYTES, values};
 pub(super) use stage::Stage;
+pub use unread::{LanguageCounts, notice as unread_notice};
 pub(super) use vectors::{Declined, Drafted, Made, Vectors};

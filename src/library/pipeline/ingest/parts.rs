@@ -11,7 +11,10 @@ use std::{collections::HashMap, ops::Range};
 
 use heart::{
     extract::{DraftPart, DraftUnit, passages::is_code},
-    language::shared::{caption, split},
+    language::{
+        languages::{ends_sentence, word_count},
+        shared::{caption, split},
+    },
 };
 use models::embed::{SpanVectors, pool, render_parts};
 use nouns::{
@@ -140,7 +143,7 @@ fn separate_sentences(settings: &EmbedSettings, template: &str, speaker: &str, t
     if pieces.len() < 2 {
         return Vec::new();
     }
-    let long = |piece: &&str| caption(piece).unwrap_or(piece).split_whitespace().count() >= settings.sentence_words;
+    let long = |piece: &&str| word_count(caption(piece).unwrap_or(piece)) >= settings.sentence_words;
     // Without spans the model pools the whole text, special tokens included, as it does a question.
     let plain = |several: &[&str]| SpannedText {
         spans: Vec::new(),
@@ -158,7 +161,8 @@ fn pieces(text: &str) -> Vec<&str> {
     let mut start = 0;
     for (at, c) in said.char_indices() {
         let rest = said.get(at + c.len_utf8()..).unwrap_or_default();
-        let ends = c == '\n' || (matches!(c, '.' | '!' | '?') && rest.starts_with(char::is_whitespace));
+        let ends =
+            c == '\n' || ends_sentence(c) || (matches!(c, '.' | '!' | '?') && rest.starts_with(char::is_whitespace));
         if ends || rest.is_empty() {
             let piece = said.get(start..at + c.len_utf8()).unwrap_or_default().trim();
             start = at + c.len_utf8();
@@ -340,6 +344,8 @@ mod tests {
         assert_eq!(pieces("[photo: x. y] [shared: z]"), ["[photo: x. y]", "[shared: z]"]);
         assert_eq!(pieces("They [photo: it all"), ["They [photo: it all"]);
         assert_eq!(pieces("One. two\nthree 3.5!"), ["One.", "two", "three 3.5!"]);
+        assert_eq!(pieces("我去了。你呢？好！"), ["我去了。", "你呢？", "好！"]);
+        assert_eq!(pieces("मैं गया। तुम?"), ["मैं गया।", "तुम?"]);
         assert!(pieces("").is_empty());
     }
 

@@ -17,7 +17,7 @@ use tracing::warn;
 use crate::log::{self, Log, Topic, Transaction, partition_of};
 use heart::{
     extract::{
-        DraftUnit, Extractor,
+        DraftUnit, Extractor, TurnLanguages,
         passages::CUTTER,
         plain::{PLAIN, plain_units},
     },
@@ -543,18 +543,20 @@ fn plan(
     let mut speakers: Vec<String> = window.turns.iter().map(|t| t.turn.speaker.clone()).collect();
     speakers.sort();
     speakers.dedup();
+    let languages = TurnLanguages::of(&window.turns, extractors.rules.language());
+    let plain = |turn: &WindowTurn| plain_units(turn, &languages, &speakers, least_content_words);
     let revised = |turn: &WindowTurn| {
         work.revised.iter().any(|(bank, turns)| *bank == window.bank && turns.contains(&turn.turn.turn))
     };
     if window.turns.iter().any(revised) {
-        let drafts = window.turns.iter().flat_map(|turn| plain_units(turn, &speakers, least_content_words)).collect();
+        let drafts = window.turns.iter().flat_map(&plain).collect();
         let (bank, window) = (window.bank.clone(), window.id.clone());
         work.revised_open.push(Drafted { bank, window, drafts, asked_again: true });
     }
     for turn in write_open {
         let turns: Vec<WindowTurn> = window.turns.iter().filter(|t| t.turn.turn == turn).cloned().collect();
         let alone = Window { bank: window.bank.clone(), id: window.id.clone(), turns };
-        let drafts = alone.turns.iter().flat_map(|turn| plain_units(turn, &speakers, least_content_words)).collect();
+        let drafts = alone.turns.iter().flat_map(&plain).collect();
         let open_record = Planned {
             key: key(Some(turn)),
             state: WindowState::Open,

@@ -19,6 +19,7 @@ use nouns::{
 use super::{
     PipelineError,
     parts::{Layout, UnitVectors},
+    unread::Unread,
 };
 
 /// An embedding model with its cache.
@@ -27,6 +28,7 @@ pub(in crate::pipeline) struct Vectors {
     model: ModelSettings,
     cache_directory: std::path::PathBuf,
     open: Option<Open>,
+    unread: Unread,
 }
 
 struct Open {
@@ -73,6 +75,7 @@ impl Vectors {
             model: pipeline.model(),
             cache_directory: pipeline.log.directory.join("cache"),
             open: None,
+            unread: Unread::default(),
         }
     }
 
@@ -112,6 +115,11 @@ impl Vectors {
     /// One list of units for each list of drafts, in order. All texts go to the model in one call. A
     /// draft with a text that the model's endpoint declines makes no unit.
     pub(in crate::pipeline) fn units(&mut self, drafted: &[Drafted]) -> Result<Made, PipelineError> {
+        let parts = drafted.iter().flat_map(|d| &d.drafts).flat_map(|draft| &draft.parts);
+        let languages = parts.map(|part| part.marks.language);
+        if let Some(notice) = self.unread.add(languages, &self.settings, &self.model) {
+            warn!("{notice}");
+        }
         let mut declined: HashMap<SpannedText, String> = HashMap::new();
         loop {
             let kept: Vec<Vec<DraftUnit>> = drafted.iter().map(|d| self.without(&d.drafts, &declined)).collect();

@@ -14,8 +14,8 @@ use parquet::arrow::{ProjectionMask, arrow_reader::ParquetRecordBatchReaderBuild
 
 use heart::memory::GraphChoice;
 use nouns::model::{
-    Attachment, Bank, Channel, Cues, EventTime, Interval, Marks, MemoryKey, Part, Score, SessionId, SpeakerKind,
-    TextRange, Turn, Unit, UnitId, Vector, WindowId, WindowState, WindowTurn,
+    Attachment, Bank, Channel, Cues, EventTime, Interval, Language, Marks, MemoryKey, Part, Score, SessionId,
+    SpeakerKind, TextRange, Turn, Unit, UnitId, Vector, WindowId, WindowState, WindowTurn,
 };
 
 /// Rows in a decoded batch with vectors: 256 of them took 11 MB while they were copied. What these take lies below
@@ -288,6 +288,7 @@ fn part(of: &StructArray, at: usize) -> Result<Part, String> {
             times: field::<UInt8Array>(of, "times")?.value(at),
             asks: field::<BooleanArray>(of, "asks")?.value(at),
             quotes: field::<BooleanArray>(of, "quotes")?.value(at),
+            language: language(of, at),
         },
         vectors: (0..own.len()).filter_map(|n| vector(own, n).transpose()).collect::<Result<_, _>>()?,
         pair: vector(field(of, "pair")?, at)?,
@@ -297,6 +298,12 @@ fn part(of: &StructArray, at: usize) -> Result<Part, String> {
 /// What a speaker is.
 fn kind(kinds: &StringArray, row: usize) -> Option<SpeakerKind> {
     kinds.is_valid(row).then(|| SpeakerKind::of_role(kinds.value(row))).flatten()
+}
+
+/// The language of a part; English where none is stated, as in every snapshot from before it was.
+fn language(of: &StructArray, at: usize) -> Language {
+    let codes = field::<StringArray>(of, "language").ok().filter(|codes| codes.is_valid(at));
+    codes.and_then(|codes| Language::of_code(codes.value(at))).unwrap_or_default()
 }
 
 /// Where a passage lies; none of a part that is a whole turn.

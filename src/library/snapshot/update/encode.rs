@@ -16,7 +16,9 @@ use arrow_schema::ArrowError;
 
 use super::table::{RowHead, UpdateTable, attachment_fields, part_fields};
 use heart::memory::GraphChoice;
-use nouns::model::{Attachment, MemoryRecord, Part, SpeakerKind, Unit, UnitId, Vector, WindowState, WindowTurn};
+use nouns::model::{
+    Attachment, Language, MemoryRecord, Part, SpeakerKind, Unit, UnitId, Vector, WindowState, WindowTurn,
+};
 
 type VectorBuilder = FixedSizeListBuilder<Float32Builder>;
 
@@ -245,6 +247,7 @@ impl UnitRows {
             Box::new(ListBuilder::new(vectors())),
             Box::new(vectors()),
             Box::new(StringBuilder::new()),
+            Box::new(StringBuilder::new()),
         ];
         Self {
             width,
@@ -348,6 +351,8 @@ fn push_part(parts: &mut StructBuilder, part: &Part, width: usize) {
     });
     with(parts, 13, |b: &mut VectorBuilder| floats(b, part.pair.as_ref(), width));
     with(parts, 14, |b: &mut StringBuilder| b.append_option(part.kind.map(SpeakerKind::name)));
+    let language = Some(part.marks.language).filter(|language| !language.is_english());
+    with(parts, 15, |b: &mut StringBuilder| b.append_option(language.map(Language::code)));
     parts.append(true);
 }
 

@@ -187,6 +187,7 @@ pub(super) fn part_fields(width: usize) -> Fields {
         Field::new("vectors", list(vector(width)), true),
         Field::new("pair", vector(width), true),
         Field::new("kind", DataType::Utf8, true),
+        Field::new("language", DataType::Utf8, true),
     ])
 }
 

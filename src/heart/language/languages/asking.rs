@@ -1,0 +1,128 @@
+//! How a question asks, by the phrases of its language.
+//!
+//! In: a question and its language, which is not English. Out: what it asks for, as far as a phrase of the table says
+//! so; whether it speaks in the first person. A phrase of a language with spaces is looked for as whole words.
+
+use super::{letters::is_unspaced, table::entry, words::word_ranges};
+use nouns::model::Language;
+
+/// What a question asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// A time.
+    When,
+    /// A number.
+    Count,
+    /// Several things.
+    List,
+    /// Yes or no, or what would be.
+    Whether,
+    /// An order.
+    Order,
+    /// A summary.
+    Summary,
+}
+
+/// What a question asks for; nothing where no phrase says it.
+#[must_use]
+pub fn asked(text: &str, language: Language) -> Option<Asked> {
+    let entry = entry(language)?;
+    let plain = padded(&text.to_lowercase());
+    let holds = |phrases: &str| phrases.split('|').any(|phrase| contains(&plain, phrase));
+    // Yes or no is asked by the first words, or by the last where the language asks at the end.
+    let whether = entry.whether.split('|').any(|phrase| {
+        let found =
+            if phrase.contains(is_unspaced) { plain.contains(phrase) } else { plain.starts_with(&padded(phrase)) };
+        found && !phrase.is_empty()
+    });
+    [
+        (Asked::Summary, holds(entry.summary)),
+        (Asked::Order, holds(entry.order)),
+        (Asked::When, holds(entry.when)),
+        (Asked::Count, holds(entry.count)),
+        (Asked::List, holds(entry.list)),
+        (Asked::Whether, whether),
+    ]
+    .into_iter()
+    .find_map(|(asked, holds)| holds.then_some(asked))
+}
+
+/// Whether a text says "I" or "my" in its language.
+#[must_use]
+pub fn is_first_person(text: &str, language: Language) -> bool {
+    let Some(entry) = entry(language) else { return false };
+    let lower = text.to_lowercase();
+    let said = |word: &str| entry.me.split(' ').any(|me| me == word);
+    word_ranges(&lower)
+        .into_iter()
+        .filter_map(|range| lower.get(range))
+        .any(|word| said(word) || word.split(['\'', '\u{2019}']).next().is_some_and(said))
+}
+
+/// The words of a text with one space around each; text without spaces as it is.
+fn padded(text: &str) -> String {
+    let mut out = String::from(" ");
+    for word in text.split(|c: char| !c.is_alphanumeric() && !is_unspaced(c) && !is_sign(c)).filter(|w| !w.is_empty()) {
+        out.push_str(word);
+        out.push(' ');
+    }
+    out
+}
+
+/// A sign that is part of a word, such as a vowel of Hindi, or a hyphen.
+fn is_sign(c: char) -> bool {
+    matches!(c, '-' | '\u{900}'..='\u{963}' | '\u{300}'..='\u{36f}')
+}
+
+fn contains(plain: &str, phrase: &str) -> bool {
+    if phrase.contains(is_unspaced) {
+        return plain.contains(phrase);
+    }
+    // A phrase stands for the beginning of its last word, too: "chronologi", "resum".
+    plain.contains(&format!(" {phrase}")) && (phrase.chars().count() > 5 || plain.contains(&format!(" {phrase} ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row a language: a question for a time, one for a number, one in the first person. The phrases are those that
+    /// each language's grammar gives for these words.
+    #[test]
+    fn questions_are_read_in_each_language() {
+        use Language::*;
+        for (language, when, count, mine) in [
+            (De, "Wann ist Anna umgezogen?", "Wie viele Katzen hat Anna?", "Wo ist mein Rad?"),
+            (Es, "¿Cuándo se mudó Ana?", "¿Cuántos gatos tiene Ana?", "¿Dónde está mi bici?"),
+            (Fr, "Quand Anne a-t-elle déménagé ?", "Combien de chats a Anne ?", "Où est mon vélo ?"),
+            (It, "Quando si è trasferita Anna?", "Quanti gatti ha Anna?", "Dov'è la mia bici?"),
+            (Pt, "Quando a Ana se mudou?", "Quantos gatos tem a Ana?", "Onde está minha bicicleta?"),
+            (Nl, "Wanneer is Anna verhuisd?", "Hoeveel katten heeft Anna?", "Waar is mijn fiets?"),
+            (Pl, "Kiedy Anna się przeprowadziła?", "Ile kotów ma Anna?", "Gdzie jest mój rower?"),
+            (Ru, "Когда Анна переехала?", "Сколько у Анны кошек?", "Где мой велосипед?"),
+            (Uk, "Коли Анна переїхала?", "Скільки котів має Анна?", "Де мій велосипед?"),
+            (Tr, "Anna ne zaman taşındı?", "Anna'nın kaç kedisi var?", "Benim bisikletim nerede?"),
+            (El, "Πότε μετακόμισε η Άννα;", "Πόσες γάτες έχει η Άννα;", "Πού είναι το ποδήλατό μου;"),
+            (Ar, "متى انتقلت آنا؟", "كم قطة لدى آنا؟", "أين أنا الآن؟"),
+            (Fa, "آنا چه زمانی نقل مکان کرد؟", "آنا چند گربه دارد؟", "دوچرخه من کجاست؟"),
+            (Hi, "अन्ना कब गई?", "अन्ना के पास कितनी बिल्लियाँ हैं?", "मेरी साइकिल कहाँ है?"),
+            (Id, "Kapan Anna pindah?", "Berapa kucing Anna?", "Di mana sepeda saya?"),
+            (Vi, "Anna chuyển nhà khi nào?", "Anna có bao nhiêu con mèo?", "Xe đạp của tôi ở đâu?"),
+            (Th, "แอนนาย้ายบ้านเมื่อไหร่", "แอนนามีแมวกี่ตัว", "จักรยานของฉันอยู่ที่ไหน"),
+            (Zh, "安娜什么时候搬家的？", "安娜有多少只猫？", "我的自行车在哪里？"),
+            (Ja, "アンナはいつ引っ越しましたか？", "アンナは猫を何匹飼っていますか？", "私の自転車はどこですか？"),
+            (Ko, "안나는 언제 이사했어?", "안나는 고양이가 몇 마리야?", "내 자전거 어디 있어?"),
+        ] {
+            assert_eq!(asked(when, language), Some(Asked::When), "{when}");
+            assert_eq!(asked(count, language), Some(Asked::Count), "{count}");
+            assert!(is_first_person(mine, language), "{mine}");
+            assert!(!is_first_person(when, language), "{when}");
+        }
+        assert_eq!(asked("Fasse zusammen, was ich gesagt habe", De), Some(Asked::Summary));
+        assert_eq!(asked("按什么顺序发生的？", Zh), Some(Asked::Order));
+        assert_eq!(asked("Ist Anna verheiratet?", De), Some(Asked::Whether));
+        assert_eq!(asked("Welche Filme mag Anna?", De), Some(Asked::List));
+        assert_eq!(asked("Wo wohnt Anna?", De), None);
+        assert_eq!(asked("When?", En), None);
+    }
+}

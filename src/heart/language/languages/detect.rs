@@ -1,0 +1,310 @@
+//! The language of a text, from its script and its words.
+//!
+//! In: a text, and the language of what was said before it. Out: what the text itself tells, and the language that
+//! it is read in. A text that tells too little, such as "Ok!" or a name, is read as what was said before it. English
+//! is told like every other language, and never given up for a foreign name or a quoted word.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::{
+    letters::{Script, script},
+    table::TABLE,
+};
+use crate::language::sentences::is_function_word;
+use nouns::model::Language;
+
+/// What a text tells of its language.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// This one.
+    Surely(Language),
+    /// This one, or another one in the same script.
+    Likely(Language),
+    /// Nothing.
+    Nothing,
+}
+
+/// A letter of a script without spaces, or a syllable, stands for as many Latin letters.
+const LATIN_LETTERS: usize = 3;
+/// Least evidence for a language in Latin letters: a word that no other language of the table has, or several that
+/// few have.
+const LEAST: f32 = 1.0;
+/// Another language needs so much more than English.
+const MORE_THAN_ENGLISH: f32 = 2.0;
+/// Characters that are looked at; the beginning of a long text tells its language.
+const LOOKED_AT: usize = 2_000;
+
+/// The language of a text that follows one in another, or in the same, language.
+#[must_use]
+pub fn language_of(text: &str, before: Language) -> Language {
+    match told(text) {
+        Told::Surely(language) => language,
+        Told::Likely(language) if share_script(language, before) => before,
+        Told::Likely(language) => language,
+        Told::Nothing => before,
+    }
+}
+
+/// The language of each of several texts in their order. The first ones that tell nothing are read as `otherwise`.
+#[must_use]
+pub fn languages<'t>(texts: impl IntoIterator<Item = &'t str>, otherwise: Language) -> Vec<Language> {
+    let mut before = otherwise;
+    let each = texts.into_iter().map(|text| {
+        before = language_of(text, before);
+        before
+    });
+    each.collect()
+}
+
+/// What a text itself tells.
+#[must_use]
+pub fn told(text: &str) -> Told {
+    if text.is_ascii() {
+        return by_words(text);
+    }
+    let text = text.char_indices().nth(LOOKED_AT).map_or(text, |(end, _)| text.get(..end).unwrap_or(text));
+    let (mut latin, mut foreign) = (0, 0);
+    let mut scripts = Scripts::default();
+    for found in text.chars().filter_map(script) {
+        match found {
+            Script::Latin => latin += 1,
+            Script::Han | Script::Kana | Script::Hangul => foreign += LATIN_LETTERS,
+            _ => foreign += 1,
+        }
+        scripts.add(found);
+    }
+    if foreign == 0 {
+        return by_words(text);
+    }
+    if latin > foreign {
+        // "I ate 火锅" is English, "我买了 iPhone 15 Pro Max" is not.
+        match by_words(text) {
+            Told::Nothing => {}
+            told => return told,
+        }
+    }
+    scripts.told(text)
+}
+
+/// How many letters of each script there are.
+#[derive(Default)]
+struct Scripts {
+    cyrillic: usize,
+    greek: usize,
+    arabic: usize,
+    devanagari: usize,
+    thai: usize,
+    han: usize,
+    kana: usize,
+    hangul: usize,
+    other: usize,
+}
+
+impl Scripts {
+    fn add(&mut self, script: Script) {
+        match script {
+            Script::Latin => {}
+            Script::Cyrillic => self.cyrillic += 1,
+            Script::Greek => self.greek += 1,
+            Script::Arabic => self.arabic += 1,
+            Script::Devanagari => self.devanagari += 1,
+            Script::Thai => self.thai += 1,
+            Script::Han => self.han += 1,
+            Script::Kana => self.kana += 1,
+            Script::Hangul => self.hangul += 1,
+            Script::Unspaced | Script::Other => self.other += 1,
+        }
+    }
+
+    fn told(&self, text: &str) -> Told {
+        let east_asian = self.han + self.kana + self.hangul;
+        let most = [east_asian, self.cyrillic, self.greek, self.arabic, self.devanagari, self.thai, self.other]
+            .into_iter()
+            .max()
+            .unwrap_or_default();
+        if most == east_asian {
+            return match (self.kana > 0, self.hangul > self.han) {
+                (_, true) => Told::Surely(Language::Ko),
+                (true, _) => Told::Surely(Language::Ja),
+                _ => Told::Likely(Language::Zh),
+            };
+        }
+        if most == self.cyrillic {
+            return by_letters(text, CYRILLIC, Language::Ru);
+        }
+        if most == self.arabic {
+            return by_letters(text, ARABIC, Language::Ar);
+        }
+        Told::Surely(match most {
+            n if n == self.greek => Language::El,
+            n if n == self.devanagari => Language::Hi,
+            n if n == self.thai => Language::Th,
+            _ => Language::Und,
+        })
+    }
+}
+
+/// Letters that one of two languages of a script has.
+type Letters = &'static [(Language, &'static str)];
+const CYRILLIC: Letters = &[(Language::Uk, "іїєґІЇЄҐ"), (Language::Ru, "ыэъёЫЭЪЁ")];
+const ARABIC: Letters = &[(Language::Fa, "پچژگکی"), (Language::Ar, "ةىيكأإ")];
+/// Letters of one language alone, among those in Latin letters.
+const LATIN: Letters = &[
+    (Language::De, "ßẞ"),
+    (Language::Es, "ñÑ¿¡"),
+    (Language::Fr, "œŒêûîëÊÎ"),
+    (Language::Pt, "ãõÃÕ"),
+    (Language::Pl, "łŁżŻźŹśŚńŃęĘąĄćĆ"),
+    (Language::Tr, "ğĞşŞıİ"),
+    (Language::Vi, "ơƠưƯđĐăĂ"),
+];
+
+/// By the letters that only one language of a script has, else by its words.
+fn by_letters(text: &str, letters: Letters, otherwise: Language) -> Told {
+    let count = |of: &str| text.chars().filter(|c| of.contains(*c)).count();
+    let counts = letters.iter().map(|(language, of)| (count(of), *language));
+    if let Some((1.., language)) = counts.max_by_key(|(count, _)| *count) {
+        return Told::Surely(language);
+    }
+    match by_words(text) {
+        Told::Nothing => Told::Likely(otherwise),
+        told => told,
+    }
+}
+
+/// The languages of each function word.
+static FUNCTION_WORDS: LazyLock<HashMap<&'static str, Vec<Language>>> = LazyLock::new(|| {
+    let mut words: HashMap<&'static str, Vec<Language>> = HashMap::new();
+    for entry in TABLE {
+        for word in entry.function.split(' ') {
+            let languages = words.entry(word).or_default();
+            if !languages.contains(&entry.language) {
+                languages.push(entry.language);
+            }
+        }
+    }
+    words
+});
+
+/// By the function words, each shared among the languages that have it, and by the letters of one language.
+fn by_words(text: &str) -> Told {
+    let mut evidence = [0.0f32; Language::ALL.len()];
+    for word in text.unicode_words() {
+        let lower = word.to_lowercase();
+        for half in lower.split(['\'', '\u{2019}']) {
+            let english = is_function_word(half);
+            let others = FUNCTION_WORDS.get(half).map_or(&[][..], Vec::as_slice);
+            let share = 1.0 / (others.len() + usize::from(english)).max(1) as f32;
+            others.iter().for_each(|language| evidence[usize::from(language.number())] += share);
+            if english {
+                evidence[usize::from(Language::En.number())] += share;
+            }
+        }
+        if !word.is_ascii() {
+            let vietnamese = word.chars().any(|c| matches!(c, '\u{1ea0}'..='\u{1ef9}'));
+            evidence[usize::from(Language::Vi.number())] += f32::from(u8::from(vietnamese));
+            for (language, of) in LATIN {
+                if word.chars().any(|c| of.contains(c)) {
+                    evidence[usize::from(language.number())] += 0.5;
+                }
+            }
+        }
+    }
+    let of = |language: Language| evidence[usize::from(language.number())];
+    let english = of(Language::En);
+    let others = Language::ALL.into_iter().filter(|language| !language.is_english());
+    // Of equals the first, so that the order of the list decides, and nothing else.
+    let best = others.reduce(|best, other| if of(other) > of(best) { other } else { best }).unwrap_or_default();
+    if of(best) >= LEAST && of(best) >= MORE_THAN_ENGLISH * english {
+        return Told::Surely(best);
+    }
+    if english >= LEAST && english > of(best) {
+        return Told::Surely(Language::En);
+    }
+    Told::Nothing
+}
+
+/// Whether text that is likely in one language may be in the other.
+fn share_script(a: Language, b: Language) -> bool {
+    use Language::{Ar, Fa, Ja, Ru, Uk, Zh};
+    let groups: [&[Language]; 3] = [&[Zh, Ja], &[Ru, Uk], &[Ar, Fa]];
+    groups.iter().any(|group| group.contains(&a) && group.contains(&b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each of its own, and each is what its language's textbooks would print; no other source than the language.
+    #[test]
+    fn each_language_is_told_from_a_short_turn() {
+        use Language::*;
+        for (text, language) in [
+            ("I don't know what to do with it", En),
+            ("Wow, that's great! Where did you go?", En),
+            ("Ich habe gestern mit meiner Schwester gekocht", De),
+            ("Das ist nicht der Hund von Anna", De),
+            ("Ayer fui al cine con mi hermana", Es),
+            ("¿Dónde está el perro?", Es),
+            ("Hier, je suis allé au marché avec mon frère", Fr),
+            ("Qu'est-ce que tu fais ?", Fr),
+            ("Ieri sono andato al mercato con mia sorella", It),
+            ("Ontem fui ao mercado com a minha irmã", Pt),
+            ("Gisteren ben ik met mijn zus naar de markt geweest", Nl),
+            ("Wczoraj byłam z siostrą na targu", Pl),
+            ("Вчера я ходила на рынок с сестрой", Ru),
+            ("Вчора я ходила на ринок із сестрою", Uk),
+            ("Dün kız kardeşimle pazara gittim", Tr),
+            ("Χθες πήγα στην αγορά με την αδελφή μου", El),
+            ("ذهبت أمس إلى السوق مع أختي", Ar),
+            ("دیروز با خواهرم به بازار رفتم", Fa),
+            ("कल मैं अपनी बहन के साथ बाज़ार गया", Hi),
+            ("Kemarin saya pergi ke pasar dengan kakak saya", Id),
+            ("Hôm qua tôi đi chợ với chị gái", Vi),
+            ("เมื่อวานฉันไปตลาดกับพี่สาว", Th),
+            ("昨天我和姐姐去了市场", Zh),
+            ("昨日、姉と市場に行きました", Ja),
+            ("어제 언니와 시장에 갔어요", Ko),
+            ("אתמול הלכתי לשוק עם אחותי", Und),
+            ("我买了 iPhone 15 Pro Max", Zh),
+            ("We ate 火锅 at the new place", En),
+        ] {
+            assert_eq!(language_of(text, En), language, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_tells_nothing_is_read_as_what_was_said_before() {
+        use Language::*;
+        for text in ["Ok!", "Anna Müller", "😀", "", "12.5.", "Casa de la Playa", "haha"] {
+            assert_eq!(told(text), Told::Nothing, "{text}");
+        }
+        assert_eq!(language_of("東京大学", Ja), Ja);
+        assert_eq!(language_of("東京大学", De), Zh);
+        assert_eq!(language_of("Слава", Uk), Uk);
+        assert_eq!(languages(["Ok!", "Ich bin nicht da", "Ok!", "where is the dog?", "Ok!"], Fr), [Fr, De, De, En, En]);
+    }
+
+    /// Foreign names and single words in English talk.
+    #[test]
+    fn english_stays_english() {
+        for text in [
+            "We flew from El Paso to Los Angeles and then to La Paz",
+            "Thanks for the crème brûlée, it was delicious",
+            "My name is José and I am from São Paulo",
+            "Les Misérables is on at the theater, do you want to go?",
+            "Die Hard was on tv and I was in bed",
+            "me too",
+            "so nice",
+            "no way",
+            "i am in",
+            "hi mom",
+            "on my way home",
+            "was it an open door?",
+        ] {
+            assert!(matches!(told(text), Told::Nothing | Told::Surely(Language::En)), "{text}: {:?}", told(text));
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! A text's words and their stems, by its language.
+//!
+//! In: a text that is not in English, and its language. Out: each word in lower case as its language's stem, without function words.
+//! Where there are no spaces (Chinese, Japanese, Thai) the words are those of ICU's dictionaries; besides, each two
+//! neighbouring letters are a term, so that a name that no dictionary has is found. English text has its own rules
+//! (`memory`), and only its passages without spaces come here. The dictionaries are compiled in; no floating-point
+//! model is asked, so that words are the same on every processor.
+
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+    sync::LazyLock,
+};
+
+use icu_segmenter::{WordSegmenter, WordSegmenterBorrowed, options::WordBreakInvariantOptions};
+use tantivy::tokenizer::{RawTokenizer, Stemmer, TextAnalyzer, TokenStream};
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::{
+    letters::is_unspaced,
+    table::{TABLE, entry},
+};
+use nouns::model::Language;
+
+/// Words of more bytes are no words: links, keys.
+const LONGEST: usize = 64;
+/// Endings that a name may have by inflection, in characters, and how many must be left.
+const ENDINGS: std::ops::RangeInclusive<usize> = 1..=3;
+const LEAST_NAME: usize = 3;
+/// Letters of a name in a text without spaces, at most.
+const MOST_NAME: usize = 4;
+
+/// The function words of each language.
+static FUNCTION_WORDS: LazyLock<HashMap<Language, HashSet<&'static str>>> =
+    LazyLock::new(|| TABLE.iter().map(|entry| (entry.language, entry.function.split(' ').collect())).collect());
+
+/// ICU's segmenter, by dictionaries.
+static SEGMENTER: LazyLock<WordSegmenterBorrowed<'static>> =
+    LazyLock::new(|| WordSegmenter::new_dictionary(WordBreakInvariantOptions::default()));
+
+/// Splits texts into stems.
+#[derive(Default)]
+pub struct Splitter {
+    stemmers: HashMap<Language, Option<TextAnalyzer>>,
+}
+
+impl std::fmt::Debug for Splitter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Splitter")
+    }
+}
+
+impl Splitter {
+    /// Gives each stem of a text, and whether it counts as a word: of text without spaces the pairs of letters do not.
+    pub fn each(&mut self, text: &str, language: Language, mut give: impl FnMut(&str, bool)) {
+        for (run, unspaced) in runs(text) {
+            if unspaced {
+                pieces(run, language, &mut give);
+            } else {
+                self.spaced(run, language, &mut give);
+            }
+        }
+    }
+
+    /// The stems of a text, each as often as it stands there.
+    #[must_use]
+    pub fn stems(&mut self, text: &str, language: Language) -> Vec<String> {
+        let mut stems = Vec::new();
+        self.each(text, language, |stem, _| stems.push(stem.to_owned()));
+        stems
+    }
+
+    fn spaced(&mut self, run: &str, language: Language, give: &mut impl FnMut(&str, bool)) {
+        let functions = FUNCTION_WORDS.get(&language);
+        // Latin letters between Chinese or Russian ones are most often English.
+        let latin = if is_in_latin(language) { language } else { Language::En };
+        for word in run.unicode_words() {
+            let lower = folded(word, language);
+            // An article or a pronoun hangs at an apostrophe, but for Ukrainian, where it is a letter's part.
+            let split: &[char] = if language == Language::Uk { &[] } else { &['\'', '\u{2019}', '.', ':'] };
+            for half in lower.split(split).filter(|half| !half.is_empty() && half.len() <= LONGEST) {
+                if functions.is_some_and(|words| words.contains(half)) {
+                    continue;
+                }
+                let of = if half.is_ascii() { latin } else { language };
+                self.stemmed(half, of, |stem| give(stem, true));
+            }
+        }
+    }
+
+    fn stemmed(&mut self, word: &str, language: Language, give: impl FnOnce(&str)) {
+        let analyzer = self.stemmers.entry(language).or_insert_with(|| {
+            let stemmer = Stemmer::new(stemmer_of(language)?);
+            Some(TextAnalyzer::builder(RawTokenizer::default()).filter(stemmer).build())
+        });
+        let Some(analyzer) = analyzer else { return give(word) };
+        let mut stream = analyzer.token_stream(word);
+        match stream.next() {
+            Some(token) => give(&token.text),
+            None => give(word),
+        }
+    }
+}
+
+/// Where the words of a text stand: ICU's where there are no spaces, else those between marks and spaces.
+#[must_use]
+pub fn word_ranges(text: &str) -> Vec<Range<usize>> {
+    let mut ranges = Vec::new();
+    let mut from = 0;
+    for (run, unspaced) in runs(text) {
+        let mut add = |at: usize, word: &str| ranges.push(from + at..from + at + word.len());
+        if unspaced {
+            let mut at = 0;
+            for word in segments(run) {
+                add(at, word);
+                at += word.len();
+            }
+        } else {
+            run.unicode_word_indices().for_each(|(at, word)| add(at, word));
+        }
+        from += run.len();
+    }
+    ranges
+}
+
+/// The words of a text, for its length: what ICU finds where there are no spaces, else what lies between spaces.
+#[must_use]
+pub fn word_count(text: &str) -> usize {
+    if text.is_ascii() || !text.contains(is_unspaced) {
+        return text.split_whitespace().count();
+    }
+    let spaced = |run: &str| run.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count();
+    runs(text).map(|(run, unspaced)| if unspaced { segments(run).count() } else { spaced(run) }).sum()
+}
+
+/// The forms of names that a word of a question may be: without the endings of its language; in text without
+/// spaces every run of two to four letters. Only the names of known speakers are looked up by them.
+#[must_use]
+pub fn name_forms(text: &str, language: Language) -> Vec<String> {
+    let mut forms = Vec::new();
+    if language.is_english() && text.is_ascii() {
+        return forms;
+    }
+    for (run, unspaced) in runs(text) {
+        if unspaced {
+            let letters: Vec<char> = run.chars().collect();
+            for length in 2..=MOST_NAME {
+                forms.extend(letters.windows(length).map(|some| some.iter().collect::<String>()));
+            }
+            continue;
+        }
+        for word in run.unicode_words() {
+            let letters: Vec<char> = folded(word, language).chars().collect();
+            let bare =
+                ENDINGS.filter_map(|ending| letters.len().checked_sub(ending)).filter(|left| *left >= LEAST_NAME);
+            if !language.is_english() {
+                forms.extend(bare.map(|left| letters.iter().take(left).collect::<String>()));
+            }
+        }
+    }
+    forms.sort_unstable();
+    forms.dedup();
+    forms
+}
+
+/// The passages of a text with and without spaces, in turn.
+fn runs(text: &str) -> impl Iterator<Item = (&str, bool)> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let unspaced = is_unspaced(rest.chars().next()?);
+        let end = rest.find(|c: char| is_unspaced(c) != unspaced).unwrap_or(rest.len());
+        let (run, after) = rest.split_at(end);
+        rest = after;
+        Some((run, unspaced))
+    })
+}
+
+/// The words of a passage without spaces, and each two neighbouring letters.
+fn pieces(run: &str, language: Language, give: &mut impl FnMut(&str, bool)) {
+    let functions = FUNCTION_WORDS.get(&language);
+    let mut pairs: HashMap<&str, usize> = HashMap::new();
+    for word in segments(run).filter(|word| functions.is_none_or(|words| !words.contains(word))) {
+        give(word, true);
+        *pairs.entry(word).or_default() += 1;
+    }
+    let starts: Vec<usize> = run.grapheme_indices(true).map(|(at, _)| at).chain([run.len()]).collect();
+    for three in starts.windows(3) {
+        let pair = run.get(three[0]..three[2]).unwrap_or_default();
+        // A word of two letters is its own pair.
+        match pairs.get_mut(pair).filter(|left| **left > 0) {
+            Some(left) => *left -= 1,
+            None => give(pair, false),
+        }
+    }
+}
+
+/// ICU's words of a passage without spaces.
+fn segments(run: &str) -> impl Iterator<Item = &str> {
+    let mut from = 0;
+    SEGMENTER.segment_str(run).skip(1).filter_map(move |end| {
+        let word = run.get(from..end);
+        from = end;
+        word
+    })
+}
+
+/// A word in lower case, in the one form of letters that are written in several.
+fn folded(word: &str, language: Language) -> String {
+    match language {
+        Language::Tr => word.replace('İ', "i").replace('I', "ı").to_lowercase(),
+        Language::Ar | Language::Fa => {
+            // Vowel signs and the stretching mark are written or left out at will.
+            let signs = |c: &char| !matches!(c, '\u{640}' | '\u{64b}'..='\u{652}' | '\u{200c}');
+            let one_form = |c| match c {
+                'ي' | 'ى' => 'ی',
+                'ك' => 'ک',
+                'أ' | 'إ' | 'آ' => 'ا',
+                other => other,
+            };
+            let folded: String = word.chars().filter(signs).collect();
+            if language == Language::Fa { folded.chars().map(one_form).collect() } else { folded }
+        }
+        _ => word.to_lowercase(),
+    }
+}
+
+fn is_in_latin(language: Language) -> bool {
+    use Language::{De, En, Es, Fr, Id, It, Nl, Pl, Pt, Tr, Vi};
+    matches!(language, De | En | Es | Fr | Id | It | Nl | Pl | Pt | Tr | Vi)
+}
+
+/// The stemmer of a language, where there is one.
+fn stemmer_of(language: Language) -> Option<tantivy::tokenizer::Language> {
+    use tantivy::tokenizer::Language as Stems;
+    Some(match language {
+        Language::En => Stems::English,
+        Language::Ar => Stems::Arabic,
+        Language::De => Stems::German,
+        Language::El => Stems::Greek,
+        Language::Es => Stems::Spanish,
+        Language::Fr => Stems::French,
+        Language::It => Stems::Italian,
+        Language::Nl => Stems::Dutch,
+        Language::Pt => Stems::Portuguese,
+        Language::Ru => Stems::Russian,
+        Language::Tr => Stems::Turkish,
+        _ => return None,
+    })
+}
+
+/// Whether a word in lower case carries grammar in a language of the table.
+#[must_use]
+pub fn is_function_word_of(word: &str, language: Language) -> bool {
+    entry(language).is_some() && FUNCTION_WORDS.get(&language).is_some_and(|words| words.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(language: Language, text: &str, expected: &[&str]) {
+        let mut found: Vec<String> = Vec::new();
+        Splitter::default().each(text, language, |stem, is_word| {
+            if is_word {
+                found.push(stem.to_owned())
+            }
+        });
+        assert_eq!(found, expected, "{language}: {text}");
+    }
+
+    /// Words by ICU's dictionaries, stems by Snowball's published rules.
+    #[test]
+    fn words_are_those_of_the_language() {
+        use Language::*;
+        check(De, "Ich habe gestern die Hunde gesehen", &["gest", "hund", "geseh"]);
+        check(Fr, "l'ami de mes amis", &["ami", "amis"]);
+        check(Ru, "Вчера я видела собаку и собаки", &["вчер", "видел", "собак", "собак"]);
+        check(Hi, "मेरी किताबें", &["किताबें"]);
+        check(Pl, "Nie ma psa w domu", &["psa", "domu"]);
+        check(Zh, "我们昨天去了北京大学", &["昨天", "去了", "北京", "大学"]);
+        check(Zh, "我买了running鞋", &["买", "run", "鞋"]);
+        check(Th, "ฉันไปตลาด", &["ตลาด"]);
+        check(Ja, "東京に行きました", &["東京", "行き"]);
+        check(Ko, "시장에 갔어요", &["시장에", "갔어요"]);
+        check(Tr, "KIZ İstanbul'da", &["kız", "istanbul"]);
+        check(Und, "הלכתי לשוק", &["הלכתי", "לשוק"]);
+    }
+
+    #[test]
+    fn pairs_of_letters_stand_beside_the_words_of_text_without_spaces() {
+        let mut splitter = Splitter::default();
+        let mut pairs = Vec::new();
+        splitter.each("王小明喜欢火锅", Language::Zh, |stem, is_word| {
+            if !is_word {
+                pairs.push(stem.to_owned())
+            }
+        });
+        assert!(pairs.iter().any(|pair| pair == "王小"), "{pairs:?}");
+        assert!(!pairs.iter().any(|pair| pair == "火锅"), "a word is no second term: {pairs:?}");
+        let question = splitter.stems("王小明在哪里？", Language::Zh);
+        assert!(question.iter().any(|stem| stem == "小明"), "{question:?}");
+    }
+
+    #[test]
+    fn lengths_are_in_words() {
+        assert_eq!(word_count("one two  three"), 3);
+        assert_eq!(word_count("我们昨天去了北京大学。"), 5);
+        assert_eq!(word_count("ich bin für dich da"), 5);
+        assert_eq!(word_count(""), 0);
+    }
+
+    #[test]
+    fn names_are_found_inflected_and_in_text_without_spaces() {
+        let has = |text: &str, language, name: &str| name_forms(text, language).iter().any(|form| form == name);
+        assert!(has("Wo ist Annas Hund?", Language::De, "anna"));
+        assert!(has("Где живёт собака Ивана?", Language::Ru, "иван"));
+        assert!(has("小明住在哪里？", Language::Zh, "小明"));
+        assert!(has("田中さんの犬", Language::Ja, "田中"));
+        assert!(name_forms("Where is Anna's dog?", Language::En).is_empty());
+    }
+}

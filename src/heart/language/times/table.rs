@@ -1,0 +1,144 @@
+//! The words for times of each language but English, from Unicode's CLDR.
+//!
+//! In: `cldr/times.tsv`, which scripts/times_table.py makes of CLDR (its licence lies beside it). Out: the phrases of a
+//! language, the longest first, each with what it means. Read once.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use crate::language::calendar::CalendarUnit;
+use nouns::model::Language;
+
+/// What a phrase means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// A month by name. A short form may be another word: it counts beside a figure only.
+    Month { number: i8, short: bool },
+    /// A day of the week, which alone does not say which one.
+    Weekday,
+    /// So many units from now.
+    Relative(CalendarUnit, i64),
+    /// A day of the week, so many weeks from now; Monday is 1.
+    WeekdayOf(i8, i64),
+}
+
+/// A phrase with a number in it: what stands before it and after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Counted {
+    pub(super) before: &'static str,
+    pub(super) after: &'static str,
+    pub(super) unit: CalendarUnit,
+    /// -1 for the past, 1 for the future.
+    pub(super) sign: i64,
+}
+
+/// The phrases of a language.
+#[derive(Debug, Default)]
+pub(super) struct Phrases {
+    /// By their first character, the longest first.
+    fixed: HashMap<char, Vec<(&'static str, Meaning)>>,
+    /// The longest first.
+    pub(super) counted: Vec<Counted>,
+    /// Whether a date in figures has its year first.
+    pub(super) year_first: bool,
+}
+
+impl Phrases {
+    /// The longest phrase with which a text begins and after which a word may end.
+    pub(super) fn longest<'t>(&self, text: &'t str, ends: impl Fn(&'t str) -> bool) -> Option<(usize, Meaning)> {
+        let of_character = self.fixed.get(&text.chars().next()?)?;
+        let found = of_character.iter().find(|(phrase, _)| text.strip_prefix(phrase).is_some_and(&ends));
+        found.map(|(phrase, meaning)| (phrase.len(), *meaning))
+    }
+}
+
+/// The phrases of a language; nothing of English and of those that CLDR's table here does not hold.
+pub(super) fn phrases(language: Language) -> Option<&'static Phrases> {
+    TABLE.get(&language)
+}
+
+static TABLE: LazyLock<HashMap<Language, Phrases>> = LazyLock::new(|| {
+    let mut table: HashMap<Language, Phrases> = HashMap::new();
+    for line in include_str!("cldr/times.tsv").lines() {
+        let mut columns = line.split('\t');
+        let (Some(code), Some(meaning), Some(all)) = (columns.next(), columns.next(), columns.next()) else { continue };
+        let Some(language) = Language::of_code(code) else { continue };
+        let phrases = table.entry(language).or_default();
+        all.split('|').for_each(|phrase| phrases.add(meaning, phrase));
+    }
+    for phrases in table.values_mut() {
+        phrases.fixed.values_mut().for_each(|some| some.sort_by_key(|(phrase, _)| std::cmp::Reverse(phrase.len())));
+        phrases.counted.sort_by_key(|one| std::cmp::Reverse(one.before.len() + one.after.len()));
+    }
+    table
+});
+
+impl Phrases {
+    fn add(&mut self, meaning: &str, phrase: &'static str) {
+        let mut words = meaning.split(' ');
+        let kind = words.next().unwrap_or_default();
+        let second = words.next().unwrap_or_default();
+        let number = || second.parse::<i64>().ok();
+        let month = |short| {
+            let number = number().and_then(|number| i8::try_from(number).ok())?;
+            Some(Meaning::Month { number, short })
+        };
+        let meaning = match kind {
+            "month" => month(false),
+            // "3月" is no other word.
+            "short" => month(!phrase.starts_with(|c: char| c.is_ascii_digit())),
+            "weekday" => Some(Meaning::Weekday),
+            "day" => number().map(|count| Meaning::Relative(CalendarUnit::Day, count)),
+            "week" => number().map(|count| Meaning::Relative(CalendarUnit::Week, count)),
+            "months" => number().map(|count| Meaning::Relative(CalendarUnit::Month, count)),
+            "year" => number().map(|count| Meaning::Relative(CalendarUnit::Year, count)),
+            "weekdays" => second
+                .parse()
+                .ok()
+                .zip(words.next().and_then(|week| week.parse().ok()))
+                .map(|(weekday, week)| Meaning::WeekdayOf(weekday, week)),
+            "ago" | "in" => {
+                if let (Some(unit), Some((before, after))) = (unit(second), phrase.split_once('#')) {
+                    self.counted.push(Counted { before, after, unit, sign: if kind == "ago" { -1 } else { 1 } });
+                }
+                None
+            }
+            _ => {
+                self.year_first |= phrase.starts_with('y');
+                None
+            }
+        };
+        if let (Some(meaning), Some(first)) = (meaning, phrase.chars().next()) {
+            self.fixed.entry(first).or_default().push((phrase, meaning));
+        }
+    }
+}
+
+fn unit(name: &str) -> Option<CalendarUnit> {
+    Some(match name {
+        "day" => CalendarUnit::Day,
+        "week" => CalendarUnit::Week,
+        "month" => CalendarUnit::Month,
+        "year" => CalendarUnit::Year,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every line of the table is read, and every language has twelve months, "yesterday" and "three days ago".
+    #[test]
+    fn every_language_has_its_phrases() {
+        let others = Language::ALL.into_iter().filter(|language| !matches!(language, Language::En | Language::Und));
+        for language in others {
+            let phrases = phrases(language).unwrap_or_else(|| panic!("{language} has no phrases"));
+            let has = |wanted: Meaning| phrases.fixed.values().flatten().any(|(_, meaning)| *meaning == wanted);
+            for number in 1..=12 {
+                assert!(has(Meaning::Month { number, short: false }), "{language} {number}");
+            }
+            assert!(has(Meaning::Relative(CalendarUnit::Day, -1)), "{language}");
+            assert!(phrases.counted.iter().any(|one| one.unit == CalendarUnit::Day && one.sign < 0), "{language}");
+        }
+    }
+}
