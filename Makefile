@@ -16,7 +16,7 @@ TEST_CHAT := RIPPLEMEM_CHAT=all cargo test --release --locked --test ripplemem c
 # Without Kafka, language models, buckets and the evaluation, which a first look does not need.
 demo: setup
 	cargo build --release --locked --no-default-features
-	scripts/demo $(BINARY)
+	$(BINARY) demo
 
 test: setup
 	cargo test --release --locked --workspace

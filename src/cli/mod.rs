@@ -36,8 +36,10 @@ mod calibrate;
 #[cfg(feature = "lab")]
 mod conversations;
 mod cost;
+mod demo;
 mod diff;
 mod digest;
+mod doctor;
 mod estimate;
 #[cfg(feature = "lab")]
 mod eval;
@@ -60,6 +62,7 @@ mod replay;
 mod run;
 mod schema;
 mod serve;
+mod setup;
 mod snapshot;
 mod stats;
 mod tap;
@@ -73,6 +76,8 @@ pub(crate) use process::begin as begin_process;
 
 // In the order of the help.
 command::commands! {
+    setup::Setup,
+    demo::Demo,
     run::Run,
     serve::Serve,
     ingest::Ingest,
@@ -101,6 +106,7 @@ command::commands! {
     replay::Replay,
     lag::Lag,
     health::Health,
+    doctor::Doctor,
     validate::Validate,
     schema::Schema,
 }
