@@ -148,7 +148,8 @@ fn the_manager_of_services_hears_of_the_start() {
 fn the_doctor_names_what_must_be_mended() {
     let home = tempfile::tempdir().unwrap();
     let blocked = write(&home.path().join("file"), "");
-    let service = HttpService::start(home.path(), &["serve"]);
+    pipeline_file(home.path(), "");
+    let service = HttpService::of(home.path());
     let file = write(
         &home.path().join("d.toml"),
         format!(
