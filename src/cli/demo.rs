@@ -69,7 +69,8 @@ type Verdict = fn(&Evidence, &BTreeSet<String>) -> Option<String>;
 
 impl Demo {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let directory = tempfile::tempdir().context("a temporary directory cannot be made; set TMPDIR to one with space")?;
+        let directory =
+            tempfile::tempdir().context("a temporary directory cannot be made; set TMPDIR to one with space")?;
         let settings = Pipeline::parse("version = 1").map_err(anyhow::Error::msg)?.embed;
         show(directory.path(), "default", &ASSISTANT, passages, self.trace)?;
         show(directory.path(), "default", &FRIENDS, quoted, self.trace)?;

