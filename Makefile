@@ -11,15 +11,22 @@ TEST_QWEN3 := cargo test --release --locked -p ripplemem-models --features qwen3
 	--config profile.release.package.ripplemem-models.opt-level=0 --lib embed::qwen3
 TEST_CHAT := RIPPLEMEM_CHAT=all cargo test --release --locked --test ripplemem chat_kafka -- --nocapture
 
-.PHONY: demo test dev test-data test-model bench bench-http setup check up down model model-real model-real-down
+.PHONY: demo test dist check-dist dev test-data test-model bench bench-http setup check up down model model-real model-real-down
 
 # Without Kafka, language models, buckets and the evaluation, which a first look does not need.
 demo: setup
 	cargo build --release --locked --no-default-features
-	scripts/demo $(BINARY)
+	$(BINARY) demo
 
 test: setup
 	cargo test --release --locked --workspace
+
+# The packages of this machine's kind, in dist/ (docs/install.md). `make check-dist` installs each of them in a bare system.
+dist: setup
+	scripts/dist
+
+check-dist:
+	scripts/check_dist
 
 # The quick loop: `make dev` builds the program in target/debug, `make test-heart` runs the unit tests of src/heart
 # there, `make test-heart ONLY=recall` those with that name. Naming the program beside a crate gives both builds

@@ -152,8 +152,8 @@ fn a_model_that_cannot_be_loaded() {
         (ripplemem(&["validate", toml.to_str().unwrap()]), ripplemem(&["run", toml.to_str().unwrap()]))
     };
     let (checked, ran) = run("log");
-    fails(&checked, 1, &["scripts/setup", models.to_str().unwrap()]);
-    fails(&ran, 1, &["scripts/setup", models.to_str().unwrap()]);
+    fails(&checked, 1, &["ripplemem setup", models.to_str().unwrap()]);
+    fails(&ran, 1, &["ripplemem setup", models.to_str().unwrap()]);
     for file in fs::read_dir(&found).unwrap().map(|f| f.unwrap().path()) {
         fs::copy(&file, models.join(name).join(file.file_name().unwrap())).unwrap();
     }
@@ -161,7 +161,7 @@ fn a_model_that_cannot_be_loaded() {
     let whole = fs::read(&model).unwrap();
     fs::write(&model, &whole[..whole.len() / 2]).unwrap();
     let (checked, ran) = run("log");
-    fails(&checked, 1, &[model.to_str().unwrap(), "scripts/setup"]);
+    fails(&checked, 1, &[model.to_str().unwrap(), "ripplemem setup"]);
     fails(&ran, 1, &[model.to_str().unwrap()]);
     // Turns acknowledged before the model failed are extracted once the model is whole again.
     fs::write(&model, &whole).unwrap();

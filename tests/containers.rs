@@ -16,7 +16,10 @@ use rdkafka::{
 };
 use serde_json::Value;
 
-use super::{broker_process::skip, support::write};
+use super::{
+    broker_process::skip,
+    support::{ripplemem, write},
+};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -35,6 +38,23 @@ fn files_are_as_their_schema_and_linter_say() {
     }
     assert!(output.status.success(), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
     assert!(stdout.contains("ok: copied files"), "{stdout}");
+}
+
+#[test]
+fn the_chart_is_as_helm_and_kubernetes_say_and_its_pipelines_are_valid() {
+    let test = "containers::the_chart_is_as_helm_and_kubernetes_say_and_its_pipelines_are_valid";
+    let home = tempfile::tempdir().unwrap();
+    let output = script("check_helm", &["--to", home.path().to_str().unwrap()]);
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    for line in stdout.lines().filter_map(|line| line.strip_prefix("skipped: ")) {
+        skip(test, line);
+    }
+    assert!(output.status.success(), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
+    let files = fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().path());
+    for file in files.filter(|path| path.extension().is_some_and(|e| e == "toml")) {
+        let checked = ripplemem(&["validate", "--file-only", file.to_str().unwrap()]);
+        assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    }
 }
 
 /// The containers' names, ports and paths, mapped to this machine.

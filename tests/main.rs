@@ -20,6 +20,7 @@ mod dry_run;
 mod eval;
 mod event_stream;
 mod files;
+mod first_run;
 mod http;
 mod http_limits;
 mod http_load;

@@ -1,11 +1,14 @@
 //! The arguments that say which memory a command works on.
 //!
-//! In: `--pipeline`, `--data` and `--snapshots`. Out: a pipeline.
+//! In: `--pipeline`, `--data` and `--snapshots`. Out: a pipeline. Where none of them says it, the log is in the user's
+//! own data directory, so that a command finds the same memory wherever it is called; a `ripplemem-data` in the working
+//! directory goes first.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
+use models::embed::assets;
 use nouns::config::{Pipeline, SnapshotSettings};
 
 use super::pipeline_file::read_pipeline;
@@ -16,7 +19,8 @@ pub(crate) struct MemoryArguments {
     /// A pipeline file. Without it, the defaults.
     #[arg(long)]
     pipeline: Option<PathBuf>,
-    /// The directory of the log, instead of the pipeline's.
+    /// The directory of the log, instead of the pipeline's. Without both, ripplemem-data in the working directory where
+    /// that is there, else $XDG_DATA_HOME/ripplemem/memory (~/.local/share/ripplemem/memory).
     #[arg(long)]
     data: Option<PathBuf>,
     /// The place of the snapshots, instead of the pipeline's: a directory, or s3://BUCKET/PREFIX, gs://… or az://….
@@ -28,14 +32,24 @@ impl MemoryArguments {
     /// The pipeline that the arguments describe.
     pub(crate) fn pipeline(&self) -> Result<Pipeline> {
         let mut pipeline = pipeline_or_defaults(self.pipeline.as_deref())?;
-        if let Some(data) = &self.data {
-            pipeline.log.directory.clone_from(data);
+        match &self.data {
+            Some(data) => pipeline.log.directory.clone_from(data),
+            None if self.pipeline.is_none() => pipeline.log.directory = own_directory(pipeline.log.directory),
+            None => {}
         }
         if let Some(snapshots) = &self.snapshots {
             SnapshotSettings::check(snapshots).map_err(|problem| anyhow::anyhow!("--snapshots: {problem}"))?;
             pipeline.snapshot.directory.clone_from(snapshots);
         }
         Ok(pipeline)
+    }
+}
+
+/// The log's directory where nobody names one: `here` in the working directory if it is there, else the user's.
+fn own_directory(here: PathBuf) -> PathBuf {
+    match assets::of_user() {
+        Some(user) if !here.is_dir() => user.join("memory"),
+        _ => here,
     }
 }
 

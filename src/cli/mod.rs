@@ -37,8 +37,10 @@ mod calibrate;
 #[cfg(feature = "lab")]
 mod conversations;
 mod cost;
+mod demo;
 mod diff;
 mod digest;
+mod doctor;
 mod estimate;
 #[cfg(feature = "lab")]
 mod eval;
@@ -62,6 +64,7 @@ mod replay;
 mod run;
 mod schema;
 mod serve;
+mod setup;
 mod snapshot;
 mod stats;
 mod tap;
@@ -76,6 +79,8 @@ pub(crate) use process::begin as begin_process;
 
 // In the order of the help.
 command::commands! {
+    setup::Setup,
+    demo::Demo,
     run::Run,
     serve::Serve,
     ingest::Ingest,
@@ -105,6 +110,7 @@ command::commands! {
     replay::Replay,
     lag::Lag,
     health::Health,
+    doctor::Doctor,
     validate::Validate,
     schema::Schema,
 }

@@ -17,7 +17,7 @@ use tracing::info;
 use super::{logs::name_banks_of, memory_arguments::MemoryArguments, progress_bar::with_progress};
 
 /// Where a memory is served that names no address.
-const LISTEN: &str = "127.0.0.1:8321";
+pub(super) const LISTEN: &str = "127.0.0.1:8321";
 
 /// Keep a memory open: take turns and answer questions over HTTP (docs/http.md) until stopped, and follow
 /// the [[source]]s of its pipeline. Other commands on the same directory reach this process.

@@ -16,7 +16,7 @@ use std::{
 use tracing::{error, info, warn};
 
 use super::{
-    ServeError,
+    ServeError, manager,
     platforms::Followed,
     served::Served,
     state::{ModelMeter, State},
@@ -48,6 +48,7 @@ pub(super) fn run(
     let took = started.elapsed().as_secs_f64();
     state.metrics.recovery_seconds.set(took);
     info!(seconds = took, directory = %pipeline.log.directory.display(), "ready: the memory reflects its log");
+    manager::tell_started();
     let mut meter = ModelMeter::open(pipeline)?;
     let failure: Mutex<Option<PipelineError>> = Mutex::new(None);
     let stopping = || stop.load(Ordering::Relaxed) || sync::lock(&failure).is_some();

@@ -7,7 +7,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use tracing::info;
 
-use super::{ServeError, embedded, kafka, open_routes, platforms, state::State};
+use super::{ServeError, embedded, kafka, manager, open_routes, platforms, state::State};
 use nouns::config::{LogKind, Pipeline};
 use ripplemem::pipeline::Progress;
 
@@ -17,9 +17,16 @@ use ripplemem::pipeline::Progress;
 /// [`ServeError`] for what no retry can mend.
 pub fn run(pipeline: &Pipeline, stop: &AtomicBool, progress: &mut dyn FnMut(Progress)) -> Result<(), ServeError> {
     let by_group = pipeline.log.kind == LogKind::Kafka;
-    info!(version = env!("CARGO_PKG_VERSION"), pipeline = pipeline.name, on_kafka = by_group, "starting");
+    let directory = pipeline.log.directory.display();
+    info!(version = env!("CARGO_PKG_VERSION"), pipeline = pipeline.name, on_kafka = by_group, %directory, "starting");
     let state = Arc::new(State::new(pipeline, platforms::open(pipeline)?, by_group));
     // It ends with the service.
     let _monitoring = open_routes::start(pipeline, &state)?;
-    if by_group { kafka::run(pipeline, &state, stop) } else { embedded::run(pipeline, &state, stop, progress) }
+    if by_group {
+        // It takes up its work whenever the cluster answers, which may be hours later.
+        manager::tell_started();
+        kafka::run(pipeline, &state, stop)
+    } else {
+        embedded::run(pipeline, &state, stop, progress)
+    }
 }

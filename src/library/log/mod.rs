@@ -35,7 +35,7 @@ pub use interface::{Generations, Log};
 #[cfg(feature = "kafka")]
 pub use kafka::KafkaLog;
 pub use membership::{Assignment, Membership, WholeLog};
-pub use open::{open, open_generations, turns_partitions};
+pub use open::{ClusterState, open, open_generations, reach_cluster, turns_partitions};
 pub use record::{KeyedValue, LiveKey, RawRecord, ReadBatch, Record, Transaction, TransactionEnd, Written};
 pub use record::{MAX_RECORD_BYTES, MAX_VALUE_BYTES};
 pub use source_log::{SourceLog, SourceState, SourceTransaction, SourceWriter};

@@ -34,3 +34,20 @@ pub fn turns_partitions(settings: &LogSettings, log: &dyn Log) -> Result<u32, Lo
         LogKind::Kafka => kafka::turns_partitions(settings),
     }
 }
+
+/// What a Kafka cluster has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClusterState {
+    /// Brokers that it names.
+    pub brokers: usize,
+    /// Topics of the pipeline that are there.
+    pub topics: usize,
+}
+
+/// Asks the cluster of a log on Kafka, and creates nothing there.
+///
+/// # Errors
+/// [`LogError::Cluster`] where it does not answer or refuses access; [`LogError::NoKafka`] in a build without it.
+pub fn reach_cluster(settings: &LogSettings) -> Result<ClusterState, LogError> {
+    kafka::reach(settings)
+}

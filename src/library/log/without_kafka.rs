@@ -1,6 +1,6 @@
 //! What opens a log on Kafka in a build without it: an error that says so.
 
-use super::{Generations, LogError, topic_reader::TopicReader};
+use super::{ClusterState, Generations, LogError, topic_reader::TopicReader};
 use nouns::config::LogSettings;
 
 /// [`LogError::NoKafka`], always.
@@ -15,5 +15,10 @@ pub(super) fn turns_partitions(_: &LogSettings) -> Result<u32, LogError> {
 
 /// [`LogError::NoKafka`], always.
 pub(super) fn read_topic(_: &LogSettings, _: &str) -> Result<Box<dyn TopicReader>, LogError> {
+    Err(LogError::NoKafka)
+}
+
+/// [`LogError::NoKafka`], always.
+pub(super) fn reach(_: &LogSettings) -> Result<ClusterState, LogError> {
     Err(LogError::NoKafka)
 }

@@ -3,9 +3,10 @@
 //! In: the pipeline's settings, the environment, the executable's path. Out: a path that exists,
 //! or an error that lists every path that was tried. Writes nothing, downloads nothing.
 //!
-//! Order: the pipeline file; `ORT_DYLIB_PATH` (library only); `RIPPLEMEM_HOME`;
-//! `../share/ripplemem` beside the executable's directory; `$XDG_DATA_HOME/ripplemem`, or
-//! `~/.local/share/ripplemem`. A place that a setting or variable names is the only one tried.
+//! Order: the pipeline file; `ORT_DYLIB_PATH` (library only); `RIPPLEMEM_HOME`; `../share/ripplemem` and
+//! `../lib/ripplemem` beside the executable's directory, where a wheel, a Debian package and an unpacked archive have
+//! them; `$XDG_DATA_HOME/ripplemem`, or `~/.local/share/ripplemem`; `ripplemem` in each of `XDG_DATA_DIRS`, or in
+//! `/usr/local/share` and `/usr/share`. A place that a setting or variable names is the only one tried.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,8 +14,12 @@ use std::path::{Path, PathBuf};
 use super::EmbedError;
 use nouns::config::EmbedSettings;
 
-const LIBRARY: &str = "lib/libonnxruntime.so";
-const MODELS: &str = "models";
+/// ONNX Runtime's shared library below a home.
+pub(super) const LIBRARY: &str = "lib/libonnxruntime.so";
+/// The directory of the models below a home.
+pub(super) const MODELS: &str = "models";
+/// RippleMem's directory among those of other programs.
+const NAME: &str = "ripplemem";
 /// The tokenizer in a model's directory.
 pub(super) const TOKENIZER_FILE: &str = "tokenizer.json";
 
@@ -39,6 +44,26 @@ pub(super) fn first_model_directory(settings: &EmbedSettings, names: &[&str]) ->
     Environment::of_process().model_directory(settings, names)
 }
 
+/// RippleMem's data directories, in the order in which they are tried.
+#[must_use]
+pub fn homes() -> Vec<PathBuf> {
+    Environment::of_process().homes()
+}
+
+/// The directory that files are brought to: `RIPPLEMEM_HOME`, else the user's. None where the environment names
+/// neither.
+#[must_use]
+pub fn home() -> Option<PathBuf> {
+    let environment = Environment::of_process();
+    environment.home.clone().or_else(|| environment.of_user())
+}
+
+/// The user's own directory for what RippleMem keeps. None where the environment names no home.
+#[must_use]
+pub fn of_user() -> Option<PathBuf> {
+    Environment::of_process().of_user()
+}
+
 /// What the process's environment says, as a value that tests can set.
 #[derive(Default)]
 struct Environment {
@@ -47,7 +72,11 @@ struct Environment {
     executable: Option<PathBuf>,
     data: Option<PathBuf>,
     user: Option<PathBuf>,
+    shared: Vec<PathBuf>,
 }
+
+/// Where data of all users is, where `XDG_DATA_DIRS` does not say it.
+const SHARED: &str = "/usr/local/share:/usr/share";
 
 impl Environment {
     fn of_process() -> Self {
@@ -59,18 +88,31 @@ impl Environment {
             // The XDG rule: a relative path counts as unset.
             data: variable("XDG_DATA_HOME").filter(|p| p.is_absolute()),
             user: variable("HOME"),
+            shared: std::env::split_paths(&variable("XDG_DATA_DIRS").unwrap_or_else(|| SHARED.into()))
+                .filter(|p| p.is_absolute())
+                .collect(),
         }
     }
 
-    /// RippleMem's data directories, in the order in which they are tried.
     fn homes(&self) -> Vec<PathBuf> {
         if let Some(home) = &self.home {
             return vec![home.clone()];
         }
-        let beside = self.executable.as_deref().and_then(Path::parent).and_then(Path::parent);
+        let prefix = self.executable.as_deref().and_then(Path::parent).and_then(Path::parent);
+        let beside = prefix.into_iter().flat_map(|prefix| ["share", "lib"].map(|part| prefix.join(part).join(NAME)));
+        let shared = self.shared.iter().map(|base| base.join(NAME));
+        let mut homes = Vec::new();
+        for home in beside.chain(self.of_user()).chain(shared) {
+            if !homes.contains(&home) {
+                homes.push(home);
+            }
+        }
+        homes
+    }
+
+    fn of_user(&self) -> Option<PathBuf> {
         let data = self.data.clone().or_else(|| self.user.as_ref().map(|home| home.join(".local/share")));
-        let shared = beside.map(|prefix| prefix.join("share"));
-        [shared, data].into_iter().flatten().map(|base| base.join("ripplemem")).collect()
+        data.map(|base| base.join(NAME))
     }
 
     fn library(&self, settings: &EmbedSettings) -> Result<PathBuf, EmbedError> {
@@ -124,7 +166,14 @@ mod tests {
 
     #[test]
     fn the_first_place_in_order_wins() {
-        let tree = tree(&["home", "opt/share/ripplemem", "xdg/ripplemem", "user/.local/share/ripplemem"]);
+        let tree = tree(&[
+            "home",
+            "opt/share/ripplemem",
+            "deb/lib/ripplemem",
+            "xdg/ripplemem",
+            "user/.local/share/ripplemem",
+            "usr/ripplemem",
+        ]);
         let at = |path: &str| Some(tree.path().join(path));
         let (settings, _) = settings("m");
         let mut places = Environment {
@@ -132,6 +181,7 @@ mod tests {
             executable: at("opt/bin/ripplemem"),
             data: at("xdg"),
             user: at("user"),
+            shared: vec![tree.path().join("none"), tree.path().join("usr")],
             library: None,
         };
         let check = |places: &Environment, expected: &str| {
@@ -141,10 +191,14 @@ mod tests {
         check(&places, "home");
         places.home = None;
         check(&places, "opt/share/ripplemem");
+        places.executable = at("deb/bin/ripplemem");
+        check(&places, "deb/lib/ripplemem");
         places.executable = at("elsewhere/bin/ripplemem");
         check(&places, "xdg/ripplemem");
         places.data = None;
         check(&places, "user/.local/share/ripplemem");
+        places.user = None;
+        check(&places, "usr/ripplemem");
     }
 
     #[test]
@@ -155,7 +209,7 @@ mod tests {
         settings.models_directory = Some(tree.path().join("gone"));
         let places = Environment { home: Some(tree.path().join("home")), ..Environment::default() };
         let error = places.library(&settings).expect_err("the named library is not there").to_string();
-        assert!(error.contains("gone.so; run scripts/setup") && !error.contains("home"), "{error}");
+        assert!(error.contains("gone.so; run `ripplemem setup`") && !error.contains("home"), "{error}");
         assert!(places.model_directory(&settings, &["m"]).is_err());
 
         settings.onnxruntime = None;
@@ -173,7 +227,8 @@ mod tests {
         let (settings, _) = settings("m");
         let error = places.model_directory(&settings, &["a/m", "m"]).expect_err("nothing is there").to_string();
         let expected = "/opt/x/share/ripplemem/models/a/m, /opt/x/share/ripplemem/models/m, \
+                        /opt/x/lib/ripplemem/models/a/m, /opt/x/lib/ripplemem/models/m, \
                         /home/u/.local/share/ripplemem/models/a/m, /home/u/.local/share/ripplemem/models/m";
-        assert!(error.contains(expected) && error.contains("scripts/setup"), "{error}");
+        assert!(error.contains(expected) && error.contains("ripplemem setup"), "{error}");
     }
 }

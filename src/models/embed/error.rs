@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum EmbedError {
     /// A file that embedding needs was not found.
-    #[error("{what} is not in any of these places: {}; run scripts/setup, which brings ONNX Runtime and the default model, put the files of another model there (docs/models.md), or name the place in the pipeline file ([embed])", list(.searched))]
+    #[error("{what} is not in any of these places: {}; run `ripplemem setup`, which brings ONNX Runtime and the default model, put the files of another model there (docs/models.md), or name the place in the pipeline file ([embed])", list(.searched))]
     Missing {
         /// What the file is.
         what: String,
@@ -25,7 +25,7 @@ pub enum EmbedError {
         source: std::io::Error,
     },
     /// A file exists and its content is wrong.
-    #[error("{path}: {problem}; remove the file and run scripts/setup, or put the right one there")]
+    #[error("{path}: {problem}; remove the file and run `ripplemem setup`, or put the right one there")]
     Damaged {
         /// The file.
         path: PathBuf,

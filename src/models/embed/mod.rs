@@ -11,6 +11,7 @@
 //!   models), `qwen3` (a build feature), `served` (an endpoint), `fixed` (hashes, for tests).
 //! - What they share: `assets` and `model_files` (where files are), `runtime` (ONNX Runtime),
 //!   `passes` (texts cut to a model's length), `worker_pool` (passes run), `spans`, `unit_vector`.
+//! - `setup` brings the files of the default model to where `assets` looks for them.
 //! - `render`: a unit's parts to a text with spans; `cache`: vectors that were computed before.
 
 pub mod assets;
@@ -31,6 +32,7 @@ mod qwen3;
 mod render;
 mod runtime;
 mod served;
+pub mod setup;
 mod spans;
 mod unit_vector;
 mod worker_pool;

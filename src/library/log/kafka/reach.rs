@@ -1,0 +1,24 @@
+//! Asks a cluster who it is.
+//!
+//! In: the settings of a cluster. Out: its brokers, and how many of the pipeline's topics are there. Creates nothing.
+
+use rdkafka::producer::{BaseProducer, Producer};
+
+use super::client::{Cluster, Watch};
+use crate::log::{ClusterState, LogError};
+use nouns::config::LogSettings;
+
+/// What the cluster has.
+///
+/// # Errors
+/// [`LogError::Cluster`] where it does not answer or refuses access.
+pub(in crate::log) fn reach(settings: &LogSettings) -> Result<ClusterState, LogError> {
+    let cluster = Cluster::new(&settings.kafka)?;
+    let watch = Watch::default();
+    let failed = |e: &_| cluster.failed(&watch, "asking for the brokers", e);
+    let client: BaseProducer<Watch> = cluster.client().create_with_context(watch.clone()).map_err(|e| failed(&e))?;
+    let metadata = client.client().fetch_metadata(None, cluster.timeout()).map_err(|e| failed(&e))?;
+    let prefix = cluster.topic("");
+    let topics = metadata.topics().iter().filter(|topic| topic.name().starts_with(&prefix)).count();
+    Ok(ClusterState { brokers: metadata.brokers().len(), topics })
+}
