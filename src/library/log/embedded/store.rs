@@ -12,7 +12,7 @@ use std::{
     sync::Mutex,
 };
 
-use fjall::{Database, Keyspace, OwnedWriteBatch, PersistMode};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
 
 use super::{
     cleaning::Marker,
@@ -20,7 +20,7 @@ use super::{
     store_manifest::{self, Unfit},
 };
 use crate::log::{LogError, Topic};
-use models::store::keyspace_options;
+use models::store::{keyspace_options, known_keys, ranges_only};
 use nouns::{
     config::{Fsync, LogSettings},
     sync,
@@ -316,24 +316,27 @@ impl Store {
             .max_journaling_size(JOURNAL_BYTES)
             .open()
             .map_err(opening)?;
-        let keyspace = |name: &str| {
+        let keyspace = |name: &str, options: fn() -> KeyspaceCreateOptions| {
             if !create && !database.keyspace_exists(name) {
                 return Err(damaged(directory, format!("{STORE}/ has lost its keyspace {name}"), None));
             }
-            database.keyspace(name, keyspace_options).map_err(opening)
+            database.keyspace(name, options).map_err(opening)
         };
-        let meta = keyspace("meta")?;
+        let meta = keyspace("meta", keyspace_options)?;
         let generation = match meta.get(GENERATION_KEY).map_err(opening)? {
             Some(_) => number32(directory, &meta, GENERATION_KEY)?,
             None => 1,
         };
         let (records, index) = generation_names(generation);
         Ok(Self {
-            turns: keyspace("turns")?,
-            memory: MemoryKeyspaces { records: keyspace(&records)?, index: keyspace(&index)? },
-            dead_letters: keyspace("dead_letters")?,
-            positions: keyspace("positions")?,
-            writes: keyspace("writes")?,
+            turns: keyspace("turns", ranges_only)?,
+            memory: MemoryKeyspaces {
+                records: keyspace(&records, known_keys)?,
+                index: keyspace(&index, keyspace_options)?,
+            },
+            dead_letters: keyspace("dead_letters", ranges_only)?,
+            positions: keyspace("positions", keyspace_options)?,
+            writes: keyspace("writes", ranges_only)?,
             meta,
             partitions: 0,
             generation,
@@ -357,10 +360,11 @@ impl Store {
         if existing < 2 {
             store_manifest::begin_change(directory, &directory.join(STORE), &[]).map_err(io)?;
         }
-        let keyspace = |name: &str| {
-            self.database.keyspace(name, keyspace_options).map_err(|e| failed(directory, "creating a keyspace", e))
+        let keyspace = |name: &str, options: fn() -> KeyspaceCreateOptions| {
+            self.database.keyspace(name, options).map_err(|e| failed(directory, "creating a keyspace", e))
         };
-        let keyspaces = MemoryKeyspaces { records: keyspace(&records)?, index: keyspace(&index)? };
+        let keyspaces =
+            MemoryKeyspaces { records: keyspace(&records, known_keys)?, index: keyspace(&index, keyspace_options)? };
         if existing < 2 {
             store_manifest::end_change(directory).map_err(io)?;
         }
