@@ -5,7 +5,7 @@
 //! are written by hand in the form that the platforms document.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     path::Path,
     sync::{
         Mutex,
@@ -339,7 +339,7 @@ fn slack(workspace: Workspace) -> Platform {
             }
             "conversations.history" => {
                 let newer: Vec<&Value> =
-                    state.history.iter().filter(|m| m["ts"].as_str().unwrap() > given("oldest")).collect();
+                    state.history.iter().filter(|m| is_within(m["ts"].as_str().unwrap(), &asked.given)).collect();
                 let from: usize = given("cursor").parse().unwrap_or_default();
                 let page: Vec<&Value> = newer.iter().skip(from).take(2).copied().collect();
                 let next = if from + 2 < newer.len() { (from + 2).to_string() } else { String::new() };
@@ -349,6 +349,12 @@ fn slack(workspace: Workspace) -> Platform {
             other => panic!("{other}"),
         }
     })
+}
+
+/// Whether Slack shows a message to who asked so.
+pub(crate) fn is_within(ts: &str, given: &BTreeMap<String, String>) -> bool {
+    let is_inclusive = given.get("inclusive").is_some_and(|inclusive| inclusive == "true");
+    given.get("oldest").is_none_or(|oldest| ts > oldest.as_str() || (is_inclusive && ts == oldest))
 }
 
 fn said(ts: &str, user: &str, text: &str) -> Value {
@@ -462,6 +468,49 @@ fn slack_catches_up_after_a_lost_connection_in_its_own_pace() {
         .map(|asked| asked.given["oldest"].clone())
         .collect();
     assert_eq!(oldest, ["1714557600.000100"; 3], "refused once, then two pages");
+}
+
+/// What Slack sends again is not needed for it: here it sends nothing again.
+#[test]
+fn slack_tells_after_a_pause_what_was_edited_and_deleted_of_the_last_messages() {
+    let messages: Vec<Value> =
+        (1..=4).map(|n| said(&format!("17145576{n}0.000100"), "U1", ["one", "two", "three", "four"][n - 1])).collect();
+    let mut history: Vec<Value> = messages.iter().rev().cloned().collect();
+    history[2]["text"] = "two and a half".into();
+    history[2]["edited"] = json!({"user": "U1", "ts": "1714559000.000000"});
+    history.remove(1);
+    let platform = slack(Workspace { history, ..Workspace::default() });
+    let home = Home::new("slack", &format!("http://{}", platform.address), SOCKET_MODE);
+    home.pull(|wait| {
+        let sends = platform.connected();
+        for (n, message) in messages.iter().enumerate() {
+            sends.send(envelope(&format!("Ev{n}"), message)).unwrap();
+        }
+        wait(&|log| log.lines().len() == 4);
+        platform.text(|text| text["envelope_id"] == "env-Ev3");
+    });
+    let told = home.pull(|wait| {
+        let _sends = platform.connected();
+        wait(&|log| log.lines().len() == 6);
+    });
+    let log = home.events();
+    assert_eq!(log.len(), 6);
+    let TurnEvent::Turn(edited) = &log[4] else { panic!("{log:?}") };
+    assert_eq!(
+        (edited.turn.as_str(), edited.version, edited.text.as_str()),
+        ("C1/1714557620.000100", 1_714_559_000_000, "two and a half")
+    );
+    let TurnEvent::Deletion(deletion) = &log[5] else { panic!("{log:?}") };
+    assert_eq!((deletion.turn.as_str(), deletion.version), ("C1/1714557630.000100", u64::MAX));
+    let notices: Vec<&String> = told
+        .iter()
+        .filter_map(|event| match event {
+            LiveEvent::Notice(notice) => Some(notice),
+            _ => None,
+        })
+        .collect();
+    assert!(notices.len() == 1 && notices[0].contains("in 1 conversations") && notices[0].contains("and 0 of them"));
+    assert!(!notices[0].contains("general") && !notices[0].contains("half"), "{notices:?}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::{
     http_service::{self, HttpService},
-    live::{Home, SOCKET_MODE, Stored, TOKEN, envelope, events},
+    live::{Home, SOCKET_MODE, Stored, TOKEN, envelope, events, is_within},
     live_platform::Platform,
     oracle::Dice,
     support::{census, ingest, open, pipeline, write},
@@ -129,9 +129,9 @@ impl Workspace {
     }
 
     /// What `conversations.history` and `conversations.replies` find, newest first and oldest first.
-    fn found(&self, channel: &str, oldest: &str, thread: Option<&str>) -> Vec<Value> {
+    fn found(&self, given: &BTreeMap<String, String>, thread: Option<&str>) -> Vec<Value> {
         let within =
-            self.messages.iter().filter(|((in_channel, ts), _)| *in_channel == channel && ts.as_str() > oldest);
+            self.messages.iter().filter(|((channel, ts), _)| *channel == given["channel"] && is_within(ts, given));
         let root = |message: &Value| message.get("thread_ts").and_then(Value::as_str).map(str::to_owned);
         match thread {
             None => within.filter(|(_, m)| root(m).is_none()).map(|(_, m)| m.clone()).rev().collect(),
@@ -169,7 +169,7 @@ fn slack(state: Arc<Mutex<Workspace>>) -> Platform {
             "users.conversations" => json!({"channels": CHANNELS.map(channel)}),
             method @ ("conversations.history" | "conversations.replies") => {
                 let thread = (method == "conversations.replies").then(|| given("ts"));
-                let found = state.lock().unwrap().found(given("channel"), given("oldest"), thread);
+                let found = state.lock().unwrap().found(&asked.given, thread);
                 let from: usize = given("cursor").parse().unwrap_or_default();
                 let next = if from + 4 < found.len() { (from + 4).to_string() } else { String::new() };
                 let page: Vec<&Value> = found.iter().skip(from).take(4).collect();

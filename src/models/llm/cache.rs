@@ -20,7 +20,7 @@ use fjall::{Database, Keyspace, OwnedWriteBatch, PersistMode};
 use serde::{Deserialize, Serialize};
 
 use super::{contract::Contract, error::LlmError};
-use crate::store::{CACHE_JOURNAL_BYTES, keyspace_options};
+use crate::store::{CACHE_JOURNAL_BYTES, keyspace_options, ranges_only};
 use nouns::{
     model::{Bank, SessionId, Usage, WindowId},
     sync,
@@ -103,7 +103,7 @@ impl ResponseCache {
             .worker_threads(1)
             .open()?;
         let entries = database.keyspace("entries", keyspace_options)?;
-        let uses = database.keyspace("uses", keyspace_options)?;
+        let uses = database.keyspace("uses", ranges_only)?;
         let spent = database.keyspace("spent", keyspace_options)?;
         Ok(Self { path: path.to_owned(), database, entries, uses, spent, changing: Mutex::default() })
     }

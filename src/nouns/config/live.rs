@@ -40,6 +40,8 @@ pub struct LiveSettings {
     /// homeserver.
     #[serde(default)]
     pub endpoint: String,
+    // The seven that follow are those of `SourceSettings`. One struct of them, flattened into both, would cost errors
+    // their line, their key and the nearest known one.
     /// As in `[source]`: a template of banks. Empty puts each conversation into a bank of its own,
     /// behind the platform's name. A signed webhook needs the plain name of a bank.
     #[serde(default)]
@@ -216,4 +218,31 @@ fn is_variable(name: &str) -> bool {
 
 fn utc() -> String {
     "+00:00".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use schemars::schema_for;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn what_a_live_source_shares_with_an_export_has_the_same_form_there() {
+        let of_keys = |schema: schemars::Schema| schema.as_value()["properties"].clone();
+        let (live, export) = (of_keys(schema_for!(LiveSettings)), of_keys(schema_for!(SourceSettings)));
+        let form = |of: &Value, key: &str| ["type", "items", "anyOf", "default"].map(|part| of[key][part].clone());
+        let mut shared = Vec::new();
+        for key in live.as_object().unwrap().keys().filter(|key| export.get(key).is_some()) {
+            assert_eq!(form(&live, key), form(&export, key), "{key}");
+            shared.push(key.as_str());
+        }
+        assert_eq!(shared, ["aliases", "bank", "except", "include", "only", "redact", "zone"]);
+        // All of them are handed on.
+        let set = json!({"name": "a", "platform": "slack", "bank": "b", "zone": "Z", "only": ["c"], "except": ["d"],
+            "include": ["direct"], "aliases": "e", "redact": ["secrets"]});
+        let export = serde_json::to_value(serde_json::from_value::<LiveSettings>(set.clone()).unwrap().as_export());
+        let export = export.unwrap();
+        assert!(shared.iter().all(|key| export[key] == set[key]), "{export}");
+    }
 }

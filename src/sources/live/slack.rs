@@ -4,10 +4,11 @@
 //! deletions, as an export of the workspace has them. Slack sends an event again until it is
 //! confirmed, which happens once it is durable.
 //!
-//! After each start the conversations that the app is in are asked for what came since, one request
+//! After each start the conversations that the app is in are asked for what happened since, one request
 //! after the other and beside the events, in the pace that Slack allows: for apps outside its
-//! marketplace one request a minute with 15 messages. Not found so: edits and deletions of that time,
-//! and replies in threads that began before it.
+//! marketplace one request a minute with 15 messages. Edits and deletions are found so of the last messages that were
+//! heard in a conversation. Not found so, and told: those of older messages and of replies in threads, and new replies
+//! in threads that began before.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -23,7 +24,8 @@ use super::{
     inbox::Inbox,
     recent::Recent,
     secret::Secret,
-    slack_gap::{Gap, Step},
+    slack_gap::{Gap, Missed, Step},
+    slack_heard::{Heard, OF_CONVERSATION},
     socket::{Received, Socket},
     web::Web,
 };
@@ -38,6 +40,9 @@ use nouns::{
 };
 
 const API: &str = "https://slack.com/api";
+/// The subtypes of events about another message.
+const CHANGED: &str = "message_changed";
+const DELETED: &str = "message_deleted";
 /// Slack pings far more often; a connection that is silent for longer is dead.
 const SILENCE: Duration = Duration::from_secs(120);
 /// The most events that one commit covers.
@@ -55,6 +60,7 @@ struct Cursor {
     since: String,
     /// The same of the conversations in which more was said since.
     channels: BTreeMap<String, String>,
+    heard: Heard,
     recent: Recent,
 }
 
@@ -73,6 +79,7 @@ pub(super) struct Slack {
     /// What is still to be asked for, and up to when it will be known.
     gaps: VecDeque<Gap>,
     until: String,
+    asked_for: AskedFor,
     /// When Slack may be asked for a history again.
     next_request: Instant,
 }
@@ -125,6 +132,7 @@ impl Slack {
             cursor,
             gaps: VecDeque::new(),
             until: String::new(),
+            asked_for: AskedFor::default(),
             next_request: Instant::now(),
         })
     }
@@ -152,7 +160,10 @@ impl Slack {
                 if !is("is_im") && !is("is_mpim") {
                     workspace.learn_conversation(&id, info, Vec::new());
                 }
-                self.gaps.push_back(Gap::new(id, oldest));
+                let heard = self.cursor.heard.of(&id);
+                self.asked_for.conversations += 1;
+                self.asked_for.unheard += usize::from(heard.is_empty());
+                self.gaps.push_back(Gap::new(id, oldest, heard));
             }
         }
         self.workspace = Some(workspace);
@@ -204,13 +215,15 @@ impl Slack {
             }
             Err(error) => return Err(error),
         };
-        let Step::Done(messages) = step else { return Ok(()) };
+        let Step::Done(Missed { messages, deleted }) = step else { return Ok(()) };
         let Some(gap) = self.gaps.pop_front() else { return Ok(()) };
-        for message in &messages {
-            self.message(gap.channel(), message, arrival)?;
+        let deletion = |ts: String| json!({"type": "message", "subtype": DELETED, "deleted_ts": ts});
+        for message in messages.into_iter().chain(deleted.into_iter().map(deletion)) {
+            self.message(gap.channel(), &message, arrival)?;
         }
         arrival.moved = true;
         if self.gaps.is_empty() {
+            arrival.notices.push(self.asked_for.told());
             // Now the whole workspace is known up to the moment at which the plan was made.
             self.cursor.since.clone_from(&self.until);
             let since = &self.cursor.since;
@@ -251,22 +264,31 @@ impl Slack {
     fn message(&mut self, channel: &str, message: &Value, arrival: &mut Arrival) -> Result<(), LiveError> {
         let Some(workspace) = &mut self.workspace else { return Ok(()) };
         learn(&self.web, workspace, channel, message)?;
-        arrival.items.push(workspace.item(channel, message).unwrap_or_else(|(conversation, reason)| {
+        let item = workspace.item(channel, message);
+        let text = |key: &str| message.get(key).and_then(Value::as_str);
+        let ts = text("ts").unwrap_or_default();
+        match text("subtype") {
+            Some(DELETED) => self.cursor.heard.remove(channel, text("deleted_ts").unwrap_or_default()),
+            Some(CHANGED) => {}
+            // A history has no replies.
+            _ if matches!(item, Ok(ChatItem::Message(_))) && text("thread_ts").is_none_or(|root| root == ts) => {
+                self.cursor.heard.add(channel, ts);
+            }
+            _ => {}
+        }
+        arrival.items.push(item.unwrap_or_else(|(conversation, reason)| {
             // What nobody chose to read must not lie among the dead letters either.
             let place = json!({ "channel": channel, "ts": message.get("ts") });
             let payload = if conversation.is_some() { message } else { &place };
             let letter = DeadLetter::new(self.origin.clone(), reason, payload.to_string().as_bytes());
             ChatItem::Reject { conversation, letter }
         }));
-        let is_of_another = matches!(
-            message.get("subtype").and_then(Value::as_str),
-            Some("message_changed" | "message_deleted" | "message_replied")
-        );
-        let is_missing = self.gaps.iter().any(|gap| gap.channel() == channel);
-        if let Some(ts) = message.get("ts").and_then(Value::as_str)
-            && !is_of_another
-            && !is_missing
-        {
+        let is_of_another = matches!(text("subtype"), Some(CHANGED | DELETED | "message_replied"));
+        let mut gap = self.gaps.iter_mut().find(|gap| gap.channel() == channel);
+        if let Some(gap) = &mut gap {
+            gap.note(message.get("message").filter(|_| text("subtype") == Some(CHANGED)).unwrap_or(message));
+        }
+        if !ts.is_empty() && !is_of_another && gap.is_none() {
             let known = self.cursor.channels.entry(channel.to_owned()).or_default();
             if ts > known.as_str() {
                 ts.clone_into(known);
@@ -359,6 +381,27 @@ impl Feed for Slack {
                 Ok(())
             }
         }
+    }
+}
+
+/// How much was asked for after a pause.
+#[derive(Debug, Default)]
+struct AskedFor {
+    conversations: usize,
+    /// Those of which no message was heard before.
+    unheard: usize,
+}
+
+impl AskedFor {
+    /// What was looked at, and what was not.
+    fn told(&self) -> String {
+        let Self { conversations, unheard } = self;
+        format!(
+            "what happened meanwhile was asked for in {conversations} conversations; edits and deletions were looked for \
+             among the last {OF_CONVERSATION} messages that were heard of each before, and {unheard} of them have none. \
+             Not looked at: edits and deletions of older messages and of replies in threads, and new replies in \
+             threads that began before; an export has them"
+        )
     }
 }
 

@@ -1,10 +1,12 @@
-//! What was said in a conversation of Slack while nobody listened.
+//! What happened in a conversation of Slack while nobody listened.
 //!
 //! In: replies of `conversations.history` and `conversations.replies`, page by page, one request at a
-//! time. Out: the messages, oldest first, once all pages are there. Slack gives the newest page first,
-//! so the messages of a gap are held until the last page.
+//! time; the messages that were heard last. Out: what was said since, oldest first, and which of those messages were
+//! edited or deleted, once all pages are there. Slack gives the newest page first, so the messages of a gap are held
+//! until the last page. A message counts as deleted only where the history shows an older one: where Slack hides or
+//! expires what is old, nothing was deleted.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::Value;
 
@@ -17,12 +19,17 @@ const PAGE: &str = "200";
 #[derive(Debug)]
 pub(super) struct Gap {
     channel: String,
-    oldest: String,
+    /// The `ts` of the last message that is known.
+    known: String,
+    /// Those of the messages that were heard last.
+    heard: BTreeSet<String>,
     /// Where the next page of the history begins; none once all pages are there.
     page: Option<String>,
     /// The threads that are still to be asked for, and where their next pages begin.
     threads: VecDeque<(String, String)>,
     found: BTreeMap<String, Value>,
+    /// The messages of which an event came meanwhile, and when they had been edited by then.
+    told: BTreeMap<String, String>,
 }
 
 /// The outcome of a request.
@@ -30,14 +37,32 @@ pub(super) struct Gap {
 pub(super) enum Step {
     /// There are more pages.
     More,
-    /// Everything, oldest first.
-    Done(Vec<Value>),
+    /// There is everything.
+    Done(Missed),
+}
+
+/// What happened meanwhile.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Missed {
+    /// What was said or edited, oldest first.
+    pub(super) messages: Vec<Value>,
+    /// The `ts` of what was deleted.
+    pub(super) deleted: Vec<String>,
 }
 
 impl Gap {
-    /// What was said in a conversation behind `oldest`, a `ts`.
-    pub(super) fn new(channel: String, oldest: String) -> Self {
-        Self { channel, oldest, page: Some(String::new()), threads: VecDeque::new(), found: BTreeMap::new() }
+    /// What happened in a conversation of which everything up to `known` is known, a `ts`; `heard` are the messages
+    /// that were heard last.
+    pub(super) fn new(channel: String, known: String, heard: BTreeSet<String>) -> Self {
+        let (page, threads) = (Some(String::new()), VecDeque::new());
+        Self { channel, known, heard, page, threads, found: BTreeMap::new(), told: BTreeMap::new() }
+    }
+
+    /// Notes a message of which an event came: a page may be older than that.
+    pub(super) fn note(&mut self, message: &Value) {
+        if let Some(ts) = message.get("ts").and_then(Value::as_str) {
+            self.told.insert(ts.to_owned(), edited(message).to_owned());
+        }
     }
 
     pub(super) fn channel(&self) -> &str {
@@ -52,21 +77,28 @@ impl Gap {
         &mut self,
         ask: impl FnOnce(&str, &[(&str, &str)]) -> Result<Value, LiveError>,
     ) -> Result<Step, LiveError> {
-        let mut query = vec![("channel", self.channel.as_str()), ("oldest", self.oldest.as_str()), ("limit", PAGE)];
+        let query = |oldest| vec![("channel", self.channel.as_str()), ("oldest", oldest), ("limit", PAGE)];
         if let Some(page) = &self.page {
+            let first_heard = self.heard.first().filter(|first| **first <= self.known);
+            let mut query = query(first_heard.unwrap_or(&self.known).as_str());
+            if first_heard.is_some() {
+                query.push(("inclusive", "true"));
+            }
             if !page.is_empty() {
                 query.push(("cursor", page));
             }
             let reply = ask("conversations.history", &query)?;
             for message in messages(&reply) {
                 let text = |key: &str| message.get(key).and_then(Value::as_str).unwrap_or_default();
-                if message.get("reply_count").and_then(Value::as_u64).is_some_and(|count| count > 0) {
+                let has_replies = message.get("reply_count").and_then(Value::as_u64).is_some_and(|count| count > 0);
+                if has_replies && text("ts") > self.known.as_str() {
                     self.threads.push_back((text("ts").to_owned(), String::new()));
                 }
                 self.found.insert(text("ts").to_owned(), message.clone());
             }
             self.page = next_page(&reply).filter(|next| Some(next) != self.page.as_ref());
         } else if let Some((root, page)) = self.threads.front_mut() {
+            let mut query = query(self.known.as_str());
             query.push(("ts", root.as_str()));
             if !page.is_empty() {
                 query.push(("cursor", page.as_str()));
@@ -85,8 +117,33 @@ impl Gap {
         if self.page.is_some() || !self.threads.is_empty() {
             return Ok(Step::More);
         }
-        Ok(Step::Done(std::mem::take(&mut self.found).into_values().collect()))
+        Ok(Step::Done(self.missed()))
     }
+
+    fn missed(&mut self) -> Missed {
+        let found = std::mem::take(&mut self.found);
+        let is_missing =
+            |ts: &&String| !found.contains_key(*ts) && found.keys().next().is_some_and(|first| first < *ts);
+        let deleted = self.heard.iter().filter(is_missing).cloned().collect();
+        let is_told =
+            |ts: &str, message: &Value| self.told.get(ts).is_some_and(|then| edited(message) <= then.as_str());
+        let is_new =
+            |(ts, message): &(String, Value)| (*ts > self.known || self.has_changed(message)) && !is_told(ts, message);
+        let messages = found.into_iter().filter(is_new);
+        Missed { messages: messages.map(|(_, message)| message).collect(), deleted }
+    }
+
+    /// Whether a message that is known may have changed since; where it has not, it is a version that is known, too.
+    fn has_changed(&self, message: &Value) -> bool {
+        // The first message of a thread leaves a stone behind.
+        let is_deleted = message.get("subtype").and_then(Value::as_str) == Some("tombstone");
+        is_deleted || edited(message) > self.known.as_str()
+    }
+}
+
+/// When a message was edited; empty where it never was.
+fn edited(message: &Value) -> &str {
+    message.pointer("/edited/ts").and_then(Value::as_str).unwrap_or_default()
 }
 
 fn messages(reply: &Value) -> &[Value] {
@@ -106,7 +163,7 @@ mod tests {
 
     #[test]
     fn pages_and_threads_come_together_oldest_first() {
-        let mut gap = Gap::new("C1".to_owned(), "1.0".to_owned());
+        let mut gap = Gap::new("C1".to_owned(), "1.0".to_owned(), BTreeSet::new());
         let mut replies = VecDeque::from([
             (
                 "conversations.history channel=C1 oldest=1.0 limit=200",
@@ -131,12 +188,69 @@ mod tests {
                 assert_eq!(format!("{method} {}", query.join(" ")), expected);
                 Ok(reply)
             });
-            if let Step::Done(messages) = step.unwrap() {
+            if let Step::Done(Missed { messages, deleted }) = step.unwrap() {
                 let order: Vec<&str> = messages.iter().filter_map(|m| m["ts"].as_str()).collect();
                 assert_eq!(order, ["2.0", "4.0", "4.5", "5.0", "6.0"]);
+                assert_eq!(deleted, Vec::<String>::new());
                 break;
             }
         }
         assert!(replies.is_empty());
+    }
+
+    /// What happened to the messages 2 to 6, of which the last is known, by the history that Slack shows.
+    fn check(history: &Value, expected: &[&str], expected_deleted: &[&str]) {
+        let heard = ["2.0", "3.0", "4.0", "5.0", "6.0"].map(str::to_owned);
+        let mut gap = Gap::new("C1".to_owned(), "6.0".to_owned(), heard.into());
+        let step = gap.step(|method, query| {
+            let asked = [("channel", "C1"), ("oldest", "2.0"), ("limit", PAGE), ("inclusive", "true")];
+            assert_eq!((method, query), ("conversations.history", &asked[..]));
+            Ok(json!({"messages": history}))
+        });
+        let Step::Done(Missed { messages, deleted }) = step.unwrap() else { panic!("{history}") };
+        let messages: Vec<&str> = messages.iter().filter_map(|m| m["ts"].as_str()).collect();
+        assert_eq!(messages, expected, "{history}");
+        assert_eq!(deleted, expected_deleted, "{history}");
+    }
+
+    #[test]
+    fn edits_and_deletions_of_the_last_messages_are_found() {
+        let said = |ts: &str| json!({"ts": ts});
+        let edited = |ts: &str, at: &str| json!({"ts": ts, "edited": {"user": "U1", "ts": at}});
+        // An edit that came before the last message was heard.
+        let whole = json!([said("6.0"), edited("5.0", "5.5"), said("4.0"), said("3.0"), said("2.0")]);
+        check(&whole, &[], &[]);
+        let changed = json!([said("7.0"), edited("6.0", "8.0"), edited("4.0", "6.5"), said("3.0"), said("2.0")]);
+        check(&changed, &["4.0", "6.0", "7.0"], &["5.0"]);
+        // The first message of a thread; its replies are not asked for again.
+        let stone = json!({"ts": "4.0", "subtype": "tombstone", "reply_count": 1});
+        check(&json!([said("6.0"), said("5.0"), stone, said("3.0"), said("2.0")]), &["4.0"], &[]);
+    }
+
+    /// Both are of one version; the event is the newer one.
+    #[test]
+    fn what_an_event_told_meanwhile_is_not_told_again_as_it_was() {
+        let mut gap = Gap::new("C1".to_owned(), "6.0".to_owned(), BTreeSet::new());
+        let edited = |at: &str| json!({"ts": "7.0", "edited": {"user": "U1", "ts": at}});
+        let page = |gap: &mut Gap, next: &str, shown: &Value| {
+            gap.step(|_, _| Ok(json!({"messages": [shown], "response_metadata": {"next_cursor": next}}))).unwrap()
+        };
+        for (at, expected) in [("8.0", 0), ("9.0", 1)] {
+            assert!(matches!(page(&mut gap, "p", &edited(at)), Step::More));
+            gap.note(&edited("8.0"));
+            let Step::Done(missed) = page(&mut gap, "", &json!({"ts": "6.0"})) else { panic!("{at}") };
+            assert_eq!(missed.messages.len(), expected, "{at}");
+            gap = Gap::new("C1".to_owned(), "6.0".to_owned(), BTreeSet::new());
+        }
+    }
+
+    #[test]
+    fn what_slack_does_not_show_any_more_was_not_deleted() {
+        let said = |ts: &str| json!({"ts": ts});
+        check(&json!([]), &[], &[]);
+        check(&json!([said("6.0"), said("5.0")]), &[], &[]);
+        check(&json!([said("6.0"), said("4.0")]), &[], &["5.0"]);
+        // Whoever joined is no message of ours, and stands in the history all the same.
+        check(&json!([said("2.5")]), &[], &["3.0", "4.0", "5.0", "6.0"]);
     }
 }

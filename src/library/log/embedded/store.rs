@@ -8,10 +8,11 @@ use std::{
     error::Error,
     io,
     panic::{AssertUnwindSafe, catch_unwind},
-    path::Path,
+    path::{Path, PathBuf},
+    sync::Mutex,
 };
 
-use fjall::{Database, Keyspace, OwnedWriteBatch, PersistMode};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
 
 use super::{
     cleaning::Marker,
@@ -19,8 +20,11 @@ use super::{
     store_manifest::{self, Unfit},
 };
 use crate::log::{LogError, Topic};
-use models::store::keyspace_options;
-use nouns::config::{Fsync, LogSettings};
+use models::store::{keyspace_options, known_keys, ranges_only};
+use nouns::{
+    config::{Fsync, LogSettings},
+    sync,
+};
 
 /// The format that this build writes, and the only one that it reads: long values are compressed.
 const FORMAT: u32 = 3;
@@ -150,15 +154,15 @@ impl Ends {
 /// are in it. Also returns the number of the last write.
 pub(super) fn open(settings: &LogSettings, acknowledged: u64) -> Result<(Store, Ends, u64), LogError> {
     let directory = &settings.directory;
+    // Somebody may have put a file back since.
+    *sync::lock(&LOOKED_THROUGH) = None;
     // Damaged bytes can trip assertions in the store's recovery. Unwinding drops its state, so none
     // of it is used afterwards.
     catch_unwind(AssertUnwindSafe(|| {
         create_if_missing(settings, acknowledged)?;
         let path = directory.join(STORE);
         store_manifest::check(directory, &path).map_err(|unfit| match unfit {
-            Unfit::Damaged(file) => {
-                damaged(directory, format!("{} is missing or differs from what was written", file.display()), None)
-            }
+            Unfit::Damaged(file) => damaged(directory, differs(&file), None),
             Unfit::Unreadable(e) => disk(directory, "checking the store", e),
         })?;
         // It holds nothing: whoever copies a directory may leave an empty file out.
@@ -174,7 +178,15 @@ pub(super) fn open(settings: &LogSettings, acknowledged: u64) -> Result<(Store, 
         store_manifest::end_change(directory).map_err(|e| disk(directory, "cleaning up after the last run", e))?;
         Ok((store, ends, writes))
     }))
-    .unwrap_or_else(|_| Err(damaged(directory, format!("{STORE}/ holds bytes that were not written by it"), None)))
+    .unwrap_or_else(|_| {
+        let table = store_manifest::damaged_table(&directory.join(STORE));
+        let unnamed = || format!("{STORE}/ holds bytes that were not written by it");
+        Err(damaged(directory, table.map_or_else(unnamed, |table| differs(&table)), None))
+    })
+}
+
+fn differs(file: &Path) -> String {
+    format!("{} is missing or differs from what was written", file.display())
 }
 
 /// The error of damaged bytes, with the remedy.
@@ -222,12 +234,31 @@ pub(super) fn failed(directory: &Path, doing: &'static str, error: fjall::Error)
         {
             LogError::Disk { directory: directory.to_owned(), doing, remedy: remedy_of(io), source: error.into() }
         }
-        _ => damaged(
-            directory,
-            format!("{doing} found bytes in {STORE}/ that were not written by it"),
-            Some(error.into()),
-        ),
+        _ => {
+            let problem = match damaged_table(directory, &error) {
+                Some(table) => format!("{doing} found that {}", differs(&table)),
+                None => format!("{doing} found bytes in {STORE}/ that were not written by it"),
+            };
+            damaged(directory, problem, Some(error.into()))
+        }
     }
+}
+
+/// The directory and the error for which tables were looked through last, and the damaged one: a store that is read
+/// again and again, and fails in the same way, is looked through once.
+static LOOKED_THROUGH: Mutex<Option<(PathBuf, String, Option<PathBuf>)>> = Mutex::new(None);
+
+/// The table that an error of the store is about.
+fn damaged_table(directory: &Path, error: &fjall::Error) -> Option<PathBuf> {
+    let (mut last, error) = (sync::lock(&LOOKED_THROUGH), error.to_string());
+    if let Some((of, same, table)) = &*last
+        && (of.as_path(), same) == (directory, &error)
+    {
+        return table.clone();
+    }
+    let table = store_manifest::damaged_table(&directory.join(STORE));
+    *last = Some((directory.to_owned(), error, table.clone()));
+    table
 }
 
 /// How far a commit is synced before it returns.
@@ -285,24 +316,27 @@ impl Store {
             .max_journaling_size(JOURNAL_BYTES)
             .open()
             .map_err(opening)?;
-        let keyspace = |name: &str| {
+        let keyspace = |name: &str, options: fn() -> KeyspaceCreateOptions| {
             if !create && !database.keyspace_exists(name) {
                 return Err(damaged(directory, format!("{STORE}/ has lost its keyspace {name}"), None));
             }
-            database.keyspace(name, keyspace_options).map_err(opening)
+            database.keyspace(name, options).map_err(opening)
         };
-        let meta = keyspace("meta")?;
+        let meta = keyspace("meta", keyspace_options)?;
         let generation = match meta.get(GENERATION_KEY).map_err(opening)? {
             Some(_) => number32(directory, &meta, GENERATION_KEY)?,
             None => 1,
         };
         let (records, index) = generation_names(generation);
         Ok(Self {
-            turns: keyspace("turns")?,
-            memory: MemoryKeyspaces { records: keyspace(&records)?, index: keyspace(&index)? },
-            dead_letters: keyspace("dead_letters")?,
-            positions: keyspace("positions")?,
-            writes: keyspace("writes")?,
+            turns: keyspace("turns", ranges_only)?,
+            memory: MemoryKeyspaces {
+                records: keyspace(&records, known_keys)?,
+                index: keyspace(&index, keyspace_options)?,
+            },
+            dead_letters: keyspace("dead_letters", ranges_only)?,
+            positions: keyspace("positions", keyspace_options)?,
+            writes: keyspace("writes", ranges_only)?,
             meta,
             partitions: 0,
             generation,
@@ -326,10 +360,11 @@ impl Store {
         if existing < 2 {
             store_manifest::begin_change(directory, &directory.join(STORE), &[]).map_err(io)?;
         }
-        let keyspace = |name: &str| {
-            self.database.keyspace(name, keyspace_options).map_err(|e| failed(directory, "creating a keyspace", e))
+        let keyspace = |name: &str, options: fn() -> KeyspaceCreateOptions| {
+            self.database.keyspace(name, options).map_err(|e| failed(directory, "creating a keyspace", e))
         };
-        let keyspaces = MemoryKeyspaces { records: keyspace(&records)?, index: keyspace(&index)? };
+        let keyspaces =
+            MemoryKeyspaces { records: keyspace(&records, known_keys)?, index: keyspace(&index, keyspace_options)? };
         if existing < 2 {
             store_manifest::end_change(directory).map_err(io)?;
         }

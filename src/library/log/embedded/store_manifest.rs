@@ -1,19 +1,21 @@
-//! Checks the manifests of the store's keyspaces before the store is opened.
+//! Checks the manifests of the store's keyspaces before the store is opened, and finds a damaged table after a read
+//! has failed.
 //!
 //! In: the store's directory. Out: nothing, or the damaged file. The store writes a checksum of each
 //! keyspace's manifest (`vN`) into its file `current`, but never verifies it: it deletes a keyspace
 //! without `current`, and a damaged manifest aborts the process by a panic during unwinding. This
 //! check finds both before the store changes anything. While keyspaces are created or deleted, a
-//! file beside the store lists the others, which must stay complete.
+//! file beside the store lists the others, which must stay complete. The store's errors do not name a file; its
+//! manifests hold a checksum of each table.
 
 use std::{
     collections::BTreeSet,
     fs,
-    io::{self, ErrorKind},
+    io::{self, Cursor, ErrorKind},
     path::{Path, PathBuf},
 };
 
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
 /// Why a store must not be opened.
 pub(super) enum Unfit {
@@ -80,13 +82,79 @@ pub(super) fn check(directory: &Path, path: &Path) -> Result<(), Unfit> {
         if complete.as_ref().is_some_and(|complete| !complete.contains(&number)) {
             continue;
         }
-        check_keyspace(&entry.path())?;
+        manifest_of(&entry.path())?;
     }
     Ok(())
 }
 
-/// The file `current` holds the manifest's number, its 128-bit XXH3, and the kind of checksum (0).
-fn check_keyspace(keyspace: &Path) -> Result<(), Unfit> {
+/// The first table of the store in `path` that is missing or differs from what was written; none where all are whole.
+/// Reads them all. The store may be open, and replace tables meanwhile.
+pub(super) fn damaged_table(path: &Path) -> Option<PathBuf> {
+    let keyspaces = fs::read_dir(path.join("keyspaces")).ok()?;
+    keyspaces.filter_map(Result::ok).find_map(|keyspace| damaged_table_of(&keyspace.path()))
+}
+
+fn damaged_table_of(keyspace: &Path) -> Option<PathBuf> {
+    // What another manifest was written for meanwhile is looked at once more.
+    loop {
+        let (manifest, bytes) = manifest_of(keyspace).ok()?;
+        let damaged = tables(&bytes)?.into_iter().find_map(|(number, sum)| {
+            let table = keyspace.join("tables").join(number.to_string());
+            (sum_of(&table).ok() != Some(sum)).then_some(table)
+        })?;
+        if manifest_of(keyspace).is_ok_and(|(newest, _)| newest == manifest) {
+            return Some(damaged);
+        }
+    }
+}
+
+/// The tables of a manifest: their numbers, and the 128-bit XXH3 of each. The section `tables` has levels of runs, each
+/// with its count before it, and of each table the number, the kind of checksum (0), the checksum, and a number more.
+fn tables(manifest: &[u8]) -> Option<Vec<(u64, u128)>> {
+    let archive = sfa::Reader::from_reader(&mut Cursor::new(manifest)).ok()?;
+    let section = archive.toc().section(b"tables")?;
+    let from = usize::try_from(section.pos()).ok()?;
+    let mut rest = manifest.get(from..from.checked_add(usize::try_from(section.len()).ok()?)?)?;
+    let mut found = Vec::new();
+    for _level in 0..take::<1>(&mut rest)?[0] {
+        for _run in 0..take::<1>(&mut rest)?[0] {
+            for _table in 0..u32::from_le_bytes(take(&mut rest)?) {
+                let number = u64::from_le_bytes(take(&mut rest)?);
+                let [0] = take(&mut rest)? else { return None };
+                found.push((number, u128::from_le_bytes(take(&mut rest)?)));
+                take::<8>(&mut rest)?;
+            }
+        }
+    }
+    Some(found)
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, after) = rest.split_first_chunk::<N>()?;
+    *rest = after;
+    Some(*taken)
+}
+
+fn sum_of(file: &Path) -> io::Result<u128> {
+    struct Sum(Xxh3Default);
+    impl io::Write for Sum {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.update(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut sum = Sum(Xxh3Default::new());
+    io::copy(&mut fs::File::open(file)?, &mut sum)?;
+    Ok(sum.0.digest128())
+}
+
+/// A keyspace's manifest, with its bytes. The file `current` holds the manifest's number, its 128-bit XXH3, and the kind
+/// of checksum (0).
+fn manifest_of(keyspace: &Path) -> Result<(PathBuf, Vec<u8>), Unfit> {
     let current = keyspace.join("current");
     let bytes = read(&current)?;
     let parts = bytes.split_first_chunk::<8>().and_then(|(id, rest)| Some((id, rest.split_first_chunk::<16>()?)));
@@ -94,10 +162,11 @@ fn check_keyspace(keyspace: &Path) -> Result<(), Unfit> {
         return Err(Unfit::Damaged(current));
     };
     let manifest = keyspace.join(format!("v{}", u64::from_le_bytes(*id)));
-    if xxh3_128(&read(&manifest)?) != u128::from_le_bytes(*sum) {
+    let bytes = read(&manifest)?;
+    if xxh3_128(&bytes) != u128::from_le_bytes(*sum) {
         return Err(Unfit::Damaged(manifest));
     }
-    Ok(())
+    Ok((manifest, bytes))
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, Unfit> {

@@ -2,14 +2,19 @@
 
 use std::{fs, io::Write, ops::ControlFlow, path::Path};
 
-use super::{EmbeddedLog, store};
+use super::{
+    EmbeddedLog,
+    record::record_key,
+    store::{self, Store},
+};
 use crate::log::{
     Log, LogError, Record, Topic, Transaction, partition_of,
     suite::{self, bank_in, live_values, transaction, turn},
 };
+use models::store::{keyspace_options, known_keys, ranges_only};
 use nouns::{
     config::{Fsync, LogSettings},
-    model::Bank,
+    model::{Bank, DeadLetter},
 };
 
 fn settings(directory: &Path) -> LogSettings {
@@ -385,6 +390,88 @@ fn a_damaged_keyspace_manifest_is_named_and_nothing_is_changed() {
             fs::remove_dir_all(&damaged).unwrap();
         }
     }
+}
+
+#[test]
+fn a_damaged_table_is_named() {
+    let root = tempfile::tempdir().unwrap();
+    let whole = root.path().join("whole");
+    let expected = fill(&whole, true);
+    let tables: Vec<_> = files(&whole).into_iter().filter(|f| f.parent().unwrap().ends_with("tables")).collect();
+    let tables: Vec<_> = tables.iter().map(|f| f.strip_prefix(&whole).unwrap().to_owned()).collect();
+    assert!(tables.len() > 3, "{tables:?}");
+    let mut noticed = 0;
+    for (number, name) in tables.iter().enumerate() {
+        for remove in [true, false] {
+            let damaged = root.path().join(format!("damaged-{number}-{remove}"));
+            copy(&whole, &damaged);
+            let path = damaged.join(name);
+            if remove {
+                fs::remove_file(&path).unwrap();
+            } else {
+                let mut bytes = fs::read(&path).unwrap();
+                // A byte of the first block, which holds records.
+                bytes[40] ^= 1;
+                fs::write(&path, &bytes).unwrap();
+            }
+            let Err(error) = open(&damaged).and_then(|log| contents(&log)) else {
+                // The store's own keyspace of options is read only where one is missing.
+                assert!(!remove, "{}: was not needed", path.display());
+                continue;
+            };
+            noticed += 1;
+            assert!(matches!(error, LogError::Damaged { .. }), "{error}");
+            let said = error.to_string();
+            assert!(said.contains(&format!("{} is missing or differs", path.display())), "{said}");
+        }
+    }
+    assert!(noticed > tables.len(), "{noticed} of {}", 2 * tables.len());
+    assert_eq!(contents(&open(&whole).unwrap()).unwrap(), expected);
+}
+
+/// Turns, dead letters and numbers of writes are read by ranges.
+#[test]
+fn filters_are_written_where_a_key_may_be_missing() {
+    let root = tempfile::tempdir().unwrap();
+    fill(root.path(), true);
+    let log = open(root.path()).unwrap();
+    let Store { turns, memory, dead_letters, writes, .. } = &log.store;
+    log.append_dead_letters(&[DeadLetter::new("a file".to_owned(), "no turn".to_owned(), b"{")]).unwrap();
+    let filter_bytes = |keyspace: &fjall::Keyspace| -> u64 {
+        keyspace.rotate_memtable_and_wait().unwrap();
+        let tables = files(&keyspace.path().join("tables"));
+        assert!(!tables.is_empty(), "{}", keyspace.name());
+        let archives = tables.iter().map(|table| sfa::Reader::new(table).unwrap());
+        archives.map(|archive| archive.toc().section(b"filter").map_or(0, sfa::TocEntry::len)).sum()
+    };
+    for keyspace in [turns, dead_letters, writes] {
+        assert_eq!(filter_bytes(keyspace), 0, "{}", keyspace.name());
+    }
+    assert!(filter_bytes(&memory.index) > 0);
+}
+
+#[test]
+fn filters_take_ten_bits_a_key_where_they_are_written() {
+    const KEYS: u64 = 20_000;
+    let root = tempfile::tempdir().unwrap();
+    let bytes = |name: &str, options: fn() -> fjall::KeyspaceCreateOptions| -> u64 {
+        let open = || {
+            let database = fjall::Database::builder(root.path()).open().unwrap();
+            let keyspace = database.keyspace(name, options).unwrap();
+            (database, keyspace)
+        };
+        let (database, keyspace) = open();
+        (0..KEYS).for_each(|offset| keyspace.insert(record_key(0, offset), b"a turn").unwrap());
+        keyspace.rotate_memtable_and_wait().unwrap();
+        keyspace.major_compact().unwrap();
+        drop((database, keyspace));
+        // What was compacted is removed by now.
+        files(&open().1.path().join("tables")).iter().map(|table| fs::metadata(table).unwrap().len()).sum()
+    };
+    let (with, without) = (bytes("with", keyspace_options), bytes("without", ranges_only));
+    assert!(with > without + KEYS * 10 / 8, "{with} bytes with filters, {without} without");
+    let known = bytes("known", known_keys);
+    assert!(known < without + 1_000, "{known} bytes where all keys are known, {without} without filters");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::{
 };
 use nouns::{
     config::{Hold, Pipeline},
-    model::{Bank, DeadLetter, MemoryKey, MemoryRecord, TurnEvent},
+    model::{Bank, DeadLetter, EventTime, MemoryKey, MemoryRecord, Turn, TurnEvent},
 };
 
 use super::{Replica, ReplicaOptions};
@@ -209,6 +209,51 @@ fn the_digest_depends_on_no_number_of_shards_and_threads() {
         assert!(restored.snapshot().expect("looked").is_none(), "nothing has changed");
     }
     assert!(found.windows(2).all(|two| two[0] == two[1]), "{found:?}");
+}
+
+/// Decision 4: an export that a mended reader reads once more corrects what was read of it before, and an edit stays.
+#[test]
+fn an_export_that_is_read_better_corrects_the_memory_when_it_is_ingested_again() {
+    let home = tempfile::tempdir().expect("a directory");
+    let read_badly = turns("a", "s", 5);
+    let read_well: Vec<TurnEvent> = read_badly
+        .iter()
+        .cloned()
+        .map(|event| match event {
+            TurnEvent::Turn(turn) => {
+                let time = EventTime { unix_ms: turn.time.unix_ms - 7_200_000, offset_seconds: 7_200 };
+                let text = turn.text.replace("kayak", "canoe");
+                TurnEvent::Turn(Turn { speaker: "Bo".to_owned(), text, time, ..turn })
+            }
+            other => other,
+        })
+        .collect();
+    let edit = || match &read_well[1] {
+        TurnEvent::Turn(turn) => {
+            vec![TurnEvent::Turn(Turn { version: 9, text: "The canoe is sold.".to_owned(), ..turn.clone() })]
+        }
+        other => panic!("{other:?}"),
+    };
+    // Hashes of the memory after each of these, and how many records its log got by it.
+    let after = |name: &str, all: &[&[TurnEvent]]| -> Vec<(u128, u64)> {
+        let settings = pipeline(&home.path().join(name), false, "log.partitions = 1");
+        let hash_after = |events: &&[TurnEvent]| {
+            let end = || log::open(&settings.log).expect("the log").end(Topic::Memory, 0).expect("an end");
+            let before = end();
+            ingest(&settings, events);
+            let written = end() - before;
+            let log = log::open(&settings.log).expect("the log");
+            (hash(&open(&settings, &*log), "a").expect("known"), written)
+        };
+        all.iter().map(hash_after).collect()
+    };
+    let expected = after("well", &[&read_well, &edit()]);
+    let found = after("badly", &[&read_badly, &read_well, &read_well, &edit(), &read_well]);
+    assert_ne!(found[0].0, expected[0].0);
+    assert_eq!(found[1].0, expected[0].0, "as if it had always been read well");
+    assert_eq!(found[2], (expected[0].0, 0), "what comes again changes nothing");
+    assert_eq!(found[3].0, expected[1].0);
+    assert_eq!(found[4], (expected[1].0, 0), "no older version undoes the edit");
 }
 
 /// A shard is taken from its own snapshot: what lies in the others' directories does not matter.

@@ -1,0 +1,76 @@
+//! The messages of Slack's conversations that were heard last: those whose edits and deletions are looked for after a
+//! pause.
+//!
+//! In: the `ts` of messages as they are heard and deleted. Out: of each conversation the last ones that are not deleted.
+//! It is a part of the position, which every commit writes: it holds no words, and no more than some hundred messages.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+/// The most of a conversation: what one request finds, also where Slack gives little.
+pub(super) const OF_CONVERSATION: usize = 15;
+/// The most of all conversations.
+const OF_ALL: usize = 512;
+
+/// The `ts` of the last messages, by conversation.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Heard(BTreeMap<String, BTreeSet<String>>);
+
+impl Heard {
+    /// Notes a message; where there are too many, the oldest is forgotten.
+    pub(super) fn add(&mut self, conversation: &str, ts: &str) {
+        let of_conversation = self.0.entry(conversation.to_owned()).or_default();
+        of_conversation.insert(ts.to_owned());
+        if of_conversation.len() > OF_CONVERSATION {
+            of_conversation.pop_first();
+        }
+        if self.0.values().map(BTreeSet::len).sum::<usize>() > OF_ALL {
+            let oldest = self.0.iter().filter_map(|(conversation, all)| Some((all.first()?, conversation))).min();
+            if let Some((ts, conversation)) = oldest.map(|(ts, conversation)| (ts.clone(), conversation.clone())) {
+                self.remove(&conversation, &ts);
+            }
+        }
+    }
+
+    /// Notes that a message is deleted.
+    pub(super) fn remove(&mut self, conversation: &str, ts: &str) {
+        if let Some(of_conversation) = self.0.get_mut(conversation) {
+            of_conversation.remove(ts);
+            if of_conversation.is_empty() {
+                self.0.remove(conversation);
+            }
+        }
+    }
+
+    /// Those of a conversation.
+    pub(super) fn of(&self, conversation: &str) -> BTreeSet<String> {
+        self.0.get(conversation).cloned().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_is_forgotten_where_there_are_too_many() {
+        let mut heard = Heard::default();
+        // What comes late is not the newest.
+        for second in (0..20).rev() {
+            heard.add("C1", &format!("17000000{second:02}.000100"));
+        }
+        assert_eq!(heard.of("C1").len(), OF_CONVERSATION);
+        assert_eq!(heard.of("C1").first().unwrap(), "1700000005.000100");
+        heard.remove("C1", "1700000005.000100");
+        assert_eq!(heard.of("C1").first().unwrap(), "1700000006.000100");
+        for conversation in 0..OF_ALL {
+            heard.add(&format!("D{conversation}"), "1700000500.000100");
+        }
+        assert_eq!((heard.of("C1").len(), heard.0.len()), (0, OF_ALL), "all of C1 is older");
+        let stored = serde_json::to_string(&heard).unwrap();
+        assert!(stored.len() < 20_000, "{}", stored.len());
+        assert_eq!(serde_json::from_str::<Heard>(&stored).unwrap(), heard);
+    }
+}
