@@ -31,6 +31,8 @@ const LATIN_LETTERS: usize = 3;
 /// Least evidence for a language in Latin letters: a word that no other language of the table has, or several that
 /// few have.
 const LEAST: f32 = 1.0;
+/// Least words that tell it: one alone may be a name, or a word of English that is not in its list ("car", "Bo").
+const LEAST_WORDS: usize = 2;
 /// Another language needs so much more than English.
 const MORE_THAN_ENGLISH: f32 = 2.0;
 /// Characters that are looked at; the beginning of a long text tells its language.
@@ -188,36 +190,64 @@ static FUNCTION_WORDS: LazyLock<HashMap<&'static str, Vec<Language>>> = LazyLock
     words
 });
 
-/// By the function words, each shared among the languages that have it, and by the letters of one language.
+/// What is found for each language.
+#[derive(Default)]
+struct Evidence {
+    shares: [f32; Language::ALL.len()],
+    /// Words that tell it, each once.
+    words: [usize; Language::ALL.len()],
+}
+
+impl Evidence {
+    fn add(&mut self, language: Language, share: f32, is_new: bool) {
+        let at = usize::from(language.number());
+        self.shares[at] += share;
+        self.words[at] += usize::from(is_new);
+    }
+}
+
+/// By the function words, each shared among the languages that have it, and by the letters of one language. A word
+/// with a capital inside a text is a name there, or English "I".
 fn by_words(text: &str) -> Told {
-    let mut evidence = [0.0f32; Language::ALL.len()];
-    for word in text.unicode_words() {
+    let mut evidence = Evidence::default();
+    let mut seen: Vec<String> = Vec::new();
+    for (place, word) in text.unicode_words().enumerate() {
         let lower = word.to_lowercase();
+        let is_name = place > 0 && word.chars().next().is_some_and(char::is_uppercase);
         for half in lower.split(['\'', '\u{2019}']) {
             let english = is_function_word(half);
-            let others = FUNCTION_WORDS.get(half).map_or(&[][..], Vec::as_slice);
+            let others = if is_name { None } else { FUNCTION_WORDS.get(half) }.map_or(&[][..], Vec::as_slice);
+            if others.is_empty() && !english {
+                continue;
+            }
+            let is_new = !seen.iter().any(|seen| seen == half);
             let share = 1.0 / (others.len() + usize::from(english)).max(1) as f32;
-            others.iter().for_each(|language| evidence[usize::from(language.number())] += share);
+            others.iter().for_each(|language| evidence.add(*language, share, is_new));
             if english {
-                evidence[usize::from(Language::En.number())] += share;
+                evidence.add(Language::En, share, is_new);
+            }
+            if is_new {
+                seen.push(half.to_owned());
             }
         }
         if !word.is_ascii() {
-            let vietnamese = word.chars().any(|c| matches!(c, '\u{1ea0}'..='\u{1ef9}'));
-            evidence[usize::from(Language::Vi.number())] += f32::from(u8::from(vietnamese));
+            if word.chars().any(|c| matches!(c, '\u{1ea0}'..='\u{1ef9}')) {
+                evidence.add(Language::Vi, 1.0, true);
+            }
             for (language, of) in LATIN {
                 if word.chars().any(|c| of.contains(c)) {
-                    evidence[usize::from(language.number())] += 0.5;
+                    evidence.add(*language, 0.5, true);
                 }
             }
         }
     }
-    let of = |language: Language| evidence[usize::from(language.number())];
+    let of = |language: Language| evidence.shares[usize::from(language.number())];
     let english = of(Language::En);
     let others = Language::ALL.into_iter().filter(|language| !language.is_english());
     // Of equals the first, so that the order of the list decides, and nothing else.
     let best = others.reduce(|best, other| if of(other) > of(best) { other } else { best }).unwrap_or_default();
-    if of(best) >= LEAST && of(best) >= MORE_THAN_ENGLISH * english {
+    let words = evidence.words[usize::from(best.number())];
+    if of(best) >= LEAST && words >= LEAST_WORDS && of(best) >= MORE_THAN_ENGLISH * english {
         return Told::Surely(best);
     }
     if english >= LEAST && english > of(best) {
@@ -303,6 +333,10 @@ mod tests {
             "hi mom",
             "on my way home",
             "was it an open door?",
+            "Hey Bo! I sold my car last week.",
+            "Nice car!",
+            "Bo, Di and I",
+            "Ask Mi or Da",
         ] {
             assert!(matches!(told(text), Told::Nothing | Told::Surely(Language::En)), "{text}: {:?}", told(text));
         }
