@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use heart::language::languages::{Told, told};
-use ripplemem::pipeline::{LanguageCounts, unread_notice};
 use nouns::{config::Pipeline, model::TurnEvent};
+use ripplemem::pipeline::{LanguageCounts, unread_notice};
 use sources::{Source, SourceBatch, SourceCounts, SourceError, SourceProgress};
 
 /// Most banks that are told so by name.

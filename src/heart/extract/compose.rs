@@ -169,7 +169,10 @@ pub(super) fn compose(utterances: &[Utterance<'_>], people: &[String]) -> Option
         let others: Vec<String> = people.iter().filter(|p| *p != utterance.speaker()).cloned().collect();
         let friends = names.companions(people);
         let known: Vec<String> = people.iter().chain(&friends).cloned().collect();
-        places.extend(names.locations(&known));
+        // German writes every noun with a capital: "in Ruhe" is no place.
+        if utterance.language != Language::De {
+            places.extend(names.locations(&known));
+        }
         participants.push(utterance.speaker().to_owned());
         participants.extend(to.clone());
         participants.extend(names.mentions(&others));

@@ -399,3 +399,11 @@ fn a_part_states_the_language_that_it_is_read_in() {
         chinese[0].parts.iter().map(|part| (part.marks.language, part.marks.asks)).collect();
     assert_eq!(marks, [(Language::Zh, true), (Language::Zh, false)]);
 }
+
+/// "In Ruhe" is no place, whatever its capital.
+#[test]
+fn german_nouns_are_no_places() {
+    let places = |text: &str| grouped(vec![turn(0, "Ann", text)])[0].cues.locations.clone();
+    assert_eq!(places("Ich habe das Buch in Ruhe gelesen."), Vec::<String>::new());
+    assert_eq!(places("We had dinner in Lisbon."), ["lisbon"]);
+}
