@@ -13,10 +13,11 @@ use super::finding::Finding;
 pub(super) fn embedding_model(pipeline: &Pipeline) -> Vec<Finding> {
     let mut findings = Vec::new();
     if matches!(pipeline.model().runner, Runner::Onnx | Runner::Catalogue) {
-        findings.push(match assets::library(&pipeline.embed) {
-            Ok(path) => Finding::ok("runtime", path.display().to_string()),
-            Err(error) => Finding::mend("runtime", error.to_string()),
-        });
+        match assets::library(&pipeline.embed) {
+            Ok(path) => findings.push(Finding::ok("runtime", path.display().to_string())),
+            // Without it no model can be loaded, which would be said with the same words.
+            Err(error) => return vec![Finding::mend("runtime", error.to_string())],
+        }
         if let Ok(path) = assets::model_directory(&pipeline.embed, &pipeline.embed.model) {
             findings.push(Finding::ok("model's files", path.display().to_string()));
         }
