@@ -87,7 +87,7 @@ fn rooms_import_in_the_datas_direction() {
             "nouns",
             BTreeMap::from([
                 ("model", &["half_characters"][..]),
-                ("config", &[]),
+                ("config", &["model"]),
                 ("half_characters", &[]),
                 ("schema", &["model", "config"]),
                 ("backoff", &[]),
