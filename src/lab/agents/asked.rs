@@ -88,6 +88,9 @@ pub(super) fn ask(
     Ok(Answers { asked, built })
 }
 
+/// What is done with a question: with the memory, the name of its chat, the turns that hold the answer, and itself.
+pub(crate) type EachQuestion<'q> = dyn FnMut(&Service, &str, &[String], &Question) -> Result<(), PipelineError> + 'q;
+
 /// Hands each question of a set that is asked to a function: with the memory as it is then, the chat, the turns that
 /// hold the answer, and the question.
 ///
@@ -98,7 +101,7 @@ pub(crate) fn each_question(
     path: &Path,
     pipeline: &Pipeline,
     progress: &mut dyn FnMut(Progress),
-    each: &mut dyn FnMut(&Service, &str, &[String], &Question) -> Result<(), PipelineError>,
+    each: &mut EachQuestion<'_>,
 ) -> Result<(), EvalError> {
     let Chats { chats, mut problems } = chat_files::read(set, path, &[])?;
     put_questions(set, &chats, pipeline, &mut problems, progress, &mut |service, (chat, at), question| {
