@@ -191,6 +191,7 @@ fn asked(memory: &MemoryHandle, bank: &Bank, size: usize, count: usize) -> (Vec<
         let probe = FamiliarityProbe {
             bank: bank.key(),
             vector: quantise(&asked.vector.floats()),
+            persons: Vec::new(),
             topics: asked.restatement.split_whitespace().map(str::to_owned).collect(),
             words: asked.restatement,
             language: None,
