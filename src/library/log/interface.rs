@@ -38,7 +38,8 @@ pub trait Log: SourceLog {
     fn last_transaction(&self, topic: Topic, partition: u32) -> Result<TransactionEnd, LogError>;
     /// How many offsets the turns partition has from `position` on; 0 when none holds a turn.
     fn lag(&self, partition: u32, position: u64) -> Result<u64, LogError>;
-    /// The first offset of the turns partition that no transaction covers.
+    /// The first offset of the turns partition that no transaction covers. Where this value does not own the
+    /// partition, a transaction that is still open may hide what was committed behind it.
     fn read_position(&self, partition: u32) -> Result<u64, LogError>;
     /// The keys of all live records of a memory partition, with their offsets, for a log that
     /// keeps deletions only until its next start. `None` for a log that keeps them for

@@ -241,6 +241,7 @@ fn a_broker_killed_inside_an_open_transaction_shows_none_of_it() {
     let next = KafkaLog::open(&settings).unwrap();
     let folded = |log: &KafkaLog| suite::live_values(log, 0);
     assert_eq!(folded(&next)["a"], "committed");
+    assert_eq!(next.read_position(0).unwrap(), 0, "who only looks does not wait for the writer that died");
     next.own(0).unwrap();
     assert_eq!(next.read_position(0).unwrap(), 0);
     next.commit(&transaction("later")).unwrap();

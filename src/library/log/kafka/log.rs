@@ -295,6 +295,35 @@ impl KafkaLog {
         })
     }
 
+    /// [`Log::replay`]. `settled`: waits for the end of every transaction that is open, since one of another owner
+    /// hides what was committed behind it. Who only looks must not wait for a writer that died. Uses a separate
+    /// reader, so that the shared one keeps its position.
+    fn read_back(&self, partition: u32, settled: bool, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {
+        self.check_partition(Topic::Turns, partition)?;
+        let home = partition % self.partitions;
+        let mut reader = PartitionReader::open(&self.cluster, &self.memory, home, true)?;
+        reader.must_reach(sync::lock(&self.readers).written_end(Topic::Memory, home));
+        if settled {
+            reader.settle(&self.cluster)?;
+        }
+        let (mut from, mut committed) = (reader.span(&self.cluster)?.0, None);
+        loop {
+            let raw = reader.read(&self.cluster, from, REPLAYED_AT_ONCE)?;
+            let Some(last) = raw.last() else { return self.resume_position(partition, committed) };
+            from = last.record.offset + 1;
+            let mut batch = ReadBatch::default();
+            let unread = self.split(home, raw, &mut batch)?;
+            if let Some(unread) = unread.into_iter().find(|unread| unread.turns == partition) {
+                return Err(self.unreadable(home, unread));
+            }
+            committed = batch.covers.iter().find(|(p, _)| *p == partition).map(|(_, next)| *next).or(committed);
+            if home == partition {
+                let is_ours = |record: &&Record| position::what(&record.key).is_none();
+                batch.records.iter().filter(is_ours).for_each(&mut *each);
+            }
+        }
+    }
+
     /// The read position, given the committed one.
     fn resume_position(&self, partition: u32, committed: Option<u64>) -> Result<u64, LogError> {
         let reader = self.reader(Topic::Turns, partition)?;
@@ -491,7 +520,8 @@ impl Log for KafkaLog {
         if let Some(position) = sync::lock(&self.positions).get(&partition) {
             return Ok(*position);
         }
-        self.replay(partition, &mut |_| {})
+        let owned = sync::lock(&self.owners).contains_key(&partition);
+        self.read_back(partition, owned, &mut |_| {})
     }
 
     fn generation(&self) -> u32 {
@@ -525,30 +555,8 @@ impl Log for KafkaLog {
         Ok(false)
     }
 
-    /// Uses a separate reader, so that the shared one keeps its position.
     fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {
-        self.check_partition(Topic::Turns, partition)?;
-        let home = partition % self.partitions;
-        let mut reader = PartitionReader::open(&self.cluster, &self.memory, home, true)?;
-        reader.must_reach(sync::lock(&self.readers).written_end(Topic::Memory, home));
-        // What another owner writes at the same time must not hide what was committed behind it.
-        reader.settle(&self.cluster)?;
-        let (mut from, mut committed) = (reader.span(&self.cluster)?.0, None);
-        loop {
-            let raw = reader.read(&self.cluster, from, REPLAYED_AT_ONCE)?;
-            let Some(last) = raw.last() else { return self.resume_position(partition, committed) };
-            from = last.record.offset + 1;
-            let mut batch = ReadBatch::default();
-            let unread = self.split(home, raw, &mut batch)?;
-            if let Some(unread) = unread.into_iter().find(|unread| unread.turns == partition) {
-                return Err(self.unreadable(home, unread));
-            }
-            committed = batch.covers.iter().find(|(p, _)| *p == partition).map(|(_, next)| *next).or(committed);
-            if home == partition {
-                let is_ours = |record: &&Record| position::what(&record.key).is_none();
-                batch.records.iter().filter(is_ours).for_each(&mut *each);
-            }
-        }
+        self.read_back(partition, true, each)
     }
 }
 
@@ -567,7 +575,7 @@ impl Generations for KafkaLog {
         let mut positions = vec![(partition, next_offset)];
         // The additional turns partitions, whose turns are only forwarded, have positions here, too.
         for beyond in (partition..self.turns_partitions()?).step_by(self.partitions as usize).skip(1) {
-            positions.insert(0, (beyond, self.read_position(beyond)?));
+            positions.insert(0, (beyond, self.replay(beyond, &mut |_| {})?));
         }
         let positions = positions.iter().map(|(p, next)| (position::key(*p).to_vec(), Some(position::value(*next))));
         let positions: Vec<KeyedValue> = positions.collect();
