@@ -88,7 +88,7 @@ fn calls() -> Vec<Call> {
         ),
         mcp("recall", |n| tool(n, "recall", &json!({"question": "What does Ann like?", "bank": "a"})), none),
         mcp("list", |n| tool(n, "list", &json!({"bank": "a", "limit": 5})), none),
-        mcp("show", |n| tool(n, "show", &json!({"bank": "a", "turns": [format!("v{}", n / 2)]})), none),
+        mcp("show", |n| tool(n, "show", &json!({"bank": "a", "turn": format!("v{}", n / 2)})), none),
         mcp("forget", |n| tool(n, "forget", &json!({"bank": "a", "turn": format!("m{}", n / 3)})), none),
         call(
             "mem0 add",
@@ -127,9 +127,10 @@ fn no_request_fails_inside_and_each_turn_is_stored_or_refused() {
     let service = HttpService::of(home.path());
     let calls = calls();
     let mut dice = Dice(11);
-    let (mut stored, mut statuses) = (0, BTreeMap::<(&str, u16), u64>::new());
-    for n in 0..wanted() {
-        let call = &calls[(n % calls.len() as u64) as usize];
+    let (mut stored, mut taken) = (BTreeMap::<&str, u64>::new(), BTreeMap::<&str, u64>::new());
+    for number in 0..wanted() {
+        // Calls of a round share its number, so that turns are put, shown and forgotten.
+        let (n, call) = (number / calls.len() as u64, &calls[(number % calls.len() as u64) as usize]);
         let mut body = (call.body)(n);
         for _ in 0..dice.below(3) {
             mutate(&mut body, &mut dice);
@@ -143,27 +144,26 @@ fn no_request_fails_inside_and_each_turn_is_stored_or_refused() {
         let (status, _, answer) = service.send(call.method, call.path, &headers, &bytes);
         let told = || format!("{} {n}: {status} {answer} of {}", call.name, String::from_utf8_lossy(&bytes));
         // Of Mem0's fields some are not offered.
-        let is_taken = status < 500 || status == 501 && call.name.starts_with("mem0");
-        assert!(is_taken, "{}", told());
-        assert!(answer["error"]["code"] != json!(-32603), "{}", told());
-        if status < 300 {
-            stored += (call.stored)(&sent, &answer);
+        let is_answered = status < 500 || status == 501 && call.name.starts_with("mem0");
+        assert!(is_answered && answer["error"]["code"] != json!(-32603), "{}", told());
+        if status < 300 && answer["error"].is_null() && answer["result"]["isError"] != json!(true) {
+            *taken.entry(call.name).or_default() += 1;
+            *stored.entry(call.name).or_default() += (call.stored)(&sent, &answer);
         }
-        *statuses.entry((call.name, status)).or_default() += 1;
     }
-    println!("{statuses:?}");
+    println!("taken {taken:?}, turns stored {stored:?}");
     assert!(service.stop());
     let said = std::fs::read_to_string(home.path().join("stderr")).unwrap();
     assert!(!said.contains("panicked"), "{said}");
-    // No memory has an id of that one.
+    // A third is sent as it is made. No memory has an id of the batch.
     for call in calls.iter().filter(|call| call.name != "mem0 batch") {
-        assert!(
-            statuses.keys().any(|(name, status)| *name == call.name && *status < 300),
-            "{}: all refused",
-            call.name
-        );
+        let least = wanted() / calls.len() as u64 / 10;
+        assert!(taken.get(call.name) >= Some(&least), "{}: {taken:?}", call.name);
+    }
+    for name in ["put", "remember", "mem0 add"] {
+        assert!(stored[name] > 0, "{stored:?}");
     }
     let settings = Pipeline::read(&file).unwrap().log;
     let turns = events(&settings).into_iter().filter(|event| matches!(event, TurnEvent::Turn(_))).count() as u64;
-    assert_eq!(turns, stored, "what is in the log, and what the answers said");
+    assert_eq!(turns, stored.values().sum::<u64>(), "what is in the log, and what the answers said");
 }

@@ -13,11 +13,11 @@ use anyhow::{Result, bail, ensure};
 use clap::Args;
 use nouns::{
     config::{LogKind, Pipeline},
-    model::{Bank, Deletion, Selector, TurnEvent},
+    model::{Bank, Selector},
 };
 use ripplemem::{
     log,
-    pipeline::{HeldTurn, held_turns},
+    pipeline::{delete_turns, held_turns, selected_turns},
 };
 use server::api::{ForgetTurns, Forgotten, ForgottenTurns, TurnView};
 
@@ -44,7 +44,7 @@ pub(crate) struct Forget {
     bank: String,
     #[command(flatten)]
     select: SelectorArguments,
-    /// Besides, whatever others said that holds this name as a word. May be given several times.
+    /// Those whose words hold this name; beside --speaker those of either. May be given several times.
     #[arg(long, value_name = "NAME")]
     mentions: Vec<String>,
     /// Every turn of the bank.
@@ -86,15 +86,12 @@ impl Forget {
             Memory::Here(mut service) => {
                 service.pause_model();
                 service.catch_up()?;
-                let mut held = held_turns(service.log(), &bank, &|_| true, usize::MAX)?;
-                held.retain(|held| select.takes(&held.turn));
+                let held = selected_turns(service.log(), &bank, &select)?;
                 let latest: Vec<TurnView> = held.iter().rev().take(SHOWN).map(TurnView::of).collect();
                 if !asks.agree(&bank, held.len() as u64, &latest)? {
                     return Ok(ExitCode::SUCCESS);
                 }
-                let id = |held: &HeldTurn| held.turn.turn.clone();
-                let events: Vec<TurnEvent> = held.iter().map(|held| deletion(&bank, id(held))).collect();
-                service.log().append_turns(&events)?;
+                delete_turns(service.log(), &bank, held.iter().map(|held| held.turn.turn.clone()))?;
                 service.catch_up()?;
                 held.len() as u64
             }
@@ -154,19 +151,11 @@ impl Asks {
     }
 }
 
-fn deletion(bank: &Bank, turn: String) -> TurnEvent {
-    TurnEvent::Deletion(Deletion { bank: bank.clone(), turn, version: u64::MAX })
-}
-
 /// Deletes turns by their ids, whether the memory holds them or not.
 fn forget_ids(pipeline: &Pipeline, bank: &Bank, turns: &[String]) -> Result<ExitCode> {
-    let events: Vec<TurnEvent> = turns.iter().map(|turn| deletion(bank, turn.clone())).collect();
-    for event in &events {
-        event.check()?;
-    }
-    let count = events.len();
+    let count = turns.len();
     if pipeline.log.kind == LogKind::Kafka {
-        let written = log::open(&pipeline.log)?.append_turns(&events)?;
+        let written = delete_turns(&*log::open(&pipeline.log)?, bank, turns.to_vec())?;
         print(&format!(
             "bank {bank}: {count} deletions in the turns topic, whether the turns are there or not; ask --after \
              {written} reflects them\n"
@@ -181,7 +170,7 @@ fn forget_ids(pipeline: &Pipeline, bank: &Bank, turns: &[String]) -> Result<Exit
             let held = held_turns(service.log(), bank, &|turn| turns.iter().any(|id| id == turn), count)?;
             let is_held = |id: &String| held.iter().any(|held| held.turn.turn == *id);
             unknown.extend(turns.iter().filter(|id| !is_held(id)).cloned());
-            service.log().append_turns(&events)?;
+            delete_turns(service.log(), bank, turns.to_vec())?;
             service.catch_up()?;
         }
         Memory::There(reached) => {

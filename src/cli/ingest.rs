@@ -94,22 +94,15 @@ pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings) -> Result<E
     if let Some(notice) = source.notice() {
         say(&notice);
     }
-    let mut heard = HeardLanguages::of(&mut *source);
-    let code = take_in(pipeline, &mut heard);
-    heard.notices(pipeline).iter().for_each(|notice| say(notice));
-    code
-}
-
-fn take_in(pipeline: &Pipeline, source: &mut dyn Source) -> Result<ExitCode> {
     if pipeline.log.kind == LogKind::Kafka {
-        return append_to_kafka(pipeline, source);
+        return hand_on(pipeline, &mut *source, |source| append_to_kafka(pipeline, source));
     }
     let mut service = match open_or_reach(pipeline)? {
         Memory::Here(service) => service,
-        Memory::There(reached) => return send(&reached, pipeline, source),
+        Memory::There(reached) => return hand_on(pipeline, &mut *source, |source| send(&reached, pipeline, source)),
     };
-    let ingested = with_progress(|progress| service.ingest(source, progress));
-    print_left_out(source);
+    let ingested = with_progress(|progress| service.ingest(&mut *source, progress));
+    print_left_out(&*source);
     let Ingested { events, rejects, windows, units, by_model, refused } =
         ingested.with_context(|| source.describe())?;
     print(&format!(
@@ -123,6 +116,18 @@ fn take_in(pipeline: &Pipeline, source: &mut dyn Source) -> Result<ExitCode> {
     let all_usable = print_reading(pipeline, &finished, "these windows keep the rules' units; the next run continues")?;
     print(&digest_text(&digest_of(&service, None)?, false))?;
     finish(pipeline, rejects, all_usable)
+}
+
+/// Hands turns on to another process, whose log alone says what its model does not read: that is said here, too.
+fn hand_on(
+    pipeline: &Pipeline,
+    source: &mut dyn Source,
+    hand: impl FnOnce(&mut dyn Source) -> Result<ExitCode>,
+) -> Result<ExitCode> {
+    let mut heard = HeardLanguages::of(source);
+    let code = hand(&mut heard);
+    heard.notices(pipeline).iter().for_each(|notice| say(notice));
+    code
 }
 
 /// Says what was rejected or not usable; the exit code.

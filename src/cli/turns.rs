@@ -9,7 +9,7 @@ use anyhow::Result;
 use clap::Args;
 use heart::recall::one_line;
 use nouns::model::{Bank, Selector};
-use ripplemem::pipeline::held_turns;
+use ripplemem::pipeline::selected_turns;
 use server::api::{self, TurnView};
 
 use super::{
@@ -53,8 +53,7 @@ impl Turns {
             Memory::Here(mut service) => {
                 service.pause_model();
                 service.catch_up()?;
-                let mut held = held_turns(service.log(), &bank, &|_| true, usize::MAX)?;
-                held.retain(|held| select.is_empty() || select.takes(&held.turn));
+                let held = selected_turns(service.log(), &bank, &select)?;
                 let more = held.len().saturating_sub(self.limit) as u64;
                 (held.iter().rev().take(self.limit).map(TurnView::of).collect(), more)
             }

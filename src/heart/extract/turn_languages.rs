@@ -22,7 +22,7 @@ impl TurnLanguages {
     /// The language of a turn; English of one that is not in the window.
     #[must_use]
     pub fn of_turn(&self, turn: &WindowTurn) -> Language {
-        let found = self.0.iter().find(|(ordinal, _)| *ordinal == turn.ordinal);
-        found.map_or_else(Language::default, |(_, language)| *language)
+        let found = self.0.binary_search_by_key(&turn.ordinal, |(ordinal, _)| *ordinal);
+        found.ok().and_then(|at| self.0.get(at)).map_or_else(Language::default, |(_, language)| *language)
     }
 }

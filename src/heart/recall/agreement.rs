@@ -10,7 +10,7 @@
 //! only helps. Pure arithmetic over the probe's answer; looks nothing up.
 //!
 //! The constants are a logistic regression on LoCoMo's dialogues and BEAM's chats, on their questions without an answer
-//! and questions of other dialogues against the others; that of a task is set by hand. `docs/evaluation.md` says how
+//! and questions of other dialogues against the others; that of a task is set by hand. `docs/lab/recall.md` says how
 //! good it is on a dialogue that was left out.
 
 use crate::{

@@ -35,7 +35,9 @@ mod service;
 mod snapshot_interval;
 
 pub use cancellation::{Cancellation, Ended};
-pub use engine::{HeldTurn, Memory, MemoryEvent, MemoryOptions, MemoryStatus, TurnVersion, held_turns};
+pub use engine::{
+    HeldTurn, Memory, MemoryEvent, MemoryOptions, MemoryStatus, TurnVersion, delete_turns, held_turns, selected_turns,
+};
 pub use error::PipelineError;
 pub use extract::extract;
 pub use extraction_status::ExtractionStatus;

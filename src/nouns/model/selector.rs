@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{EventTime, Invalid, Turn, unit::canonical_name};
 
-/// Turns of a bank. A turn must fit each field that is set; within one, any of its values.
+/// Turns of a bank. A turn must fit each field that is set; within one, any of its values. A person's turns are those
+/// that they said, and those that mention them: `speakers` and `mentions` are one such field.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Selector {
@@ -30,7 +31,7 @@ pub struct Selector {
     /// Of this thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
-    /// Besides, whatever others said that holds one of these names as a word.
+    /// Those whose words hold one of these names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mentions: Vec<String>,
     /// Every turn.
@@ -77,37 +78,35 @@ impl Selector {
     /// Whether a turn is one of those that are meant.
     #[must_use]
     pub fn takes(&self, turn: &Turn) -> bool {
-        self.all || self.fits(turn) || self.is_mentioned(turn)
+        let Self { turns, speakers, since, until, session, thread, mentions, all } = self;
+        if *all || self.is_empty() {
+            return *all;
+        }
+        let at = turn.time.unix_ms;
+        (turns.is_empty() || turns.contains(&turn.turn))
+            && since.is_none_or(|since| at >= since.unix_ms)
+            && until.is_none_or(|until| at < until.unix_ms)
+            && session.as_ref().is_none_or(|session| turn.session.as_ref() == Some(session))
+            && thread.as_ref().is_none_or(|thread| turn.thread.as_ref() == Some(thread))
+            && (speakers.is_empty() && mentions.is_empty() || self.is_said_by(turn) || self.is_mentioned(turn))
     }
 
-    fn fits(&self, turn: &Turn) -> bool {
-        let alone = Self { mentions: Vec::new(), ..self.clone() };
-        if alone.is_empty() {
+    fn is_said_by(&self, turn: &Turn) -> bool {
+        let speaker = canonical_name(&turn.speaker);
+        self.speakers.iter().any(|name| canonical_name(name) == speaker)
+    }
+
+    /// Whether its words, or those of what was attached to it, hold a name that is to be looked for.
+    fn is_mentioned(&self, turn: &Turn) -> bool {
+        if self.mentions.is_empty() {
             return false;
         }
-        let speaker = canonical_name(&turn.speaker);
-        let any = |names: &[String], is: &dyn Fn(&String) -> bool| names.is_empty() || names.iter().any(is);
-        any(&self.turns, &|id| *id == turn.turn)
-            && any(&self.speakers, &|name| canonical_name(name) == speaker)
-            && self.is_within(turn)
-            && self.session.as_ref().is_none_or(|session| turn.session.as_ref() == Some(session))
-            && self.thread.as_ref().is_none_or(|thread| turn.thread.as_ref() == Some(thread))
-    }
-
-    fn is_within(&self, turn: &Turn) -> bool {
-        let at = turn.time.unix_ms;
-        self.since.is_none_or(|since| at >= since.unix_ms) && self.until.is_none_or(|until| at < until.unix_ms)
-    }
-
-    /// Whether its words, or those of what was attached to it, hold a name that is to be looked for. Times hold here,
-    /// too.
-    fn is_mentioned(&self, turn: &Turn) -> bool {
         let captions = turn.attachments.iter().filter_map(|attachment| attachment.caption.as_deref());
         let holds = |text: &str| {
             let words = words(text);
             self.mentions.iter().any(|name| words.contains(&self::words(name)))
         };
-        self.is_within(turn) && std::iter::once(turn.text.as_str()).chain(captions).any(holds)
+        std::iter::once(turn.text.as_str()).chain(captions).any(holds)
     }
 }
 
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn each_field_narrows_and_mentions_add() {
+    fn each_field_narrows_and_mentions_add_to_speakers_alone() {
         let at = |day: u8| EventTime::parse(&format!("2024-05-{day:02}T10:00:00Z")).ok();
         let none = Selector::default;
         assert_eq!(taken(&Selector { all: true, ..none() }), ["1", "2", "3", "4"]);
@@ -165,6 +164,9 @@ mod tests {
         assert_eq!(taken(&Selector { thread: Some("t".to_owned()), ..none() }), ["2"]);
         let mentions = names(&["Ann"]);
         assert_eq!(taken(&Selector { mentions: mentions.clone(), ..none() }), ["2", "4"]);
+        assert_eq!(taken(&Selector { mentions: mentions.clone(), since: at(3), ..none() }), ["4"], "times narrow it");
+        let thread = Some("t".to_owned());
+        assert_eq!(taken(&Selector { mentions: mentions.clone(), thread, ..none() }), ["2"]);
         assert_eq!(taken(&Selector { speakers: names(&["Ann Lee"]), mentions, until: at(4), ..none() }), ["1", "2"]);
     }
 

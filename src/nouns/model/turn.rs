@@ -238,6 +238,14 @@ pub struct Deletion {
     pub version: u64,
 }
 
+impl Deletion {
+    /// A deletion for good: no later version restores the turn.
+    #[must_use]
+    pub fn for_good(bank: Bank, turn: String) -> Self {
+        Self { bank, turn, version: final_version() }
+    }
+}
+
 fn final_version() -> u64 {
     u64::MAX
 }

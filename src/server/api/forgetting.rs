@@ -88,8 +88,7 @@ impl Api {
         let (memory, of) = (Arc::clone(&self.memory), bank.clone());
         // In one piece, as whoever asks may leave: deletions that have begun are written.
         let deleted = blocking(move || {
-            let mut held = memory.turns(&of, &|_| true).map_err(unlisted)?;
-            held.retain(|held| select.takes(&held.turn));
+            let held = memory.selected_turns(&of, &select).map_err(unlisted)?;
             let (turns, name) = (held.len() as u64, name_of(&held));
             if dry_run {
                 let shown = held.iter().rev().take(SHOWN).map(TurnView::of).collect();

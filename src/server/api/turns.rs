@@ -164,11 +164,13 @@ impl Api {
         let (memory, of) = (Arc::clone(&self.memory), bank.clone());
         let held = blocking(move || {
             let held = match &turn {
-                None => memory.turns(&of, &|_| true),
+                None => memory.selected_turns(&of, &select),
                 Some(turn) => turns_meant(&memory, &of, turn),
             };
             let mut held = held.map_err(unlisted)?;
-            held.retain(|held| select.is_empty() || select.takes(&held.turn));
+            if turn.is_some() && !select.is_empty() {
+                held.retain(|held| select.takes(&held.turn));
+            }
             if let Some(before) = before {
                 before.cut(&mut held);
             }

@@ -353,7 +353,7 @@ pub(super) struct ForgetTurns {
     pub(super) until: Option<EventTime>,
     /// Those of this session.
     pub(super) session: Option<String>,
-    /// Besides, whatever others said that holds this name as a word.
+    /// Those whose words hold this name; beside `speaker` those of either.
     pub(super) mentions: Option<String>,
     /// What the first call gave; without it nothing is deleted.
     pub(super) confirm: Option<String>,

@@ -418,7 +418,7 @@ fn new_id() -> Result<String, Failure> {
 }
 
 fn forgotten(bank: Bank, turn: String) -> TurnEvent {
-    TurnEvent::Deletion(Deletion { bank, turn, version: u64::MAX })
+    TurnEvent::Deletion(Deletion::for_good(bank, turn))
 }
 
 fn gone() -> Failure {

@@ -75,7 +75,8 @@ class Selector:
     """Which turns of a bank: a turn must fit each field that is set.
 
     ``since`` and ``until`` are times at which they were said, from the first one on and before the second one.
-    ``mentions`` adds whatever others said that holds one of these names as a word. ``everything`` stands alone.
+    ``mentions`` are turns whose words hold one of these names; with ``speakers``, those of either. ``everything``
+    stands alone.
     """
 
     turns: Sequence[str] = ()

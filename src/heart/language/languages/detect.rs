@@ -63,10 +63,10 @@ pub fn languages<'t>(texts: impl IntoIterator<Item = &'t str>, otherwise: Langua
 /// What a text itself tells.
 #[must_use]
 pub fn told(text: &str) -> Told {
+    let text = text.char_indices().nth(LOOKED_AT).map_or(text, |(end, _)| text.get(..end).unwrap_or(text));
     if text.is_ascii() {
         return by_words(text);
     }
-    let text = text.char_indices().nth(LOOKED_AT).map_or(text, |(end, _)| text.get(..end).unwrap_or(text));
     let (mut latin, mut foreign) = (0, 0);
     let mut scripts = Scripts::default();
     for found in text.chars().filter_map(script) {

@@ -69,7 +69,7 @@ enum Time {
         month: i8,
     },
     Year(i16),
-    /// So many units from now.
+    /// A number of units from now.
     From(CalendarUnit, i64),
     WeekdayOf(i8, i64),
     Weekday,

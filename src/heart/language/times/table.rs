@@ -15,9 +15,9 @@ pub(super) enum Meaning {
     Month { number: i8, short: bool },
     /// A day of the week, which alone does not say which one.
     Weekday,
-    /// So many units from now.
+    /// A number of units from now.
     Relative(CalendarUnit, i64),
-    /// A day of the week, so many weeks from now; Monday is 1.
+    /// A day of the week, a number of weeks from now; Monday is 1.
     WeekdayOf(i8, i64),
 }
 

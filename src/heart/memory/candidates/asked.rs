@@ -153,7 +153,7 @@ impl AskedWords {
     }
 }
 
-/// The question's words; of the names of people only those of nobody who speaks.
+/// The question's words; of people's names those of people who never speak in the bank.
 #[derive(Default)]
 pub(in crate::memory) struct Topics {
     /// Each with its stem, counted and then rated.

@@ -18,12 +18,9 @@ use crate::log::{Log, Topic, Written};
 use heart::memory::EdgeChanges;
 use nouns::{
     config::{LogKind, Pipeline},
-    model::{Bank, DeadLetter, Deletion, Evidence, TurnEvent},
+    model::{Bank, DeadLetter, Evidence, Selector, TurnEvent},
 };
 use sources::live::Delivered;
-
-/// Most deletions of one write.
-const DELETED_AT_ONCE: usize = 1_000;
 
 /// A memory that stays open, on a log in a directory.
 /// The first page of this library shows it at work.
@@ -121,8 +118,7 @@ impl Memory {
     /// # Errors
     /// As [`Self::put`].
     pub fn forget(&self, bank: &Bank, turn: &str) -> Result<Written, PipelineError> {
-        let deletion = Deletion { bank: bank.clone(), turn: turn.to_owned(), version: u64::MAX };
-        self.put([TurnEvent::Deletion(deletion)])
+        turns::delete_turns(&*self.log, bank, [turn.to_owned()])
     }
 
     /// Deletes turns of a bank, as [`Self::forget`]: each write of some of them is whole, and repeating all is
@@ -131,14 +127,16 @@ impl Memory {
     /// # Errors
     /// As [`Self::put`].
     pub fn forget_all(&self, bank: &Bank, turns: impl Iterator<Item = String>) -> Result<Written, PipelineError> {
-        let deletion = |turn| TurnEvent::Deletion(Deletion { bank: bank.clone(), turn, version: u64::MAX });
-        let mut turns = turns.map(deletion).peekable();
-        let mut written = Written::nothing(self.log.partitions());
-        while turns.peek().is_some() {
-            let some = self.put(turns.by_ref().take(DELETED_AT_ONCE))?;
-            some.places().for_each(|(partition, next)| written.extend(partition, next));
-        }
-        Ok(written)
+        turns::delete_turns(&*self.log, bank, turns)
+    }
+
+    /// The turns of a bank that a selector takes, by time, each as last edited; all of them where it names nothing.
+    /// Reads all records of the bank.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub fn selected_turns(&self, bank: &Bank, select: &Selector) -> Result<Vec<turns::HeldTurn>, PipelineError> {
+        turns::selected_turns(&*self.log, bank, select)
     }
 
     /// The turns of a bank whose ids pass, by time, each as last edited. Reads all records of the bank: for lists,

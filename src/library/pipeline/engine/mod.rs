@@ -23,4 +23,4 @@ use super::{
 
 pub use memory::{Memory, MemoryOptions};
 pub use status::{MemoryEvent, MemoryStatus};
-pub use turns::{HeldTurn, TurnVersion, held_turns};
+pub use turns::{HeldTurn, TurnVersion, delete_turns, held_turns, selected_turns};

@@ -8,11 +8,13 @@ use std::{collections::HashMap, ops::ControlFlow, sync::Arc};
 use serde::Deserialize;
 
 use super::PipelineError;
-use crate::log::{Log, Record, Topic, partition_of};
-use nouns::model::{Bank, MemoryKey, Turn, TurnEvent, WindowTurn};
+use crate::log::{Log, Record, Topic, Written, partition_of};
+use nouns::model::{Bank, Deletion, MemoryKey, Selector, Turn, TurnEvent, WindowTurn};
 
 /// Turns read at once.
 const READ_TURNS: usize = 1_024;
+/// Most deletions of one write.
+const DELETED_AT_ONCE: usize = 1_000;
 
 /// A turn that the memory holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +79,40 @@ pub fn held_turns(
         (a.turn.time, ordinal, &a.turn.turn).cmp(&(b.turn.time, other, &b.turn.turn))
     });
     Ok(turns.into_iter().map(|(_, turn)| turn).collect())
+}
+
+/// The turns of a bank that a selector takes, by time; all of them where it names nothing.
+///
+/// # Errors
+/// As [`held_turns`].
+pub fn selected_turns(log: &dyn Log, bank: &Bank, select: &Selector) -> Result<Vec<HeldTurn>, PipelineError> {
+    let mut held = held_turns(log, bank, &|_| true, usize::MAX)?;
+    if !select.is_empty() {
+        held.retain(|held| select.takes(&held.turn));
+    }
+    Ok(held)
+}
+
+/// Deletes turns of a bank for good. Each write of some of them is whole, and repeating all is harmless.
+///
+/// # Errors
+/// [`PipelineError::Turn`]: an id that no turn can have; nothing was written. [`PipelineError::Log`]: some may have been
+/// written.
+pub fn delete_turns(
+    log: &dyn Log,
+    bank: &Bank,
+    turns: impl IntoIterator<Item = String>,
+) -> Result<Written, PipelineError> {
+    let deletion = |turn| TurnEvent::Deletion(Deletion::for_good(bank.clone(), turn));
+    let events: Vec<TurnEvent> = turns.into_iter().map(deletion).collect();
+    for (index, event) in events.iter().enumerate() {
+        event.check().map_err(|problem| PipelineError::Turn { index, problem })?;
+    }
+    let mut written = Written::nothing(log.partitions());
+    for some in events.chunks(DELETED_AT_ONCE) {
+        log.append_turns(some)?.places().for_each(|(partition, next)| written.extend(partition, next));
+    }
+    Ok(written)
 }
 
 /// When the record of the turns topic was appended, in milliseconds since 1970.
