@@ -173,7 +173,7 @@ fn each_tool_over_http_asks_for_a_token_with_the_right_in_the_bank() {
         let (_, failed, text) = call(&whole, tool, arguments);
         assert_ne!(failed, Some(true), "{tool}: {text}");
         let (_, failed, text) = call(&reader, tool, arguments);
-        let refused = failed == Some(true) && text.contains("has not the right");
+        let refused = failed == Some(true) && text.contains("lacks the right");
         assert_eq!(refused, *needed != "read", "{tool}: {text}");
     }
     let resources = |token: &str| send(token, "resources/list", json!({})).1.to_string();

@@ -105,7 +105,7 @@ fn a_token_follows_what_it_may_read_and_nothing_once_it_is_revoked() {
         assert!(refused.contains(why) && !refused.contains("kayak is"), "{refused}");
     }
     let writes = Session::begin(&service, &writer).subscribe(&question("team/a"))["error"].to_string();
-    assert!(writes.contains("has not the right"), "{writes}");
+    assert!(writes.contains("lacks the right"), "{writes}");
     // The stream and the question have two places of the token's three.
     assert!(mine.subscribe(&question("team/b"))["result"].is_object());
     let full = mine.subscribe(&question("team/c"))["error"].to_string();

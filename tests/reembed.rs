@@ -10,7 +10,7 @@ use heart::memory::Census;
 use nouns::{config::Pipeline, model::TurnEvent};
 use ripplemem::{
     log::{Log, Topic},
-    pipeline::{self, Reembedded},
+    pipeline::{self, ReembedReport},
 };
 
 use super::{
@@ -32,7 +32,7 @@ fn with(pipeline: &Pipeline, model: &str) -> Pipeline {
     other
 }
 
-fn reembed(pipeline: &Pipeline) -> Reembedded {
+fn reembed(pipeline: &Pipeline) -> ReembedReport {
     pipeline::reembed(pipeline, false, &mut |_| {}).unwrap()
 }
 

@@ -15,7 +15,7 @@ use nouns::{
 };
 use ripplemem::{
     log::{Log, Topic, partition_of},
-    pipeline::{self, Imported, Service, TransferError},
+    pipeline::{self, ImportReport, Service, TransferError},
 };
 
 use super::{
@@ -53,7 +53,7 @@ fn export(from: &Pipeline, to: &Path) {
     pipeline::export(from, &bank(), to, &mut |_| {}).unwrap();
 }
 
-fn import(to: &Pipeline, from: &Path) -> Result<Imported, TransferError> {
+fn import(to: &Pipeline, from: &Path) -> Result<ImportReport, TransferError> {
     pipeline::import(to, from, &mut |_| {})
 }
 

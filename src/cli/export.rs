@@ -8,7 +8,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::Args;
 use nouns::model::{Bank, ExportDigest};
-use ripplemem::pipeline::{self, Exported};
+use ripplemem::pipeline::{self, ExportReport};
 
 use super::{
     exit_code::REJECTED,
@@ -33,7 +33,7 @@ pub(crate) struct Export {
 impl Export {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let (pipeline, bank, to) = (self.memory.pipeline()?, Bank::parse(&self.bank)?, &self.to);
-        let Exported { records, digest, lag, unreadable } =
+        let ExportReport { records, digest, lag, unreadable } =
             with_progress(|progress| pipeline::export(&pipeline, &bank, to, progress))?;
         let bytes = std::fs::metadata(to).map_or(0, |file| file.len());
         say_unreadable(&unreadable, "not in the file");

@@ -182,7 +182,7 @@ fn forget_ids(pipeline: &Pipeline, bank: &Bank, turns: &[String]) -> Result<Exit
                     unknown.push(turn.clone());
                 }
                 if !forgotten.gone {
-                    bail!("turn {turn:?}: the deletion is durable, and answers do not reflect it yet");
+                    bail!("turn {turn:?}: the deletion is durable, but answers do not reflect it yet");
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use clap::Args;
-use ripplemem::pipeline::{self, Imported};
+use ripplemem::pipeline::{self, ImportReport};
 
 use super::{
     export::export_digest_text, memory_arguments::MemoryArguments, output::print, progress_bar::with_progress,
@@ -25,7 +25,7 @@ pub(crate) struct Import {
 impl Import {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let pipeline = self.memory.pipeline()?;
-        let Imported { header, written, already_there, digest, exported, differing } =
+        let ImportReport { header, written, already_there, digest, exported, differing } =
             with_progress(|progress| pipeline::import(&pipeline, &self.file, progress))?;
         print(&format!(
             "bank {}: {written} records written, {already_there} were there; {}\n",

@@ -39,9 +39,9 @@ use super::{
 
 /// Most turns of a request to another process.
 const SENT_TURNS: usize = 1_000;
-/// It holds at most this and one turn more, in bytes.
+/// Bytes after which such a request is sent; its last turn may pass this.
 const SENT_BYTES: usize = 4 << 20;
-/// Time between two looks what the language model has read in another process.
+/// Interval of polling another process for what the language model has read.
 const MODEL_LOOK: Duration = Duration::from_millis(100);
 
 /// Read turns from a file or from standard input into the memory.
@@ -145,8 +145,8 @@ fn finish(pipeline: &Pipeline, rejects: u64, all_usable: bool) -> Result<ExitCod
     Ok(if all_usable { ExitCode::SUCCESS } else { ExitCode::from(REJECTED) })
 }
 
-/// Sends a source to the process that has the memory open, and waits until that reflects it. Windows, units
-/// and rejected turns are those of that process meanwhile, whoever sent them.
+/// Sends a source to the process that has the memory open, and waits until its answers reflect it. The windows, units
+/// and rejected turns are all that the process made in that time, from other senders too.
 fn send(reached: &Reached, pipeline: &Pipeline, source: &mut dyn Source) -> Result<ExitCode> {
     let before = status_of(reached)?;
     let (mut events, mut rejects) = (0, 0);

@@ -1,6 +1,6 @@
 //! What the process asks of the system before it does anything.
 //!
-//! In: nothing. Out: files that nobody but their owner may read, and writes that fail where a file would grow too
+//! In: nothing. Out: files that only their owner may read, and writes that fail where a file would grow too
 //! large. Called once, before any thread begins, so that all threads have it.
 
 /// Files get the mode 600 and directories 700, whatever the user's mask: what is remembered is nobody else's, also in

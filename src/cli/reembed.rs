@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ripplemem::pipeline::{self, Reembedded};
+use ripplemem::pipeline::{self, ReembedReport};
 
 use super::{
     exit_code::REJECTED,
@@ -30,7 +30,7 @@ pub(crate) struct Reembed {
 impl Reembed {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let pipeline = self.memory.pipeline()?;
-        let Reembedded { from, to, name, windows, written, dropped, kept, unreadable } =
+        let ReembedReport { from, to, name, windows, written, dropped, kept, unreadable } =
             with_progress(|progress| pipeline::reembed(&pipeline, self.drop_old, progress))?;
         say_unreadable(&unreadable, "copied as it is; its bank stays quarantined");
         let unread = match unreadable.len() {

@@ -12,7 +12,7 @@ pub(crate) const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Nothing listens at an address.
 #[derive(Debug, thiserror::Error)]
-#[error("{address}: nobody answers")]
+#[error("{address}: no process answers there")]
 pub(crate) struct Unreachable {
     address: String,
     source: ureq::Error,

@@ -139,7 +139,7 @@ fn expiry(text: &str, now: Timestamp) -> Result<Timestamp> {
             now.to_zoned(TimeZone::UTC).checked_add(span).with_context(form)?.timestamp()
         }
     };
-    // Nobody wants such a token: the sign or the year is wrong.
+    // Such a token is useless: the sign or the year is wrong.
     ensure!(
         expires > now,
         "--expires {text:?}: the token would have expired by now ({expires}); name a time to come, or a span such as 90d"

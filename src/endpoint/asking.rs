@@ -19,9 +19,9 @@ const LOOK: Duration = Duration::from_millis(10);
 static ASKING: AtomicUsize = AtomicUsize::new(0);
 
 /// A thread that waits for an endpoint, until this is dropped.
-pub struct Asking(());
+pub struct EndpointWait(());
 
-impl Asking {
+impl EndpointWait {
     /// From now on.
     #[must_use]
     pub fn begin() -> Self {
@@ -30,7 +30,7 @@ impl Asking {
     }
 }
 
-impl Drop for Asking {
+impl Drop for EndpointWait {
     fn drop(&mut self) {
         ASKING.fetch_sub(1, Ordering::Relaxed);
     }
@@ -66,7 +66,7 @@ mod tests {
         let (release, released) = channel::<()>();
         let (began, begun) = channel();
         let thread = std::thread::spawn(move || {
-            let _asking = Asking::begin();
+            let _asking = EndpointWait::begin();
             began.send(()).expect("somebody waits");
             let _ = released.recv();
         });

@@ -19,7 +19,7 @@ mod failure;
 mod reply_problem;
 
 pub use agent::agent;
-pub use asking::{Asking, end_threads};
+pub use asking::{EndpointWait, end_threads};
 pub use backoff::{backoff, retry_after};
 pub use client::Endpoint;
 pub use failure::RequestFailure;

@@ -69,7 +69,7 @@ pub enum EvalError {
         problem: String,
     },
     /// The model that answers would judge itself.
-    #[error("model {model:?} answers and would judge itself; name a pipeline file with another model in --judge")]
+    #[error("model {model:?} answers, so it may not judge itself; name a pipeline file with another model in --judge")]
     SameJudge {
         /// The model.
         model: String,

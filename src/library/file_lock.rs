@@ -38,7 +38,7 @@ impl FileLock {
         }
     }
 
-    /// Takes the lock once nobody else has it.
+    /// Takes the lock once it is free.
     ///
     /// # Errors
     /// The file could not be opened or locked.

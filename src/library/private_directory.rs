@@ -1,4 +1,4 @@
-//! Directories that nobody but their owner may read.
+//! Directories that only their owner may read.
 //!
 //! In: a path. Out: the directory, made with all above it that is missing, for its owner alone. One that exists keeps
 //! its permissions: they are its operator's.

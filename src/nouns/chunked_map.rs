@@ -1,10 +1,10 @@
 //! A map in order whose entries lie side by side, with hardly any room between.
 //!
-//! In: entries to insert and keys to remove. Out: the entries in order, from any place on. A tree of the
-//! standard library leaves a third of its nodes free, and of a small one nearly all; there are as many such
-//! entries as there are turns, parts and cues in all banks.
+//! In: entries to insert and keys to remove. Out: the entries in order, from any place on. `BTreeMap` leaves a third
+//! of each node empty, and nearly all of a small map. We hold one entry for each turn, part and cue of all banks, so
+//! that matters.
 
-/// Most bytes of a chunk: so many are moved at most for one more entry.
+/// Most bytes of a chunk, and so the most that one insertion moves.
 const CHUNK_BYTES: usize = 8 << 10;
 
 /// A map in the order of its keys.

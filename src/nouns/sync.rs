@@ -17,7 +17,7 @@ pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reaches the value of a mutex that nobody else can lock.
+/// The value of a mutex that no other thread can lock.
 pub fn get_mut<T: ?Sized>(mutex: &mut Mutex<T>) -> &mut T {
     mutex.get_mut().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
 //! The trace that a request belongs to, as W3C Trace Context writes it.
 //!
-//! In: a header `traceparent`, such as `00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01`. Out: the ids. One
-//! that is malformed is none: whoever sends it learns nothing from an answer either way.
+//! In: a header `traceparent`, such as `00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01`. Out: the ids. A
+//! malformed one is ignored, and the answer does not show that.
 
 use std::{cell::RefCell, fmt};
 

@@ -57,7 +57,7 @@ pub fn address_of(directory: &Path, holder: &str) -> Option<HttpAddress> {
 }
 
 /// The address of the last service on Kafka that names this directory and has not been stopped; None where none
-/// has. A killed one leaves it: whoever is sent there finds nobody.
+/// has. A killed service leaves its address behind: no process answers there.
 #[must_use]
 pub fn running_address(directory: &Path) -> Option<HttpAddress> {
     let text = fs::read_to_string(directory.join(FILE)).ok()?;

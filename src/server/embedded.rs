@@ -17,8 +17,8 @@ use tracing::{error, info, warn};
 
 use super::{
     ServeError, manager,
-    platforms::Followed,
-    served::Served,
+    platforms::FollowedSource,
+    served::ServedMemory,
     state::{ModelMeter, State},
 };
 use nouns::{
@@ -44,7 +44,7 @@ pub(super) fn run(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), ServeError> {
     let started = Instant::now();
-    let served = Served::open(pipeline, &pipeline.http.listen, state, progress)?;
+    let served = ServedMemory::open(pipeline, &pipeline.http.listen, state, progress)?;
     let took = started.elapsed().as_secs_f64();
     state.metrics.recovery_seconds.set(took);
     info!(seconds = took, directory = %pipeline.log.directory.display(), "ready: the memory reflects its log");
@@ -66,7 +66,7 @@ pub(super) fn run(
         for settings in &pipeline.live {
             let (failure, stopping) = (&failure, &stopping);
             scope.spawn(move || {
-                let followed = Followed { pipeline, settings, state };
+                let followed = FollowedSource { pipeline, settings, state };
                 let ended = followed.by(|run, arriving, tell| memory.follow(run, arriving, stopping, tell));
                 if let Err(error) = ended {
                     sync::lock(failure).get_or_insert(error);

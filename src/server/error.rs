@@ -19,7 +19,7 @@ pub enum ServeError {
     #[error(transparent)]
     Replay(#[from] ReplayError),
     /// An address is taken or not of this machine.
-    #[error("{key}: {listen} cannot be listened on: {problem}; choose another address")]
+    #[error("{key}: cannot listen on {listen}: {problem}; choose another address")]
     Listen {
         /// The setting.
         key: &'static str,
@@ -29,7 +29,7 @@ pub enum ServeError {
         problem: String,
     },
     /// The address of the service cannot be written beside the log.
-    #[error("{directory}: the address of this service cannot be written there: {problem}; check the directory")]
+    #[error("{directory}: cannot write the address of this service there: {problem}; check the directory")]
     Address {
         /// `log.directory`.
         directory: PathBuf,

@@ -49,5 +49,5 @@ pub use kafka::ask;
 pub use mcp::{McpError, McpOptions, serve_stdio};
 pub use reached::{ReachError, Reached};
 pub use service::run;
-pub use tap::{Lag, TOPICS, Tapped, lag, tap};
+pub use tap::{Lag, TOPICS, TappedRecord, lag, tap};
 pub use v1::openapi;

@@ -26,7 +26,7 @@ use super::{
 };
 use nouns::config::Pipeline;
 
-/// Those of every listener, which has so many `connections`.
+/// Those of every listener. `connections` is how many the listener has.
 pub(super) fn routes(state: &Arc<State>, hosts: Hosts, connections: usize) -> Router {
     let health = Router::new()
         .route("/health", get(|| async { "ok\n" }))

@@ -23,13 +23,13 @@ pub(super) fn open(pipeline: &Pipeline) -> Result<Arc<Webhooks>, ServeError> {
 }
 
 /// One source, and what counts its turns.
-pub(super) struct Followed<'a> {
+pub(super) struct FollowedSource<'a> {
     pub(super) pipeline: &'a Pipeline,
     pub(super) settings: &'a LiveSettings,
     pub(super) state: &'a State,
 }
 
-impl Followed<'_> {
+impl FollowedSource<'_> {
     /// Has `follow` follow it.
     pub(super) fn by(
         &self,

@@ -22,15 +22,15 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// At most half of so many connections in all, and an eighth of one token: a stream keeps its connection,
-    /// so others must be left for every other request.
+    /// At most half of these connections in all, and an eighth for one token: a stream keeps its connection, and
+    /// other requests need some too.
     #[must_use]
     pub fn within(self, connections: usize) -> Self {
         Self { all: self.all.min(connections / 2), of_one: self.of_one.min(connections / 8) }
     }
 }
 
-/// What is said, behind the limit, where nothing is free.
+/// The messages for a full quota; the limit stands in front of them.
 pub struct Refusals {
     /// In all.
     pub all: &'static str,
@@ -42,11 +42,11 @@ pub struct Refusals {
 pub struct Quota {
     limits: Limits,
     refusals: Refusals,
-    used: Mutex<Used>,
+    used: Mutex<UsedShares>,
 }
 
 #[derive(Default)]
-struct Used {
+struct UsedShares {
     all: usize,
     by_sender: HashMap<String, usize>,
 }

@@ -18,13 +18,13 @@ use nouns::config::Pipeline;
 use ripplemem::pipeline::{Memory, MemoryOptions, Progress};
 
 /// An open memory.
-pub(super) struct Served {
+pub(super) struct ServedMemory {
     memory: Arc<Memory>,
     api: Arc<Api>,
-    serving: v1::Serving,
+    serving: v1::HttpServer,
 }
 
-impl Served {
+impl ServedMemory {
     /// Opens the memory and listens on an address.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Served {
         match Arc::into_inner(memory) {
             Some(memory) => memory.close()?,
             // A call that outlasted its connection ends with the process.
-            None => warn!("a request still ran at the end; what it was told holds"),
+            None => warn!("the service ended while a request ran; what that request acknowledged is kept"),
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ const READ_AT_ONCE: usize = 64;
 
 /// A record in readable form.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Tapped {
+pub struct TappedRecord {
     /// Its partition.
     pub partition: u32,
     /// Its offset.
@@ -65,7 +65,7 @@ pub fn tap(
     topic: &str,
     last: Option<usize>,
     follow: bool,
-    each: &mut dyn FnMut(&Tapped) -> bool,
+    each: &mut dyn FnMut(&TappedRecord) -> bool,
 ) -> Result<(), LogError> {
     let mut view = TopicView::open(&pipeline.log, topic)?;
     let mut next = (0..view.partitions()).map(|p| start(&mut view, p, last)).collect::<Result<Vec<u64>, _>>()?;
@@ -112,7 +112,7 @@ fn start(view: &mut TopicView, partition: u32, last: Option<usize>) -> Result<u6
     }
 }
 
-fn tapped(topic: &str, partition: u32, record: Record, headers: &[(String, Option<Vec<u8>>)]) -> Tapped {
+fn tapped(topic: &str, partition: u32, record: Record, headers: &[(String, Option<Vec<u8>>)]) -> TappedRecord {
     let key = match (topic, MemoryKey::from_bytes(&record.key)) {
         ("memory", Ok(MemoryKey { bank, window, turn, part })) => {
             let turn = turn.map_or_else(String::new, |turn| format!(" turn {turn}"));
@@ -128,7 +128,7 @@ fn tapped(topic: &str, partition: u32, record: Record, headers: &[(String, Optio
     };
     drop_vectors(&mut value);
     let headers = headers.iter().map(|(k, v)| (k.clone(), readable(v.as_deref().unwrap_or_default()))).collect();
-    Tapped { partition, offset: record.offset, append_ms: record.append_ms, key, headers, value }
+    TappedRecord { partition, offset: record.offset, append_ms: record.append_ms, key, headers, value }
 }
 
 /// Text unchanged, anything else in hexadecimal digits.

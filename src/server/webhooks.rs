@@ -48,9 +48,9 @@ const REFUSALS: Refusals = Refusals {
     of_one: "requests to this source are being answered already; send it again in a moment",
 };
 
-/// Takes what platforms send; a request without its platform's signature is refused. No route where no source
-/// takes requests. Nobody knows who sends a body until it is whole, so all of them have at most half of the
-/// listener's `connections`, and those to one source a quarter: the others are left to whoever shows a token.
+/// Takes what platforms send; a request without its platform's signature is refused. Without a source that takes
+/// requests there is no route. The sender of a body is known only once it is whole, so these requests get at most
+/// half of the listener's `connections`, and one source a quarter: the rest is left to requests with a token.
 pub(super) fn routes(webhooks: Arc<Webhooks>, connections: usize) -> Router {
     if webhooks.0.values().all(|door| door.webhook.is_none()) {
         return Router::new();

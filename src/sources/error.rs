@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// The file could not be opened or read.
-    #[error("{path}: cannot be read after line {line}; check the path and its rights")]
+    #[error("{path}: cannot be read after line {line}; check the path and its permissions")]
     Read {
         /// The file, or `-`.
         path: PathBuf,

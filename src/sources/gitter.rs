@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{
     chat::{
         Account, ChatItem, ChatMessage, Conversation, Element, Elements, Form, LIST, OBJECT, Privacy, Reordered, Skip,
-        TEXT, TRUTH, TimeOrder, Timed, Tree, Unordered, Unread, has_json_keys,
+        TEXT, TRUTH, TimeOrder, TimedRecord, Tree, Unordered, Unread, has_json_keys,
     },
     error::SourceError,
     format::{Opener, SourceFormat},
@@ -81,7 +81,7 @@ const FORM: Form = Form {
 };
 
 #[derive(Deserialize)]
-struct Sent {
+struct SentTime {
     sent: Option<String>,
     #[serde(rename = "parentId")]
     parent: Option<String>,
@@ -164,7 +164,7 @@ impl Gitter {
         let conversation = self.files.get(self.file).map(|(_, room)| room.clone());
         let read = element
             .parse::<Value>(&origin)
-            .and_then(|value| FORM.read::<Sent>(value).map_err(|reason| element.reject(&origin, reason)));
+            .and_then(|value| FORM.read::<SentTime>(value).map_err(|reason| element.reject(&origin, reason)));
         let head = match read {
             Ok((head, _)) => head,
             Err(letter) => return Ok(Some(ChatItem::Reject { conversation, letter })),
@@ -177,17 +177,17 @@ impl Gitter {
             self.roots.insert(hash(self.file, &parent));
         }
         let file = u32::try_from(self.file).unwrap_or(u32::MAX);
-        order.add(Timed { unix_ms: time.unix_ms, file, line: element.line, payload: element.bytes })?;
+        order.add(TimedRecord { unix_ms: time.unix_ms, file, line: element.line, payload: element.bytes })?;
         Ok(None)
     }
 
-    fn message(&mut self, record: &Timed) -> Result<ChatItem, String> {
+    fn message(&mut self, record: &TimedRecord) -> Result<ChatItem, String> {
         let (message, odd) = FORM.read::<Message>(serde_json::from_slice(&record.payload).unwrap_or_default())?;
         let item = self.said(message, record)?;
         odd.judge(item, &mut self.unread)
     }
 
-    fn said(&mut self, message: Message, record: &Timed) -> Result<ChatItem, String> {
+    fn said(&mut self, message: Message, record: &TimedRecord) -> Result<ChatItem, String> {
         let file = record.file as usize;
         let user = message.from_user.ok_or("fromUser: missing; write who it was")?;
         let handle = user.username.filter(|name| !name.trim().is_empty());
@@ -251,7 +251,7 @@ impl Unordered for Gitter {
         Ok(true)
     }
 
-    fn item(&mut self, record: Timed) -> ChatItem {
+    fn item(&mut self, record: TimedRecord) -> ChatItem {
         self.message(&record).unwrap_or_else(|reason| {
             let file = record.file as usize;
             ChatItem::Reject {

@@ -95,7 +95,7 @@ impl Summary {
     pub fn of(source: &mut dyn Source, mut progress: impl FnMut(SourceProgress)) -> Result<Self, SourceError> {
         const BATCH: usize = 1024;
         let mut summary = Self { source: source.describe(), ..Self::default() };
-        let mut seen = Seen::default();
+        let mut seen = SeenIds::default();
         while let Some(batch) = source.next(BATCH)? {
             for event in &batch.events {
                 summary.event(event, &mut seen);
@@ -119,7 +119,7 @@ impl Summary {
         Ok(summary)
     }
 
-    fn event(&mut self, event: &TurnEvent, seen: &mut Seen) {
+    fn event(&mut self, event: &TurnEvent, seen: &mut SeenIds) {
         match event {
             TurnEvent::Turn(turn) => {
                 let bank = self.banks.entry(turn.bank.to_string()).or_default();
@@ -185,10 +185,10 @@ impl Summary {
 }
 
 impl BankSummary {
-    fn turn(&mut self, turn: &Turn, turns: u64, edits: u64, seen: &mut Seen) {
+    fn turn(&mut self, turn: &Turn, turns: u64, edits: u64, seen: &mut SeenIds) {
         self.turns += turns;
         self.edits += edits;
-        let names = |name: &Option<String>, kind, seen: &mut Seen| {
+        let names = |name: &Option<String>, kind, seen: &mut SeenIds| {
             u64::from(name.as_ref().is_some_and(|name| seen.is_new(kind, &turn.bank, name)))
         };
         self.sessions += names(&turn.session, "session", seen);
@@ -242,9 +242,9 @@ fn most(speakers: &BTreeMap<String, u64>) -> String {
 
 /// The ids so far, as hashes.
 #[derive(Default)]
-struct Seen(HashSet<u64, BuildHasherDefault<Hashed>>);
+struct SeenIds(HashSet<u64, BuildHasherDefault<IdentityHasher>>);
 
-impl Seen {
+impl SeenIds {
     fn is_new(&mut self, kind: &str, bank: &Bank, id: &str) -> bool {
         let mut hash = blake3::Hasher::new();
         for part in [kind, bank.as_str(), id] {
@@ -262,9 +262,9 @@ impl Seen {
 
 /// Values that are hashes already.
 #[derive(Default)]
-struct Hashed(u64);
+struct IdentityHasher(u64);
 
-impl Hasher for Hashed {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }

@@ -14,7 +14,7 @@ use jiff::{
 use super::error::SourceError;
 use nouns::model::EventTime;
 
-/// The zone where nobody sets one.
+/// The zone when none is set.
 const UTC: &str = "+00:00";
 
 /// The zone of times that name none.
@@ -73,7 +73,7 @@ pub fn zone_notice(path: &Path, zone: &str) -> String {
 
 /// The same without the file.
 pub(crate) fn zone_assumed(zone: &str) -> String {
-    // Whoever has set it knows where.
+    // A user who has set it needs no notice of where to set it.
     let advice = if zone == UTC { "; set source.zone (--zone) if that is wrong" } else { ", as source.zone says" };
     format!("times have no zone and are read as {zone}{advice}")
 }

@@ -65,10 +65,10 @@ impl Bench {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let mut pipeline = pipeline_or_defaults(self.pipeline.as_deref())?;
         if pipeline.llm.is_set() {
-            bail!("llm.endpoint: set, and bench measures without a language model; give a pipeline file without [llm]");
+            bail!("llm.endpoint: bench measures without a language model; give it a pipeline file without [llm]");
         }
         if self.banks.is_some() && self.turns.is_none() && self.source.is_some() {
-            bail!("--banks: needs --turns for a file, so that the banks are of one size");
+            bail!("--banks: needs --turns for a file, so that all banks have the same size");
         }
         if self.banks > self.turns.or(Some(TURNS)) {
             bail!("--banks: more than there are turns; a bank needs at least one");
@@ -142,7 +142,7 @@ fn of_process<T: DeserializeOwned>(step: Step, within: &Path) -> Result<T> {
         .output()
         .context("no process can be started")?;
     if !output.status.success() {
-        bail!("the step {:?} did not end well: {}", step.name(), output.status);
+        bail!("the step {:?} failed: {}", step.name(), output.status);
     }
     serde_json::from_slice(&output.stdout).with_context(|| format!("the step {:?} printed no figures", step.name()))
 }

@@ -65,7 +65,7 @@ pub(super) struct Dialogue {
 }
 
 impl Dialogue {
-    /// So many turns, divided into so many banks.
+    /// A dialogue of `turns`, divided into `banks`.
     pub(super) fn new(seed: u64, turns: u64, banks: u64) -> Self {
         let mut dice = fastrand::Rng::with_seed(seed);
         let mut words: Vec<&str> = WORDS.lines().collect();

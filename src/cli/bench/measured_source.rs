@@ -139,7 +139,7 @@ fn cut(name: &str) -> String {
 /// A bounded number of questions, evenly spread over all that came.
 struct Spread {
     wanted: usize,
-    /// Every so many is kept.
+    /// One of this many is kept.
     step: u64,
     seen: u64,
     found: Vec<Question>,

@@ -132,7 +132,7 @@ impl Step {
         service.replica().wait_until_visible()?;
         let seconds = started.elapsed().as_secs_f64();
         if source.turns() == 0 {
-            bail!("{}: no turn can be read from it, so there is nothing to measure", source.describe());
+            bail!("{}: it holds no readable turn, so there is nothing to measure", source.describe());
         }
         let questions = serde_json::to_string(&source.questions())?;
         fs::write(within.join(QUESTIONS), questions).context("the temporary directory cannot be written")?;

@@ -76,12 +76,12 @@ pub(super) fn vec_bytes<T>(of: &Vec<T>) -> usize {
     of.capacity() * size_of::<T>()
 }
 
-/// Bytes of a hash map with room for so many entries of these types.
+/// Bytes of a hash map with room for `capacity` entries.
 pub(super) fn map_bytes<K, V>(capacity: usize) -> usize {
     capacity.div_ceil(OF_EIGHT) * (OF_EIGHT + 1) * (size_of::<(K, V)>() + BUCKET_BYTES)
 }
 
-/// Bytes of an ordered map with so many entries of these types, whose nodes are three quarters full.
+/// Bytes of an ordered map with `entries`, whose nodes are three quarters full.
 pub(super) fn tree_bytes<K, V>(entries: usize) -> usize {
     (entries * size_of::<(K, V)>()).div_ceil(3) * 4
 }

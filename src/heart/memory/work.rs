@@ -25,7 +25,7 @@ pub(super) const COUNTED_POSTING: u64 = 30;
 pub(super) const READ_POSTING: u64 = 2;
 /// Multiplying a question's vector with a block of 64 codes.
 pub(super) const SCANNED_BLOCK: u64 = 250;
-/// The first estimates of the parts of such a block, their codes included.
+/// The first estimates of the parts of a block of 64, their codes included.
 pub(super) const ESTIMATED_BLOCK: u64 = 650;
 /// Choosing a candidate, and listing the parts around it.
 pub(super) const CHOSEN_PART: u64 = 400;
@@ -35,7 +35,7 @@ pub(super) const CHOSEN_PART: u64 = 400;
 pub(super) struct Allowance(u64);
 
 impl Allowance {
-    /// So much work.
+    /// An allowance of this much work.
     pub(super) fn new(work: u64) -> Self {
         Self(work)
     }

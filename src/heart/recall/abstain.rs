@@ -7,7 +7,7 @@
 //! To make it abstain more or less often, set `recall.supported`; how the figure comes about
 //! stands in `agreement.rs`.
 
-use super::Ranked;
+use super::RankedCandidate;
 use crate::memory::Topic;
 use nouns::config::RecallSettings;
 
@@ -19,7 +19,7 @@ const NAMED_WORDS: usize = 5;
 /// Why memory supports no answer: nothing was found, which `stop_reason` explains, or the figure lies
 /// below `settings.supported`. `None` where memory supports one.
 pub(super) fn abstention(
-    ranked: &[Ranked],
+    ranked: &[RankedCandidate],
     stop_reason: &str,
     sufficiency: f64,
     topics: &[Topic],
@@ -55,11 +55,11 @@ mod tests {
 
     #[test]
     fn it_abstains_without_evidence_and_below_the_bar() {
-        let found = [Ranked { candidate: candidate(1, "said", "2024-01-01T00:00:00Z"), rho: 1.0 }];
+        let found = [RankedCandidate { candidate: candidate(1, "said", "2024-01-01T00:00:00Z"), rho: 1.0 }];
         let settings = RecallSettings { supported: 0.5, ..settings() };
         let topic = |word: &str, parts| Topic { word: word.to_owned(), parts, rarity: 1.0, is_name: word == "hugo" };
         let topics = [topic("soup", 2), topic("mongolia", 0), topic("mongolia", 0), topic("capital", 0)];
-        let of = |ranked: &[Ranked], sufficiency, topics: &[Topic]| {
+        let of = |ranked: &[RankedCandidate], sufficiency, topics: &[Topic]| {
             abstention(ranked, "round budget reached", sufficiency, topics, &settings)
         };
         assert_eq!(of(&[], 1.0, &topics).as_deref(), Some("round budget reached"));

@@ -3,8 +3,8 @@
 //! In: the question as read, and the parts of its bank as the first hop scored them. Out: the
 //! probability that the memory supports an answer. A question that asks one person for what another
 //! one said finds its topic in the memory all the same. So the statements of the person whom it names
-//! are compared with those of the others. A part that asks is no statement: whoever asks about a
-//! thing names it too. A restated unit tells of the persons among its cues, whoever spoke. Where a question names
+//! are compared with those of the others. A question is no statement: asking about a thing
+//! names it too. A restated unit is about the persons among its cues, not about its speaker. Where a question names
 //! nobody, what counts is whether the best parts hold its topics together, and whether the asker, who is the bank's
 //! only person, speaks of them; an assistant is asked with questions, so that those count. For a task, what was said
 //! only helps. Pure arithmetic over the probe's answer; looks nothing up.
@@ -80,7 +80,7 @@ pub(super) fn agreement(
     let mut sum = BIAS + when(asks_for == QuestionType::Time, TIME) + when(question.is_request(), REQUEST);
     let absent = familiar.absent();
     sum += ABSENT * absent;
-    if let Some(named) = Named::of(question, persons, familiar) {
+    if let Some(named) = NamedPerson::of(question, persons, familiar) {
         let own = side(&|part| !part.asks && named.tells(part));
         let others = side(&|part| !part.asks && !named.tells(part));
         sum += ONE_PERSON + FIT * own.mean() + FIT_OF_OTHERS * others.mean() + TOPICS_OF_OTHERS * others.coverage;
@@ -100,9 +100,9 @@ pub(super) fn agreement(
 
 /// The person whom the question asks about, where it is one of the speakers: the keys of each name, whole and
 /// the first word.
-struct Named(Vec<[u64; 2]>);
+struct NamedPerson(Vec<[u64; 2]>);
 
-impl Named {
+impl NamedPerson {
     /// The only speaker that the question names, or the one of several who acts.
     fn of(question: &ReadQuestion<'_>, persons: &[String], familiar: &FamiliarParts) -> Option<Self> {
         let words: Vec<u64> = { question.names().chain(persons.iter().cloned()).map(|name| name_key(&name)).collect() };

@@ -14,7 +14,7 @@ use nouns::{
 
 /// A candidate with the figure by which it is ranked.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ranked {
+pub struct RankedCandidate {
     /// The candidate.
     pub candidate: Candidate,
     /// ρ, the figure by which evidence is ordered.
@@ -23,11 +23,11 @@ pub struct Ranked {
 
 /// Merges candidates by unit, orders them by ρ and keeps the best `settings.budget`.
 #[must_use]
-pub fn assemble(candidates: Vec<Candidate>, settings: &RecallSettings) -> Vec<Ranked> {
+pub fn assemble(candidates: Vec<Candidate>, settings: &RecallSettings) -> Vec<RankedCandidate> {
     let merged = consolidate(candidates);
     let figures = rho(&merged, settings);
-    let mut ranked: Vec<Ranked> =
-        merged.into_iter().zip(figures).map(|(candidate, rho)| Ranked { candidate, rho }).collect();
+    let mut ranked: Vec<RankedCandidate> =
+        merged.into_iter().zip(figures).map(|(candidate, rho)| RankedCandidate { candidate, rho }).collect();
     ranked.sort_by(|a, b| b.rho.total_cmp(&a.rho).then_with(|| a.candidate.unit.id.cmp(&b.candidate.unit.id)));
     ranked.truncate(settings.budget);
     ranked

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Impressions, Ranked,
+    Impressions, RankedCandidate,
     context::{Context, context},
     quotation::{one_line, quote_passages},
 };
@@ -22,7 +22,7 @@ const HEADING_TOKENS: usize = 20;
 /// What fits.
 pub(super) struct Fitting {
     /// The units with the parts that are quoted.
-    pub(super) ranked: Vec<Ranked>,
+    pub(super) ranked: Vec<RankedCandidate>,
     /// The context.
     pub(super) context: Context,
     /// What it costs.
@@ -31,11 +31,11 @@ pub(super) struct Fitting {
 
 /// The evidence within `most_tokens`. `abstains` says why the units support no answer, where they do not.
 pub(super) fn within(
-    ranked: Vec<Ranked>,
+    ranked: Vec<RankedCandidate>,
     impressions: &Impressions,
     familiar: &FamiliarParts,
     most_tokens: usize,
-    abstains: impl Fn(&[Ranked]) -> Option<String>,
+    abstains: impl Fn(&[RankedCandidate]) -> Option<String>,
 ) -> Fitting {
     let mut quotes = quotes(&ranked, impressions);
     let mut spent = 0;
@@ -75,7 +75,7 @@ struct Quote {
 }
 
 /// All that may be quoted, best first.
-fn quotes(ranked: &[Ranked], impressions: &Impressions) -> Vec<Quote> {
+fn quotes(ranked: &[RankedCandidate], impressions: &Impressions) -> Vec<Quote> {
     let mut quotes: Vec<(f64, Quote)> = Vec::new();
     for (unit, one) in ranked.iter().enumerate() {
         let body = &one.candidate.unit;
@@ -108,8 +108,8 @@ fn quotes(ranked: &[Ranked], impressions: &Impressions) -> Vec<Quote> {
 }
 
 /// The units of which something is quoted, with that alone.
-fn kept(ranked: &[Ranked], quotes: &[Quote]) -> Vec<Ranked> {
-    let of_unit = |(at, one): (usize, &Ranked)| {
+fn kept(ranked: &[RankedCandidate], quotes: &[Quote]) -> Vec<RankedCandidate> {
+    let of_unit = |(at, one): (usize, &RankedCandidate)| {
         let mut own = quotes.iter().filter(|quote| quote.unit == at).peekable();
         own.peek()?;
         let parts: Option<BTreeSet<usize>> = own.map(|quote| quote.part).collect();
@@ -121,7 +121,7 @@ fn kept(ranked: &[Ranked], quotes: &[Quote]) -> Vec<Ranked> {
 }
 
 /// What the most familiar part that is not quoted would cost.
-fn next(familiar: &FamiliarParts, kept: &[Ranked]) -> Option<u32> {
+fn next(familiar: &FamiliarParts, kept: &[RankedCandidate]) -> Option<u32> {
     let quoted = |unit: UnitId, part: usize| {
         let of_unit = kept.iter().find(|one| one.candidate.unit.id == unit);
         of_unit.is_some_and(|one| one.candidate.excerpt.as_ref().is_none_or(|excerpt| excerpt.contains(&part)))

@@ -30,12 +30,12 @@ pub struct Support {
     /// The units that enter the evidence, in the order of ids; none ends the loop.
     pub candidates: Vec<Candidate>,
     /// The best of each channel in order, also those below the floor.
-    pub considered: Vec<Considered>,
+    pub considered: Vec<ExpansionHit>,
 }
 
 /// A unit as one channel of the expansion ranked it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Considered {
+pub struct ExpansionHit {
     /// The unit.
     pub candidate: Candidate,
     /// Whether its familiarity reached the floor.
@@ -57,8 +57,8 @@ pub(super) fn expand(
     let fresh: Vec<&Neighbour> = neighbours.iter().filter(|n| !evidence.contains(&n.unit.id)).collect();
     let quotes = settings.first_hop == FirstHop::Familiarity;
     let channel =
-        |channel, most| Channelled { channel, most, floor, quotes, bucket: settings.match_bucket, impressions };
-    let considered: Vec<Considered> = [
+        |channel, most| ChannelRule { channel, most, floor, quotes, bucket: settings.match_bucket, impressions };
+    let considered: Vec<ExpansionHit> = [
         channel(Channel::Semantic, settings.semantic_support),
         channel(Channel::Structural, settings.structural_support),
     ]
@@ -80,7 +80,7 @@ pub(super) fn expand(
 }
 
 /// One channel's rule of selection.
-struct Channelled<'i> {
+struct ChannelRule<'i> {
     channel: Channel,
     most: usize,
     floor: f64,
@@ -92,9 +92,9 @@ struct Channelled<'i> {
 /// Lower is better: bucket of the familiarity, hops, product of the weights, familiarity, id.
 type Key = (Reverse<i64>, usize, Reverse<Score>, Reverse<Score>, UnitId);
 
-impl Channelled<'_> {
+impl ChannelRule<'_> {
     /// The best units of the channel, at most `most`; those below the floor come last.
-    fn best(&self, fresh: &[&Neighbour]) -> Vec<Considered> {
+    fn best(&self, fresh: &[&Neighbour]) -> Vec<ExpansionHit> {
         let mut ranked: Vec<(Key, &Neighbour)> =
             fresh.iter().filter(|n| n.channel == self.channel).map(|n| (self.key(n), *n)).collect();
         ranked.sort_by_key(|a| a.0);
@@ -106,10 +106,10 @@ impl Channelled<'_> {
         (1u32..).zip(ranked).take(self.most).map(|(rank, (_, n))| self.considered(n, rank)).collect()
     }
 
-    fn considered(&self, n: &Neighbour, rank: u32) -> Considered {
+    fn considered(&self, n: &Neighbour, rank: u32) -> ExpansionHit {
         let share = self.share(n);
         let parts = self.impressions.parts(n.unit.id).iter().filter(|(_, share)| *share >= self.floor);
-        Considered {
+        ExpansionHit {
             candidate: Candidate {
                 unit: n.unit.clone(),
                 alignment: n.alignment,

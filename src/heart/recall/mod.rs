@@ -36,14 +36,14 @@ mod unplanned;
 #[cfg(test)]
 mod tests;
 
-pub use assemble::{Ranked, assemble, consolidate, rho};
+pub use assemble::{RankedCandidate, assemble, consolidate, rho};
 pub use candidate::Candidate;
 pub use context::{Context, Quoted, context, day_name};
 pub use cues::{cues, read};
 pub use cutoff::{HEADING_TOKENS, cutoff, raised};
 pub use error::{Failure, RecallError};
 pub use every_part::every_part;
-pub use expand::{Considered, Support};
+pub use expand::{ExpansionHit, Support};
 pub use impressions::Impressions;
 pub use memory::Memory;
 pub use planner::{COVERED, Planner};

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Candidate, Failure, Memory, Ranked, RecallError,
+    Candidate, Failure, Memory, RankedCandidate, RecallError,
     abstain::abstention,
     assemble,
     budget::{self, Fitting},
@@ -102,7 +102,8 @@ pub fn recollect(
     }
 
     let sufficiency = planner.agreement(&read, &cues, &first.familiar).clamp(0.0, 1.0);
-    let abstains = |units: &[Ranked]| abstention(units, &stop_reason, sufficiency, &first.familiar.topics, settings);
+    let abstains =
+        |units: &[RankedCandidate]| abstention(units, &stop_reason, sufficiency, &first.familiar.topics, settings);
     let assembled = assemble::assemble(evidence, settings);
     let most_tokens = settings.stop.most_tokens;
     let Fitting { ranked, context, tokens } =
@@ -254,7 +255,7 @@ fn seen(candidate: &Candidate, kept: &BTreeSet<UnitId>, enters: bool) -> Seen {
     }
 }
 
-fn evidence_unit(ranked: Ranked) -> EvidenceUnit {
+fn evidence_unit(ranked: RankedCandidate) -> EvidenceUnit {
     let Candidate { unit, provenance, anchor, excerpt, .. } = ranked.candidate;
     let quoted = unit.parts().enumerate().filter(|(at, _)| excerpt.as_ref().is_none_or(|e| e.contains(at)));
     EvidenceUnit {

@@ -2,7 +2,7 @@
 //!
 //! In: a turn, and those before it. Out: the turn that it most likely answers, or that it begins a
 //! conversation. Each choice has features: how far back and how long ago, who speaks, who addresses
-//! whom, which words both share, and which conversation whoever speaks was in. A choice's score is the
+//! whom, which words both share, and which conversation the speaker was in. A choice's score is the
 //! weighted sum of its features, and the highest score wins; of equals the newest. The features follow
 //! those that Kummerfeld et al. (2019) found useful. English matters little: a question mark, a few
 //! greetings, and common words that do not count as shared.
@@ -27,7 +27,7 @@ pub const WEIGHTS: Features = [
 
 /// A turn that was said.
 #[derive(Debug, Clone, Copy)]
-pub struct Said<'a> {
+pub struct ConversationTurn<'a> {
     /// Who spoke, in lower case.
     pub speaker: &'a str,
     /// When, in milliseconds since 1970.
@@ -41,7 +41,7 @@ pub struct Said<'a> {
 /// Which of the turns `before`, newest first, a turn answers; none where it begins a conversation.
 /// The turn's own conversation is not looked at.
 #[must_use]
-pub fn antecedent(new: &Said<'_>, before: &[Said<'_>]) -> Option<usize> {
+pub fn antecedent(new: &ConversationTurn<'_>, before: &[ConversationTurn<'_>]) -> Option<usize> {
     let score = |features: &Features| features.iter().zip(&WEIGHTS).map(|(value, weight)| value * weight).sum::<f64>();
     let scores: Vec<f64> = choices(new, before).iter().map(score).collect();
     let mut best = scores.len() - 1;
@@ -55,7 +55,7 @@ pub fn antecedent(new: &Said<'_>, before: &[Said<'_>]) -> Option<usize> {
 
 /// The features of each choice: one for each turn before, and the last for none of them.
 #[must_use]
-pub fn choices(new: &Said<'_>, before: &[Said<'_>]) -> Vec<Features> {
+pub fn choices(new: &ConversationTurn<'_>, before: &[ConversationTurn<'_>]) -> Vec<Features> {
     let me = new.speaker;
     let spoke = |name: &str| before.iter().position(|said| said.speaker == name);
     let addressed = new.words.first.as_deref().filter(|name| *name != me && spoke(name).is_some());
@@ -128,14 +128,14 @@ mod tests {
             .collect();
         let (mut found, mut conversations) = (Vec::new(), Vec::new());
         for (at, (speaker, words)) in said.iter().enumerate() {
-            let said = |at: usize, conversation| Said {
+            let said = |at: usize, conversation| ConversationTurn {
                 speaker: &said[at].0,
                 unix_ms: at as i64 * 60_000,
                 words: &said[at].1,
                 conversation,
             };
-            let before: Vec<Said<'_>> = (0..at).rev().map(|old| said(old, conversations[old])).collect();
-            let new = Said { speaker, words, ..said(at, usize::MAX) };
+            let before: Vec<ConversationTurn<'_>> = (0..at).rev().map(|old| said(old, conversations[old])).collect();
+            let new = ConversationTurn { speaker, words, ..said(at, usize::MAX) };
             let taken = antecedent(&new, &before).map(|newer| at - 1 - newer);
             conversations.push(taken.map_or(at, |old| conversations[old]));
             found.push(taken);
@@ -160,6 +160,9 @@ mod tests {
     #[test]
     fn a_turn_alone_begins_a_conversation() {
         assert_eq!(answered(&["Ann> bye"]), [None]);
-        assert_eq!(choices(&Said { speaker: "a", unix_ms: 0, words: &Words::of(""), conversation: 0 }, &[]).len(), 1);
+        assert_eq!(
+            choices(&ConversationTurn { speaker: "a", unix_ms: 0, words: &Words::of(""), conversation: 0 }, &[]).len(),
+            1
+        );
     }
 }

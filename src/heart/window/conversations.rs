@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{
-    antecedent::{REACH, Said, antecedent},
+    antecedent::{ConversationTurn, REACH, antecedent},
     held_turns::HeldTurn,
     session::{Session, TurnPosition},
     words::Words,
@@ -85,9 +85,9 @@ impl Conversations {
             let heard = self.heard.entry(key).or_insert_with(|| Arc::new(Heard::of(said.speaker, said.text)));
             found.push((position, unix_ms, Arc::clone(heard)));
         }
-        let said: Vec<Said<'_>> = found
+        let said: Vec<ConversationTurn<'_>> = found
             .iter()
-            .map(|(position, unix_ms, heard)| Said {
+            .map(|(position, unix_ms, heard)| ConversationTurn {
                 speaker: &heard.speaker,
                 unix_ms: *unix_ms,
                 words: &heard.words,
@@ -95,7 +95,8 @@ impl Conversations {
             })
             .collect();
         let new = Heard::of(&turn.speaker, &turn.text);
-        let new = Said { speaker: &new.speaker, unix_ms: at_ms, words: &new.words, conversation: usize::MAX };
+        let new =
+            ConversationTurn { speaker: &new.speaker, unix_ms: at_ms, words: &new.words, conversation: usize::MAX };
         let answered = antecedent(&new, &said)?;
         found.get(answered).map(|(position, ..)| position.session)
     }

@@ -1,4 +1,4 @@
-//! The turns of a session as a windower holds them: as many are held as there are in all banks.
+//! The turns of a session as a windower holds them. All turns of all banks are held like this.
 //!
 //! In: turns. Out: the same turns, by ordinal. Up to sixteen that follow one another are one piece of memory,
 //! in which each takes its names and words and some twenty bytes. To read one, those before it in its piece
@@ -13,7 +13,7 @@ use nouns::{
 
 /// Most turns in one piece of memory.
 const MOST_IN_RUN: u32 = 16;
-/// A piece of so many bytes takes no turn at its end any more: what is behind a changed turn is moved.
+/// A piece of this size takes no further turn at its end, because a change moves everything behind it.
 const FULL_BYTES: usize = 4 << 10;
 
 /// The winning version of a turn, without its bank.

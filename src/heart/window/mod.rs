@@ -36,7 +36,7 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
-pub use antecedent::{FEATURES, Features, REACH, Said, WEIGHTS, antecedent, choices};
+pub use antecedent::{ConversationTurn, FEATURES, Features, REACH, WEIGHTS, antecedent, choices};
 pub use change::{UNSEEN_SESSION, WindowChange};
 pub use windower::Windower;
 pub use words::Words;

@@ -32,7 +32,7 @@ const LAST_MINUTE: usize = 1_430;
 
 /// What the memory quotes for one question.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Asked {
+pub(super) struct QuotedAnswer {
     /// The chat, and the question's place in it.
     pub(super) chat: usize,
     pub(super) question: usize,
@@ -45,7 +45,7 @@ pub(super) struct Asked {
 /// The answers to all questions that are asked, by chat and question.
 #[derive(Debug)]
 pub(super) struct Answers {
-    pub(super) asked: Vec<Asked>,
+    pub(super) asked: Vec<QuotedAnswer>,
     pub(super) built: Built,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn ask(
     problems: &mut Problems,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Answers, EvalError> {
-    let mut asked: Vec<Asked> = Vec::new();
+    let mut asked: Vec<QuotedAnswer> = Vec::new();
     let built = put_questions(set, chats, pipeline, problems, progress, &mut |service, (chat, at), question| {
         let evidence = service.ask(question)?;
         let excerpts = evidence.units.iter().flat_map(|unit| &unit.excerpts);
@@ -81,7 +81,7 @@ pub(super) fn ask(
         quoted.sort();
         quoted.dedup();
         let (tokens, sufficiency) = (tokens::count(&evidence.context), evidence.sufficiency);
-        asked.push(Asked { chat, question: at, quoted, tokens, sufficiency });
+        asked.push(QuotedAnswer { chat, question: at, quoted, tokens, sufficiency });
         Ok(())
     })?;
     asked.sort_by_key(|one| (one.chat, one.question));

@@ -36,7 +36,7 @@ pub(super) struct Facts {
 
 /// The share of what a question asks for that is there; none where it asks for nothing of the kind.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Judged {
+pub(super) struct FactShares {
     /// Share of the evidence turns that are touched.
     pub(super) touched: Option<f64>,
     /// Share of the facts that are covered.
@@ -76,7 +76,7 @@ impl Facts {
     }
 
     /// What the quoted passages are worth for a question.
-    pub(super) fn judge(&mut self, question: &ChatQuestion, quoted: &[AgentQuote]) -> Judged {
+    pub(super) fn judge(&mut self, question: &ChatQuestion, quoted: &[AgentQuote]) -> FactShares {
         let mut by_turn: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
         for quote in quoted.iter().filter(|quote| question.evidence.contains(&quote.turn)) {
             by_turn.entry(quote.turn).or_default().push(&quote.text);
@@ -97,7 +97,7 @@ impl Facts {
             fact.numbers.is_subset(&figures)
                 && self.mass(fact.stems.intersection(&stems)) >= COVERED * self.mass(&fact.stems) - SLACK
         };
-        Judged { touched, facts: share(facts.iter().map(is_covered)) }
+        FactShares { touched, facts: share(facts.iter().map(is_covered)) }
     }
 
     /// The facts of a question that its evidence turns show.
@@ -166,7 +166,7 @@ mod tests {
     fn judge(question: &ChatQuestion, quoted: &[(usize, &str)]) -> (Option<f64>, Option<f64>) {
         let quoted: Vec<_> =
             quoted.iter().map(|(turn, text)| AgentQuote { turn: *turn, text: (*text).to_owned() }).collect();
-        let Judged { touched, facts } = Facts::of(&chat()).judge(question, &quoted);
+        let FactShares { touched, facts } = Facts::of(&chat()).judge(question, &quoted);
         (touched, facts)
     }
 

@@ -49,7 +49,7 @@ pub(super) fn read(path: &Path, only: &[String]) -> Result<Chats, DatasetError> 
 fn chat(name: String, sessions: &[Value], problems: &mut Problems) -> Chat {
     let at = |share: f64| (sessions.len() as f64 * share) as usize;
     let (first_asked, sessions) = (at(ASKED.start), sessions.get(..at(ASKED.end)).unwrap_or_default());
-    let mut held = Held::of(sessions);
+    let mut held = TurnStems::of(sessions);
     let mut chat = Chat { name, turns: Vec::new(), questions: Vec::new() };
     // The number of each session so far, and its first turn.
     let mut known: HashMap<&str, (usize, usize)> = HashMap::new();
@@ -80,7 +80,7 @@ fn queries(
     turns: &[Value],
     before: usize,
     known: &HashMap<&str, (usize, usize)>,
-    held: &mut Held,
+    held: &mut TurnStems,
 ) -> Vec<ChatQuestion> {
     let mut found = Vec::new();
     for (turn, answer) in turns.iter().zip(turns.iter().skip(1)) {
@@ -116,7 +116,7 @@ fn queries(
 }
 
 /// The stems of every turn of a dialogue.
-struct Held {
+struct TurnStems {
     stems: Stems,
     /// By session and turn.
     sessions: Vec<Vec<BTreeSet<usize>>>,
@@ -125,7 +125,7 @@ struct Held {
     turns: f64,
 }
 
-impl Held {
+impl TurnStems {
     fn of(sessions: &[Value]) -> Self {
         let mut stems = Stems::new();
         let mut turns_with = HashMap::new();

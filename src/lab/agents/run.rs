@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use super::{
-    asked::{self, Asked},
+    asked::{self, QuotedAnswer},
     chat_files,
     chats::{AgentSet, Chat, ChatQuestion, Chats},
     facts::Facts,
@@ -46,7 +46,7 @@ pub fn evaluate_agents(request: &AgentsRequest, progress: &mut dyn FnMut(Progres
     let answers = asked::ask(request.set, &chats, &request.pipeline, &mut problems, progress)?;
     let mut scorer = Scorer { facts: chats.iter().map(Facts::of).collect(), chats: &chats, contexts: Vec::new() };
     let mut sufficiency = [Vec::new(), Vec::new()];
-    for Asked { chat, question, quoted, tokens, sufficiency: sure } in answers.asked {
+    for QuotedAnswer { chat, question, quoted, tokens, sufficiency: sure } in answers.asked {
         let context = scorer.score(MEMORY, (chat, question), quoted, tokens, Some(sure));
         if let Some(asked) = scorer.question(chat, question) {
             sufficiency[usize::from(!asked.answerable)].push(sure);

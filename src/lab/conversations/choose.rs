@@ -6,15 +6,15 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::corpus::{AnnotatedLog, Line};
-use heart::window::{REACH, Said};
+use heart::window::{ConversationTurn, REACH};
 
 /// A line that was said, and what it may answer.
 pub(super) struct Choice<'c> {
     pub(super) line: usize,
-    pub(super) new: Said<'c>,
+    pub(super) new: ConversationTurn<'c>,
     /// The lines before, newest first, and what was said there.
     pub(super) lines: &'c [usize],
-    pub(super) before: &'c [Said<'c>],
+    pub(super) before: &'c [ConversationTurn<'c>],
 }
 
 /// Runs `take` over the lines of a log; it returns which of the lines before a line answers.
@@ -24,7 +24,7 @@ pub(super) fn run(log: &AnnotatedLog, gap_ms: i64, mut take: impl FnMut(&Choice<
     for (at, line) in log.lines.iter().enumerate() {
         let Some(line) = line else { continue };
         let near = recent.iter().filter(|(_, old)| line.unix_ms.saturating_sub(old.unix_ms) <= gap_ms);
-        let (lines, before): (Vec<usize>, Vec<Said<'_>>) = near
+        let (lines, before): (Vec<usize>, Vec<ConversationTurn<'_>>) = near
             .map(|(number, old)| (*number, said(old, conversations.get(number).copied().unwrap_or(*number))))
             .unzip();
         let new = said(line, usize::MAX);
@@ -36,6 +36,6 @@ pub(super) fn run(log: &AnnotatedLog, gap_ms: i64, mut take: impl FnMut(&Choice<
     }
 }
 
-fn said(line: &Line, conversation: usize) -> Said<'_> {
-    Said { speaker: &line.speaker, unix_ms: line.unix_ms, words: &line.words, conversation }
+fn said(line: &Line, conversation: usize) -> ConversationTurn<'_> {
+    ConversationTurn { speaker: &line.speaker, unix_ms: line.unix_ms, words: &line.words, conversation }
 }

@@ -32,7 +32,7 @@ pub enum CorpusError {
     #[error("{}: holds no file whose name ends in {ANNOTATION}; name a directory of irc-disentanglement", .0.display())]
     Empty(PathBuf),
     /// A line of an annotation cannot be read.
-    #[error("{}, line {line}: {text:?} is no link; write two line numbers and -", path.display())]
+    #[error("{}, line {line}: {text:?} is not a link; a link is two line numbers and -", path.display())]
     Link {
         /// The file.
         path: PathBuf,

@@ -15,7 +15,9 @@ pub enum DatasetError {
         source: std::io::Error,
     },
     /// The file as a whole is not of its format, for example because a download was cut off.
-    #[error("{path}:{line}:{column}: {problem}; fetch the whole file again, in the form that {format} publishes")]
+    #[error(
+        "{path}:{line}:{column}: {problem}; fetch the whole file again, in the form in which {format} is published"
+    )]
     Format {
         /// The file.
         path: PathBuf,

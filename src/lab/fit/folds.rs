@@ -28,7 +28,7 @@ pub(super) struct Field<'f> {
 
 /// A choice with its cutoff.
 #[derive(Debug, Clone)]
-pub(super) struct Chosen {
+pub(super) struct FoldChoice {
     pub(super) choice: Choice,
     /// Index in [`CUTOFFS`].
     pub(super) cutoff: usize,
@@ -41,7 +41,7 @@ impl Field<'_> {
     }
 
     /// The best of the choices on every dialogue except `without`.
-    pub(super) fn choose(&self, choices: &[(Choice, Outcomes)], without: Option<usize>) -> Option<Chosen> {
+    pub(super) fn choose(&self, choices: &[(Choice, Outcomes)], without: Option<usize>) -> Option<FoldChoice> {
         let mut ranked: Vec<(f64, usize, usize)> = choices
             .iter()
             .enumerate()
@@ -52,12 +52,12 @@ impl Field<'_> {
             .collect();
         ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         if let [(_, at, cutoff)] = ranked.as_slice() {
-            return Some(Chosen { choice: choices.get(*at)?.0.clone(), cutoff: *cutoff });
+            return Some(FoldChoice { choice: choices.get(*at)?.0.clone(), cutoff: *cutoff });
         }
         let best: Vec<&Choice> = ranked.iter().take(BEST).filter_map(|(_, at, _)| Some(&choices.get(*at)?.0)).collect();
         let choice = mean(&best)?;
         let (_, cutoff) = self.best_cutoff(&self.outcomes(&choice), without);
-        Some(Chosen { choice, cutoff })
+        Some(FoldChoice { choice, cutoff })
     }
 
     /// The cutoff with the highest mean of recall and full evidence over the sets, of those that keep
@@ -92,7 +92,7 @@ impl Field<'_> {
     }
 
     /// The sums of each dialogue under a choice.
-    pub(super) fn measured(&self, chosen: &Chosen) -> Vec<Sums> {
+    pub(super) fn measured(&self, chosen: &FoldChoice) -> Vec<Sums> {
         self.outcomes(&chosen.choice).iter().map(|of_dialogue| of_dialogue[chosen.cutoff]).collect()
     }
 }

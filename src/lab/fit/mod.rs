@@ -1,9 +1,9 @@
-//! Which weights, and which cutoff, deliver most evidence on dialogues that nobody chose them on.
+//! Which weights, and which cutoff, deliver most evidence on dialogues that they were not chosen on.
 //!
 //! In: development sets with their questions. Out: rows of figures, each for one way to choose: the
-//! settings as they are, a fixed score of seven terms, and searched weights. Every choice is made anew
-//! without each dialogue and measured on that dialogue; the figures of the dialogues that it was made
-//! on stand beside. Weights are searched by arithmetic on terms that the memory computed once. The
+//! settings as they are, a fixed score of seven terms, and searched weights. Every choice is repeated
+//! without each dialogue in turn and measured on that dialogue; the figures of the other dialogues
+//! stand beside it. Weights are searched by arithmetic on terms that the memory computed once. The
 //! same files and seed always give the same rows. Changes no setting.
 //!
 //! `terms` reads the memory, `weigh` is the arithmetic, `outcomes` measures one choice of weights at

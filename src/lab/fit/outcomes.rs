@@ -97,7 +97,7 @@ fn of_question(question: &QuestionTerms, choice: &Choice, settings: &RecallSetti
     let offset = cutoff(question.question_type, &stop);
 
     let mut found = [Sums::default(); CUTOFFS.len()];
-    let mut quoted = Quoted::new(question, settings.budget);
+    let mut quoted = QuotedParts::new(question, settings.budget);
     let mut next = 0;
     for at in order {
         let share = if width > 0.0 { (scores[at] - zero) / width } else { 1.0 };
@@ -138,7 +138,7 @@ fn shared(
     };
     let settings = RecallSettings { shares: choice.shares.clone(), ..settings.clone() };
     let tokens = |at: usize| question.parts[at].line;
-    let mut quoted = Quoted::new(question, settings.budget);
+    let mut quoted = QuotedParts::new(question, settings.budget);
     for at in share_tokens(order.into_iter(), quotable, tokens, form, &settings) {
         quoted.add(at);
     }
@@ -146,7 +146,7 @@ fn shared(
 }
 
 /// The parts quoted so far.
-struct Quoted<'q> {
+struct QuotedParts<'q> {
     question: &'q QuestionTerms,
     most_units: usize,
     units: Vec<usize>,
@@ -160,7 +160,7 @@ struct Quoted<'q> {
 /// o200k tokens of a heading with the empty line before it.
 const HEADING: f64 = 12.0;
 
-impl<'q> Quoted<'q> {
+impl<'q> QuotedParts<'q> {
     fn new(question: &'q QuestionTerms, most_units: usize) -> Self {
         let pieces = vec![false; question.evidence];
         Self { question, most_units, units: Vec::new(), headings: Vec::new(), pieces, estimated: 0.0, tokens: 0.0 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::{
     FitRequest,
     choices::Search,
-    folds::{Chosen, Field},
+    folds::{Field, FoldChoice},
     outcomes::{CUTOFFS, Choice, Sums},
     row::{Fit, FitFigures, FitRow, FitSpread},
     terms::{QuestionTerms, terms_of},
@@ -135,9 +135,9 @@ fn row(field: &Field<'_>, search: Search, request: &FitRequest) -> Option<FitRow
             (choice, outcomes)
         })
         .collect();
-    let choose = |without: Option<usize>| -> Option<Chosen> {
+    let choose = |without: Option<usize>| -> Option<FoldChoice> {
         if search == Search::AsItIs {
-            return Some(Chosen { choice: as_it_is.clone(), cutoff: nearest(stop.share) });
+            return Some(FoldChoice { choice: as_it_is.clone(), cutoff: nearest(stop.share) });
         }
         field.choose(&choices, without)
     };
@@ -159,8 +159,8 @@ fn nearest(share: f64) -> usize {
     (0..CUTOFFS.len()).min_by(|a, b| off(a).total_cmp(&off(b))).unwrap_or_default()
 }
 
-fn chosen(on_all: Chosen, settings: &RecallSettings) -> (FamiliarityWeights, StopSettings, ShareSettings) {
-    let Chosen { choice, cutoff } = on_all;
+fn chosen(on_all: FoldChoice, settings: &RecallSettings) -> (FamiliarityWeights, StopSettings, ShareSettings) {
+    let FoldChoice { choice, cutoff } = on_all;
     let stop = StopSettings {
         share: CUTOFFS[cutoff],
         time_offset: choice.time_offset,

@@ -124,8 +124,8 @@ pub enum LogError {
     },
     /// A record of one of our own topics that says where we are cannot be read, and none of its key follows.
     #[error(
-        "{topic}/{partition}: the record at offset {offset}, {what}, cannot be read: {problem}; nothing is guessed: \
-         `ripplemem repair` shows it, and writes what is to stand there"
+        "{topic}/{partition}: the record at offset {offset}, {what}, cannot be read: {problem}; its value is not guessed: \
+         `ripplemem repair` shows the record and writes a value of your choice"
     )]
     Unreadable {
         /// The topic.

@@ -24,7 +24,7 @@ pub trait Assignment {
     /// Shows others how far a partition is, as far as they can see it.
     fn show_position(&self, partition: u32, next_offset: u64);
 
-    /// Whether other processes may have the partitions that this one has not.
+    /// Whether other processes may have the partitions that this one lacks.
     fn is_shared(&self) -> bool;
 }
 

@@ -18,14 +18,14 @@ pub struct Cancellation {
     cancelled: Arc<AtomicBool>,
 }
 
-/// Why nobody waits any more.
+/// Why the answer is no longer needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Ended {
     /// The deadline has passed.
     #[error("the deadline has passed")]
     Deadline,
-    /// Whoever asked has cancelled.
-    #[error("whoever asked has cancelled")]
+    /// The caller cancelled.
+    #[error("the caller cancelled")]
     Cancelled,
 }
 
@@ -47,7 +47,7 @@ impl Cancellation {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Fails when nobody waits any more.
+    /// Fails when the answer is no longer needed.
     ///
     /// # Errors
     /// [`Ended`] says why.

@@ -54,7 +54,7 @@ pub enum PipelineError {
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
     /// A record that this build must not skip: a newer schema, or a key that it cannot read. The
-    /// partition waits before it, and its banks are answered as of before.
+    /// partition waits before it, and its banks keep answering from the state before that record.
     #[error("memory partition {partition} waits before offset {offset}: {problem}")]
     Waits {
         /// The partition.
@@ -143,7 +143,7 @@ pub enum PipelineError {
         /// What it passed before.
         before: String,
     },
-    /// Whoever asked has cancelled, or the service stops.
+    /// The caller cancelled, or the service stops.
     #[error("the question was cancelled; ask again")]
     Cancelled,
     /// Answering one question panicked.

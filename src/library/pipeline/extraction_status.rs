@@ -9,11 +9,11 @@ use super::ExtractionEvent;
 
 /// How the partitions are that this process extracts.
 #[derive(Debug, Clone, Default)]
-pub struct ExtractionStatus(BTreeMap<u32, Extracted>);
+pub struct ExtractionStatus(BTreeMap<u32, PartitionStatus>);
 
 /// A partition.
 #[derive(Debug, Clone, Default)]
-struct Extracted {
+struct PartitionStatus {
     /// Its read position; none before it is known.
     position: Option<u64>,
     /// Windows that wait for the language model.
@@ -51,7 +51,7 @@ impl ExtractionStatus {
         }
     }
 
-    fn of(&mut self, partition: u32) -> &mut Extracted {
+    fn of(&mut self, partition: u32) -> &mut PartitionStatus {
         self.0.entry(partition).or_default()
     }
 

@@ -47,8 +47,8 @@ pub use ingest::{LanguageCounts, unit_texts, unread_notice};
 pub use live::{LiveEvent, LiveRun, follow_source};
 pub use logged::logged;
 pub use maintenance::{
-    Estimate, Exported, Imported, Reembedded, Replay, ReplayError, ReplayRequest, TransferError, UnreadableAt,
-    check_model, diff, estimate, export, import, reembed, take_snapshot,
+    Estimate, ExportReport, ImportReport, ReembedReport, Replay, ReplayError, ReplayRequest, TransferError,
+    UnreadableAt, check_model, diff, estimate, export, import, reembed, take_snapshot,
 };
 pub use progress::{Finished, Ingested, Progress};
 pub use replica::snapshots;

@@ -2,7 +2,7 @@
 //!
 //! In: a pipeline's settings, a source, questions. Out: evidence. A turn is acknowledged once the
 //! turns log has it; a process that was killed makes everything after that again from the logs. Starts
-//! no extraction of its own: `engine` does, for whoever keeps a memory open.
+//! no extraction by itself: `engine` does, for a memory that stays open.
 
 use std::{
     sync::{Arc, Mutex},
@@ -147,7 +147,7 @@ impl Service {
         let follow = |partition| follow(replica, &**log, partition);
         let run = Run { log: &**log, assignment: &WholeLog, schedule: Schedule::Forever, follow: &follow };
         if let Err(error) = extraction.run(&run, orders, stop, tell) {
-            error!(problem = logged(&error), "extraction has ended; start again, the log holds every turn");
+            error!(problem = logged(&error), "extraction has stopped; restart the service, the log holds every turn");
         }
     }
 

@@ -2,9 +2,8 @@
 //!
 //! In: the claims of a shard's directory. Out: a new one with the next epoch, or who has the newest.
 //! A claim is created only where none with its epoch exists, so that each epoch has one writer. A
-//! writer that finds a newer claim writes no more, unless that one was given up unused. No claim ends
-//! by itself: it is old when its writer has not renewed it for a while, and free when its writer gave
-//! it up.
+//! writer that finds a newer claim stops writing, unless that claim was given up unused. A claim has no end of its
+//! own: it is old when its writer has not renewed it for a while, and free when its writer gave it up.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +14,7 @@ use super::{Manifest, SnapshotError, manifest::shard_directory, store::SnapshotS
 pub enum ClaimRule {
     /// At once: the log, the consumer group or a person says that this process writes them.
     AtOnce,
-    /// Once the other has given up its claim, or has not renewed it for so many milliseconds.
+    /// Once the other has given up its claim, or has not renewed it for this many milliseconds.
     WhenOld(i64),
 }
 
@@ -57,7 +56,7 @@ impl Claim {
         let ClaimRule::WhenOld(old_ms) = rule else { return Ok(true) };
         let Some(newest) = Self::epochs(store, partition)?.first().copied() else { return Ok(true) };
         let Some(bytes) = store.get(&Self::path(partition, newest))? else { return Ok(true) };
-        // A claim that cannot be read is nobody's.
+        // A claim that cannot be read does not count.
         let Ok(claim) = serde_json::from_slice::<Self>(&bytes) else { return Ok(true) };
         let process = |run: &str| run.split('.').next().map(str::to_owned);
         Ok(process(&claim.by) == process(run) || now_ms.saturating_sub(claim.renewed_ms) > old_ms)
@@ -82,7 +81,7 @@ impl Claim {
         Ok(own.then_some(claim))
     }
 
-    /// Whether no newer claim exists, but such that were given up before anything was written under them.
+    /// Whether every newer claim was given up unused.
     pub(super) fn holds(&self, store: &SnapshotStore, partition: u32) -> Result<bool, SnapshotError> {
         let newer: Vec<u64> = Self::epochs(store, partition)?.into_iter().filter(|epoch| *epoch > self.epoch).collect();
         for epoch in &newer {

@@ -98,7 +98,7 @@ pub enum SnapshotError {
     #[error("as-of questions need snapshots, and none are configured; set snapshot.directory in the pipeline file")]
     None,
     /// Writing snapshots failed for good before.
-    #[error("no more snapshots are written, because an earlier attempt failed for good; start again")]
+    #[error("snapshots have stopped, because an earlier attempt failed for good; restart")]
     Stopped,
     /// An as-of question about a point for which no history is kept.
     #[error("as of {at}: no history is kept for that point; the oldest that can be asked for is {oldest}")]
@@ -122,7 +122,7 @@ pub enum SnapshotError {
         known: u64,
     },
     /// Another process claimed a shard's snapshots.
-    #[error("{place}: another process writes these snapshots; this one writes them no more, and keeps answering")]
+    #[error("{place}: another process writes these snapshots now; this one stops writing them and keeps answering")]
     Taken {
         /// The place, and the shard's directory.
         place: String,

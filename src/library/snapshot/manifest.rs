@@ -180,7 +180,7 @@ pub struct TableFile {
 
 /// A manifest with the hash of its JSON, which includes fields that only later builds know.
 #[derive(Serialize, Deserialize)]
-struct Sealed {
+struct SealedManifest {
     blake3: String,
     manifest: serde_json::Value,
 }
@@ -241,7 +241,7 @@ impl Manifest {
     /// Writes it into a shard's directory; false when a manifest with its id exists.
     pub(super) fn write(&self, store: &SnapshotStore, partition: u32) -> Result<bool, SnapshotError> {
         let manifest = serde_json::to_value(self).unwrap_or_default();
-        let sealed = Sealed { blake3: hash(&manifest), manifest };
+        let sealed = SealedManifest { blake3: hash(&manifest), manifest };
         let json = serde_json::to_vec_pretty(&sealed).unwrap_or_default();
         store.put_fresh(&Self::path(partition, self.id()), json.into())
     }
@@ -270,7 +270,8 @@ impl Manifest {
         let place = format!("{}/{path}", store.place());
         let damaged = |problem: String| SnapshotError::Unfit { place: place.clone(), problem };
         let bytes = store.get(&path)?.ok_or_else(|| damaged("it is missing".to_owned()))?;
-        let sealed: Sealed = serde_json::from_slice(&bytes).map_err(|e| damaged(format!("not a manifest: {e}")))?;
+        let sealed: SealedManifest =
+            serde_json::from_slice(&bytes).map_err(|e| damaged(format!("not a manifest: {e}")))?;
         if sealed.blake3 != hash(&sealed.manifest) {
             return Err(damaged("it differs from what was written".to_owned()));
         }

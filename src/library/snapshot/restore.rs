@@ -24,7 +24,7 @@ use super::{
 use heart::memory::{Extraction, GraphChoice, LiveUnit, RecordKey};
 use nouns::model::{Bank, MemoryKey, UnitId, WindowState, WindowTurn};
 
-/// How often the newest snapshot is looked for again, where its writer has replaced it meanwhile.
+/// How often the newest snapshot is looked for again when its writer replaces it during the restore.
 const ATTEMPTS: usize = 3;
 
 /// The snapshots of one log in one place.

@@ -148,7 +148,7 @@ pub(super) fn merge_segments(files: &mut SegmentFiles, manifest: &mut Manifest) 
 }
 
 /// A file of which some rows are kept.
-struct Kept {
+struct FilteredFile {
     bytes: Bytes,
     /// Whether each row is kept.
     rows: Vec<bool>,
@@ -159,12 +159,12 @@ fn kept(
     files: &SegmentFiles,
     file: &TableFile,
     mut keep: impl FnMut(&RecordBatch) -> Result<Vec<bool>, String>,
-) -> Result<Option<Kept>, SnapshotError> {
+) -> Result<Option<FilteredFile>, SnapshotError> {
     let (bytes, mut rows) = (file.read(&files.store)?, Vec::new());
     for batch in files.rows(file, bytes.clone())? {
         rows.append(&mut keep(&batch?).map_err(|problem| file.unfit(&files.store, problem))?);
     }
-    Ok(rows.contains(&false).then_some(Kept { bytes, rows }))
+    Ok(rows.contains(&false).then_some(FilteredFile { bytes, rows }))
 }
 
 /// The rows of a file that are kept, one batch at a time: all of them take ten times as much memory as its bytes.
@@ -185,10 +185,10 @@ fn filtered<'f>(
 fn replace(
     files: &mut SegmentFiles,
     file: TableFile,
-    kept: Option<Kept>,
+    kept: Option<FilteredFile>,
     listed: &mut Vec<TableFile>,
 ) -> Result<(), SnapshotError> {
-    let Some(Kept { bytes, rows: kept }) = kept else {
+    let Some(FilteredFile { bytes, rows: kept }) = kept else {
         listed.push(file);
         return Ok(());
     };

@@ -17,7 +17,7 @@ use super::{SnapshotError, TableFile, UpdateTable, manifest::shard_directory, st
 
 /// Encoded bytes of a row group, which waits in memory until it is full.
 const GROUP_BYTES: usize = 1 << 20;
-/// Rows that are encoded at once: the library takes twelve bytes for each number of a vector meanwhile.
+/// Rows that are encoded at once: while it encodes, the library takes twelve bytes for each number of a vector.
 const ROWS_AT_ONCE: usize = 16;
 /// Encoded bytes of a page. Until a page is full the library takes eight bytes for each of its numbers, which
 /// take one byte or less in the page.

@@ -6,8 +6,8 @@
 //!
 //! It stores nothing before it has claimed the shard's snapshots, and then looks whether the snapshot
 //! that it continues is still the newest. It deletes in this order: it writes its manifest, lists what
-//! that one makes obsolete, looks for a newer claim, and only then deletes. Whoever claims later has
-//! read that manifest, so no file is deleted that the next writer needs.
+//! that one makes obsolete, looks for a newer claim, and only then deletes. A later claimant has read that manifest,
+//! so no file is deleted that the next writer needs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -202,7 +202,7 @@ impl SnapshotWriter {
     ///
     /// # Errors
     /// [`SnapshotError::Elsewhere`] while `rule` leaves the snapshots to another process;
-    /// [`SnapshotError::Taken`] once another process writes them: this writer is then of no more use. After
+    /// [`SnapshotError::Taken`] once another process writes them: this writer is then useless. After
     /// any other error earlier snapshots are unchanged, and the next attempt continues.
     pub fn snapshot(&mut self, now_ms: i64, rule: ClaimRule) -> Result<Option<Manifest>, SnapshotError> {
         let partition = self.files.partition();

@@ -26,21 +26,21 @@ use nouns::{
     sync,
 };
 
-/// Retries of an endpoint for a question: whoever asked hears soon that it is away.
+/// Retries of an endpoint for a question: few, so that the caller learns soon that it is away.
 const QUESTION_RETRIES: u32 = 1;
-/// How long the start waits for an endpoint; it is asked on meanwhile.
+/// How long the start waits for an endpoint; requests to it go on after that.
 const OPENING_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Sessions of one model.
 pub struct EmbedderPool {
-    opening: Arc<Opening>,
+    opening: Arc<SessionOpener>,
     jobs: Option<Sender<Job>>,
     threads: Vec<JoinHandle<()>>,
     embedded: AtomicU64,
 }
 
 /// How sessions are opened, and how the endpoint is, where there is one.
-struct Opening {
+struct SessionOpener {
     settings: EmbedSettings,
     model: ModelSettings,
     /// Known once one is open.
@@ -56,7 +56,7 @@ struct Job {
     reply: Sender<(usize, Result<Vector, EmbedError>)>,
 }
 
-impl Opening {
+impl SessionOpener {
     fn open(&self) -> Result<Box<dyn Embedder>, EmbedError> {
         let opened = self.noted(open(&self.settings, &self.model))?;
         self.reference.get_or_init(|| opened.model().clone());
@@ -93,7 +93,7 @@ impl EmbedderPool {
         }
         // Each session computes on its own thread alone.
         let settings = EmbedSettings { threads: 1, ..settings.clone() };
-        let opening = Opening { settings, model, reference: OnceLock::new(), problem: Mutex::default() };
+        let opening = SessionOpener { settings, model, reference: OnceLock::new(), problem: Mutex::default() };
         let (jobs, waiting) = unbounded::<Job>();
         let mut pool = Self {
             opening: Arc::new(opening),
@@ -219,7 +219,7 @@ impl Drop for EmbedderPool {
 }
 
 /// Embeds texts until there are no more; opens the model first where that has not succeeded yet.
-fn work(mut embedder: Option<Box<dyn Embedder>>, opening: &Opening, jobs: &Receiver<Job>) {
+fn work(mut embedder: Option<Box<dyn Embedder>>, opening: &SessionOpener, jobs: &Receiver<Job>) {
     for Job { text, place, reply } in jobs {
         // After a panic the reply is dropped, and the session goes on with the next text.
         let embedded = catch_unwind(AssertUnwindSafe(|| {
@@ -230,7 +230,7 @@ fn work(mut embedder: Option<Box<dyn Embedder>>, opening: &Opening, jobs: &Recei
             opening.noted(session.embed_query(&text))
         }));
         if let Ok(vector) = embedded {
-            // Whoever asked may have given up.
+            // The caller may have left.
             drop(reply.send((place, vector)));
         }
     }
@@ -280,7 +280,7 @@ mod tests {
         let fragile = Fragile(ModelRef { name: "fragile".to_owned(), hash: "0".to_owned() });
         let (mut settings, model) = settings("fixed");
         settings.model = "fragile".to_owned();
-        let opening = Opening { settings, model, reference: OnceLock::new(), problem: Mutex::default() };
+        let opening = SessionOpener { settings, model, reference: OnceLock::new(), problem: Mutex::default() };
         let (jobs, waiting) = unbounded();
         let mut pool = EmbedderPool {
             opening: Arc::new(opening),

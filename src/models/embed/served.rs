@@ -18,7 +18,7 @@ use tracing::warn;
 use super::{
     EmbedError, Embedder, SpanVectors, identity::model_ref, spans::embed_separately, unit_vector::unit_vector,
 };
-use endpoint::{Asking, Endpoint, ReplyProblem, RequestFailure, backoff};
+use endpoint::{Endpoint, EndpointWait, ReplyProblem, RequestFailure, backoff};
 use nouns::{
     config::{self, EmbedSettings, ModelSettings},
     model::{ModelRef, SpannedText, Vector},
@@ -65,8 +65,8 @@ impl ServedEmbedder {
             return Err(client.failed(format!("the environment variable {variable} is not set; export the key in it")));
         }
         let probe = client.request(&[PROBE.to_owned()]).map_err(|refused| match refused {
-            Refused::Declined(problem) | Refused::Misconfigured(problem) => client.failed(problem),
-            Refused::Failed(error) => error,
+            EmbedFailure::Declined(problem) | EmbedFailure::Misconfigured(problem) => client.failed(problem),
+            EmbedFailure::Failed(error) => error,
         })?;
         let dimensions = probe.first().map_or(0, |vector| vector.len());
         let reference =
@@ -101,7 +101,7 @@ impl EmbeddingsClient {
         let (mut found, mut declined) = (Vec::with_capacity(texts.len()), Vec::new());
         let requests: Vec<&[String]> = texts.chunks(self.batch).collect();
         for concurrent in requests.chunks(self.threads) {
-            let replies: Vec<Result<Vec<Vector>, Refused>> = std::thread::scope(|scope| {
+            let replies: Vec<Result<Vec<Vector>, EmbedFailure>> = std::thread::scope(|scope| {
                 let running: Vec<_> = concurrent.iter().map(|texts| scope.spawn(move || self.request(texts))).collect();
                 let broken = || {
                     Err(self.failed("a request thread panicked; this is a defect, please report it".to_owned()).into())
@@ -111,9 +111,9 @@ impl EmbeddingsClient {
             for (sent, reply) in concurrent.iter().zip(replies) {
                 match reply {
                     Ok(vectors) => found.extend(vectors),
-                    Err(Refused::Failed(error)) => return Err(error),
-                    Err(Refused::Misconfigured(problem)) => return Err(self.unavailable(problem)),
-                    Err(Refused::Declined(problem)) => {
+                    Err(EmbedFailure::Failed(error)) => return Err(error),
+                    Err(EmbedFailure::Misconfigured(problem)) => return Err(self.unavailable(problem)),
+                    Err(EmbedFailure::Declined(problem)) => {
                         for text in *sent {
                             let vector = match self.alone(text, sent.len() == 1, &problem)? {
                                 Ok(vector) => vector,
@@ -139,8 +139,10 @@ impl EmbeddingsClient {
         // An endpoint that declines everything is misconfigured or loads its model: no text is to blame.
         match self.request(&[PROBE.to_owned()]) {
             Ok(_) => Err(EmbedError::Declined { model: self.served.model.clone(), texts: declined }),
-            Err(Refused::Declined(problem) | Refused::Misconfigured(problem)) => Err(self.unavailable(problem)),
-            Err(Refused::Failed(error)) => Err(error),
+            Err(EmbedFailure::Declined(problem) | EmbedFailure::Misconfigured(problem)) => {
+                Err(self.unavailable(problem))
+            }
+            Err(EmbedFailure::Failed(error)) => Err(error),
         }
     }
 
@@ -158,9 +160,9 @@ impl EmbeddingsClient {
             }
             match self.request(&[beginning.to_owned()]) {
                 Ok(vectors) => return Ok(vectors.into_iter().next().ok_or(problem)),
-                Err(Refused::Declined(said)) => problem = said,
-                Err(Refused::Misconfigured(problem)) => return Err(self.unavailable(problem)),
-                Err(Refused::Failed(error)) => return Err(error),
+                Err(EmbedFailure::Declined(said)) => problem = said,
+                Err(EmbedFailure::Misconfigured(problem)) => return Err(self.unavailable(problem)),
+                Err(EmbedFailure::Failed(error)) => return Err(error),
             }
             bytes /= 2;
         }
@@ -168,18 +170,18 @@ impl EmbeddingsClient {
     }
 
     /// One request, with retries.
-    fn request(&self, texts: &[String]) -> Result<Vec<Vector>, Refused> {
+    fn request(&self, texts: &[String]) -> Result<Vec<Vector>, EmbedFailure> {
         let body = serde_json::json!({"model": self.served.model, "input": texts, "encoding_format": "float"});
         let body = serde_json::to_vec(&body).map_err(|e| self.failed(e.to_string()))?;
         let timeout = Duration::from_secs(self.served.timeout_seconds);
-        let _asking = Asking::begin();
+        let _asking = EndpointWait::begin();
         let mut attempts = 0;
         loop {
             attempts += 1;
             match self.endpoint.post(&body, timeout, |reader| read(reader, texts.len())) {
                 Ok(vectors) => return Ok(vectors),
-                Err(RequestFailure::Rejected(problem)) => return Err(Refused::Declined(problem)),
-                Err(RequestFailure::Permanent(problem)) => return Err(Refused::Misconfigured(problem)),
+                Err(RequestFailure::Rejected(problem)) => return Err(EmbedFailure::Declined(problem)),
+                Err(RequestFailure::Permanent(problem)) => return Err(EmbedFailure::Misconfigured(problem)),
                 Err(RequestFailure::Transient { problem, after, .. }) => {
                     let wait = after.unwrap_or_default().max(backoff(attempts));
                     if attempts > self.served.retries || wait > MAX_RETRY_AFTER {
@@ -207,7 +209,7 @@ impl EmbeddingsClient {
 }
 
 /// Why a request has no vectors.
-enum Refused {
+enum EmbedFailure {
     /// The endpoint declines these texts; it may take others.
     Declined(String),
     /// It takes nothing until its configuration or the account changes.
@@ -216,7 +218,7 @@ enum Refused {
     Failed(EmbedError),
 }
 
-impl From<EmbedError> for Refused {
+impl From<EmbedError> for EmbedFailure {
     fn from(error: EmbedError) -> Self {
         Self::Failed(error)
     }

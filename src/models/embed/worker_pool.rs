@@ -15,8 +15,8 @@ use nouns::sync;
 
 /// Asks the runtime to free, after a run, what its runs have taken and do not use any more.
 const GIVE_ROOM_BACK: [&str; 2] = ["memory.enable_memory_arena_shrinkage", "cpu:0"];
-/// Of so many passes or more the last run gives room back. The next run takes some again, which a question need
-/// not wait for.
+/// After batches of at least this many passes the runtime frees its arena; smaller batches skip that, so that a
+/// question does not wait for new memory.
 const MANY_PASSES: usize = 16;
 
 /// The model's inputs and its output.

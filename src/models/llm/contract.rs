@@ -40,7 +40,7 @@ struct PromptFiles {
     schema: &'static str,
 }
 
-struct Compiled {
+struct CompiledContract {
     hash: String,
     schema: Value,
     /// The schema as it is sent, its properties in the file's order; without and with bounds on strings.
@@ -129,8 +129,8 @@ impl Contract {
         &FILES[self as usize]
     }
 
-    fn compiled(self) -> &'static Compiled {
-        static COMPILED: [OnceLock<Compiled>; FILES.len()] = [const { OnceLock::new() }; FILES.len()];
+    fn compiled(self) -> &'static CompiledContract {
+        static COMPILED: [OnceLock<CompiledContract>; FILES.len()] = [const { OnceLock::new() }; FILES.len()];
         COMPILED[self as usize].get_or_init(|| {
             let PromptFiles { prompt, schema: text, .. } = self.files();
             let mut hash = blake3::Hasher::new();
@@ -141,7 +141,7 @@ impl Contract {
             let check = SchemaCheck::new(&schema);
             let bounded = compact(text);
             let sent = [without_string_bounds(&bounded), bounded].map(|schema| RawValue::from_string(schema).ok());
-            Compiled { sent, hash: hash.finalize().to_hex()[..12].to_owned(), schema, check }
+            CompiledContract { sent, hash: hash.finalize().to_hex()[..12].to_owned(), schema, check }
         })
     }
 }

@@ -23,7 +23,7 @@ use nouns::{
 
 /// Turns in front of a later stretch of a window that are sent with it as context.
 const CONTEXT_TURNS: usize = 2;
-/// The most tokens of a reply: so many, and [`REPLY_FACTOR`] for each token of the stretch's turns.
+/// The limit of a reply: this base, and [`REPLY_FACTOR`] for each token of the stretch's turns.
 const REPLY_TOKENS: u64 = 512;
 const REPLY_FACTOR: u64 = 3;
 /// The line in front of the turns that are not context.
@@ -359,7 +359,7 @@ mod tests {
         Window { bank, id: WindowId { session: SessionId("s".into()), start: 1 }, turns: turns.collect() }
     }
 
-    /// Settings for a model with a context of so many tokens; 0 for one without a limit.
+    /// Settings for a model with a context of `context_tokens`; 0 for one without a limit.
     fn settings(context_tokens: u32) -> LlmSettings {
         let text =
             format!("version = 1\n[llm]\nendpoint = \"http://x/v1\"\nmodel = \"m\"\ncontext_tokens = {context_tokens}");

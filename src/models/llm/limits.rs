@@ -82,8 +82,8 @@ impl RequestLimits {
         retry_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()))
     }
 
-    /// Waits for a permit to send a prompt of so many tokens, and to receive so many. `spent` reads what was
-    /// spent so far.
+    /// Waits for a permit to send `prompt_tokens` and to receive `completion_tokens`. `spent` reads what was spent so
+    /// far.
     ///
     /// # Errors
     /// [`LlmError::CapReached`] when the request alone could pass a cap; [`LlmError::Deadline`].

@@ -45,7 +45,7 @@ impl Vector {
         }
     }
 
-    /// The vector of so many steps each.
+    /// The vector whose components are these numbers of steps.
     #[must_use]
     pub fn of_steps(steps: Arc<[i8]>) -> Self {
         Self(Held::Steps(steps))

@@ -1,8 +1,8 @@
 //! The audit log: who did what, when, and with which result, without any content.
 //!
 //! In: a request that has ended. Out: a line of JSON in a file, written by a thread of its own. A file that
-//! cannot be written, or a disk that hangs, refuses and holds up no request: the problem is told, and lines
-//! that found no place are counted in a line of their own.
+//! cannot be written, or a disk that hangs, neither refuses nor delays a request: the problem is logged, and a line
+//! of its own counts the lines that were lost.
 
 use std::{
     fs::{File, OpenOptions},

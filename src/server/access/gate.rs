@@ -1,9 +1,9 @@
 //! Checks the token of each request.
 //!
 //! In: the token that a request shows. Out: the caller, who is asked for a right and a bank; or why not. A
-//! thread of its own looks at the file once a second, so a token that is revoked is refused within a second
-//! or so, and a disk that hangs holds up no request; that nobody could look for some seconds is told. While the
-//! file cannot be read the tokens that were read last stay; a file that is gone gives nobody access. What a caller may do is
+//! thread of its own looks at the file once a second, so a revoked token is refused within about a second, and a
+//! disk that hangs holds up no request; a look that takes some seconds is reported. While the file cannot be read
+//! the tokens that were read last stay valid; without the file nobody has access. What a caller may do is
 //! decided by the file as it is now, never as it was when the token was shown.
 
 use std::{
@@ -31,7 +31,7 @@ use nouns::{model::Bank, sync};
 
 /// Time between two looks at the file.
 const LOOK: Duration = Duration::from_secs(1);
-/// A look that takes longer is told: no revocation counts meanwhile.
+/// A longer look is reported: until it ends, no revocation takes effect.
 const LONG_LOOK: Duration = Duration::from_secs(5);
 /// The longest token that is looked at, in bytes.
 const MAX_TOKEN_BYTES: usize = 256;
@@ -48,14 +48,14 @@ pub struct Gate {
 /// The file of tokens, and the tokens that are known from it.
 struct WatchedFile {
     path: PathBuf,
-    known: RwLock<HashMap<TokenHash, Arc<Known>>>,
+    known: RwLock<HashMap<TokenHash, Arc<FileToken>>>,
     look: Mutex<Look>,
     /// Signals that the known tokens are others now.
     changed: watch::Sender<()>,
 }
 
 /// A token of the file.
-struct Known {
+struct FileToken {
     grant: Grant,
     limiter: Option<DefaultDirectRateLimiter>,
 }
@@ -71,7 +71,7 @@ struct Look {
 /// Who sends a request, and what was asked of its rights.
 pub struct Caller {
     /// A token that is valid now; None where no token is asked for.
-    token: Option<Shown>,
+    token: Option<ShownToken>,
     /// What was asked for last.
     asked: Mutex<AskedRight>,
 }
@@ -88,9 +88,9 @@ pub struct AskedRight {
 }
 
 /// A token that was shown, as it was then.
-struct Shown {
+struct ShownToken {
     hash: TokenHash,
-    known: Arc<Known>,
+    known: Arc<FileToken>,
     /// Where it stands now.
     file: Arc<WatchedFile>,
 }
@@ -112,8 +112,8 @@ pub enum Denied {
         /// `revoked`, or `expired`.
         why: &'static str,
     },
-    /// It has not this right.
-    #[error("token {name} has not the right {right}", right = right.name())]
+    /// It lacks this right.
+    #[error("token {name} lacks the right {right}", right = right.name())]
     Right {
         /// The token's name.
         name: String,
@@ -218,7 +218,7 @@ impl Gate {
             return Err(Denied::TooMany { name: name(), retry_after });
         }
         let file = Arc::clone(&self.file);
-        Ok(Caller { token: Some(Shown { hash, known, file }), asked: Mutex::default() })
+        Ok(Caller { token: Some(ShownToken { hash, known, file }), asked: Mutex::default() })
     }
 }
 
@@ -271,7 +271,7 @@ impl WatchedFile {
 }
 
 impl Caller {
-    /// Whoever reaches a service that asks for no token: every right in every bank.
+    /// The caller of a service without tokens: every right in every bank.
     #[must_use]
     pub fn anybody() -> Self {
         Self { token: None, asked: Mutex::default() }
@@ -321,7 +321,7 @@ impl Caller {
 
     /// The token as the file has it now, where it gives a right; None where no token is asked for. A request may
     /// have waited for long since it showed its token, so nothing is ever decided by what the file said then.
-    fn has(&self, right: Right) -> Result<Option<Arc<Known>>, Denied> {
+    fn has(&self, right: Right) -> Result<Option<Arc<FileToken>>, Denied> {
         let Some(shown) = &self.token else { return Ok(None) };
         let known = shown.now()?;
         if known.grant.rights.contains(&right) {
@@ -387,9 +387,9 @@ impl Caller {
     }
 }
 
-impl Shown {
+impl ShownToken {
     /// The token as it is now.
-    fn now(&self) -> Result<Arc<Known>, Denied> {
+    fn now(&self) -> Result<Arc<FileToken>, Denied> {
         let known = sync::read(&self.file.known).get(&self.hash).cloned().ok_or(Denied::Unknown)?;
         match known.grant.ended(Timestamp::now()) {
             Some(why) => Err(Denied::Ended { name: known.grant.name.clone(), why }),
@@ -417,22 +417,22 @@ impl Grant {
 }
 
 /// The tokens of a file; one whose limit is as before goes on counting.
-fn known(file: &TokenFile, before: &HashMap<TokenHash, Arc<Known>>) -> HashMap<TokenHash, Arc<Known>> {
+fn known(file: &TokenFile, before: &HashMap<TokenHash, Arc<FileToken>>) -> HashMap<TokenHash, Arc<FileToken>> {
     let mut known = HashMap::with_capacity(file.grants().len());
     for grant in file.grants() {
         let Some(hash) = from_hex(&grant.sha256) else { continue };
         let same = before.get(&hash).filter(|known| known.grant == *grant).cloned();
         let fresh = || {
             let limiter = grant.requests_per_minute.map(|most| RateLimiter::direct(Quota::per_minute(most)));
-            Arc::new(Known { grant: grant.clone(), limiter })
+            Arc::new(FileToken { grant: grant.clone(), limiter })
         };
         known.insert(hash, same.unwrap_or_else(fresh));
     }
     known
 }
 
-/// What tells whether a file was replaced, written or given other permissions. The time of the last write and the
-/// length alone do not: whoever may write the file may set both.
+/// Shows whether a file was replaced, written or given other permissions. The time of the last write and the length
+/// are not enough: a writer of the file can set both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     modified: SystemTime,

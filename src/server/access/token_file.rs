@@ -1,9 +1,9 @@
 //! The file of tokens.
 //!
 //! In: a path. Out: the grants; a change is written as a whole, so that a service reads the file before
-//! it or after it. Of several processes that change the file, each waits for the one before and changes what
-//! that one wrote, so no change is lost. The file holds no token, yet who may write it may give rights: one that others may
-//! write is refused.
+//! it or after it. Processes that change the file wait for each other, and each changes what the last one wrote, so
+//! no change is lost. The file holds no token, but write access to it is the right to give rights: a file that
+//! others may write is refused.
 
 use std::{
     collections::HashSet,
@@ -112,7 +112,7 @@ impl TokenFile {
         &self.grants
     }
 
-    /// Makes a token, in the file as it is now, and writes it; whoever asked shows the token once.
+    /// Adds a token to the file as it is now, and writes the file. The caller shows the token once.
     ///
     /// # Errors
     /// [`AccessError`] for a name that exists or cannot be, or when the file cannot be written.

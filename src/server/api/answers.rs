@@ -2,8 +2,8 @@
 //!
 //! In: evidence, a language model. Out: its answer as a whole, or piece by piece while it is generated; then
 //! what it cites. A problem that names the setting where no model is set. As many answers are generated at once
-//! as the model takes requests; a bounded number waits for that and holds no thread; more are refused. What has
-//! begun goes on until the model's timeout, also where nobody waits any more, as its reply is paid and cached.
+//! as the model takes requests; a bounded number waits without holding a thread; more are refused. An answer that
+//! has begun goes on until the model's timeout, also when its caller has left, because its reply is paid and cached.
 
 use std::{
     sync::Arc,
@@ -40,7 +40,7 @@ pub struct AnsweredEvidence {
 
 /// A piece of an answer that is being generated.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Spoken {
+pub enum AnswerPiece {
     /// Further words.
     Text(String),
     /// The words so far are void; the answer starts over.
@@ -51,7 +51,7 @@ pub enum Spoken {
     Problem(Problem),
 }
 
-/// The words of a [`Spoken::Text`].
+/// The words of a [`AnswerPiece::Text`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Words {
     /// Further words of the answer.
@@ -103,26 +103,26 @@ impl Answers {
         &self,
         token: Option<&str>,
         evidence: Arc<Evidence>,
-    ) -> Result<UnboundedReceiver<Spoken>, Problem> {
+    ) -> Result<UnboundedReceiver<AnswerPiece>, Problem> {
         let (llm, share) = (self.model()?, self.awaited.take(token)?);
         let until = Instant::now() + self.time;
         let turn = timeout_at(until.into(), Arc::clone(&self.generated).acquire_owned()).await;
-        let late = || Problem::new(Code::Busy, "the language model had no time for this answer; ask again later");
+        let late = || Problem::new(Code::Busy, "the language model was busy until the deadline; ask again later");
         let turn = turn.ok().and_then(Result::ok).ok_or_else(late)?;
         let (out, pieces) = unbounded_channel();
         tokio::task::spawn_blocking(move || {
             let _held = (share, turn);
-            // Whoever waited may be gone.
+            // The caller may have left.
             let say = |piece| drop(out.send(piece));
             let answer = llm::answer(&llm, &evidence, Some(until), &Meter::default(), &mut |piece| {
                 say(match piece {
-                    Streamed::Text(text) => Spoken::Text(text.to_owned()),
-                    Streamed::Restart => Spoken::Restart,
+                    Streamed::Text(text) => AnswerPiece::Text(text.to_owned()),
+                    Streamed::Restart => AnswerPiece::Restart,
                 });
             });
             say(match answer {
-                Ok(answer) => Spoken::Answer(Box::new(answer)),
-                Err(error) => Spoken::Problem(failed(&error)),
+                Ok(answer) => AnswerPiece::Answer(Box::new(answer)),
+                Err(error) => AnswerPiece::Problem(failed(&error)),
             });
         });
         Ok(pieces)
@@ -140,9 +140,9 @@ impl Answers {
         let mut pieces = self.speak(token, Arc::clone(&evidence)).await?;
         while let Some(piece) = pieces.recv().await {
             match piece {
-                Spoken::Answer(answer) => return Ok(AnsweredEvidence { evidence, answer: *answer }),
-                Spoken::Problem(problem) => return Err(problem),
-                Spoken::Text(_) | Spoken::Restart => {}
+                AnswerPiece::Answer(answer) => return Ok(AnsweredEvidence { evidence, answer: *answer }),
+                AnswerPiece::Problem(problem) => return Err(problem),
+                AnswerPiece::Text(_) | AnswerPiece::Restart => {}
             }
         }
         Err(Problem::new(Code::Failed, "the answer panicked; this is a defect, please report it"))

@@ -2,8 +2,8 @@
 //!
 //! In: requests, already read, and who sends each. Out: answers, where the caller has the right in the bank; no
 //! call can be made without a caller. A call holds no thread of the caller's runtime while it
-//! waits. Whoever drops the future of a question cancels it; a put that has begun ends. When the service
-//! is stopped nothing waits on: a call ends with what is durable, or with [`Code::Stopping`].
+//! waits. Dropping the future of a question cancels it; a put that has begun is carried out. When the service
+//! stops, all waiting ends: a call returns what is durable, or [`Code::Stopping`].
 
 use std::{
     pin::pin,
@@ -16,7 +16,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tracing::Instrument as _;
 
 use super::{
-    answers::{AnsweredEvidence, Answers, Spoken},
+    answers::{AnswerPiece, AnsweredEvidence, Answers},
     bank_status::{BankStatus, bank_status},
     blocking::blocking,
     forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Stats, WrittenTurns},
@@ -97,8 +97,8 @@ impl Api {
     }
 
     /// Writes turns; answered when they are durable, or, within a time, reflected. Of turns that are not all
-    /// valid, or whose banks the caller does not all reach, none is written. `held` is dropped once the turns
-    /// take no room here any more, also where nobody waits for the answer.
+    /// valid, or whose banks the caller does not all reach, none is written. `held` is dropped as soon as the turns
+    /// are no longer in memory here, also when the caller has left.
     ///
     /// # Errors
     /// [`Problem`] that names the first turn that is not valid, or [`Code::Failed`] where the log failed.
@@ -161,11 +161,12 @@ impl Api {
         self.check_here(&bank)?;
         let timeout = timeout_ms.map_or(self.deadline, Duration::from_millis);
         if timeout.is_zero() || timeout > LONGEST {
-            return Err(Problem::invalid("timeout_ms: not between 1 and 600000"));
+            return Err(Problem::invalid("timeout_ms: out of range; allowed is 1 to 600000"));
         }
         let after = after.map(|after| self.after(&after, &bank)).transpose()?;
         let as_of = as_of.map(|text| {
-            parse_as_of(&text).ok_or_else(|| Problem::invalid("as_of: neither an offset nor a time in RFC 3339"))
+            parse_as_of(&text)
+                .ok_or_else(|| Problem::invalid("as_of: neither an offset nor a time in RFC 3339; send one of the two"))
         });
         let cancellation = Cancellation::at(Instant::now() + timeout);
         let question = Question { bank, text, asked_at, asker, said_before, most_tokens };
@@ -175,7 +176,7 @@ impl Api {
             place.extend(partition, next);
             place
         });
-        // It would wait for turns, or for its shard.
+        // Whether it waits for turns, or for its shard.
         let waits = || {
             place.as_ref().is_some_and(|place| !self.memory.wait_for(place, Instant::now()))
                 || matches!(self.memory.replica().place_of(&bank), ShardPlace::Loading { .. })
@@ -211,7 +212,11 @@ impl Api {
     ///
     /// # Errors
     /// As [`Self::answer`]; what goes wrong later is the last piece.
-    pub async fn speak(&self, who: &Caller, ask: Ask) -> Result<(Arc<Evidence>, UnboundedReceiver<Spoken>), Problem> {
+    pub async fn speak(
+        &self,
+        who: &Caller,
+        ask: Ask,
+    ) -> Result<(Arc<Evidence>, UnboundedReceiver<AnswerPiece>), Problem> {
         let bank = ask.bank.clone();
         who.may_in(Right::Read, &bank)?;
         self.answers.model()?;
@@ -277,14 +282,14 @@ impl Api {
     /// [`Problem`] for a wrong field, or where the log failed.
     pub async fn forget(&self, who: &Caller, forget: Forget) -> Result<Forgotten, Problem> {
         let Forget { bank, turn, wait_ms } = forget;
-        // Whoever may only forget learns nothing of what is held. The audit log has the right that is asked for last.
+        // A token that may only forget must not learn what is held. The audit log has the right that is asked for last.
         let may_read = who.may_in(Right::Read, &bank).is_ok();
         who.may_in(Right::Forget, &bank)?;
         // While the shard moves, the deletion is written at least.
         self.check_here(&bank).or_else(|problem| if problem.holder.is_some() { Err(problem) } else { Ok(()) })?;
         let (wait, memory) = (wait(wait_ms)?, Arc::clone(&self.memory));
         let from = bank.clone();
-        // In one piece, as whoever asks may leave: a deletion that has begun is written.
+        // In one blocking call, because the caller may leave: a deletion that has begun is written.
         let deleted = blocking(move || {
             let (id, held) = if may_read { meant(&memory, &from, &turn)? } else { (turn, None) };
             let written = memory.forget(&from, &id).map_err(|error| match error {
@@ -301,11 +306,11 @@ impl Api {
     /// A unit of a bank, with the units that its edges lead to.
     ///
     /// # Errors
-    /// [`Problem`]: an unknown bank, or a unit that the bank has not.
+    /// [`Problem`]: an unknown bank, or a unit that is not in the bank.
     pub async fn unit(&self, who: &Caller, bank: Bank, id: &str) -> Result<UnitView, Problem> {
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
-        let wrong = || Problem::invalid("id: not the 16 hexadecimal digits of a unit; send it as an answer names it");
+        let wrong = || Problem::invalid("id: a unit has 16 hexadecimal digits; copy the id from an answer");
         let number = u64::from_str_radix(id, 16).ok().filter(|_| id.len() == 16).ok_or_else(wrong)?;
         let memory = Arc::clone(&self.memory);
         let id = id.to_owned();
@@ -461,5 +466,5 @@ impl Api {
 /// The wait that a request allows.
 pub(super) fn wait(wait_ms: Option<u64>) -> Result<Duration, Problem> {
     let wait = wait_ms.map_or(WAIT, Duration::from_millis);
-    if wait > LONGEST { Err(Problem::invalid("wait_ms: more than 600000")) } else { Ok(wait) }
+    if wait > LONGEST { Err(Problem::invalid("wait_ms: too large; at most 600000 are allowed")) } else { Ok(wait) }
 }

@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(check(elsewhere), Err((503, None)), "nobody has said that he has it");
         holders.note(3, Some("http://b:1".to_owned()));
         assert_eq!(check(elsewhere), Err((421, Some("http://b:1".to_owned()))));
-        // This instance has had it meanwhile, and no other has said yet that it has it now.
+        // This instance held it in between, and no other has announced itself as the holder yet.
         holders.note(3, None);
         assert_eq!(check(elsewhere), Err((503, None)));
     }

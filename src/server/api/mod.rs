@@ -25,7 +25,7 @@ mod short_ids;
 mod turns;
 mod units;
 
-pub use answers::{AnsweredEvidence, Answers, Spoken, Words};
+pub use answers::{AnswerPiece, AnsweredEvidence, Answers, Words};
 pub use bank_status::BankStatus;
 pub use calls::Api;
 pub use forgetting::{ForgetTurns, ForgottenTurns};

@@ -178,7 +178,7 @@ impl Operations {
         status.banks = banks
             .into_iter()
             .take(MOST_BANKS)
-            // One that moves to another instance meanwhile is left out.
+            // A shard that moves to another instance in the meantime is left out.
             .filter_map(|bank| bank_status(memory, bank).ok())
             .collect::<Vec<BankStatus>>();
         status.behind = status.banks.iter().map(|bank| bank.behind).max().unwrap_or_default();

@@ -2,8 +2,8 @@
 //!
 //! In: the partitions that the group has assigned to this instance, and what the other instances say.
 //! Out: this instance's URL for its partitions, in the topic of instances; for each other partition who
-//! holds it. Whoever finds another's URL for a partition of its own says its own again, so that the last
-//! word is that of an instance which has the partition. Nothing is deleted: the next holder replaces it.
+//! holds it. An instance that finds another's URL for a partition of its own writes its own again, so the last record
+//! is that of an instance which has the partition. Nothing is deleted: the next holder replaces it.
 
 use std::{
     collections::BTreeMap,
@@ -32,7 +32,7 @@ pub(super) fn announce(
     stopping: &AtomicBool,
 ) -> Result<(), ServeError> {
     let mut retry = ClusterRetry::new(state, "the topic of instances");
-    let (mut topic, mut said) = (None, Said::default());
+    let (mut topic, mut said) = (None, Announcements::default());
     while !stopping.load(Ordering::Relaxed) {
         match look(log, replica, instance, &mut topic, &mut said) {
             Ok(()) => retry.reset(),
@@ -46,7 +46,7 @@ pub(super) fn announce(
 
 /// What was said last of each partition, and when this instance last said it.
 #[derive(Default)]
-struct Said {
+struct Announcements {
     urls: BTreeMap<u32, String>,
     at: BTreeMap<u32, Instant>,
 }
@@ -56,7 +56,7 @@ fn look<'l>(
     replica: &Replica,
     (holders, own): (&Holders, &str),
     topic: &mut Option<InstancesTopic<'l>>,
-    said: &mut Said,
+    said: &mut Announcements,
 ) -> Result<(), LogError> {
     let topic = match topic {
         Some(topic) => topic,

@@ -16,7 +16,7 @@ use std::{
 
 use tracing::info;
 
-use super::{error::ServeError, platforms::Followed, state::State};
+use super::{error::ServeError, platforms::FollowedSource, state::State};
 use nouns::{
     config::{LiveSettings, Pipeline},
     sync,
@@ -115,7 +115,7 @@ impl<'a> Task<'a> {
     fn follow(&self) -> Result<(), PipelineError> {
         let Self { pipeline, log, state, settings, stop, stopping, .. } = *self;
         let stop = || stop.load(Ordering::Relaxed) || stopping.load(Ordering::Relaxed);
-        let followed = Followed { pipeline, settings, state };
+        let followed = FollowedSource { pipeline, settings, state };
         followed.by(|run, arriving, tell| follow_source(log, run, arriving, &stop, tell))
     }
 }

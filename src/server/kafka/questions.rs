@@ -33,10 +33,10 @@ use super::{
     pauses::{Fill, Pauses},
     question_span,
     replies::Replies,
-    reply_topics::{Listed, ReplyTopics},
+    reply_topics::{ReplyTopics, TopicState},
     request::{IncomingQuestion, Request, Rules, forwarded_headers},
     state::State,
-    v1::{self, ServedParts, Serving},
+    v1::{self, HttpServer, ServedParts},
 };
 use models::embed::EmbedderPool;
 use nouns::{
@@ -160,7 +160,7 @@ impl Questions<'_> {
     /// stops, and `deliver` waits for the last deliveries.
     fn read(
         mut self,
-        (http, front): (Option<Serving>, Arc<Front>),
+        (http, front): (Option<HttpServer>, Arc<Front>),
         done: &Receiver<(u32, u64)>,
         stopping: &AtomicBool,
         deliver: impl FnOnce(),
@@ -324,20 +324,20 @@ impl Questions<'_> {
         let address = &request.address;
         if address.reply_topic != self.rules.reply_topic || address.reply_partition.is_some() {
             match self.topics.look_up(&address.reply_topic, address.reply_partition, address.arrived) {
-                Listed::Yes => {}
-                Listed::No(problem) => {
+                TopicState::Yes => {}
+                TopicState::No(problem) => {
                     let message = format!("kafka_replyTopic: {problem}; create it, or name another topic or partition");
                     return self.replies.refuse(request.address, RefusalCode::ReplyTopic, message);
                 }
-                Listed::Unknown if Instant::now() >= request.deadline => {
+                TopicState::Unknown if Instant::now() >= request.deadline => {
                     let message = "the deadline passed before the reply topic was found; ask again".to_owned();
                     return self.replies.refuse(request.address, RefusalCode::Deadline, message);
                 }
-                Listed::Unknown if self.unverified.len() >= UNVERIFIED => {
+                TopicState::Unknown if self.unverified.len() >= UNVERIFIED => {
                     let message = "too many questions with new reply topics wait; ask again in a moment".to_owned();
                     return self.replies.refuse(request.address, RefusalCode::Busy, message);
                 }
-                Listed::Unknown => return self.unverified.push((request, cancellation)),
+                TopicState::Unknown => return self.unverified.push((request, cancellation)),
             }
         }
         let Request { question, after, as_of, address, .. } = request;
@@ -348,7 +348,7 @@ impl Questions<'_> {
                 let (trace, span) = (address.trace.clone(), question_span(&question.bank, address.trace.as_ref()));
                 let asked = Asked { question, after, as_of, cancellation, kept: None, trace };
                 front.submit(asked, move |result| match result {
-                    // The partition was revoked; whoever has it now reads the question again.
+                    // The partition was revoked; its new holder reads the question again.
                     Err(PipelineError::Cancelled | PipelineError::OtherInstance { .. }) => {}
                     result => span.in_scope(|| replies.send(address, &result.map_err(|error| refusal(&error)))),
                 });

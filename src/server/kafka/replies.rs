@@ -62,7 +62,7 @@ pub(super) struct Replies {
 }
 
 /// An answer that was sent.
-struct Sent {
+struct SentAnswer {
     address: ReplyAddress,
     bytes: usize,
     what: What,
@@ -80,7 +80,7 @@ enum What {
 
 /// What became of it.
 struct Report {
-    sent: Sent,
+    sent: SentAnswer,
     failed: Option<KafkaError>,
 }
 
@@ -105,9 +105,9 @@ impl ClientContext for Deliveries {
 }
 
 impl ProducerContext for Deliveries {
-    type DeliveryOpaque = Box<Sent>;
+    type DeliveryOpaque = Box<SentAnswer>;
 
-    fn delivery(&self, result: &DeliveryResult<'_>, sent: Box<Sent>) {
+    fn delivery(&self, result: &DeliveryResult<'_>, sent: Box<SentAnswer>) {
         let failed = result.as_ref().err().map(|(error, _)| error.clone());
         drop(self.reports.send(Report { sent: *sent, failed }));
     }
@@ -157,7 +157,7 @@ impl Replies {
     pub(super) fn forward(&self, address: ReplyAddress, partition: u32, value: &[u8], headers: OwnedHeaders) {
         self.state.metrics.questions.get_or_create(&Outcome { outcome: "forwarded" }).inc();
         let (topic, key) = (self.cluster.topic("questions"), address.key.clone());
-        let sent = Sent { address, bytes: value.len(), what: What::Forward };
+        let sent = SentAnswer { address, bytes: value.len(), what: What::Forward };
         self.put(sent, &topic, Some(partition), &key, value, headers);
     }
 
@@ -165,10 +165,18 @@ impl Replies {
         let (kind, value) = reply(result);
         let headers = address.answer_headers(kind, &self.rules);
         let (topic, partition, key) = (address.reply_topic.clone(), address.reply_partition, address.key.clone());
-        self.put(Sent { address, bytes: value.len(), what }, &topic, partition, &key, &value, headers);
+        self.put(SentAnswer { address, bytes: value.len(), what }, &topic, partition, &key, &value, headers);
     }
 
-    fn put(&self, sent: Sent, topic: &str, partition: Option<u32>, key: &[u8], value: &[u8], headers: OwnedHeaders) {
+    fn put(
+        &self,
+        sent: SentAnswer,
+        topic: &str,
+        partition: Option<u32>,
+        key: &[u8],
+        value: &[u8],
+        headers: OwnedHeaders,
+    ) {
         let bytes = sent.bytes;
         let mut record = BaseRecord::with_opaque_to(topic, Box::new(sent)).payload(value).headers(headers);
         if let Some(partition) = partition {
@@ -221,7 +229,7 @@ impl Replies {
 
     /// Returns whether the producer may be broken.
     fn handle(&self, Report { sent, failed }: Report) -> bool {
-        let Sent { address, bytes, what } = sent;
+        let SentAnswer { address, bytes, what } = sent;
         self.undelivered.fetch_sub(1, Ordering::Relaxed);
         self.undelivered_bytes.fetch_sub(bytes, Ordering::Relaxed);
         match failed {
@@ -239,7 +247,7 @@ impl Replies {
                 true
             }
             failed => {
-                // At the end nobody takes it any more; then another instance answers again.
+                // At the end no thread sends it; another instance then answers the question again.
                 let _ = self.done.send((address.partition, address.offset));
                 failed.is_some()
             }

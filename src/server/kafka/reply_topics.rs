@@ -43,7 +43,7 @@ struct List {
 
 /// What the list says of a topic.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Listed {
+pub(super) enum TopicState {
     /// It can take an answer.
     Yes,
     /// It cannot.
@@ -60,22 +60,22 @@ impl ReplyTopics {
 
     /// Whether a topic, and a partition of it, exists; a missing name counts only if the list was
     /// read after `asked`.
-    pub(super) fn look_up(&self, topic: &str, partition: Option<u32>, asked: Instant) -> Listed {
+    pub(super) fn look_up(&self, topic: &str, partition: Option<u32>, asked: Instant) -> TopicState {
         let list = sync::lock(&self.list);
         let found = list.topics.get(topic).copied();
         let fits = found.is_some_and(|count| partition.is_none_or(|partition| partition < count));
         if fits && list.read_at.is_some_and(|at| at.elapsed() < TRUSTED) {
-            return Listed::Yes;
+            return TopicState::Yes;
         }
         if list.read_at.is_some_and(|at| at >= asked) {
             return match (found, fits) {
-                (_, true) => Listed::Yes,
-                (Some(count), _) => Listed::No(format!("topic {topic} has {count} partition(s)")),
-                (None, _) => Listed::No(format!("topic {topic} does not exist, or this service may not see it")),
+                (_, true) => TopicState::Yes,
+                (Some(count), _) => TopicState::No(format!("topic {topic} has {count} partition(s)")),
+                (None, _) => TopicState::No(format!("topic {topic} does not exist, or this service may not see it")),
             };
         }
         self.wanted.store(true, Ordering::Relaxed);
-        Listed::Unknown
+        TopicState::Unknown
     }
 
     /// Reads the list whenever somebody wants it, until `stopping`.
@@ -122,20 +122,20 @@ mod tests {
     fn a_missing_topic_is_looked_up_after_the_question_and_a_known_one_is_trusted() {
         let before = Instant::now();
         let topics = ReplyTopics::new("app.answers".to_owned());
-        assert_eq!(topics.look_up("app.answers.me", None, before), Listed::Unknown);
+        assert_eq!(topics.look_up("app.answers.me", None, before), TopicState::Unknown);
         assert!(topics.wanted.swap(false, Ordering::Relaxed), "the list is read");
         let listed = HashMap::from([("app.answers.me".to_owned(), 3)]);
         *sync::lock(&topics.list) = List { read_at: Some(Instant::now()), topics: listed };
         let after = Instant::now() + Duration::from_millis(1);
         for asked in [before, after] {
-            assert_eq!(topics.look_up("app.answers.me", Some(2), asked), Listed::Yes);
+            assert_eq!(topics.look_up("app.answers.me", Some(2), asked), TopicState::Yes);
         }
         assert!(!topics.wanted.load(Ordering::Relaxed), "a known topic costs no look");
         for (topic, partition, word) in
             [("app.answers.lost", None, "does not exist"), ("app.answers.me", Some(3), "3 ")]
         {
-            assert_eq!(topics.look_up(topic, partition, after), Listed::Unknown, "it may be new");
-            let Listed::No(problem) = topics.look_up(topic, partition, before) else { panic!("{topic} is there") };
+            assert_eq!(topics.look_up(topic, partition, after), TopicState::Unknown, "it may be new");
+            let TopicState::No(problem) = topics.look_up(topic, partition, before) else { panic!("{topic} is there") };
             assert!(problem.contains(word), "{problem}");
         }
     }

@@ -106,7 +106,7 @@ impl Request {
         let header = |name: &str| asked.headers.iter().rev().find(|(key, _)| key == name).and_then(|(_, v)| v.as_ref());
         let is_forwarded = header(FORWARDED).is_some();
         let asked_as = header(ID).filter(|_| is_forwarded).and_then(|id| String::from_utf8(id.clone()).ok());
-        // Whoever forwards writes where it was asked; any other text was never an id of ours.
+        // A forwarding instance writes where the question was asked; other text is not an id of ours.
         let asked_as = asked_as.filter(|id| is_place(id));
         let address = ReplyAddress {
             id: asked_as.unwrap_or_else(|| format!("{}/{}", asked.partition, asked.offset)),

@@ -1,10 +1,10 @@
 //! The calls of a memory, wherever it is.
 //!
 //! In: requests of the shared calls ([`crate::api`]). Out: their answers, from this process or from
-//! the one that has the directory open. Who asks is checked by the calls themselves; a process that is
-//! reached trusts the token beside the lock instead. A call of this process holds no thread while it waits: a
-//! thread that waits for a thread of the same pool could wait for ever. Whoever drops the future of a question
-//! cancels it. An error is a sentence for the agent: where, what, and what to do. It names no other bank.
+//! the one that has the directory open. The calls themselves check the caller; another process trusts the token
+//! beside the lock instead. A call of this process holds no thread while it waits: a thread that waits for a thread
+//! of the same pool could wait for ever. Dropping the future of a question cancels it.
+//! An error is a sentence for the agent: where, what, and what to do. It names no other bank.
 
 use std::{
     sync::Arc,

@@ -1,8 +1,8 @@
 //! What each tool does.
 //!
 //! In: a tool's name and its arguments. Out: its result as JSON and as text, or the reason why there is
-//! none. A turn without a time is of now, and one without an id gets one. Whoever drops the future of a question
-//! cancels it.
+//! none. A turn without a time gets the present one, and one without an id gets an id. Dropping the future of a
+//! question cancels it.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -49,7 +49,7 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    /// Everything, to whoever reaches this process.
+    /// Everything, for every client of this process.
     pub(super) fn everything() -> Self {
         Self { who: Arc::new(Caller::anybody()), default_bank: None, read_only: false }
     }

@@ -1,8 +1,8 @@
 //! One question that a client of tools follows, in this process or in the one that has the directory open.
 //!
-//! In: a question. Out: a signal each time its evidence is another one. Offsets that move on are no change.
-//! What is followed in another process is polled there; where that process ends, whoever has the memory next
-//! is asked, and the evidence counts as changed.
+//! In: a question. Out: a signal each time its evidence changes. Offsets that move on are no change. A memory in
+//! another process is polled there; when that process ends, its successor is polled, and the evidence counts as
+//! changed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -48,10 +48,10 @@ impl Follower {
         Ok(follower)
     }
 
-    /// Waits until the evidence is another one than at the last call.
+    /// Waits until the evidence differs from that of the last call.
     ///
     /// # Errors
-    /// [`CallError`], why the question is followed no more.
+    /// [`CallError`]: why the question can no longer be followed.
     pub(super) async fn changed(&mut self) -> Result<(), CallError> {
         loop {
             let changed = match &mut self.here {

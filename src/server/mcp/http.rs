@@ -97,7 +97,7 @@ async fn read(
     }
 }
 
-/// Answers a batch message by message. Only the first revisions know batches; without a header it is that one.
+/// Answers a batch message by message. Only the first revisions have batches; a request without the header is of those.
 async fn batch(head: &Parts, messages: Vec<Value>, next: &Next) -> Response {
     /// The last revision with batches.
     const LAST: &str = "2025-03-26";

@@ -1,8 +1,8 @@
-//! One client that is told which of the resources it follows are other ones now.
+//! Tells one client which followed resources have changed.
 //!
 //! In: the addresses of followed questions. Out: the address of each whose evidence changed, one at each call.
-//! Changes that nobody fetched are kept as a set, so a slow client holds up nothing and is told once. An
-//! address whose question is followed no more is told a last time: whoever reads it then is told why.
+//! Changes that were not fetched are kept as a set, so a slow client holds up nothing and gets each once. An
+//! address is reported a last time when its question can no longer be followed: reading it then gives the reason.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -29,7 +29,7 @@ pub(super) struct Listener {
 #[derive(Default)]
 struct State {
     followed: HashMap<String, AbortHandle>,
-    /// Those that changed, of which the client has not been told.
+    /// Changed addresses that the client has not fetched yet.
     changed: BTreeSet<String>,
 }
 
@@ -75,7 +75,7 @@ impl Listener {
         Ok(())
     }
 
-    /// Follows an address no more.
+    /// Stops following an address.
     pub(super) fn unfollow(&self, address: &str) {
         let mut state = self.state();
         state.changed.remove(address);

@@ -34,7 +34,7 @@ where
 {
     let (to_server, server_reads) = duplex(ON_ITS_WAY);
     let (server_writes, from_server) = duplex(ON_ITS_WAY);
-    let (open, _) = watch::channel(Open::default());
+    let (open, _) = watch::channel(OpenRequests::default());
     let (refused, refusals) = tokio::sync::mpsc::channel(1);
     let work = async move {
         let inward = read(input, to_server, &open, &refused);
@@ -47,9 +47,9 @@ where
 
 /// The requests in progress, by id, each with its bytes.
 #[derive(Default)]
-struct Open(HashMap<String, usize>);
+struct OpenRequests(HashMap<String, usize>);
 
-impl Open {
+impl OpenRequests {
     fn has_room(&self) -> bool {
         self.0.len() < MOST_REQUESTS && self.0.values().sum::<usize>() < MOST_BYTES
     }
@@ -70,7 +70,7 @@ struct Head<'m> {
 async fn read(
     input: impl AsyncRead + Unpin,
     mut server: DuplexStream,
-    open: &watch::Sender<Open>,
+    open: &watch::Sender<OpenRequests>,
     refused: &tokio::sync::mpsc::Sender<Vec<u8>>,
 ) {
     let mut input = BufReader::new(input);
@@ -107,7 +107,7 @@ async fn read(
 }
 
 /// A request is in progress from now on; one that is cancelled need not be answered.
-fn note_message(line: &[u8], open: &watch::Sender<Open>) {
+fn note_message(line: &[u8], open: &watch::Sender<OpenRequests>) {
     let Ok(Head { id, method: Some(method), params }) = serde_json::from_slice(line) else { return };
     match id {
         Some(id) => open.send_modify(|open| {
@@ -116,12 +116,12 @@ fn note_message(line: &[u8], open: &watch::Sender<Open>) {
         None if method == "notifications/cancelled" => {
             #[derive(Deserialize)]
             #[serde(rename_all = "camelCase")]
-            struct Cancelled<'m> {
+            struct CancelNotice<'m> {
                 #[serde(borrow)]
                 request_id: &'m RawValue,
             }
-            let cancelled = params.and_then(|params| serde_json::from_str::<Cancelled<'_>>(params.get()).ok());
-            if let Some(Cancelled { request_id }) = cancelled {
+            let cancelled = params.and_then(|params| serde_json::from_str::<CancelNotice<'_>>(params.get()).ok());
+            if let Some(CancelNotice { request_id }) = cancelled {
                 open.send_modify(|open| {
                     open.0.remove(request_id.get());
                 });
@@ -135,7 +135,7 @@ fn note_message(line: &[u8], open: &watch::Sender<Open>) {
 async fn write(
     server: DuplexStream,
     mut output: impl AsyncWrite + Unpin,
-    open: &watch::Sender<Open>,
+    open: &watch::Sender<OpenRequests>,
     mut refusals: tokio::sync::mpsc::Receiver<Vec<u8>>,
 ) {
     let mut server = BufReader::new(server);
@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn a_request_that_is_answered_or_cancelled_makes_room() {
-        let (open, room) = watch::channel(Open::default());
+        let (open, room) = watch::channel(OpenRequests::default());
         for id in 0..MOST_REQUESTS {
             note_message(call(id).as_bytes(), &open);
         }
@@ -375,7 +375,7 @@ mod tests {
         }
         assert_eq!(room.borrow().0.len(), MOST_REQUESTS - 1);
         let large = format!("{{\"id\":\"l\",\"method\":\"{}\"}}", "x".repeat(MOST_BYTES));
-        let (open, room) = watch::channel(Open::default());
+        let (open, room) = watch::channel(OpenRequests::default());
         note_message(large.as_bytes(), &open);
         assert!(!room.borrow().has_room());
     }

@@ -39,7 +39,7 @@ use super::{
     calls::{Calls, Offer},
     listener::Listener,
     resources::{self, Address},
-    sessions::{Begun, Sessions},
+    sessions::{SessionStart, Sessions},
     tools::ToolName,
 };
 use crate::{access::Caller, query, subscriptions::Subscribe};
@@ -59,11 +59,11 @@ pub(super) struct Server {
     offer: Option<Offer>,
     clients: Clients,
     /// By the task of a request to listen: its banks as they were when it was acknowledged.
-    acknowledged: Arc<Mutex<HashMap<Id, Watched>>>,
+    acknowledged: Arc<Mutex<HashMap<Id, WatchedBanks>>>,
 }
 
 /// Banks that are watched, each with the offset before which its answers reflected everything.
-type Watched = BTreeMap<Bank, (WatchedBank, u64)>;
+type WatchedBanks = BTreeMap<Bank, (WatchedBank, u64)>;
 
 /// The clients of revision 2025-11-25, which follow questions by one request each.
 #[derive(Clone)]
@@ -139,7 +139,7 @@ impl ServerHandler for Server {
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
         let parts = context.extensions.get::<Parts>();
-        if let Some(begun) = parts.and_then(|parts| parts.extensions.get::<Begun>()) {
+        if let Some(begun) = parts.and_then(|parts| parts.extensions.get::<SessionStart>()) {
             begun.note();
         }
         self.negotiate_initialize(&request)

@@ -1,9 +1,9 @@
 //! What clients of revision 2025-11-25 follow over HTTP, by session.
 //!
 //! In: requests with a session's id. Out: the session's listener, and its notifications as server-sent
-//! events. A session is no more than what it follows: every other request stands for itself, so that a client
-//! goes on after the service was started again, and only what it followed is lost, which it is told. A
-//! session belongs to the token that began it. One that nobody listens to is forgotten after a while.
+//! events. A session holds subscriptions and nothing else: all other requests are independent, so a client goes on
+//! after a restart of the service, loses its subscriptions only, and gets an error that says so. A session belongs
+//! to the token that began it, and ends after a while without a listener.
 
 use std::{
     collections::HashMap,
@@ -42,7 +42,7 @@ use nouns::sync;
 
 /// The header with the id of a session.
 const SESSION: &str = "mcp-session-id";
-/// How long a session stays to which nobody listens.
+/// How long a session stays without a listener.
 const LINGER: Duration = Duration::from_secs(60);
 /// A comment is sent when nothing else was for this time.
 const QUIET: Duration = Duration::from_secs(15);
@@ -74,9 +74,9 @@ struct Presence {
 
 /// Whether a request began a session.
 #[derive(Clone, Default)]
-pub(super) struct Begun(Arc<AtomicBool>);
+pub(super) struct SessionStart(Arc<AtomicBool>);
 
-impl Begun {
+impl SessionStart {
     /// Notes that the request is an `initialize`.
     pub(super) fn note(&self) {
         self.0.store(true, Ordering::Relaxed);
@@ -87,7 +87,7 @@ impl Begun {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NoSession {
     /// It names none.
-    #[error("no session: over HTTP a client of this revision subscribes in the session that initialize gave it")]
+    #[error("no session: over HTTP, clients of this revision send the Mcp-Session-Id that initialize returned")]
     Missing,
     /// Its session ended.
     #[error("the session ended; initialize again, and subscribe again")]
@@ -126,7 +126,7 @@ impl Sessions {
         followed
     }
 
-    /// Follows an address no more, in the session of a request.
+    /// Stops following an address, in the session of a request.
     ///
     /// # Errors
     /// [`CallError`] without a session.
@@ -177,7 +177,7 @@ impl Sessions {
     }
 }
 
-/// Ends a session once nobody has listened to it for a while.
+/// Ends a session that has had no listener for a while.
 async fn forget_absent(sessions: Weak<Sessions>, key: Key) {
     loop {
         tokio::time::sleep(LINGER).await;
@@ -197,7 +197,7 @@ async fn forget_absent(sessions: Weak<Sessions>, key: Key) {
 
 /// Gives an `initialize` its session.
 pub(super) async fn named(State(sessions): State<Arc<Sessions>>, mut request: Request, next: Next) -> Response {
-    let begun = Begun::default();
+    let begun = SessionStart::default();
     request.extensions_mut().insert(begun.clone());
     let mut response = next.run(request).await;
     let id = format!("{}{:016x}", sessions.run, fastrand::u64(..));

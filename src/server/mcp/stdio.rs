@@ -20,7 +20,7 @@ use super::{
     pipes,
     server::{Clients, Server},
 };
-use crate::{Reached, ServeError, address_of, served::Served, state::State};
+use crate::{Reached, ServeError, address_of, served::ServedMemory, state::State};
 use models::llm::Llm;
 use nouns::{
     config::{LogKind, Pipeline},
@@ -53,11 +53,11 @@ pub enum McpError {
     #[error("log.kind is \"kafka\": the tools use a memory in a directory; name a pipeline file with an embedded log")]
     Kafka,
     /// The system refused a thread or the standard streams.
-    #[error("no server of tools: {0}; raise the system's limits, or stop other processes")]
+    #[error("the server of the tools cannot start: {0}; raise the system's limits, or stop other processes")]
     System(#[from] std::io::Error),
     /// The first message was not of the protocol.
     #[error(
-        "the client did not begin as the Model Context Protocol says: {0}; let a client start this command (docs/mcp.md)"
+        "the client's first message is not one of the Model Context Protocol: {0}; a client starts this command itself (docs/mcp.md)"
     )]
     Protocol(String),
 }
@@ -127,7 +127,7 @@ fn open(pipeline: &Pipeline) -> Result<Opened, CallError> {
     let failed = |error: &dyn std::fmt::Display| CallError::Refused(error.to_string());
     let listen = if pipeline.http.listen.is_empty() { LISTEN } else { &pipeline.http.listen };
     let state = Arc::new(State::new(pipeline, Arc::default(), false));
-    let (access, served) = match Served::open(pipeline, listen, &state, &mut |_| {}) {
+    let (access, served) = match ServedMemory::open(pipeline, listen, &state, &mut |_| {}) {
         Ok(served) => (Access::Here(Arc::clone(served.api())), Some(served)),
         Err(ServeError::Pipeline(PipelineError::Log(LogError::InUse { directory, holder }))) => {
             let Some(address) = soon(|| address_of(&directory, &holder)) else {

@@ -93,7 +93,7 @@ impl Calls {
         for evidence in join_all(asked).await {
             match evidence {
                 Ok(evidence) => found.extend(quoted(&evidence)),
-                // Its last turn was deleted meanwhile.
+                // Its last turn was deleted in the meantime.
                 Err(problem) if problem.code == Code::UnknownBank => {}
                 Err(problem) => return Err(problem.into()),
             }
@@ -153,7 +153,7 @@ impl Calls {
         let (bank, memory) = (turn.bank.clone(), turn.text.clone());
         self.write_and_wait(who, vec![TurnEvent::Turn(turn)]).await?;
         let mut answer = json!({"id": id, "updated_at": Timestamp::now().to_string()});
-        // Whoever may only write learns nothing of what was said.
+        // A token that may only write must not learn what was said.
         if who.may_in(Right::Read, &bank).is_ok() {
             answer["memory"] = json!(memory);
         }

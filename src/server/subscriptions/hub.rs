@@ -1,8 +1,8 @@
 //! All questions that are followed.
 //!
 //! In: questions with who follows them, the news of the memory. Out: followers. One thread, started by the
-//! first follower, takes the news and asks again what a change may concern. A question that nobody follows
-//! stays for a while, for those who come back, and is not asked meanwhile.
+//! first follower, takes the news and asks again the questions that a change may concern. A question without
+//! followers stays for a while, for those who come back, and is not asked in that time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use super::{
-    live_question::{Asking, LiveQuestion, SlotLimits},
+    live_question::{AskContext, LiveQuestion, SlotLimits},
     subscriber::Subscriber,
 };
 use crate::{
@@ -47,7 +47,7 @@ const REFUSALS: Refusals = Refusals {
 
 /// Askings at once: they leave places in the front to others.
 const ASKINGS: usize = 8;
-/// How long a question stays that nobody follows.
+/// How long a question stays without a follower.
 const LINGER: Duration = Duration::from_secs(120);
 /// How soon an unchanged question says how far its partition was read.
 const ADVANCE: Duration = Duration::from_secs(1);
@@ -59,10 +59,10 @@ pub struct Hub {
     shared: Arc<Shared>,
     followers: Arc<Quota>,
     closing: watch::Sender<bool>,
-    running: Mutex<Option<Running>>,
+    running: Mutex<Option<HubThread>>,
 }
 
-struct Running {
+struct HubThread {
     handle: Handle,
     thread: JoinHandle<()>,
 }
@@ -71,7 +71,7 @@ struct Running {
 type Questions = BTreeMap<Bank, BTreeMap<String, Arc<LiveQuestion>>>;
 
 struct Shared {
-    asking: Asking,
+    asking: AskContext,
     questions: Mutex<Questions>,
 }
 
@@ -79,7 +79,7 @@ impl Hub {
     /// The questions of a memory; `deadline` is that of one asking. One hub a memory.
     #[must_use]
     pub fn new(memory: Arc<Memory>, deadline: Duration, limits: Limits) -> Self {
-        let asking = Asking { memory, places: Semaphore::new(ASKINGS), deadline, begun: AtomicU64::new(0) };
+        let asking = AskContext { memory, places: Semaphore::new(ASKINGS), deadline, begun: AtomicU64::new(0) };
         let shared = Arc::new(Shared { asking, questions: Mutex::default() });
         let (followers, closing) = (Quota::new(limits, REFUSALS), watch::Sender::new(false));
         Self { shared, followers, closing, running: Mutex::default() }
@@ -110,7 +110,7 @@ impl Hub {
                 questions.entry(live.question.bank.clone()).or_default().insert(key, Arc::clone(&live));
                 live
             });
-            // Within the lock: whoever forgets idle questions sees that this one is followed.
+            // Within the lock, so that the removal of idle questions sees this follower.
             let follower =
                 Subscriber::new(Arc::clone(&live), Arc::clone(who), self.closing.subscribe(), last_event_id, share);
             (live, follower)
@@ -168,7 +168,12 @@ impl Hub {
         if let Some(running) = &*running {
             return Ok(running.handle.clone());
         }
-        let failed = |e: std::io::Error| Problem::new(Code::Failed, format!("no thread for subscriptions: {e}"));
+        let failed = |e: std::io::Error| {
+            Problem::new(
+                Code::Failed,
+                format!("cannot start the thread of subscriptions: {e}; raise the limit on threads"),
+            )
+        };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(failed)?;
         let handle = runtime.handle().clone();
         let (shared, mut closing) = (Arc::clone(&self.shared), self.closing.subscribe());
@@ -179,7 +184,7 @@ impl Hub {
             });
         };
         let thread = std::thread::Builder::new().name("subscriptions".to_owned()).spawn(work).map_err(failed)?;
-        *running = Some(Running { handle: handle.clone(), thread });
+        *running = Some(HubThread { handle: handle.clone(), thread });
         Ok(handle)
     }
 }
@@ -249,7 +254,7 @@ impl Shared {
         let shared = Arc::clone(self);
         handle.spawn(async move {
             if !live.ask(&shared.asking).await {
-                // Who asks it next is told why, or finds it mended.
+                // The next one to ask gets the reason, or finds the fault mended.
                 let mut questions = sync::lock(&shared.questions);
                 if let Some(of_bank) = questions.get_mut(&live.question.bank) {
                     of_bank.retain(|_, other| !Arc::ptr_eq(other, &live));

@@ -1,8 +1,8 @@
 //! One question that is followed: asked again when its bank changed, for all who follow it.
 //!
-//! In: the news of its bank, answers. Out: its versions; the newest is what followers look at. Asks once at a
-//! time, and not while nobody follows. Keeps the last versions, so that whoever comes back gets a delta. An
-//! answer whose parts reflect different states of the bank is no version: the question is asked again.
+//! In: the news of its bank, answers. Out: its versions; followers look at the newest. Asks once at a time, and not
+//! without followers. Keeps the last versions, so that a follower who comes back gets a delta. An answer whose parts
+//! reflect different states of the bank is no version: the question is asked again.
 
 use std::{
     collections::VecDeque,
@@ -31,7 +31,7 @@ const RETAINED: usize = 32;
 const PAUSE: Duration = Duration::from_millis(50);
 /// The pauses after failures that may pass.
 const RETRY: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
-/// Failures in a row, other than too much load, after which whoever follows is told.
+/// Failures in a row, other than too much load, after which followers get the problem.
 const FAILURES: u32 = 6;
 
 /// A question that is followed.
@@ -62,7 +62,7 @@ pub(super) enum Value {
     #[default]
     Pending,
     Version(Arc<Version>),
-    /// It is asked no more.
+    /// It is no longer asked.
     Ended(Problem),
     /// Another instance has the bank now.
     Moved,
@@ -76,7 +76,7 @@ struct State {
     retained: VecDeque<Arc<Version>>,
     slots: Vec<Weak<Mutex<Slot>>>,
     followers: usize,
-    /// Since when nobody follows.
+    /// Since when there is no follower.
     idle_since: Option<Instant>,
     /// The number of the last version.
     last: u64,
@@ -102,7 +102,7 @@ pub(super) struct SlotLimits {
 }
 
 /// What askings share.
-pub(super) struct Asking {
+pub(super) struct AskContext {
     pub(super) memory: Arc<Memory>,
     /// Places for askings at once.
     pub(super) places: Semaphore,
@@ -191,9 +191,9 @@ impl LiveQuestion {
         }
     }
 
-    /// Asks until what was asked is what the bank holds. One call at a time, as [`Self::begin`] says. False:
-    /// it is asked no more.
-    pub(super) async fn ask(&self, asking: &Asking) -> bool {
+    /// Asks until the answer reflects all that the bank holds. One call at a time, as [`Self::begin`] says. False:
+    /// the question is no longer asked.
+    pub(super) async fn ask(&self, asking: &AskContext) -> bool {
         let (mut failures, mut retry) = (0, RETRY);
         loop {
             {

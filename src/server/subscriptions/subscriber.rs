@@ -1,9 +1,9 @@
 //! What one follower of a question is sent next.
 //!
 //! In: the newest version of the question, the end of the service, changes of who may read. Out: events, one
-//! at each call, made when it is called: nothing waits in a queue, and whoever calls late gets the newest
-//! version as one delta. Ends once the follower may read the bank no more, when the service ends, or where
-//! the follower kept too much for too long.
+//! at each call, made when it is called: there is no queue, and a late call gets the newest version as one delta.
+//! Ends when the follower loses the right to read the bank, when the service ends, or when the follower kept too
+//! much for too long.
 
 use std::{
     pin::pin,
@@ -124,7 +124,7 @@ impl Subscriber {
             }
             let event = self.refused().or_else(|| self.ready());
             if event.is_none() && matches!(self.newest.borrow().value, Value::Moved) {
-                // Whoever subscribes again is told who has the bank.
+                // The next subscription gets the name of the new holder.
                 return None;
             }
             if let Some(event) = event {
@@ -143,7 +143,7 @@ impl Subscriber {
     /// Everything since the last call in one answer: at once where there is something, or after `wait`.
     ///
     /// # Errors
-    /// [`Problem`] where the question is asked no more.
+    /// [`Problem`] when the question is no longer asked.
     pub async fn poll(mut self, wait: Duration) -> Result<Polled, Problem> {
         let until = tokio::time::Instant::now() + wait;
         let (mut snapshot, mut delta) = (None::<Vec<Arc<SubscribedUnit>>>, None);
@@ -240,7 +240,7 @@ impl Subscriber {
         select(select(newest, closing), pin!(access)).await;
     }
 
-    /// Why the follower may read the bank no more.
+    /// Why the follower may no longer read the bank.
     fn refused(&self) -> Option<Event> {
         let may = self.who.still_may_in(Right::Read, &self.question.question.bank);
         may.err().map(|denied| Event::Problem(denied.into()))

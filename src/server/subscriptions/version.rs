@@ -82,7 +82,7 @@ impl Version {
         }
         let now: HashMap<UnitId, usize> = later.units.iter().enumerate().map(|(rank, unit)| (unit.id, rank)).collect();
         let mut delta = Delta { order: later.units.iter().map(|unit| unit.id).collect(), ..Delta::default() };
-        // Units that stay, in the order of before: their ranks before and now.
+        // Units that stay, in their earlier order: the earlier and the present rank of each.
         let mut stay = Vec::new();
         for (from, old) in self.units.iter().enumerate() {
             match now.get(&old.id).and_then(|to| Some((*to, later.units.get(*to)?))) {

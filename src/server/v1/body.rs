@@ -55,7 +55,7 @@ impl Bodies {
     /// those whom the service trusts.
     pub(crate) async fn read(&self, body: Body, sender: Option<&str>, most: usize) -> Result<Whole, Problem> {
         let slow = |_| {
-            Problem::new(Code::Slow, format!("the body was not whole within {} s; send it faster", TIMEOUT.as_secs()))
+            Problem::new(Code::Slow, format!("the body did not arrive within {} s; send it faster", TIMEOUT.as_secs()))
         };
         let mut whole = Whole { bytes: Vec::new(), room: self.0.share(sender) };
         tokio::time::timeout(TIMEOUT, whole.read_on(body, most)).await.map_err(slow)??;
@@ -81,7 +81,7 @@ impl Whole {
             let mut bytes = Vec::new();
             let packed = std::mem::take(&mut self.bytes);
             let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
-            let damaged = |e| Problem::invalid(format!("the body is gzip that cannot be unpacked: {e}; send it again"));
+            let damaged = |e| Problem::invalid(format!("the gzip body cannot be unpacked: {e}; send it again"));
             MultiGzDecoder::new(&packed[..]).take(limit).read_to_end(&mut bytes).map_err(damaged)?;
             if bytes.len() > most {
                 let detail = format!(

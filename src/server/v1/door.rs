@@ -67,15 +67,15 @@ impl Door {
     }
 
     /// A request begins, which is noted when it ends.
-    pub(super) fn begin(self: &Arc<Self>, request: &Request) -> Noted {
+    pub(super) fn begin(self: &Arc<Self>, request: &Request) -> RequestNote {
         let path = request.extensions().get::<MatchedPath>().map_or("unknown path", MatchedPath::as_str);
         let action = self.audit.as_ref().map(|_| format!("{} {path}", request.method()));
-        Noted { door: Arc::clone(self), action, caller: None, token: None, status: None }
+        RequestNote { door: Arc::clone(self), action, caller: None, token: None, status: None }
     }
 }
 
 /// A request that is noted when this is dropped.
-pub(super) struct Noted {
+pub(super) struct RequestNote {
     door: Arc<Door>,
     /// The method and the pattern of the path, where requests are noted.
     action: Option<String>,
@@ -87,7 +87,7 @@ pub(super) struct Noted {
     status: Option<StatusCode>,
 }
 
-impl Noted {
+impl RequestNote {
     /// It is sent by a caller.
     pub(super) fn is_by(&mut self, caller: &Arc<Caller>) {
         self.caller = Some(Arc::clone(caller));
@@ -104,7 +104,7 @@ impl Noted {
     }
 }
 
-impl Drop for Noted {
+impl Drop for RequestNote {
     fn drop(&mut self) {
         let (Some(audit), Some(action)) = (&self.door.audit, &self.action) else { return };
         let asked = self.caller.as_deref().map(Caller::asked).unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Server-sent events: a response that stays.
 //!
 //! In: what follows a question, or an answer that is being generated. Out: the body of a response, made piece
-//! by piece as the client reads it. Only a progress has an id, so that whoever comes back never begins inside
-//! a change. A comment when nothing else was sent for a while keeps the connection.
+//! by piece as the client reads it. Only a progress has an id, so that a client that comes back never begins inside
+//! a change. A comment keeps the connection when nothing else was sent for a while.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -20,7 +20,7 @@ use serde::Serialize;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::{
-    api::{Spoken, Words},
+    api::{AnswerPiece, Words},
     subscriptions::{Event, Subscriber},
 };
 use nouns::model::Evidence;
@@ -42,16 +42,16 @@ pub(super) fn subscription(subscriber: Subscriber) -> Response {
 }
 
 /// Evidence, then an answer in words while it is generated.
-pub(super) fn answer(evidence: &Evidence, pieces: UnboundedReceiver<Spoken>) -> Response {
+pub(super) fn answer(evidence: &Evidence, pieces: UnboundedReceiver<AnswerPiece>) -> Response {
     let first = event("evidence", None, evidence);
     let pieces = unfold(pieces, |mut pieces| async move {
         let event = match tokio::time::timeout(QUIET, pieces.recv()).await {
             Err(_) => Bytes::from_static(COMMENT),
             Ok(piece) => match piece? {
-                Spoken::Text(text) => event("text", None, &Words { text }),
-                Spoken::Restart => event("restart", None, &serde_json::Map::new()),
-                Spoken::Answer(answer) => event("answer", None, &answer),
-                Spoken::Problem(problem) => event("problem", None, &problem),
+                AnswerPiece::Text(text) => event("text", None, &Words { text }),
+                AnswerPiece::Restart => event("restart", None, &serde_json::Map::new()),
+                AnswerPiece::Answer(answer) => event("answer", None, &answer),
+                AnswerPiece::Problem(problem) => event("problem", None, &problem),
             },
         };
         Some((Ok(event), pieces))

@@ -47,7 +47,7 @@ pub(crate) struct Listening {
 }
 
 /// Listens on an address, and serves the routes that `routes` makes for it, behind TLS where `tls` is given.
-/// At most so many `connections` are open at once. `key` names the setting.
+/// At most `connections` are open at once. `key` names the setting.
 ///
 /// # Errors
 /// [`ServeError::Listen`] when the address is taken or not of this machine.
@@ -70,7 +70,7 @@ pub(crate) fn listen(
         runtime.block_on(async move {
             serve(listener, tls, router, Places::of(connections), stopped).await;
         });
-        // A blocking call that still runs is left to itself.
+        // Blocking calls that still run are not waited for.
         runtime.shutdown_background();
     };
     let thread = std::thread::Builder::new().name("http-v1".to_owned()).spawn(serving).map_err(failed)?;

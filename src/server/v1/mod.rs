@@ -25,4 +25,4 @@ pub(super) use body::{Bodies, MAX_BYTES, Whole};
 pub(super) use listener::{Listening, listen};
 pub use openapi::openapi;
 pub(super) use places::most;
-pub(super) use start::{ServedParts, Serving, start};
+pub(super) use start::{HttpServer, ServedParts, start};

@@ -1,7 +1,7 @@
 //! Places for connections: a limited number, of which idle ones give way.
 //!
-//! In: connections that come, and their requests. Out: a place for each. Where none is free, the connection
-//! that has been idle for longest is told to end: one that sends nothing, or half a head. One whose request
+//! In: connections that come, and their requests. Out: a place for each. When none is free, the connection
+//! that has been idle for longest is ended: one that sends nothing, or half a head. One whose request
 //! is being answered, or whose answer is still read, keeps its place.
 
 use std::{
@@ -30,13 +30,13 @@ const FEWEST: usize = 4;
 /// All places of a listener.
 pub(super) struct Places {
     most: usize,
-    taken: Mutex<Taken>,
+    taken: Mutex<TakenPlaces>,
     /// Told when a place becomes free.
     freed: Notify,
 }
 
 #[derive(Default)]
-struct Taken {
+struct TakenPlaces {
     next: u64,
     by_number: BTreeMap<u64, Arc<Connection>>,
 }

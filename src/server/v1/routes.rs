@@ -236,7 +236,7 @@ async fn subscribe(
     let missing = |name: &str| Problem::invalid(format!("{name}: missing; write ?bank=NAME&text=QUESTION"));
     let asked_at = asked_at.map(|time| EventTime::parse(&time).map_err(|e| Problem::invalid(format!("asked_at: {e}"))));
     let most_tokens = most_tokens.map(|most| {
-        most.parse::<u32>().map_err(|_| Problem::invalid(format!("most_tokens: {most:?} is no whole number")))
+        most.parse::<u32>().map_err(|_| Problem::invalid(format!("most_tokens: {most:?} is not a whole number")))
     });
     let subscribe = Subscribe {
         bank: the_bank(&bank.ok_or_else(|| missing("bank"))?)?,
@@ -298,7 +298,7 @@ async fn list(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<i
         let names = ["bank", "turn", "speaker", "since", "until", "session", "thread", "before", "limit"];
         let [bank, turn, speaker, since, until, session, thread, before, limit] = parameters(&uri, names)?;
         let bank = the_bank(&bank.ok_or_else(|| Problem::invalid("bank: missing; write ?bank=NAME"))?)?;
-        let wrong = |limit: &str| Problem::invalid(format!("limit: {limit:?} is no whole number"));
+        let wrong = |limit: &str| Problem::invalid(format!("limit: {limit:?} is not a whole number"));
         let limit = limit.map(|limit| limit.parse().map_err(|_| wrong(&limit))).transpose()?;
         let time = |name: &str, text: Option<String>| {
             let time = text.map(|text| EventTime::parse(&text)).transpose();
@@ -378,12 +378,13 @@ async fn status(Shared((operations, _)): Operated, Extension(who): Who) -> Answe
     operations.status(&who).await.into()
 }
 
-/// What a body asks for, and its room. Whoever keeps little of a body drops its room at once, however long
-/// the call waits.
+/// What a body asks for, and its room. A call that keeps little of the body drops the room at once, however long it
+/// waits.
 async fn read<R: DeserializeOwned>(bodies: &Bodies, who: &Caller, body: Body) -> Result<(R, Share), Problem> {
     let Whole { bytes, room } = bodies.read_json(body, who.name(), MAX_BYTES).await?;
-    let request = serde_json::from_slice(&bytes)
-        .map_err(|e| Problem::invalid(format!("the body is not what this path takes: {e}; see /v1/openapi.json")))?;
+    let request = serde_json::from_slice(&bytes).map_err(|e| {
+        Problem::invalid(format!("the body is not what this path takes: {e}; /v1/openapi.json says what it is"))
+    })?;
     Ok((request, room))
 }
 
@@ -405,7 +406,7 @@ fn parameters<const N: usize>(uri: &Uri, names: [&str; N]) -> Result<[Option<Str
 }
 
 fn milliseconds(wait: Option<String>) -> Result<Option<u64>, Problem> {
-    wait.map(|ms| ms.parse().map_err(|_| Problem::invalid("wait_ms: not a number of milliseconds"))).transpose()
+    wait.map(|ms| ms.parse().map_err(|_| Problem::invalid("wait_ms: not a whole number of milliseconds"))).transpose()
 }
 
 fn the_bank(name: &str) -> Result<Bank, Problem> {

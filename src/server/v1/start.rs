@@ -41,7 +41,7 @@ const BESIDE: &str = "127.0.0.1:0";
 const KEY: &str = "http.listen";
 
 /// A service that is reached over HTTP, until this is dropped.
-pub(crate) struct Serving {
+pub(crate) struct HttpServer {
     /// The calls of its memory, where this process has one.
     pub(crate) api: Option<Arc<Api>>,
     listening: Listening,
@@ -54,10 +54,10 @@ pub(crate) struct Serving {
     pub(crate) advertised: String,
 }
 
-impl Drop for Serving {
+impl Drop for HttpServer {
     /// Both listeners end at once. They wait for the responses that have begun, so nothing else may wait.
     fn drop(&mut self) {
-        // Nobody is sent to a listener that ends.
+        // The address is withdrawn before the listener ends.
         address::remove(&self.directory);
         self.listening.end();
         self.beside.iter_mut().for_each(Listening::end);
@@ -82,7 +82,7 @@ pub(crate) struct ServedParts {
 /// # Errors
 /// [`ServeError`]: the address, the certificate, the file of tokens or of the audit log, or the language
 /// model.
-pub(crate) fn start(pipeline: &Pipeline, address: &str, parts: ServedParts) -> Result<Serving, ServeError> {
+pub(crate) fn start(pipeline: &Pipeline, address: &str, parts: ServedParts) -> Result<HttpServer, ServeError> {
     let ServedParts { state, log, memory, holders } = parts;
     let places = most();
     let wanted = Limits { all: pipeline.http.subscriptions, of_one: pipeline.http.subscriptions_of_token };
@@ -120,7 +120,7 @@ pub(crate) fn start(pipeline: &Pipeline, address: &str, parts: ServedParts) -> R
     let gate = pipeline.access.token_file.as_ref().zip(local.as_ref());
     let gate = gate.map(|(path, local)| Gate::open(path, local)).transpose()?;
     if gate.as_ref().is_some_and(Gate::is_empty) {
-        warn!("access.token_file holds no valid token: nobody has access until `ripplemem token add` makes one");
+        warn!("access.token_file holds no valid token: every request is refused until `ripplemem token add` makes one");
     }
     let audit = pipeline.access.audit_file.as_deref().map(Audit::open).transpose()?;
     let door = Arc::new(Door::new(gate, audit, places));
@@ -147,5 +147,5 @@ pub(crate) fn start(pipeline: &Pipeline, address: &str, parts: ServedParts) -> R
         .map_err(|problem| ServeError::Address { directory: directory.clone(), problem })?;
     info!(address = %listening.address, url = format!("{scheme}://{}/v1", listening.address), "listening");
     let advertised = pipeline.http.advertised(scheme, listening.address);
-    Ok(Serving { api, listening, beside, directory, advertised })
+    Ok(HttpServer { api, listening, beside, directory, advertised })
 }

@@ -1,7 +1,7 @@
 //! The names that a live source has given, as they are kept from run to run.
 //!
 //! In: banks and sessions of conversations, and speakers of accounts. Out: the same as JSON. Never
-//! holds a text of a message. Whether a conversation is read is decided anew in each run.
+//! holds a text of a message. Each run decides again whether a conversation is read.
 
 use std::collections::BTreeMap;
 

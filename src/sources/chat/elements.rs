@@ -59,7 +59,7 @@ pub(crate) struct Element {
 }
 
 /// What the paths ask of the value at the scan's place.
-enum Wanted {
+enum WantedValue {
     Whole(usize),
     Inside,
     Nothing,
@@ -154,7 +154,7 @@ impl Elements {
     /// Takes the value that begins with `first`: returns it, enters it, or leaves it behind.
     fn value(&mut self, first: u8) -> io::Result<Option<Element>> {
         match self.wanted() {
-            Wanted::Whole(path) => {
+            WantedValue::Whole(path) => {
                 let line = self.line;
                 let (bytes, problem) = self.extent(first, true)?;
                 let bytes = match without_half_characters(&bytes) {
@@ -163,12 +163,12 @@ impl Elements {
                 };
                 Ok(Some(Element { path, line, bytes, problem }))
             }
-            Wanted::Inside if first == b'{' => {
+            WantedValue::Inside if first == b'{' => {
                 self.open.push(Container::Object { key: String::new(), value_next: false });
                 self.take(first);
                 Ok(None)
             }
-            Wanted::Inside if first == b'[' => {
+            WantedValue::Inside if first == b'[' => {
                 self.open.push(Container::Array);
                 self.take(first);
                 Ok(None)
@@ -181,7 +181,7 @@ impl Elements {
     }
 
     /// What the paths ask of a value here.
-    fn wanted(&self) -> Wanted {
+    fn wanted(&self) -> WantedValue {
         let here = || {
             self.open.iter().map(|container| match container {
                 Container::Object { key, .. } => key.as_str(),
@@ -195,11 +195,11 @@ impl Elements {
                 path.get(at).is_some_and(|wanted| *wanted == name && (*wanted == "*") == is_array(at))
             });
             if along && path.len() == self.open.len() && !self.open.is_empty() {
-                return Wanted::Whole(number);
+                return WantedValue::Whole(number);
             }
             inside |= along;
         }
-        if inside { Wanted::Inside } else { Wanted::Nothing }
+        if inside { WantedValue::Inside } else { WantedValue::Nothing }
     }
 
     /// Leaves the containers that a closing bracket ends. One that fits none of them is left over

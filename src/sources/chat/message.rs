@@ -127,7 +127,7 @@ pub struct Conversation {
 /// Who can read a conversation. Private ones are read only when the user names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Privacy {
-    /// Everybody in the workspace, or whoever was handed this one file: exports of a single chat
+    /// Everybody in the workspace, or everybody who has this one file: exports of a single chat
     /// are the user's own choice.
     Open,
     /// Members of a closed channel or group.

@@ -54,6 +54,6 @@ pub(crate) use rendered_item::{items_of, lines_of};
 pub(crate) use reordered::{Reordered, Unordered};
 pub(crate) use routing::names_conversation;
 pub use sample::{Sample, has_json_keys};
-pub(crate) use time_order::{TimeOrder, Timed};
+pub(crate) use time_order::{TimeOrder, TimedRecord};
 pub(crate) use tree::Tree;
 pub(crate) use turn_maker::TurnMaker;

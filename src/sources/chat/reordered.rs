@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::{
     message::ChatItem,
     reader::ChatReader,
-    time_order::{OldestFirst, TimeOrder, Timed},
+    time_order::{OldestFirst, TimeOrder, TimedRecord},
 };
 use crate::{SourceError, turn_source::SourceProgress};
 
@@ -24,7 +24,7 @@ pub(crate) trait Unordered: Send {
     fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError>;
 
     /// The item of what was kept.
-    fn item(&mut self, kept: Timed) -> ChatItem;
+    fn item(&mut self, kept: TimedRecord) -> ChatItem;
 
     /// As [`ChatReader::describe`].
     fn describe(&self) -> String;

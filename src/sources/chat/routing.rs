@@ -122,7 +122,7 @@ impl Routing {
     }
 
     /// Gives conversations the places again that they had in an earlier run with the same template.
-    /// Whether they are read is decided anew.
+    /// Each run decides again whether they are read.
     pub(super) fn restore(&mut self, template: &str, places: Vec<AssignedPlace>) {
         if template != self.written {
             return;

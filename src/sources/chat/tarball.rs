@@ -93,12 +93,12 @@ fn bytes(path: &Path) -> io::Result<Box<dyn Read>> {
 
 /// An archive's bytes, at most `left` of them; the caller resets that for each file. The crate reads the headers
 /// before a file into memory whole, however long they are.
-struct Bounded {
+struct BoundedBytes {
     input: RefCell<Box<dyn Read>>,
     left: Cell<u64>,
 }
 
-impl Read for &Bounded {
+impl Read for &BoundedBytes {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.left.get();
         if left == 0 {
@@ -116,7 +116,7 @@ type Take<'t> = dyn FnMut(&Path, u64, &mut dyn Read) -> io::Result<ControlFlow<(
 
 /// Goes through the texts until `take` has enough.
 fn each(path: &Path, take: &mut Take<'_>) -> io::Result<()> {
-    let input = Bounded { input: RefCell::new(bytes(path)?), left: Cell::new(MAX_HEADER_BYTES) };
+    let input = BoundedBytes { input: RefCell::new(bytes(path)?), left: Cell::new(MAX_HEADER_BYTES) };
     let mut archive = Archive::new(&input);
     for entry in archive.entries()? {
         let mut entry = entry?;

@@ -24,7 +24,7 @@ const HEADER_BYTES: usize = 24;
 
 /// A record of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Timed {
+pub(crate) struct TimedRecord {
     /// When it was said, in milliseconds since 1970.
     pub unix_ms: i64,
     /// Which file of the export, as the caller counts them.
@@ -37,7 +37,7 @@ pub(crate) struct Timed {
 
 /// Takes records in any order.
 pub(crate) struct TimeOrder {
-    held: Vec<Timed>,
+    held: Vec<TimedRecord>,
     held_bytes: usize,
     run_bytes: usize,
     /// The temporary file and where each run ends in it.
@@ -47,7 +47,7 @@ pub(crate) struct TimeOrder {
 
 /// Returns the records, oldest first.
 pub(crate) struct OldestFirst {
-    held: VecDeque<Timed>,
+    held: VecDeque<TimedRecord>,
     file: Option<File>,
     runs: Vec<Run>,
     /// The time and the run of each run's next record.
@@ -61,7 +61,7 @@ struct Run {
     to: u64,
     buffer: VecDeque<u8>,
     read_ahead: usize,
-    head: Option<Timed>,
+    head: Option<TimedRecord>,
 }
 
 impl TimeOrder {
@@ -78,9 +78,9 @@ impl TimeOrder {
     ///
     /// # Errors
     /// [`SourceError`] when the temporary file cannot be written.
-    pub(crate) fn add(&mut self, record: Timed) -> Result<(), SourceError> {
+    pub(crate) fn add(&mut self, record: TimedRecord) -> Result<(), SourceError> {
         self.count += 1;
-        self.held_bytes += record.payload.len() + size_of::<Timed>();
+        self.held_bytes += record.payload.len() + size_of::<TimedRecord>();
         self.held.push(record);
         if self.held_bytes >= self.run_bytes { self.spill().map_err(temporary) } else { Ok(()) }
     }
@@ -149,7 +149,7 @@ impl OldestFirst {
     ///
     /// # Errors
     /// [`SourceError`] when the temporary file cannot be read.
-    pub(crate) fn next(&mut self) -> Result<Option<Timed>, SourceError> {
+    pub(crate) fn next(&mut self) -> Result<Option<TimedRecord>, SourceError> {
         let Some(file) = &mut self.file else { return Ok(self.held.pop_front()) };
         // Runs hold later records the later they were written, so that the lower run wins a tie.
         let Some(Reverse((_, index))) = self.heads.pop() else { return Ok(None) };
@@ -177,7 +177,7 @@ impl Run {
         let length = u32::from_le_bytes(self.bytes(file)?) as usize;
         self.fill(file, length)?;
         let payload = self.buffer.drain(..length).collect();
-        self.head = Some(Timed { unix_ms, file: in_file, line, payload });
+        self.head = Some(TimedRecord { unix_ms, file: in_file, line, payload });
         Ok(())
     }
 
@@ -219,7 +219,7 @@ mod tests {
 
     use super::*;
 
-    fn sorted(records: &[Timed], run_bytes: usize) -> Vec<Timed> {
+    fn sorted(records: &[TimedRecord], run_bytes: usize) -> Vec<TimedRecord> {
         let mut order = TimeOrder::with_run_bytes(run_bytes);
         for record in records {
             order.add(record.clone()).unwrap();
@@ -237,10 +237,10 @@ mod tests {
             records in prop::collection::vec((-5i64..5, 0usize..300), 0..200),
             run_bytes in 1usize..5_000,
         ) {
-            let records: Vec<Timed> = records
+            let records: Vec<TimedRecord> = records
                 .into_iter()
                 .enumerate()
-                .map(|(line, (unix_ms, size))| Timed { unix_ms, file: 7, line: line as u64, payload: vec![b'x'; size] })
+                .map(|(line, (unix_ms, size))| TimedRecord { unix_ms, file: 7, line: line as u64, payload: vec![b'x'; size] })
                 .collect();
             let mut expected = records.clone();
             expected.sort_by_key(|r| r.unix_ms);
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_record_longer_than_what_is_read_ahead_is_whole() {
-        let record = |unix_ms| Timed { unix_ms, file: 0, line: 1, payload: vec![b'y'; 600 << 10] };
+        let record = |unix_ms| TimedRecord { unix_ms, file: 0, line: 1, payload: vec![b'y'; 600 << 10] };
         assert_eq!(sorted(&[record(2), record(1)], 1), [record(1), record(2)]);
     }
 }

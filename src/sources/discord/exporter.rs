@@ -19,7 +19,7 @@ use super::{
 use crate::{
     SourceError,
     chat::{
-        ChatItem, ChatMessage, ChatReader, Element, Elements, Reordered, Skip, TimeOrder, Timed, Tree, Unordered,
+        ChatItem, ChatMessage, ChatReader, Element, Elements, Reordered, Skip, TimeOrder, TimedRecord, Tree, Unordered,
         Unread,
     },
     turn_source::SourceProgress,
@@ -174,14 +174,14 @@ impl Unordered for Exporter {
         match id.as_ref().and_then(said_ms).filter(|_| element.problem.is_none()) {
             Some(unix_ms) => {
                 let file = u32::try_from(index).unwrap_or(u32::MAX);
-                order.add(Timed { unix_ms, file, line: element.line, payload: element.bytes })?;
+                order.add(TimedRecord { unix_ms, file, line: element.line, payload: element.bytes })?;
             }
             None => found.extend(self.item_of(index, &element)),
         }
         Ok(true)
     }
 
-    fn item(&mut self, kept: Timed) -> ChatItem {
+    fn item(&mut self, kept: TimedRecord) -> ChatItem {
         let element = Element { path: 0, line: kept.line, bytes: kept.payload, problem: None };
         let index = usize::try_from(kept.file).unwrap_or(usize::MAX);
         self.item_of(index, &element).unwrap_or(ChatItem::Skip(Skip::Unsupported))

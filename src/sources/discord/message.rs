@@ -119,7 +119,7 @@ impl Channel {
         }
         let id = message.get("id").and_then(id_of).ok_or("id: not an id of Discord; export the channel again")?;
         let time = time(message, "timestamp", &id).ok_or("timestamp: not a time; export the channel again")?;
-        let mentioned = Mentioned::of(message, channels);
+        let mentioned = MentionedAccounts::of(message, channels);
         let render = |text: &str| plain(&named(text, &mentioned));
         let mut text = field(message, "content").map(render).unwrap_or_default();
         let mut shared = attachments(message, render);
@@ -162,13 +162,13 @@ impl Channel {
 }
 
 /// The accounts and roles that a message names.
-struct Mentioned<'a> {
+struct MentionedAccounts<'a> {
     accounts: Vec<Account>,
     roles: HashMap<String, String>,
     channels: &'a HashMap<String, String>,
 }
 
-impl<'a> Mentioned<'a> {
+impl<'a> MentionedAccounts<'a> {
     fn of(message: &Value, channels: &'a HashMap<String, String>) -> Self {
         let mentions = message.get("mentions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let people = mentions.iter().chain(message.get("author"));
@@ -185,7 +185,7 @@ impl<'a> Mentioned<'a> {
     }
 }
 
-impl Names for Mentioned<'_> {
+impl Names for MentionedAccounts<'_> {
     fn account(&self, id: &str) -> Option<String> {
         self.accounts.iter().find(|account| account.id == id).map(|account| account.name.clone())
     }

@@ -27,7 +27,7 @@ use crate::{
     SourceError,
     chat::{
         Account, ChatItem, ChatMessage, Conversation, Element, Elements, Form, NUMBER, Privacy, Skip, TEXT, TimeOrder,
-        Timed, Tree, Unordered, Unread,
+        TimedRecord, Tree, Unordered, Unread,
     },
 };
 use nouns::model::{DeadLetter, EventTime};
@@ -291,14 +291,14 @@ impl Unordered for Package {
             Some(time) => {
                 let payload = kept(&value).to_string().into_bytes();
                 let file = u32::try_from(channel).unwrap_or(u32::MAX);
-                order.add(Timed { unix_ms: time.unix_ms, file, line, payload })?;
+                order.add(TimedRecord { unix_ms: time.unix_ms, file, line, payload })?;
             }
             None => found.push_back(self.item_of(channel, line, &value)),
         }
         Ok(true)
     }
 
-    fn item(&mut self, record: Timed) -> ChatItem {
+    fn item(&mut self, record: TimedRecord) -> ChatItem {
         let row = serde_json::from_slice(&record.payload).unwrap_or_default();
         self.item_of(usize::try_from(record.file).unwrap_or(usize::MAX), record.line, &row)
     }

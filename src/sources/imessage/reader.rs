@@ -115,13 +115,13 @@ struct OpenFile {
     lines: Lines,
     conversation: Arc<Conversation>,
     ids: PositionalIds,
-    answered: Answered,
-    begun: Option<Begun>,
+    answered: AnswerTargets,
+    begun: Option<OpenMessage>,
     after_blank: bool,
 }
 
 /// A message whose lines are still coming.
-struct Begun {
+struct OpenMessage {
     line: u64,
     time: DateTime,
     /// What the exporter wrote behind the date of a notice.
@@ -131,7 +131,7 @@ struct Begun {
 
 /// The messages that answers belong to, by a hash of the answer.
 #[derive(Default)]
-struct Answered {
+struct AnswerTargets {
     ids: HashMap<[u8; 32], String>,
     order: VecDeque<[u8; 32]>,
 }
@@ -232,7 +232,7 @@ impl Imessage {
             lines: Lines::new(self.tree.read(&entry)?),
             conversation: Arc::new(conversation),
             ids: PositionalIds::default(),
-            answered: Answered::default(),
+            answered: AnswerTargets::default(),
             begun: None,
             after_blank: true,
             entry,
@@ -274,7 +274,7 @@ impl OpenFile {
             (Some((time, rest)), _) => {
                 self.finish(zone, found);
                 let notice = header(line).is_none().then(|| rest.trim().to_owned());
-                self.begun = Some(Begun { line: number, time, notice, text: String::new() });
+                self.begun = Some(OpenMessage { line: number, time, notice, text: String::new() });
             }
             (None, Some(begun)) => {
                 if begun.text.len() + line.len() < MAX_MESSAGE_BYTES {
@@ -291,7 +291,7 @@ impl OpenFile {
 
     /// What the lines so far are.
     fn finish(&mut self, zone: &Zone, found: &mut VecDeque<ChatItem>) {
-        let Some(Begun { line, time: local, notice, text }) = self.begun.take() else { return };
+        let Some(OpenMessage { line, time: local, notice, text }) = self.begun.take() else { return };
         let Some(time) = zone.moment(local) else {
             found.push_back(self.reject(line, "its date is out of range; correct it", &text));
             return;
@@ -363,7 +363,7 @@ impl OpenFile {
     }
 }
 
-impl Answered {
+impl AnswerTargets {
     fn add(&mut self, time: DateTime, answer: &Block, id: &str) {
         let key = key(time, answer);
         if self.ids.insert(key, id.to_owned()).is_none() {

@@ -44,7 +44,7 @@ impl Nicks {
         }
     }
 
-    /// Somebody leaves: whoever takes the nick later may be another one.
+    /// Somebody leaves. A later user of the nick may be somebody else.
     pub(super) fn leaves(&mut self, nick: &str) {
         self.changed.remove(&nick.to_lowercase());
     }

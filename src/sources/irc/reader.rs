@@ -77,7 +77,7 @@ struct Irc {
     /// The channel of files whose name and lines say none.
     common: Option<String>,
     has_channels: bool,
-    open: Option<Open>,
+    open: Option<OpenLog>,
     /// The network and channel of the last file.
     last: (Option<String>, String),
     /// The conversations of that channel's files, by the name in their lines.
@@ -89,7 +89,7 @@ struct Irc {
 }
 
 /// A file that is being read.
-struct Open {
+struct OpenLog {
     origin: String,
     name: String,
     bytes: u64,
@@ -197,7 +197,7 @@ impl Irc {
             self.last = of;
         }
         self.nicks.next_file();
-        self.open = Some(Open { origin, name, bytes, file, clock, channel, network: place.network });
+        self.open = Some(OpenLog { origin, name, bytes, file, clock, channel, network: place.network });
         Ok(None)
     }
 

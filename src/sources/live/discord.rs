@@ -18,7 +18,7 @@ use super::{
     error::LiveError,
     feed::{Arrival, Feed},
     secret::Secret,
-    socket::{Received, Socket},
+    socket::{Socket, SocketMessage},
     web::Web,
 };
 use crate::{
@@ -123,7 +123,7 @@ impl Discord {
             }
         };
         let mut socket = Socket::connect(&format!("{}/?v=10&encoding=json", url.trim_end_matches('/')))?;
-        let Received::Text(hello) = socket.read(HELLO)? else {
+        let SocketMessage::Text(hello) = socket.read(HELLO)? else {
             return Err(LiveError::Lost("Discord's gateway does not say hello".to_owned()));
         };
         let hello: Value = serde_json::from_str(&hello).unwrap_or_default();
@@ -167,10 +167,10 @@ impl Discord {
                 connection.beat(self.cursor.session.as_ref().map(|session| session.seq))?;
             }
             let text = match connection.socket.read(wait.min(connection.next_beat - now.min(connection.next_beat)))? {
-                Received::Text(text) => text,
-                Received::Beat => continue,
-                Received::Nothing => break,
-                Received::Closed { code, reason } => {
+                SocketMessage::Text(text) => text,
+                SocketMessage::Beat => continue,
+                SocketMessage::Nothing => break,
+                SocketMessage::Closed { code, reason } => {
                     self.closed(code, &reason)?;
                     // The session is over; the next call begins another.
                     return Ok(found);

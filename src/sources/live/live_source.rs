@@ -19,7 +19,7 @@ use super::{
     feed::{Arrival, Feed},
     inbox::Inbox,
     matrix::Matrix,
-    signed::Signed,
+    signed::SignedWebhook,
     slack::Slack,
     telegram::Telegram,
     webhook::{Delivered, Webhook},
@@ -107,7 +107,7 @@ impl LiveSource {
             Platform::Slack => Box::new(Slack::open(settings, &origin, cursor, inbox)?),
             Platform::Discord => Box::new(Discord::open(settings, &origin, cursor)?),
             Platform::Matrix => Box::new(Matrix::open(settings, &origin, cursor)?),
-            Platform::Webhook => Box::new(Signed::open(settings, &origin, inbox)?),
+            Platform::Webhook => Box::new(SignedWebhook::open(settings, &origin, inbox)?),
         };
         Ok(Self { name: settings.name.clone(), origin, turns, feed })
     }

@@ -21,13 +21,13 @@ use nouns::{
 };
 
 /// The requests of a signed webhook.
-pub(super) struct Signed {
+pub(super) struct SignedWebhook {
     origin: String,
     bank: Bank,
     inbox: Inbox,
 }
 
-impl Signed {
+impl SignedWebhook {
     /// # Errors
     /// [`LiveError::Settings`] when the bank is no name.
     pub(super) fn open(settings: &LiveSettings, origin: &str, inbox: Inbox) -> Result<Self, LiveError> {
@@ -82,7 +82,7 @@ impl Signed {
     }
 }
 
-impl Feed for Signed {
+impl Feed for SignedWebhook {
     fn next(&mut self, wait: Duration) -> Result<Arrival, LiveError> {
         let mut arrival = Arrival::default();
         for body in self.inbox.next(wait) {
@@ -123,7 +123,7 @@ mod tests {
         ] {
             let (_, arriving) = crossbeam_channel::bounded(0);
             let bank = Bank::parse("b").unwrap();
-            let signed = Signed { origin: "source s".to_owned(), bank, inbox: Inbox::new(arriving) };
+            let signed = SignedWebhook { origin: "source s".to_owned(), bank, inbox: Inbox::new(arriving) };
             let mut arrival = Arrival::default();
             signed.take(body.as_bytes(), &mut arrival);
             let found: Vec<&str> = arrival.events.iter().map(|event| event.bank().as_str()).collect();

@@ -26,7 +26,7 @@ use super::{
     secret::Secret,
     slack_gap::{Gap, Missed, Step},
     slack_heard::{Heard, OF_CONVERSATION},
-    socket::{Received, Socket},
+    socket::{Socket, SocketMessage},
     web::Web,
 };
 use crate::{
@@ -304,7 +304,7 @@ impl Slack {
         while found.len() < MOST_AT_ONCE {
             let Some(socket) = open else { return Err(LiveError::Lost("not connected to Slack".to_owned())) };
             match socket.read(wait)? {
-                Received::Text(text) => {
+                SocketMessage::Text(text) => {
                     let envelope: Value = serde_json::from_str(&text).unwrap_or_default();
                     if envelope.get("type").and_then(Value::as_str) == Some("disconnect") {
                         // Slack refreshes connections; the next one is open before this one closes.
@@ -314,12 +314,12 @@ impl Slack {
                     }
                     wait = Duration::ZERO;
                 }
-                Received::Beat => wait = Duration::ZERO,
-                Received::Nothing if seen.elapsed() > SILENCE => {
+                SocketMessage::Beat => wait = Duration::ZERO,
+                SocketMessage::Nothing if seen.elapsed() > SILENCE => {
                     return Err(LiveError::Lost("Slack has fallen silent".to_owned()));
                 }
-                Received::Nothing => return Ok(found),
-                Received::Closed { reason, .. } => {
+                SocketMessage::Nothing => return Ok(found),
+                SocketMessage::Closed { reason, .. } => {
                     return Err(LiveError::Lost(format!("Slack closed the connection {reason}").trim_end().to_owned()));
                 }
             }

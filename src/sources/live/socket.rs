@@ -29,7 +29,7 @@ pub(super) struct Socket {
 
 /// What came.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Received {
+pub(super) enum SocketMessage {
     /// A text.
     Text(String),
     /// A sign of life, such as a ping.
@@ -72,17 +72,17 @@ impl Socket {
     ///
     /// # Errors
     /// [`LiveError::Lost`] when the connection has broken.
-    pub(super) fn read(&mut self, wait: Duration) -> Result<Received, LiveError> {
+    pub(super) fn read(&mut self, wait: Duration) -> Result<SocketMessage, LiveError> {
         let set = self.inner.get_ref().tcp().set_read_timeout(Some(wait.max(LEAST_WAIT)));
         set.map_err(|e| LiveError::Lost(format!("the connection has broken: {e}")))?;
         match self.inner.read() {
-            Ok(Message::Text(text)) => Ok(Received::Text(text.to_string())),
-            Ok(Message::Close(frame)) => Ok(Received::Closed {
+            Ok(Message::Text(text)) => Ok(SocketMessage::Text(text.to_string())),
+            Ok(Message::Close(frame)) => Ok(SocketMessage::Closed {
                 code: frame.as_ref().map(|frame| frame.code.into()),
                 reason: frame.map(|frame| frame.reason.to_string()).unwrap_or_default(),
             }),
-            Ok(_) => Ok(Received::Beat),
-            Err(tungstenite::Error::Io(e)) if is_timeout(&e) => Ok(Received::Nothing),
+            Ok(_) => Ok(SocketMessage::Beat),
+            Err(tungstenite::Error::Io(e)) if is_timeout(&e) => Ok(SocketMessage::Nothing),
             Err(e) => Err(LiveError::Lost(format!("the connection has broken: {e}"))),
         }
     }

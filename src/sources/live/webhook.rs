@@ -96,8 +96,8 @@ impl Webhook {
     }
 }
 
-/// Whether a body holds more records than so many: one a line, in arrays, or both. What is behind something that is
-/// not JSON counts as one.
+/// Whether a body holds more records than `most`: one a line, in arrays, or both. Everything behind a piece that is
+/// not JSON counts as one record.
 fn holds_more_than(body: &[u8], most: usize) -> bool {
     let mut records = 0;
     for value in serde_json::Deserializer::from_slice(body).into_iter::<&RawValue>() {

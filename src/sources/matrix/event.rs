@@ -54,7 +54,7 @@ pub(super) struct Event {
 
 /// What is kept of a message until its turn comes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct StoredMessage {
     /// Which room, as the reader counts them.
     pub(super) room: usize,
     pub(super) id: String,

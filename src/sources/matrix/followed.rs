@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{
     event::{Event, FORM},
-    spoken::{Spoken, account, display_name},
+    spoken::{FinalMessage, account, display_name},
 };
 use crate::chat::{Account, ChatItem, Conversation, Privacy, Skip};
 
@@ -150,7 +150,7 @@ impl Rooms {
         let thread = read.thread().map(str::to_owned).or_else(|| read.begins_thread().then(|| id.clone()));
         let reply_to = read.reply_to().map(str::to_owned);
         let (content, version) = read.edited_content();
-        let spoken = Spoken { conversation, id, sender, unix_ms, content, version, thread, reply_to };
+        let spoken = FinalMessage { conversation, id, sender, unix_ms, content, version, thread, reply_to };
         Ok(Followed::Item(spoken.item(&|id| self.account(room, id))))
     }
 
@@ -178,7 +178,7 @@ impl Rooms {
         let thread = old.thread().map(str::to_owned).or_else(|| old.begins_thread().then(|| id.clone()));
         let reply_to = old.reply_to().map(str::to_owned);
         let conversation = self.conversation(room);
-        let spoken = Spoken { conversation, id, sender, unix_ms, content, version, thread, reply_to };
+        let spoken = FinalMessage { conversation, id, sender, unix_ms, content, version, thread, reply_to };
         Ok(spoken.item(&|id| self.account(room, id)))
     }
 }

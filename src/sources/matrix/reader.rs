@@ -13,13 +13,13 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    event::{Event, FORM as FORM_OF_EVENTS, Kept, What},
-    spoken::{Spoken, account, display_name},
+    event::{Event, FORM as FORM_OF_EVENTS, StoredMessage, What},
+    spoken::{FinalMessage, account, display_name},
 };
 use crate::{
     chat::{
-        Account, ChatItem, Conversation, Element, Elements, Privacy, Reordered, Sample, Skip, TimeOrder, Timed, Tree,
-        Unordered, Unread, has_json_keys,
+        Account, ChatItem, Conversation, Element, Elements, Privacy, Reordered, Sample, Skip, TimeOrder, TimedRecord,
+        Tree, Unordered, Unread, has_json_keys,
     },
     error::SourceError,
     format::{Opener, SourceFormat},
@@ -271,9 +271,9 @@ impl Matrix {
             let (content, version) = event.edited_content();
             What::Said { content, version, thread, reply_to }
         };
-        let payload = serde_json::to_vec(&Kept { room, id, sender, what }).unwrap_or_default();
+        let payload = serde_json::to_vec(&StoredMessage { room, id, sender, what }).unwrap_or_default();
         let file = u32::try_from(self.file).unwrap_or(u32::MAX);
-        order.add(Timed { unix_ms, file, line: element.line, payload })?;
+        order.add(TimedRecord { unix_ms, file, line: element.line, payload })?;
         Ok(None)
     }
 
@@ -300,8 +300,8 @@ impl Matrix {
         edits.max_by(|a, b| (a.unix_ms, &a.id).cmp(&(b.unix_ms, &b.id)))
     }
 
-    fn message(&mut self, kept: Kept, conversation: Arc<Conversation>, unix_ms: i64) -> ChatItem {
-        let Kept { room, id, sender, what } = kept;
+    fn message(&mut self, kept: StoredMessage, conversation: Arc<Conversation>, unix_ms: i64) -> ChatItem {
+        let StoredMessage { room, id, sender, what } = kept;
         let What::Said { mut content, mut version, thread, reply_to } = what else {
             return ChatItem::Skip(Skip::Copy);
         };
@@ -309,7 +309,7 @@ impl Matrix {
             (content, version) = (edit.content.clone(), edit.unix_ms);
         }
         let thread = thread.or_else(|| self.roots.contains(&id).then(|| id.clone()));
-        let spoken = Spoken { conversation, id, sender, unix_ms, content, version, thread, reply_to };
+        let spoken = FinalMessage { conversation, id, sender, unix_ms, content, version, thread, reply_to };
         spoken.item(&|id| self.account(room, id))
     }
 }
@@ -343,9 +343,9 @@ impl Unordered for Matrix {
         Ok(true)
     }
 
-    fn item(&mut self, record: Timed) -> ChatItem {
+    fn item(&mut self, record: TimedRecord) -> ChatItem {
         let origin = format!("{}:{}", self.origin(record.file as usize), record.line);
-        let kept: Kept = match serde_json::from_slice(&record.payload) {
+        let kept: StoredMessage = match serde_json::from_slice(&record.payload) {
             Ok(kept) => kept,
             Err(e) => {
                 let letter = DeadLetter::new(origin, format!("{e}; import the file again"), &record.payload);

@@ -12,7 +12,7 @@ use crate::chat::{Account, ChatItem, ChatMessage, Conversation, Skip};
 use nouns::model::EventTime;
 
 /// A message whose content is final.
-pub(super) struct Spoken {
+pub(super) struct FinalMessage {
     pub(super) conversation: Arc<Conversation>,
     pub(super) id: String,
     pub(super) sender: String,
@@ -25,7 +25,7 @@ pub(super) struct Spoken {
     pub(super) reply_to: Option<String>,
 }
 
-impl Spoken {
+impl FinalMessage {
     /// The item of the message. `account` knows accounts by their ids.
     pub(super) fn item(self, account: &dyn Fn(&str) -> Account) -> ChatItem {
         let Self { conversation, id, sender, unix_ms, content, version, thread, reply_to } = self;

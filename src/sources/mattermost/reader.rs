@@ -16,7 +16,7 @@ use super::export::{ChannelLine, ExportLine, PostLine, UserLine, cards};
 use crate::{
     chat::{
         Account, ChatItem, ChatMessage, Conversation, OddFields, PositionalIds, Privacy, Reordered, Sample, Skip,
-        TimeOrder, Timed, Tree, Unordered, Unread, shared_file,
+        TimeOrder, TimedRecord, Tree, Unordered, Unread, shared_file,
     },
     error::SourceError,
     format::{Opener, SourceFormat},
@@ -108,7 +108,7 @@ enum Place {
 
 /// What is kept of a post until its turn comes.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredPost {
     place: Place,
     user: String,
     kind: String,
@@ -265,8 +265,8 @@ impl Mattermost {
         Ok(())
     }
 
-    fn timed(&self, unix_ms: i64, line: u64, payload: Vec<u8>) -> Timed {
-        Timed { unix_ms, file: u32::try_from(self.file).unwrap_or(u32::MAX), line, payload }
+    fn timed(&self, unix_ms: i64, line: u64, payload: Vec<u8>) -> TimedRecord {
+        TimedRecord { unix_ms, file: u32::try_from(self.file).unwrap_or(u32::MAX), line, payload }
     }
 
     fn conversation(&mut self, place: &Place) -> Arc<Conversation> {
@@ -316,8 +316,8 @@ impl Mattermost {
         }
     }
 
-    /// Who wrote it: a webhook writes under the account of whoever made it.
-    fn author(&self, kept: &Kept) -> Account {
+    /// Who wrote it: a webhook writes under its maker's account.
+    fn author(&self, kept: &StoredPost) -> Account {
         let account = self.account(&kept.user);
         let prop = |key: &str| kept.props.as_ref().and_then(|p| p.get(key));
         let is_set = |key: &str| prop(key).is_some_and(|v| v.as_bool() == Some(true) || v.as_str() == Some("true"));
@@ -374,9 +374,9 @@ impl Unordered for Mattermost {
         Ok(true)
     }
 
-    fn item(&mut self, record: Timed) -> ChatItem {
+    fn item(&mut self, record: TimedRecord) -> ChatItem {
         let origin = self.origin(record.file as usize, record.line);
-        let kept: Kept = match serde_json::from_slice(&record.payload) {
+        let kept: StoredPost = match serde_json::from_slice(&record.payload) {
             Ok(kept) => kept,
             Err(e) => {
                 let letter = DeadLetter::new(origin, format!("{e}; import the file again"), &record.payload);
@@ -479,7 +479,7 @@ fn keep(
     let wrong = |reason: &str| (Some(place.clone()), reason.to_owned());
     let user = post.user.filter(|u| !u.trim().is_empty()).ok_or_else(|| wrong("user: missing; write the author"))?;
     let unix_ms = post.create_at.ok_or_else(|| wrong("create_at: missing; write milliseconds since 1970"))?;
-    let kept = Kept {
+    let kept = StoredPost {
         user,
         kind: post.kind.unwrap_or_default(),
         message: post.message.unwrap_or_default(),

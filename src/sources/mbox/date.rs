@@ -28,7 +28,7 @@ static OFFSET: LazyLock<Option<Regex>> =
 
 /// A date of a mail.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Sent {
+pub(super) struct MailDate {
     pub(super) time: EventTime,
     /// Whether the weekday beside it is another one.
     pub(super) is_contradicted: bool,
@@ -37,7 +37,7 @@ pub(super) struct Sent {
 }
 
 /// Reads a date.
-pub(super) fn sent(text: &str, zone: &Zone) -> Option<Sent> {
+pub(super) fn sent(text: &str, zone: &Zone) -> Option<MailDate> {
     let mut parts = Parts::default();
     for word in without_comments(text).split([',', ' ', '\t', '\r', '\n']).filter(|word| !word.is_empty()) {
         parts.word(word);
@@ -54,7 +54,7 @@ pub(super) fn sent(text: &str, zone: &Zone) -> Option<Sent> {
         (None, own) => own.as_ref().unwrap_or(zone).moment(local)?,
     };
     let has_zone = parts.offset_seconds.is_some() || parts.zone.is_some();
-    Some(Sent { time, is_contradicted: parts.weekday.is_some_and(|weekday| weekday != date.weekday()), has_zone })
+    Some(MailDate { time, is_contradicted: parts.weekday.is_some_and(|weekday| weekday != date.weekday()), has_zone })
 }
 
 /// What the words of a date say, of which the first of each kind counts.

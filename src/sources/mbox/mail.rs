@@ -11,7 +11,7 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    date::{Sent, sent},
+    date::{MailDate, sent},
     own_words::own_words,
 };
 use crate::{
@@ -186,7 +186,7 @@ fn time(mail: &Message<'_>, separator: Option<&str>, zone: &Zone) -> Option<(Eve
     };
     let date = header(HeaderName::Date).and_then(|date| sent(date, zone));
     let is_written = header(HeaderName::Date).is_some_and(|date| !date.trim().is_empty());
-    let told = |found: Sent, is_date: bool| {
+    let told = |found: MailDate, is_date: bool| {
         let doubts = [("Date", is_written && !is_date), ("zone of Date", is_date && !found.has_zone)];
         (found.time, doubts.into_iter().filter(|(_, is_so)| *is_so).map(|(name, _)| name).collect())
     };

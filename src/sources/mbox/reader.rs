@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     chat::{
-        Account, ChatItem, ChatMessage, Conversation, Privacy, Reordered, Sample, Skip, TimeOrder, Timed, Tree,
+        Account, ChatItem, ChatMessage, Conversation, Privacy, Reordered, Sample, Skip, TimeOrder, TimedRecord, Tree,
         Unordered, Unread,
     },
     error::SourceError,
@@ -179,7 +179,7 @@ impl Unordered for Mbox {
                 mail.doubts.iter().for_each(|doubt| self.unread.add(doubt));
                 let payload = serde_json::to_vec(&mail).unwrap_or_default();
                 let file = u32::try_from(self.file).unwrap_or(u32::MAX);
-                order.add(Timed { unix_ms: mail.unix_ms, file, line: raw.line, payload })?;
+                order.add(TimedRecord { unix_ms: mail.unix_ms, file, line: raw.line, payload })?;
             }
             Ok(Read::Internal) => found.push_back(ChatItem::Skip(Skip::ServiceMessage)),
             Ok(Read::Expunged) => found.push_back(ChatItem::Skip(Skip::Copy)),
@@ -192,7 +192,7 @@ impl Unordered for Mbox {
         Ok(true)
     }
 
-    fn item(&mut self, record: Timed) -> ChatItem {
+    fn item(&mut self, record: TimedRecord) -> ChatItem {
         let file = record.file as usize;
         let read = serde_json::from_slice::<Mail>(&record.payload).map_err(|e| e.to_string());
         let known = self.files.get(file).map(|(_, conversation)| conversation.clone());

@@ -16,12 +16,12 @@ use serde_json::Value;
 use super::{
     mojibake::repaired,
     page::{self, PageMessage},
-    record::{FORM as MESSAGE, Kept, Record, What},
+    record::{FORM as MESSAGE, Record, StoredMessage, What},
 };
 use crate::{
     chat::{
         Account, ChatItem, ChatMessage, Conversation, Element, Elements, PositionalIds, Privacy, Reordered, Sample,
-        TimeOrder, Timed, Tree, Unordered, Unread, has_json_keys,
+        TimeOrder, TimedRecord, Tree, Unordered, Unread, has_json_keys,
     },
     error::SourceError,
     format::{Opener, SourceFormat},
@@ -239,7 +239,7 @@ impl Messenger {
                         (unix_ms, kept)
                     }
                     // Whether its chat is one that the user chose is known at the end.
-                    Err(letter) => (i64::MIN, Kept { sender: String::new(), what: What::Rejected(letter) }),
+                    Err(letter) => (i64::MIN, StoredMessage { sender: String::new(), what: What::Rejected(letter) }),
                 };
                 self.keep(unix_ms, element.line, &kept, order)?;
             }
@@ -248,10 +248,10 @@ impl Messenger {
     }
 
     /// Keeps a message of the newest chat until its turn comes.
-    fn keep(&self, unix_ms: i64, line: u64, kept: &Kept, order: &mut TimeOrder) -> Result<(), SourceError> {
+    fn keep(&self, unix_ms: i64, line: u64, kept: &StoredMessage, order: &mut TimeOrder) -> Result<(), SourceError> {
         let payload = serde_json::to_vec(kept).unwrap_or_default();
         let chat = u32::try_from(self.chats.len().saturating_sub(1)).unwrap_or(u32::MAX);
-        order.add(Timed { unix_ms, file: chat, line, payload })
+        order.add(TimedRecord { unix_ms, file: chat, line, payload })
     }
 
     /// Reads the chats of a page.
@@ -281,11 +281,11 @@ impl Messenger {
     }
 
     /// A message of a page, and when it was said.
-    fn of_page(&self, message: PageMessage, origin: &str) -> (i64, Kept) {
+    fn of_page(&self, message: PageMessage, origin: &str) -> (i64, StoredMessage) {
         let PageMessage { line, sender, text, shared, stated } = message;
         let rejected = |reason: String| {
             let letter = DeadLetter::new(format!("{origin}:{line}"), reason, format!("{sender}: {text}").as_bytes());
-            (i64::MIN, Kept { sender: String::new(), what: What::Rejected(letter) })
+            (i64::MIN, StoredMessage { sender: String::new(), what: What::Rejected(letter) })
         };
         let Some((time, _)) = page::time(&stated, &self.zone) else {
             return rejected(format!("{stated:?}: not a time that is known; {REMEDY}"));
@@ -361,10 +361,11 @@ impl Unordered for Messenger {
         Ok(true)
     }
 
-    fn item(&mut self, record: Timed) -> ChatItem {
-        let (Ok(kept), Some(conversation)) =
-            (serde_json::from_slice::<Kept>(&record.payload), self.conversations.get(record.file as usize).cloned())
-        else {
+    fn item(&mut self, record: TimedRecord) -> ChatItem {
+        let (Ok(kept), Some(conversation)) = (
+            serde_json::from_slice::<StoredMessage>(&record.payload),
+            self.conversations.get(record.file as usize).cloned(),
+        ) else {
             let file = self.chats.get(record.file as usize).map_or(0, |chat| chat.file);
             let origin = format!("{}:{}", self.origin(file), record.line);
             let letter =

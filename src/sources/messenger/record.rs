@@ -71,7 +71,7 @@ pub(super) struct Record {
 
 /// What is kept of a message until its turn comes.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct StoredMessage {
     pub(super) sender: String,
     pub(super) what: What,
 }
@@ -121,7 +121,7 @@ impl Record {
     ///
     /// # Errors
     /// What is missing, and what to write.
-    pub(super) fn read(self) -> Result<(i64, Kept), String> {
+    pub(super) fn read(self) -> Result<(i64, StoredMessage), String> {
         let Some(sender) = self.sender_name.as_ref() else {
             return Err("sender_name: missing; write who said it".to_owned());
         };
@@ -132,7 +132,7 @@ impl Record {
         // So the platform shows an account that was deleted.
         let sender = if sender.is_empty() { "Facebook user".to_owned() } else { sender };
         let what = self.what(&sender);
-        Ok((unix_ms, Kept { sender, what }))
+        Ok((unix_ms, StoredMessage { sender, what }))
     }
 
     fn what(self, sender: &str) -> What {

@@ -32,10 +32,10 @@ pub(super) struct Exported {
     ids: PositionalIds,
     quotes: Quotes,
     /// The message of the Markdown whose lines are still coming.
-    begun: Option<Begun>,
+    begun: Option<OpenMessage>,
 }
 
-struct Begun {
+struct OpenMessage {
     line: u64,
     time: String,
     sender: String,
@@ -90,7 +90,7 @@ struct File {
 }
 
 /// A message, whatever it was written as.
-struct Found {
+struct ParsedMessage {
     line: u64,
     time: String,
     sender: String,
@@ -131,7 +131,7 @@ impl Exported {
         if let Some((time, sender, text)) = head(line) {
             let done = self.end(zone);
             let time = time.replacen(", ", "T", 1).replacen(' ', "T", 1);
-            self.begun = Some(Begun { line: number, time, sender: sender.to_owned(), text: text.to_owned() });
+            self.begun = Some(OpenMessage { line: number, time, sender: sender.to_owned(), text: text.to_owned() });
             return done;
         }
         match &mut self.begun {
@@ -148,13 +148,13 @@ impl Exported {
 
     /// The last message of the Markdown.
     pub(super) fn end(&mut self, zone: &Zone) -> Option<ChatItem> {
-        let Begun { line, time, sender, text } = self.begun.take()?;
+        let OpenMessage { line, time, sender, text } = self.begun.take()?;
         let deleted = text.trim() == "(This message was deleted)";
         let (quote, text) = split_quote(&text);
         let text = without_reactions(&text);
         let (text, attachments) = split_files(&text);
         let call = attachments.is_empty() && is_call(text.trim());
-        let found = Found { line, time, sender, text, quote, attachments, deleted, call, version: 0 };
+        let found = ParsedMessage { line, time, sender, text, quote, attachments, deleted, call, version: 0 };
         Some(self.item(found, zone))
     }
 
@@ -170,7 +170,7 @@ impl Exported {
         let text = record.body.unwrap_or_default();
         let quote = record.quote.map(|quote| split_quote(&quote).0).unwrap_or_default();
         let call = record.call || (attachments.is_empty() && is_call(text.trim()));
-        let found = Found {
+        let found = ParsedMessage {
             line,
             time: record.date,
             sender: record.sender.unwrap_or_else(|| NO_SENDER.to_owned()),
@@ -184,7 +184,7 @@ impl Exported {
         self.item(found, zone)
     }
 
-    fn item(&mut self, found: Found, zone: &Zone) -> ChatItem {
+    fn item(&mut self, found: ParsedMessage, zone: &Zone) -> ChatItem {
         let text = found.text.trim();
         let Some((written, time)) = moment(&found.time, zone) else {
             let reason = format!("{:?} is no date and time; correct it", found.time);

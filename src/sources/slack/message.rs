@@ -12,7 +12,7 @@ use super::{
     blocks::{BlockText, block_words},
     directory::{Directory, Profile},
     lenient,
-    mrkdwn::{Names, Rendered, render},
+    mrkdwn::{Names, RenderedText, render},
 };
 use crate::{
     chat::{
@@ -86,7 +86,7 @@ pub(super) struct RawMessage {
     #[serde(deserialize_with = "lenient::list")]
     replies: Vec<Value>,
     #[serde(deserialize_with = "lenient::value")]
-    edited: Option<Edited>,
+    edited: Option<EditStamp>,
     #[serde(deserialize_with = "lenient::value")]
     user_profile: Option<Profile>,
     #[serde(deserialize_with = "lenient::value")]
@@ -110,7 +110,7 @@ pub(super) struct RawMessage {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Edited {
+struct EditStamp {
     #[serde(deserialize_with = "lenient::text")]
     ts: Option<String>,
 }
@@ -259,7 +259,7 @@ fn message(
     if rendered.text.is_empty() {
         // The body of an integration's message, which is its text as people see it.
         let (bodies, previews): (Vec<_>, Vec<_>) = previews.into_iter().partition(|a| !a.is_preview());
-        let bodies: Vec<Rendered> = bodies.iter().map(|body| body.render(directory)).collect();
+        let bodies: Vec<RenderedText> = bodies.iter().map(|body| body.render(directory)).collect();
         rendered.text = bodies.iter().map(|b| b.text.as_str()).filter(|t| !t.is_empty()).collect::<Vec<_>>().join("\n");
         rendered.mentions = bodies.into_iter().flat_map(|body| body.mentions).collect();
         shared.extend(previews.iter().filter_map(|preview| preview.attachment(directory)));
@@ -310,7 +310,7 @@ fn author(raw: &mut RawMessage, directory: &mut Directory) -> Account {
 
 /// Adds what blocks say and a text does not: a table, a card, the body of a program's message. What a person typed
 /// is the text itself, which Slack writes a little differently.
-fn add_blocks(rendered: &mut Rendered, blocks: &[BlockText], is_program: bool, names: &dyn Names) {
+fn add_blocks(rendered: &mut RenderedText, blocks: &[BlockText], is_program: bool, names: &dyn Names) {
     let letters =
         |text: &str| -> String { text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect() };
     let mut said = letters(&rendered.text);
@@ -354,7 +354,7 @@ fn words(
     comment: Option<Comment>,
     files: &[File],
     names: &dyn Names,
-) -> Rendered {
+) -> RenderedText {
     let text = text.unwrap_or_default();
     let is_notice = text.starts_with("<@")
         && text.split_once('>').is_some_and(|(_, rest)| {
@@ -415,7 +415,7 @@ impl RawAttachment {
     }
 
     /// Its words, each part on a line; where it has none, its plain form.
-    fn render(&self, names: &dyn Names) -> Rendered {
+    fn render(&self, names: &dyn Names) -> RenderedText {
         let blocks = block_words(&self.blocks).whole();
         let fields = self.fields.iter().filter_map(|field| {
             let parts = [field.title.as_deref(), field.value.as_deref()];

@@ -18,7 +18,7 @@ pub(super) trait Names {
 
 /// A text, and the accounts that it names.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Rendered {
+pub(super) struct RenderedText {
     pub(super) text: String,
     pub(super) mentions: Vec<Account>,
 }
@@ -27,7 +27,7 @@ pub(super) struct Rendered {
 const MAX_MARK_BYTES: usize = 8_192;
 
 /// The text of a message.
-pub(super) fn render(mrkdwn: &str, names: &dyn Names) -> Rendered {
+pub(super) fn render(mrkdwn: &str, names: &dyn Names) -> RenderedText {
     let mut characters: Vec<(char, bool)> = Vec::with_capacity(mrkdwn.len());
     let mut mentions: Vec<Account> = Vec::new();
     let mut rest = mrkdwn;
@@ -51,7 +51,7 @@ pub(super) fn render(mrkdwn: &str, names: &dyn Names) -> Rendered {
         }
     }
     write(rest, true, &mut characters);
-    Rendered { text: without_styles(&characters).trim().to_owned(), mentions }
+    RenderedText { text: without_styles(&characters).trim().to_owned(), mentions }
 }
 
 fn write(text: &str, styled: bool, characters: &mut Vec<(char, bool)>) {

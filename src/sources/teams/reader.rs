@@ -17,8 +17,8 @@ use super::{
 };
 use crate::{
     chat::{
-        ChatItem, ChatMessage, Conversation, Element, Elements, Privacy, Reordered, Sample, Skip, TimeOrder, Timed,
-        Tree, Unordered, Unread, has_json_keys,
+        ChatItem, ChatMessage, Conversation, Element, Elements, Privacy, Reordered, Sample, Skip, TimeOrder,
+        TimedRecord, Tree, Unordered, Unread, has_json_keys,
     },
     error::SourceError,
     format::{Opener, SourceFormat},
@@ -181,7 +181,7 @@ impl Teams {
                     self.roots.insert(hash(&place, &root));
                 }
                 let payload = serde_json::to_vec(&message).unwrap_or_default();
-                order.add(Timed { unix_ms, file, line, payload })?;
+                order.add(TimedRecord { unix_ms, file, line, payload })?;
             }
             None => {
                 let reason = "createdDateTime: missing or not a time; write it as Microsoft Graph does".to_owned();
@@ -229,7 +229,7 @@ impl Teams {
         if let Some(conversation) = self.conversations.get(place) {
             return conversation.clone();
         }
-        // Whoever exports one conversation chose it.
+        // An export of one conversation was a choice, so it is read.
         let alone = self.people.len() == 1 && self.tree.is_file();
         let file = self.files.get(file as usize);
         let stem = file.map_or("", |f| f.name.rsplit('/').next().unwrap_or_default());
@@ -317,7 +317,7 @@ impl Unordered for Teams {
         Ok(true)
     }
 
-    fn item(&mut self, record: Timed) -> ChatItem {
+    fn item(&mut self, record: TimedRecord) -> ChatItem {
         let mut message: Value = serde_json::from_slice(&record.payload).unwrap_or_default();
         let place = Place::of(Object(&message), record.file);
         let conversation = self.conversation(&place, record.file);

@@ -48,7 +48,7 @@ pub(super) const FORM: Form = Form {
 
 /// When a message was sent: all that is read before the messages are in order.
 #[derive(Deserialize)]
-pub(super) struct Sent {
+pub(super) struct SentTime {
     date_sent: Option<f64>,
     /// The name of `date_sent` until 2019.
     pub_date: Option<f64>,
@@ -56,7 +56,7 @@ pub(super) struct Sent {
     timestamp: Option<f64>,
 }
 
-impl Sent {
+impl SentTime {
     /// Milliseconds since 1970.
     pub(super) fn unix_ms(&self) -> Option<i64> {
         self.date_sent.or(self.pub_date).or(self.timestamp).and_then(milliseconds)
@@ -91,7 +91,7 @@ pub(super) struct Message {
     edit_history: Option<Value>,
 }
 
-/// The type of a notice that a topic was resolved, which stands under the account of whoever resolved it.
+/// The type of a notice that a topic was resolved, which is written under the account of the one who resolved it.
 const TOPIC_RESOLVED: u64 = 2;
 
 /// What a message says.
@@ -117,7 +117,7 @@ static MARKDOWN_MENTION: LazyLock<Option<Regex>> =
 static MARKDOWN_CHANNEL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"#\*\*([^*]+)\*\*").ok());
 
 impl Message {
-    /// The number of whoever wrote it.
+    /// The number of its author.
     pub(super) fn sender(&self) -> Option<i64> {
         self.sender.or(self.sender_id)
     }

@@ -11,13 +11,13 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    message::{FORM as MESSAGE, Message, Sent},
+    message::{FORM as MESSAGE, Message, SentTime},
     realm::{Realm, direct},
 };
 use crate::{
     chat::{
-        ChatItem, ChatMessage, Conversation, Element, Elements, Privacy, Reordered, Sample, Skip, TimeOrder, Timed,
-        Tree, Unordered, Unread, has_json_keys,
+        ChatItem, ChatMessage, Conversation, Element, Elements, Privacy, Reordered, Sample, Skip, TimeOrder,
+        TimedRecord, Tree, Unordered, Unread, has_json_keys,
     },
     error::SourceError,
     format::{Opener, SourceFormat},
@@ -138,7 +138,7 @@ impl Zulip {
         let origin = self.origin(self.file);
         let read = element
             .parse::<Value>(&origin)
-            .and_then(|value| MESSAGE.read::<Sent>(value).map_err(|reason| element.reject(&origin, reason)));
+            .and_then(|value| MESSAGE.read::<SentTime>(value).map_err(|reason| element.reject(&origin, reason)));
         let sent = match read {
             Ok((sent, _)) => sent,
             Err(letter) => return Ok(Some(ChatItem::Reject { conversation: None, letter })),
@@ -149,7 +149,7 @@ impl Zulip {
             return Ok(Some(ChatItem::Reject { conversation: None, letter }));
         };
         let file = u32::try_from(self.file).unwrap_or(u32::MAX);
-        order.add(Timed { unix_ms, file, line: element.line, payload: element.bytes.clone() })?;
+        order.add(TimedRecord { unix_ms, file, line: element.line, payload: element.bytes.clone() })?;
         Ok(None)
     }
 
@@ -180,7 +180,7 @@ impl Zulip {
         Some(Arc::new(Conversation { workspace: None, id, name, privacy }))
     }
 
-    fn message(&mut self, record: &Timed) -> Result<ChatItem, (Option<Arc<Conversation>>, String)> {
+    fn message(&mut self, record: &TimedRecord) -> Result<ChatItem, (Option<Arc<Conversation>>, String)> {
         let value: Value = serde_json::from_slice(&record.payload).unwrap_or_default();
         let (message, odd) = MESSAGE.read::<Message>(value).map_err(|reason| (None, reason))?;
         let sender = message.sender().ok_or_else(|| (None, "sender: missing; write its number".to_owned()))?;
@@ -246,7 +246,7 @@ impl Unordered for Zulip {
         Ok(true)
     }
 
-    fn item(&mut self, record: Timed) -> ChatItem {
+    fn item(&mut self, record: TimedRecord) -> ChatItem {
         self.message(&record).unwrap_or_else(|(conversation, reason)| {
             let origin = format!("{}:{}", self.origin(record.file as usize), record.line);
             ChatItem::Reject { conversation, letter: DeadLetter::new(origin, reason, &record.payload) }

@@ -13,7 +13,7 @@ use nouns::model::canonical_name;
 const NOT_ACTING_AFTER: &[&str] = &["to", "from", "with", "for", "by", "about", "of", "and"];
 
 /// A person's name where it stands in the question.
-struct Named {
+struct PersonName {
     name: String,
     /// Indexes of its words.
     words: Range<usize>,
@@ -55,7 +55,7 @@ pub fn first_person_wording(text: &str, persons: &[String]) -> Option<String> {
     (done > 0).then(|| out + text.get(done..).unwrap_or_default())
 }
 
-fn named(words: &[Word<'_>], persons: &[String]) -> Vec<Named> {
+fn named(words: &[Word<'_>], persons: &[String]) -> Vec<PersonName> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < words.len() {
@@ -70,7 +70,7 @@ fn named(words: &[Word<'_>], persons: &[String]) -> Vec<Named> {
             continue;
         };
         let possessive = words.get(at + length - 1).is_some_and(|w| w.possessive);
-        found.push(Named { name: name.clone(), words: at..at + length, possessive });
+        found.push(PersonName { name: name.clone(), words: at..at + length, possessive });
         at += length;
     }
     found

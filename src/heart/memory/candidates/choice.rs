@@ -27,9 +27,9 @@ use nouns::model::UnitId;
 
 /// Most parts above the zero of the scale, and so the least candidates that edges leave.
 pub const SCALE_PARTS: usize = 1_000;
-/// One of so many of the best is of the very best, whose neighbours are candidates, too.
+/// The neighbours of the best eighth of the candidates are candidates, too.
 const BEST_TO_VERY_BEST: usize = 8;
-/// For so many of the best there is one of the best by words. The best window by words sets what words are
+/// For every 8 candidates by the estimate there is one by words alone. The best window by words sets what words are
 /// worth.
 const BEST_TO_BY_WORDS: usize = 8;
 /// How many candidates ahead the processor fetches what is around them: they lie all over the memory.

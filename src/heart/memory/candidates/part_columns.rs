@@ -26,12 +26,12 @@ pub(in crate::memory) fn marks(flags: u8, times: u8, names: u8) -> u8 {
     flags | times.min(MOST) << TIMES | names.min(MOST) << NAMES
 }
 
-/// Expressions of time of such a byte.
+/// The expressions of time that a byte of [`marks`] counts.
 pub(in crate::memory) fn times(marks: u8) -> u8 {
     marks >> TIMES & MOST
 }
 
-/// Names of such a byte.
+/// The names that a byte of [`marks`] counts.
 pub(in crate::memory) fn names(marks: u8) -> u8 {
     marks >> NAMES
 }

@@ -1,8 +1,8 @@
 //! Room for what a question notes of every part of a large bank.
 //!
 //! In: the room that the last question gave back. Out: the same for the next. Memory that was just used is in
-//! the processor's caches, and the system need not clear it anew. What lies in it says nothing: whoever takes
-//! it fills it.
+//! the processor's caches, and the system need not clear it again. Its old content has no meaning: every user fills
+//! it first.
 
 use super::slot_set::SlotSet;
 use crate::memory::footprint::vec_bytes;

@@ -23,7 +23,7 @@ impl SlotSet {
         vec_bytes(&self.bits) + vec_bytes(&self.before)
     }
 
-    /// Makes it a set of none of so many slots.
+    /// Clears the set, and makes room for `slots`.
     pub(in crate::memory) fn clear(&mut self, slots: usize) {
         self.bits.clear();
         self.bits.resize(slots.div_ceil(SLOTS_OF_A_WORD), 0);

@@ -87,7 +87,7 @@ pub(in crate::memory) struct Turns {
 }
 
 impl Turns {
-    /// Lets the scans under way do so much work in the next step.
+    /// Lets the scans under way do `work` in the next step.
     pub(in crate::memory) fn resume(&self, work: u64) {
         self.resumed.set(work);
         self.activator.borrow().iter().for_each(Activator::activate);
@@ -170,7 +170,7 @@ pub(in crate::memory) fn bank_index<'scope>(
                 entry.probes.append(probes);
             });
             let mut hits = hits_out.activate();
-            // Gives a scan so much work; false once it is answered.
+            // Continues a scan within the allowance; false once it is answered.
             let mut go_on = |banks: &mut Banks, under_way: &mut UnderWay, allowance: &mut Allowance| {
                 let Some(rows) = under_way.scan.go_on(banks, allowance) else { return true };
                 let mut session = hits.session(&under_way.capability);

@@ -60,7 +60,7 @@ pub(in crate::memory) struct Outputs {
 
 /// Which changes someone listens to.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::memory) struct Watched {
+pub(in crate::memory) struct WatchedChanges {
     /// Of edges.
     pub edges: bool,
     /// Of choices.
@@ -102,7 +102,7 @@ pub(in crate::memory) fn build(
     banks: SharedBanks,
     turns: Rc<Turns>,
     outputs: &Rc<Outputs>,
-    watched: Watched,
+    watched: WatchedChanges,
 ) -> Inputs {
     let done = ProbeHandle::new();
     worker.dataflow(|scope| {

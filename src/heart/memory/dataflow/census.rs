@@ -19,7 +19,7 @@ use timely::{
 
 use super::{
     bank_index::{Epoch, PendingProbe, ProbeId},
-    lookup::{ByUnit, Waiting, compact},
+    lookup::{ByUnit, EpochBuffer, compact},
 };
 use crate::memory::units::{
     live::{LiveUnit, UnitKey},
@@ -140,7 +140,7 @@ fn scan<'scope, V: ExchangeData>(
     trace.set_physical_compaction(Antichain::new().borrow());
     let mut trace = Some(trace);
     probes.binary_frontier(stream, Pipeline, Pipeline, name, move |_capability, _info| {
-        let mut waiting: Waiting<PendingProbe<CensusProbe>> = Waiting::default();
+        let mut waiting: EpochBuffer<PendingProbe<CensusProbe>> = EpochBuffer::default();
         move |(probes, probes_frontier), (batches, batches_frontier), output| {
             probes.for_each(|capability, data| waiting.add(*capability.time(), || capability.retain(0), data));
             batches.for_each(|_, _| {});

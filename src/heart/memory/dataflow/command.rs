@@ -62,12 +62,12 @@ const MOST_LOADS: usize = 4;
 /// How many loads a shard has in hand.
 #[derive(Debug, Default)]
 pub(in crate::memory) struct Backlog {
-    loads: Mutex<Waiting>,
+    loads: Mutex<LoadCount>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct LoadCount {
     loads: usize,
     stopped: bool,
 }

@@ -29,15 +29,15 @@ pub(in crate::memory) type ByUnit<'scope, V> = Arranged<'scope, TraceOf<V>>;
 pub(in crate::memory) type TraceOf<V> = TraceAgent<ValSpine<UnitKey, V, Epoch, isize>>;
 
 /// Data of epochs that are not complete yet, with the capability to send output at each.
-pub(in crate::memory) struct Waiting<D>(BTreeMap<Epoch, (Capability<Epoch>, Vec<D>)>);
+pub(in crate::memory) struct EpochBuffer<D>(BTreeMap<Epoch, (Capability<Epoch>, Vec<D>)>);
 
-impl<D> Default for Waiting<D> {
+impl<D> Default for EpochBuffer<D> {
     fn default() -> Self {
         Self(BTreeMap::new())
     }
 }
 
-impl<D> Waiting<D> {
+impl<D> EpochBuffer<D> {
     /// Adds data; `retain` makes the capability when the epoch is new.
     pub(in crate::memory) fn add(
         &mut self,
@@ -66,7 +66,7 @@ impl<D> Waiting<D> {
 /// there is none.
 pub(in crate::memory) fn compact<D, V: differential_dataflow::ExchangeData>(
     trace: &mut Option<TraceOf<V>>,
-    waiting: &Waiting<D>,
+    waiting: &EpochBuffer<D>,
     frontier: &MutableAntichain<Epoch>,
 ) {
     let needed = waiting.needed(frontier);
@@ -94,7 +94,7 @@ where
     trace.set_physical_compaction(Antichain::new().borrow());
     let mut trace = Some(trace);
     probes.binary_frontier(stream, Pipeline, Pipeline, name, move |_capability, _info| {
-        let mut waiting: Waiting<(UnitKey, P)> = Waiting::default();
+        let mut waiting: EpochBuffer<(UnitKey, P)> = EpochBuffer::default();
         let (mut values, mut outputs) = (Vec::new(), Vec::new());
         move |(probes, probes_frontier), (batches, batches_frontier), output| {
             probes.for_each(|capability, data| waiting.add(*capability.time(), || capability.retain(0), data));

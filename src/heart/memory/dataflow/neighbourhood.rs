@@ -19,7 +19,7 @@ use timely::dataflow::{
 
 use super::{
     bank_index::{Epoch, PendingProbe, ProbeId},
-    lookup::{ByUnit, Waiting, lookup},
+    lookup::{ByUnit, EpochBuffer, lookup},
 };
 use crate::memory::{
     api::{Neighbour, NeighbourhoodProbe, PathStep},
@@ -105,7 +105,7 @@ fn best_paths<'scope>(
     walks: Stream<'scope, Epoch, Vec<(UnitKey, Walk)>>,
 ) -> Stream<'scope, Epoch, Vec<(UnitKey, Walk)>> {
     walks.unary_frontier(Pipeline, "BestPaths", |_, _| {
-        let mut waiting: Waiting<(UnitKey, Walk)> = Waiting::default();
+        let mut waiting: EpochBuffer<(UnitKey, Walk)> = EpochBuffer::default();
         move |(input, frontier), output| {
             input.for_each(|capability, walks| waiting.add(*capability.time(), || capability.retain(0), walks));
             while let Some((capability, mut walks)) = waiting.complete(|epoch| frontier.less_equal(epoch)) {

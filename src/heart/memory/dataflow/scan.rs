@@ -1,6 +1,6 @@
 //! A probe of a bank's indexes, worked off in turns.
 //!
-//! In: a bank that does not change meanwhile, and work that may be done. Out: the rows of the answer,
+//! In: a bank that does not change during the scan, and work that may be done. Out: the rows of the answer,
 //! once the last turn is done. Where a scan pauses has no influence on them.
 
 use std::sync::Arc;

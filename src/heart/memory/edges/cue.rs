@@ -27,7 +27,7 @@ pub(in crate::memory) struct CueIndex {
     neighbours: usize,
     choices: usize,
     /// The units of each cue value in order. In one: most banks have few units of a value.
-    cued: Cued,
+    cued: UnitsByCue,
     units: ById<(Arc<LiveUnit>, Vec<Choice>)>,
 }
 
@@ -44,13 +44,13 @@ const TIME: CueValue = 2;
 type Order = (i64, u32, UnitId);
 
 /// Units by cue value, then by their order.
-type Cued = ChunkedMap<(CueValue, Order), ()>;
+type UnitsByCue = ChunkedMap<(CueValue, Order), ()>;
 
 impl CueIndex {
     /// An empty index: candidates before and after a unit, and choices a unit.
     #[must_use]
     pub(in crate::memory) fn new(neighbours: usize, choices: usize) -> Self {
-        Self { neighbours, choices, cued: Cued::default(), units: ById::default() }
+        Self { neighbours, choices, cued: UnitsByCue::default(), units: ById::default() }
     }
 
     /// Applies the net change of one epoch and appends the changes of the choices.
@@ -207,7 +207,7 @@ impl CueIndex {
 
 /// The units of a cue value that come before and after a place in the order, nearest first.
 fn around(
-    cued: &Cued,
+    cued: &UnitsByCue,
     place: (CueValue, Order),
     most: usize,
 ) -> (impl Iterator<Item = UnitId>, impl Iterator<Item = UnitId>) {

@@ -322,8 +322,8 @@ impl SemanticIndex {
     }
 
     /// Calls `near(query, slot, unit)` for every pair whose product may be at least the threshold.
-    fn scan<'u>(&'u self, queries: &[Cow<'_, [i16]>], mut near: impl FnMut(usize, usize, &mut Compared<'u>)) {
-        let compared = |slot: usize| Compared { unit: &self.slots[slot].unit, vector: None };
+    fn scan<'u>(&'u self, queries: &[Cow<'_, [i16]>], mut near: impl FnMut(usize, usize, &mut ComparedUnit<'u>)) {
+        let compared = |slot: usize| ComparedUnit { unit: &self.slots[slot].unit, vector: None };
         let Some(rows) = &self.near else {
             for slot in 0..self.slots.len() {
                 let mut unit = compared(slot);
@@ -364,12 +364,12 @@ impl SemanticIndex {
 }
 
 /// A unit that some queries are compared with. Its vector in 16 bits is made once for all of them.
-struct Compared<'u> {
+struct ComparedUnit<'u> {
     unit: &'u LiveUnit,
     vector: Option<Cow<'u, [i16]>>,
 }
 
-impl Compared<'_> {
+impl ComparedUnit<'_> {
     /// The exact product with a query, where it is at least `least`.
     fn product_of_at_least(&mut self, least: i32, query: &[i16]) -> Option<i32> {
         if self.vector.is_none() && !self.unit.may_reach(query, least) {

@@ -46,15 +46,15 @@ use nouns::model::{FamiliarityTerms, Score, UnitId};
 const FAMILIARITY_SCALE: f64 = 16.0;
 
 /// One part on its way to a score.
-struct Scored {
+struct PartScore {
     key: PartKey,
     /// Its slot in the candidate index, or [`NONE`].
     slot: Slot,
     indexed: Rc<IndexedPart>,
-    /// Where [`Found`] has the words of the question that it contains.
+    /// Where [`WordCounts`] has the words of the question that it contains.
     words: Range<usize>,
     length: u32,
-    /// Where [`Found`] has those of its window, in the order of the question, and the window's length.
+    /// Where [`WordCounts`] has those of its window, in the order of the question, and the window's length.
     window: Range<usize>,
     window_length: u32,
     /// Cosine of the question and its best sentence.
@@ -76,7 +76,7 @@ type Large<'a> = (&'a CandidateIndex, &'a Candidates);
 /// Words of the question with their counts, by their index in it: of all parts, one after the other, so that a
 /// part allocates nothing.
 #[derive(Default)]
-struct Found {
+struct WordCounts {
     in_parts: Vec<AskedWord>,
     in_windows: Vec<AskedWord>,
 }
@@ -112,10 +112,10 @@ pub(in crate::memory) struct FamiliarityScan {
     pass: Pass,
     /// The next part of the pass.
     at: usize,
-    parts: Vec<Scored>,
+    parts: Vec<PartScore>,
     /// Those that are no passages, in order.
     turns: Vec<usize>,
-    found: Found,
+    found: WordCounts,
     /// In a large bank, what is scored.
     candidates: Option<Box<Candidates>>,
     /// Parts in the bank.
@@ -320,7 +320,7 @@ impl FamiliarityScan {
 
     /// Takes a part whose words begin at `first`.
     fn take(&mut self, key: PartKey, slot: Slot, first: usize, indexed: &Rc<IndexedPart>) {
-        self.parts.push(Scored {
+        self.parts.push(PartScore {
             key,
             slot,
             indexed: Rc::clone(indexed),
@@ -436,7 +436,7 @@ impl FamiliarityScan {
         let zero = self.zero(&order, probe.zero * self.tokens.min(probe.scale_tokens as f64));
         order.truncate(probe.limit);
         let of_part = |(score, key, at): (Reverse<Score>, PartKey, usize)| {
-            let Scored { indexed, cosine, topics, terms, .. } = &self.parts[at];
+            let PartScore { indexed, cosine, topics, terms, .. } = &self.parts[at];
             FamiliarPart {
                 unit: indexed.unit.body.clone(),
                 part: key.part as usize,
@@ -462,7 +462,7 @@ impl FamiliarityScan {
         }
     }
 
-    /// The score of the part that so many tokens lie above.
+    /// The score of the part above which `above` tokens lie.
     fn zero(&self, order: &[(Reverse<Score>, PartKey, usize)], above: f64) -> f64 {
         let compared = order.get(..SCALE_PARTS).unwrap_or(order);
         let mut bytes = 0;
@@ -475,9 +475,9 @@ impl FamiliarityScan {
     }
 }
 
-impl Found {
+impl WordCounts {
     /// Whether a part contains a word.
-    fn holds(&self, part: &Scored, term: TermKey, place: &ByTerm<usize>) -> bool {
+    fn holds(&self, part: &PartScore, term: TermKey, place: &ByTerm<usize>) -> bool {
         match place.get(&term) {
             Some(at) => self.in_parts[part.words.clone()].iter().any(|(word, _)| word == at),
             None => part.indexed.words().count(term) > 0,
@@ -485,11 +485,11 @@ impl Found {
     }
 
     /// The window of a part: how often each word of the question occurs in it, and its length.
-    fn window(&mut self, parts: &[Scored], turns: &[usize], at: usize, window_words: u32) -> (Range<usize>, u32) {
+    fn window(&mut self, parts: &[PartScore], turns: &[usize], at: usize, window_words: u32) -> (Range<usize>, u32) {
         let Self { in_parts, in_windows } = self;
         let first = in_windows.len();
         let mut length = 0;
-        let mut add = |part: &Scored, times: u32| {
+        let mut add = |part: &PartScore, times: u32| {
             length += times * part.length;
             add_words(in_windows, first, &in_parts[part.words.clone()], times);
         };
@@ -550,7 +550,7 @@ impl SessionBest {
 }
 
 /// Adds the cosines of the sentences and of the pair; returns how many vectors were multiplied.
-fn align(probe: &FamiliarityProbe, part: &mut Scored) -> u64 {
+fn align(probe: &FamiliarityProbe, part: &mut PartScore) -> u64 {
     let w = &probe.weights;
     let own = part.indexed.vectors();
     part.cosine = best(&probe.vector, &own.sentences).unwrap_or_default();
@@ -567,7 +567,7 @@ fn best(vector: &[i16], rows: &VectorRows<'_>) -> Option<f64> {
 }
 
 /// Adds the month, the day and the features of the words.
-fn features(probe: &FamiliarityProbe, part: &mut Scored, present: &NameSet) {
+fn features(probe: &FamiliarityProbe, part: &mut PartScore, present: &NameSet) {
     let (w, indexed) = (&probe.weights, &part.indexed);
     let times = if probe.asks_time { w.times_asked } else { w.times };
     let flag = |set: bool| f64::from(u8::from(set));
@@ -601,7 +601,7 @@ fn speaks(index: &CandidateIndex, name: NameKey) -> bool {
 /// The cosine of the pair of the part after a part in its session; its best sentence's where it has no pair.
 fn next_pair(
     probe: &FamiliarityProbe,
-    parts: &[Scored],
+    parts: &[PartScore],
     turns: &[usize],
     at: usize,
     large: Option<Large<'_>>,
@@ -617,12 +617,12 @@ fn next_pair(
 }
 
 /// The part after a candidate in its session.
-fn part_after<'s>(part: &Scored, index: &'s CandidateIndex) -> Option<&'s IndexedPart> {
+fn part_after<'s>(part: &PartScore, index: &'s CandidateIndex) -> Option<&'s IndexedPart> {
     index.part(index.columns().near_slot(part.slot).after).map(Rc::as_ref)
 }
 
 /// Has the processor fetch what [`next_pair`] reads of candidates to come.
-fn fetch_next_pairs(parts: &[Scored], at: usize, index: &CandidateIndex) {
+fn fetch_next_pairs(parts: &[PartScore], at: usize, index: &CandidateIndex) {
     if let Some(part) = parts.get(at + 3 * AHEAD) {
         index.fetch_slot(index.columns().near_slot(part.slot).after);
     }
@@ -635,7 +635,7 @@ fn fetch_next_pairs(parts: &[Scored], at: usize, index: &CandidateIndex) {
 }
 
 /// A share of the better neighbour's score, at a distance of one turn and of two.
-fn around(probe: &FamiliarityProbe, parts: &[Scored], turns: &[usize], at: usize, large: Option<Large<'_>>) -> f64 {
+fn around(probe: &FamiliarityProbe, parts: &[PartScore], turns: &[usize], at: usize, large: Option<Large<'_>>) -> f64 {
     let shares = [probe.weights.next_turn, probe.weights.second_turn];
     let sides =
         |distance: usize| [false, true].into_iter().filter_map(move |after| beside(parts, turns, at, distance, after));
@@ -657,7 +657,7 @@ fn around(probe: &FamiliarityProbe, parts: &[Scored], turns: &[usize], at: usize
 
 /// The part at a distance before or after another in its session, counted in turns that are not quoted by
 /// passages; none beside a passage.
-fn beside(parts: &[Scored], turns: &[usize], at: usize, distance: usize, after: bool) -> Option<usize> {
+fn beside(parts: &[PartScore], turns: &[usize], at: usize, distance: usize, after: bool) -> Option<usize> {
     let part = &parts[at];
     let place = if after { part.place.checked_add(distance) } else { part.place.checked_sub(distance) };
     let near = *turns.get(place.filter(|_| !part.indexed.is_passage)?)?;

@@ -2,8 +2,8 @@
 //!
 //! In: the parts of a bank, each with its session, its speaker and the name by which it greets somebody,
 //! in the order of sessions or, in a large bank, as they come and go. Out: names, each with the speaker
-//! whom it means. In a session of two, a greeting means the one who does not speak. Whoever counts,
-//! counts the same: a deleted greeting teaches nothing.
+//! whom it means. In a session of two, a greeting means the one who does not speak. The result depends on the set of
+//! parts only: a deleted greeting leaves nothing behind.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -142,7 +142,7 @@ impl GreetingPostings {
     }
 }
 
-/// Counts one less, and forgets what is counted no more.
+/// Lowers a count by one, and removes it at zero.
 fn one_less<K: Ord>(counts: &mut ByKey<BTreeMap<K, u64>>, of: u64, key: K) {
     let Some(inner) = counts.get_mut(&of) else { return };
     if let Some(count) = inner.get_mut(&key) {

@@ -107,7 +107,7 @@ impl Postings {
     /// units than a search should score one by one.
     pub(in crate::memory) fn commit(&mut self) {
         if self.committed() < self.requested {
-            // One commit at a time: the next includes everything queued meanwhile.
+            // One commit at a time: the next includes everything that was queued during this one.
             return;
         }
         if self.bulk.is_none() {

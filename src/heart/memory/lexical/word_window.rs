@@ -21,7 +21,7 @@ impl WordWindow {
         Self { window_words, passed: 0, between: 0 }
     }
 
-    /// Whether the next part, of so many words, still counts. A part without words counts as one of one word.
+    /// Whether the next part, which has `words`, still counts. A part without words is taken as one word.
     pub(in crate::memory) fn takes(&mut self, words: u32) -> bool {
         let takes = self.passed < NEAREST || self.between < self.window_words;
         self.passed += 1;

@@ -121,7 +121,7 @@ impl Bag {
 }
 
 impl<'b> BagSlice<'b> {
-    /// The bag of so many words whose [counts](Bag::counts) these are.
+    /// The bag with these [counts](Bag::counts) and `length` words.
     pub(in crate::memory) fn new(counts: &'b [u64], length: u32) -> Self {
         Self { counts, length }
     }

@@ -33,7 +33,7 @@ use nouns::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryError {
     /// A shard has ended.
-    #[error("the memory has stopped: {0}; start again, the log holds everything")]
+    #[error("the memory has stopped: {0}; restart, the log holds everything")]
     Stopped(String),
 }
 
@@ -151,7 +151,7 @@ impl MemoryHandle {
         Ok(found)
     }
 
-    /// A unit, and the units that one edge leads to, by channel; none where the bank has not the unit. Of each
+    /// A unit, and the units that one edge leads to, by channel; none if it is not in the bank. Of each
     /// channel at most `memory.fan_out` edges, the strongest.
     ///
     /// # Errors

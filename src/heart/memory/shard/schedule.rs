@@ -23,7 +23,7 @@ use crate::memory::{
 };
 use nouns::model::BankKey;
 
-/// Removing a record counts as so many units: what it held is not known here.
+/// Removing a record counts as this many units, because what it held is not known here.
 const UNITS_OF_REMOVED: u64 = 2;
 
 /// A probe of one bank.

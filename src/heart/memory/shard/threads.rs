@@ -72,8 +72,8 @@ impl MemoryThreads {
         Self::with_slices(threads, SLICE)
     }
 
-    /// The same, with other slices of work: in about so many nanoseconds a load or a long scan gives way
-    /// to questions. No answer depends on it.
+    /// The same, with another `slice`: a load or a long scan gives way to questions after about that many
+    /// nanoseconds. No answer depends on it.
     ///
     /// # Errors
     /// When a thread cannot be started.
@@ -119,7 +119,7 @@ impl Drop for MemoryThreads {
 }
 
 /// A shard, and what its handle holds on to.
-struct Running {
+struct RunningShard {
     // The worker goes first: only then is the shard gone.
     shard: Shard,
     settled: u32,
@@ -128,14 +128,14 @@ struct Running {
 
 fn run(seeds: &Receiver<(ShardSeed, Presence)>) {
     let postings = Rc::new(RefCell::new(Postings::default()));
-    let mut shards: Vec<Running> = Vec::new();
+    let mut shards: Vec<RunningShard> = Vec::new();
     let mut turn = 0;
     loop {
         let open = loop {
             match seeds.try_recv() {
                 Ok((seed, presence)) => {
                     let made = catch_unwind(AssertUnwindSafe(|| Shard::new(seed, Rc::clone(&postings))));
-                    shards.extend(made.ok().map(|shard| Running { shard, settled: 0, _presence: presence }));
+                    shards.extend(made.ok().map(|shard| RunningShard { shard, settled: 0, _presence: presence }));
                 }
                 Err(TryRecvError::Empty) => break true,
                 Err(TryRecvError::Disconnected) => break false,
@@ -183,7 +183,7 @@ fn run(seeds: &Receiver<(ShardSeed, Presence)>) {
 }
 
 /// Calls `step` for every shard.
-fn each(shards: &mut Vec<Running>, mut step: impl FnMut(&mut Running)) {
+fn each(shards: &mut Vec<RunningShard>, mut step: impl FnMut(&mut RunningShard)) {
     let mut at = 0;
     while at < shards.len() {
         if one(shards, at, &mut step) {
@@ -193,7 +193,7 @@ fn each(shards: &mut Vec<Running>, mut step: impl FnMut(&mut Running)) {
 }
 
 /// Calls `step` for a shard; false if the shard is gone: it panicked, or its handle was dropped.
-fn one(shards: &mut Vec<Running>, at: usize, mut step: impl FnMut(&mut Running)) -> bool {
+fn one(shards: &mut Vec<RunningShard>, at: usize, mut step: impl FnMut(&mut RunningShard)) -> bool {
     let Some(running) = shards.get_mut(at) else { return true };
     let ended = catch_unwind(AssertUnwindSafe(|| step(running))).is_err();
     if ended || running.shard.is_closed() {

@@ -29,7 +29,7 @@ use crate::memory::{
     dataflow::{
         bank_index::{Epoch, Known, PendingProbe, ProbeId, Turns},
         banks::{Banks, SharedBanks, SharedPostings},
-        build::{Inputs, Outputs, Watched, build},
+        build::{Inputs, Outputs, WatchedChanges, build},
         census::{CensusProbe, GraphEdge},
         command::{Backlog, Command, LoadId, Reply, Row},
         load::{ChoiceChanges, EdgeChanges, Listeners, PreparedLoad},
@@ -83,7 +83,7 @@ pub(in crate::memory) struct Shard {
     fence: Option<(CensusProbe, Reply)>,
     barriers: Vec<Barrier>,
     loads: VecDeque<LoadUnderWay>,
-    waiting: HashMap<ProbeId, Waiting>,
+    waiting: HashMap<ProbeId, PendingAnswer>,
     /// Walks and counts of this epoch.
     in_epoch: Vec<ProbeId>,
     scans_sent: u64,
@@ -102,7 +102,7 @@ pub(in crate::memory) struct Shard {
 }
 
 /// An answer that is not complete.
-struct Waiting {
+struct PendingAnswer {
     reply: Reply,
     rows: Vec<Row>,
     /// The bank that a scan reads.
@@ -117,7 +117,7 @@ struct Barrier {
     after: LoadId,
     /// Whose room is asked for, if any is: one bank's, or that of all.
     footprint: Option<Option<BankKey>>,
-    waiting: Waiting,
+    waiting: PendingAnswer,
 }
 
 /// The worker's settings, with when arrangements are merged beside their updates. A removed unit is held until
@@ -154,7 +154,7 @@ impl Shard {
         let mut worker = Worker::new(config, Allocator::Thread(Thread::default()), None);
         let ShardSeed { settings, semantic_threshold, slice, listeners, commands, backlog } = seed;
         let (turns, outputs) = (Rc::new(Turns::default()), Rc::new(Outputs::default()));
-        let watched = Watched { edges: listeners.edges.is_some(), choices: listeners.choices.is_some() };
+        let watched = WatchedChanges { edges: listeners.edges.is_some(), choices: listeners.choices.is_some() };
         let banks = Rc::new(RefCell::new(Banks::new(&settings, semantic_threshold, postings)));
         let inputs = build(&mut worker, &settings, Rc::clone(&banks), Rc::clone(&turns), &outputs, watched);
         Self {
@@ -294,7 +294,7 @@ impl Shard {
         self.schedule.ask(bank, self.probes, probe);
     }
 
-    fn wait(&mut self, reply: Reply, scans: Option<BankKey>) -> Waiting {
+    fn wait(&mut self, reply: Reply, scans: Option<BankKey>) -> PendingAnswer {
         let reflects = self.positions.get_or_insert_with(|| {
             let position = |((topic, partition), next_offset): (&(String, u32), &u64)| Position {
                 topic: topic.clone(),
@@ -303,7 +303,7 @@ impl Shard {
             };
             Arc::new(self.reflects.iter().map(position).collect())
         });
-        Waiting { reply, rows: Vec::new(), scans, reflects: Arc::clone(reflects), epoch: self.epoch }
+        PendingAnswer { reply, rows: Vec::new(), scans, reflects: Arc::clone(reflects), epoch: self.epoch }
     }
 
     /// Sends a probe into the current epoch.
@@ -391,7 +391,7 @@ impl Shard {
     }
 
     fn reply(&mut self, id: ProbeId) {
-        let Some(Waiting { reply, rows, scans, reflects, epoch }) = self.waiting.remove(&id) else { return };
+        let Some(PendingAnswer { reply, rows, scans, reflects, epoch }) = self.waiting.remove(&id) else { return };
         scans.into_iter().for_each(|bank| self.schedule.scanned(bank));
         // A caller that no longer waits has dropped its end.
         drop(reply.send(Answered { value: rows, epoch, reflects: reflects.to_vec() }));
@@ -413,7 +413,7 @@ impl Shard {
     fn pass_barriers(&mut self) {
         let first = self.loads.front().map_or(LoadId::MAX, |load| load.id);
         let passed = self.barriers.extract_if(.., |barrier| barrier.after < first);
-        for Barrier { footprint, waiting: Waiting { reply, mut rows, reflects, .. }, .. } in passed {
+        for Barrier { footprint, waiting: PendingAnswer { reply, mut rows, reflects, .. }, .. } in passed {
             rows.extend(footprint.map(|bank| Row::Footprint(self.banks.borrow().footprint(bank))));
             drop(reply.send(Answered { value: rows, epoch: self.epoch, reflects: reflects.to_vec() }));
         }

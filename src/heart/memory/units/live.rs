@@ -216,7 +216,7 @@ impl LiveUnit {
     }
 }
 
-/// A unit as it is hashed: its vector is the first of all, and each has so many components.
+/// A unit as it is hashed: its own vector comes first; `width` is the number of components of each.
 #[derive(Serialize)]
 struct HashedForm<'u> {
     id: UnitId,

@@ -1,4 +1,4 @@
-//! What a unit says, packed: as many units are held as there are in all banks, each of some twenty texts.
+//! What a unit says, packed: all units of all banks are held, each with some twenty texts.
 //!
 //! In: a unit. Out: the same texts, borrowed from one piece of memory. A text that occurs in an earlier one
 //! takes no room: a restatement repeats most of what was said, and by whom. Where each lies, and when each part
@@ -404,8 +404,8 @@ impl PartBody<'_> {
     }
 }
 
-/// The tokens that quoting so many parts costs, of so many bytes together. Bytes are added as integers,
-/// so the order of the parts changes no digit.
+/// The tokens that quoting `parts` of `bytes` in all costs. Bytes are added as integers, so the order of the parts
+/// changes no digit.
 pub(in crate::memory) fn estimated_tokens(parts: usize, bytes: u64) -> f64 {
     LINE_TOKENS * parts as f64 + bytes as f64 / BYTES_A_TOKEN
 }

@@ -203,7 +203,7 @@ pub(in crate::memory) fn scan_codes(
 /// over the memory.
 pub(in crate::memory) const AHEAD: usize = 8;
 
-/// Tells the processor that these values are read soon, so that it fetches them meanwhile. Nothing else can be
+/// Has the processor fetch these values, which are read soon. Nothing else can be
 /// told from it.
 pub(in crate::memory) fn fetch_ahead<T>(values: &[T]) {
     #[cfg(target_arch = "x86_64")]

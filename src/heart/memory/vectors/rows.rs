@@ -37,7 +37,7 @@ enum StoredSlice<'u> {
 }
 
 impl Rows {
-    /// Rows of a unit's vector and of those of its parts, which all have so many components.
+    /// Rows of a unit's vector and of those of its parts, each of `components`.
     pub(in crate::memory) fn of<'v>(
         components: usize,
         own: &'v Vector,
@@ -171,7 +171,7 @@ impl<'u> VectorRows<'u> {
         }
     }
 
-    /// Some of them; none where there are not so many.
+    /// A range of them; none if the range goes beyond the end.
     pub(in crate::memory) fn range(self, rows: Range<u32>) -> Self {
         let width = self.width();
         let components = rows.start as usize * width..rows.end as usize * width;

@@ -60,12 +60,12 @@ pub(super) fn encoded_letters(letters: &[DeadLetter]) -> Result<Vec<Vec<u8>>, Lo
 
 /// The appends that wait.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct AppendQueue {
     appends: VecDeque<Append>,
     tickets: u64,
 }
 
-impl Waiting {
+impl AppendQueue {
     /// Has an append wait; its ticket.
     pub(super) fn push(&mut self, append: Append) -> u64 {
         self.tickets += 1;
@@ -87,12 +87,12 @@ impl Waiting {
         group
     }
 
-    /// Has a group wait again, in its place.
+    /// Puts a group back in its place of the queue.
     pub(super) fn put_back(&mut self, group: Vec<Append>) {
         group.into_iter().rev().for_each(|append| self.appends.push_front(append));
     }
 
-    /// An append waits no more.
+    /// Takes an append out of the queue.
     pub(super) fn withdraw(&mut self, ticket: u64) {
         self.appends.retain(|append| append.ticket != ticket);
     }
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn a_group_is_what_came_first_and_is_not_too_large() {
         let append = |bytes| Append { bytes, ..Append::of(1, &[], &[], Vec::new()).unwrap() };
-        let mut waiting = Waiting::default();
+        let mut waiting = AppendQueue::default();
         for bytes in [GROUP_BYTES + 1, GROUP_BYTES - 1, 1, 1] {
             waiting.push(append(bytes));
         }

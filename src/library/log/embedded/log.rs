@@ -1,8 +1,8 @@
 //! The embedded log: turn events and transactions into the store, records out of it.
 //!
 //! In: calls of [`Log`]. Out: records, ends and read positions, which become visible only once their
-//! write has succeeded. One write at a time; the appends that wait meanwhile are the next one together. Reads
-//! never wait for a write.
+//! write has succeeded. One write at a time; appends that wait for it form the next write together. Reads never wait
+//! for a write.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -16,7 +16,7 @@ use jiff::Timestamp;
 
 use super::{
     acknowledged::Acknowledged,
-    appends::{Append, EncodedTurn, Waiting, encoded_letters},
+    appends::{Append, AppendQueue, EncodedTurn, encoded_letters},
     cleaning::{Cleaning, Marker},
     record::{self, decode, encode, offset_of, record_key},
     sentinels::Sentinels,
@@ -50,7 +50,7 @@ const MAX_VALUE_BYTES: usize = 1 << 30;
 pub struct EmbeddedLog {
     // Fields drop in this order: the store closes before the lock is released.
     writer: Mutex<WriteState>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<AppendQueue>,
     ends: Mutex<Ends>,
     pub(super) store: Store,
     /// The next generation of the memory, once it was begun.
@@ -135,7 +135,7 @@ impl EmbeddedLog {
         sync::lock(&self.writer)
     }
 
-    pub(super) fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    pub(super) fn waiting(&self) -> MutexGuard<'_, AppendQueue> {
         sync::lock(&self.waiting)
     }
 
@@ -300,7 +300,7 @@ impl EmbeddedLog {
     ) -> Result<Written, LogError> {
         let append = Append::of(self.store.partitions, events, letters, positions)?;
         let ticket = self.waiting().push(append);
-        // Whoever writes next writes for all who wait.
+        // The next writer writes for all that wait.
         let mut writer = self.writer();
         loop {
             if let Some(written) = writer.appended.remove(&ticket) {

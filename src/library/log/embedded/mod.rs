@@ -6,7 +6,7 @@
 //!   while another write is synced share the next sync. With `"system"` the operating system has it: a killed process loses nothing, a power
 //!   cut may lose the writes of the last seconds, the newest first.
 //! - When a call returns an error, its write is in doubt: the next start finds it whole or not at
-//!   all. Until then the log accepts no more writes.
+//!   all. Until then the log refuses writes.
 //! - Loss is never silent. Every write has a number; the log refuses to open when a number is
 //!   missing, or when there are fewer writes than the file `acknowledged` counts (with `"system"`:
 //!   than at the last orderly close). A user accepts such a loss by deleting that file.

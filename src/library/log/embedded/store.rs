@@ -43,8 +43,8 @@ const STORE_LOCK: &str = "lock";
 const JOURNAL_BYTES: u64 = 64 << 20;
 /// Bytes of blocks of the store that are kept for the next read.
 const READ_BYTES: u64 = 256 << 10;
-/// The number of a write stays until so many bytes more are written: by then the write is in no journal,
-/// where damage could hide it, however well the journal is compressed.
+/// The number of a write is kept until this many further bytes are written. By then no journal holds the write, where
+/// damage could hide it, however well the journal is compressed.
 pub(super) const NUMBERED_BYTES: u64 = 16 * JOURNAL_BYTES;
 /// Most rows that a start cleans in one batch.
 const CLEANED_AT_ONCE: u64 = 4_096;
@@ -165,7 +165,7 @@ pub(super) fn open(settings: &LogSettings, acknowledged: u64) -> Result<(Store, 
             Unfit::Damaged(file) => damaged(directory, differs(&file), None),
             Unfit::Unreadable(e) => disk(directory, "checking the store", e),
         })?;
-        // It holds nothing: whoever copies a directory may leave an empty file out.
+        // It is empty, and a copy of a directory may lack empty files.
         let lock = path.join(STORE_LOCK);
         if !lock.try_exists().map_err(|e| disk(directory, "opening the store", e))? {
             std::fs::File::create(&lock).map_err(|e| disk(directory, "opening the store", e))?;

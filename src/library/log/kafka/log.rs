@@ -240,8 +240,8 @@ impl KafkaLog {
     }
 
     /// Adds the memory records and read positions of `raw` to `batch`, and gives the read positions that cannot be
-    /// read. Such a record is added like one of the memory, so that whoever reads stops before it; one that another
-    /// record of its key follows is left out, and so is a removed one.
+    /// read. Such a record is added like one of the memory, so that readers stop before it. It is left out if a later
+    /// record of its key replaces or removes it.
     fn split(&self, partition: u32, raw: Vec<RawRecord>, batch: &mut ReadBatch) -> Result<Vec<Unread>, LogError> {
         let mut unread = Vec::new();
         for RawRecord { record, .. } in raw {

@@ -57,7 +57,7 @@ impl ClientContext for MemberContext {
 
 impl ConsumerContext for MemberContext {
     fn pre_rebalance(&self, _consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
-        // One that is replaced speaks for nobody any more.
+        // The events of a replaced client are ignored.
         if let Rebalance::Revoke(list) = rebalance
             && !self.watch.stranded()
         {

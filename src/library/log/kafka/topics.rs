@@ -257,7 +257,7 @@ fn read_generation(cluster: &Cluster, metadata: &Metadata) -> Result<u32, LogErr
     match record.value.as_deref().map(Moved::parse) {
         Some(Ok(moved)) => Ok(moved.generation),
         Some(Err(problem)) => Err(unreadable(problem)),
-        // Whoever removed it says that there was no switch; without the first generation there was one.
+        // Removing it states that there was no switch; without the first generation there was one.
         None if count(metadata, &cluster.topic(&memory_name(1))).is_some() => Ok(1),
         None => Err(unreadable("it was deleted, and the topic of the first generation is gone".to_owned())),
     }

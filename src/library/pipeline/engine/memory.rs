@@ -182,7 +182,7 @@ impl Memory {
         }
     }
 
-    /// Answers a question. Whoever drops the future cancels the question.
+    /// Answers a question. Dropping the future cancels the question.
     ///
     /// # Errors
     /// [`PipelineError`]; [`super::super::refusal`] gives it a code, and words that name no other bank.
@@ -269,7 +269,7 @@ impl Memory {
     }
 
     /// What goes wrong in the background, such as an endpoint that does not answer; it is tried again
-    /// until it succeeds. What was put meanwhile is durable, and is extracted then.
+    /// until it succeeds. Turns that are put in that time are durable, and are extracted then.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         self.status().problem

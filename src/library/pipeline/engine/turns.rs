@@ -40,7 +40,7 @@ struct TurnsOnly {
     turns: Vec<WindowTurn>,
 }
 
-/// The turns of a bank whose ids pass, by time, each as last edited; no more records are read once `most` are found.
+/// The turns of a bank whose ids pass, by time, each as last edited. Reading stops once `most` are found.
 ///
 /// # Errors
 /// [`PipelineError`] where the log failed, or is on Kafka.

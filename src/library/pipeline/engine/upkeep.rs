@@ -1,7 +1,7 @@
 //! The threads behind an open memory: extraction, and snapshots by the interval.
 //!
-//! In: a service that was just opened. Out: memory records of what was put, snapshots, and what happens, for
-//! [`MemoryStatus`] and for whoever counts. Nothing ends a thread but the end of the memory.
+//! In: a service that was just opened. Out: memory records of what was put, snapshots, and events for
+//! [`MemoryStatus`] and the metrics. Nothing ends a thread but the end of the memory.
 
 use std::{
     sync::{
@@ -101,7 +101,9 @@ impl Drop for Upkeep {
         self.news.raise();
         self.threads.iter().for_each(|thread| thread.thread().unpark());
         if !end_threads(self.threads.drain(..)) {
-            info!("the endpoint of the vectors is still asked; what waits for it is extracted after the next start");
+            info!(
+                "a request to the embedding endpoint is still open; what waits for it is extracted after the next start"
+            );
         }
     }
 }

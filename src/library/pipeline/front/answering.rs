@@ -2,7 +2,7 @@
 //!
 //! In: questions from any transport, through [`Front::ask`], [`Front::ask_and_wait`] or
 //! [`Front::submit`]. Out: each gets its answer exactly once, or is dropped with the front. Answering
-//! threads take the usual questions; two more take those about the past and the long ones, so that
+//! threads take the usual questions; two more take questions about the past and long ones, so that
 //! at most two restores run at once. Banks whose shard is loading are passed over, so no thread waits
 //! for one. The keeper ends what is over and wakes what waited for a turn or for a shard.
 
@@ -42,7 +42,7 @@ const IDLE: Duration = Duration::from_secs(1);
 /// Answers one question.
 type Answer = Box<dyn Fn(&Asked) -> Result<Evidence, PipelineError> + Send + Sync>;
 /// The first offset of a turns partition that the memory does not reflect, where known.
-type Reached = Box<dyn Fn(u32) -> Option<u64> + Send + Sync>;
+type ReachedOffset = Box<dyn Fn(u32) -> Option<u64> + Send + Sync>;
 /// Whether a bank's shard is loading, so that its questions wait.
 type Loading = Box<dyn Fn(&Bank) -> bool + Send + Sync>;
 
@@ -66,22 +66,22 @@ pub struct FrontLoad {
 }
 
 /// Counts the texts that were embedded.
-type Embedded = Box<dyn Fn() -> u64 + Send + Sync>;
+type EmbeddedCount = Box<dyn Fn() -> u64 + Send + Sync>;
 /// Why questions get no vectors, where the endpoint of the model is away.
 type Away = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// What a front answers by.
 pub(super) struct Functions {
     pub(super) answer: Answer,
-    pub(super) reached: Reached,
+    pub(super) reached: ReachedOffset,
     pub(super) loading: Loading,
-    pub(super) embedded: Embedded,
+    pub(super) embedded: EmbeddedCount,
     pub(super) problem: Away,
 }
 
 struct Shared {
     answer: Answer,
-    reached: Reached,
+    reached: ReachedOffset,
     loading: Loading,
     /// Most questions of one bank in progress.
     of_bank: usize,
@@ -91,7 +91,7 @@ struct Shared {
     /// Signals one that waits apart.
     apart: Condvar,
     /// Texts that were embedded for questions.
-    embedded: Embedded,
+    embedded: EmbeddedCount,
     problem: Away,
     /// Raised when the keeper has to look: the memory has read more turns, or something waits.
     news: Arc<Signal>,
@@ -190,7 +190,7 @@ impl Front {
         }
     }
 
-    /// Answers a question. Whoever drops the future cancels the question.
+    /// Answers a question. Dropping the future cancels the question.
     ///
     /// # Errors
     /// [`PipelineError`]: [`PipelineError::Busy`] where too many questions wait,
@@ -382,7 +382,7 @@ fn over(cancellation: &Cancellation) -> Result<(), PipelineError> {
 }
 
 /// Why a question ended while it waited.
-fn missed(asked: &Asked, reached: &Reached, loading: &Loading) -> PipelineError {
+fn missed(asked: &Asked, reached: &ReachedOffset, loading: &Loading) -> PipelineError {
     if asked.cancellation.check() == Err(Ended::Cancelled) {
         return PipelineError::Cancelled;
     }

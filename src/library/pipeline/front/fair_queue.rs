@@ -202,7 +202,7 @@ mod tests {
         queue.push(&bank(1), 'f', 1).expect("room");
         assert!(!queue.has_room() && queue.is_half_full());
         assert_eq!(queue.push(&bank(2), 'g', 0), Err(('g', Full::All)), "too many items in all");
-        // Whoever may not have its turn keeps its place.
+        // A bank that is passed over keeps its place.
         assert_eq!(queue.pop(|of| *of != bank(0)), Some((bank(1), 'f')));
         assert_eq!(queue.take(|item| *item == 'a'), [(bank(0), 'a')]);
         assert_eq!(queue.pop(|_| true), Some((bank(0), 'c')));

@@ -1,4 +1,4 @@
-//! What a transport tells the one who asked, where there is no evidence.
+//! What a transport tells the caller when there is no evidence.
 //!
 //! In: the error. Out: a refusal with a code for programs. Never: the name of another bank.
 

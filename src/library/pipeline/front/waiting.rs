@@ -131,7 +131,7 @@ impl State {
     /// Whether a bank that was passed over because its shard was loading may have its turn now.
     pub(super) fn may_go_on(&mut self, loading: impl Fn(&Bank) -> bool) -> bool {
         let go_on = self.passed_over && [&self.ready, &self.apart].iter().any(|queue| queue.any(|bank| !loading(bank)));
-        // Whoever passes over a bank again says so again.
+        // The flag is set again when a bank is passed over again.
         self.passed_over &= !go_on;
         go_on
     }
@@ -148,7 +148,7 @@ impl State {
         ready.into_iter().filter_map(|(_, waiting)| self.add_ready(waiting).err()).collect()
     }
 
-    /// Takes out what nobody waits for any more; and the next deadline of the rest.
+    /// Takes out the questions that are over, and returns the next deadline of the rest.
     pub(super) fn over(&mut self, now: Instant) -> (Vec<Waiting>, Option<Instant>) {
         let (mut over, mut next) = (Vec::new(), None::<Instant>);
         for queue in [&mut self.ready, &mut self.parked, &mut self.apart] {

@@ -317,7 +317,7 @@ impl Worker {
 
 /// The windows of a partition that wait for the model.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
+pub(super) struct WaitingWindows {
     /// Not handed over yet; true: to be asked again, past the cache.
     due: BTreeMap<(Bank, WindowId), bool>,
     /// The last that was handed over: the search continues behind it, so that a window that is
@@ -327,7 +327,7 @@ pub(super) struct Waiting {
     in_flight: usize,
 }
 
-impl Waiting {
+impl WaitingWindows {
     /// Adds a window, or adds it again.
     pub(super) fn add(&mut self, bank: &Bank, window: &WindowId, bypass_cache: bool) {
         *self.due.entry((bank.clone(), window.clone())).or_default() |= bypass_cache;
@@ -348,7 +348,7 @@ impl Waiting {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// Hands windows to the workers until they take no more; `window` gives one's current turns.
+    /// Hands windows to the workers until these are full; `window` gives the current turns of one.
     pub(super) fn hand_over(
         &mut self,
         stage: StageId,

@@ -37,7 +37,7 @@ use crate::pipeline::logged::logged;
 const PATIENCE: Duration = Duration::from_millis(250);
 /// The pause after an endpoint of embeddings was away past its own retries.
 const ENDPOINT_PAUSE: Duration = Duration::from_secs(5);
-/// The longest pause while the cluster is away: what arrives meanwhile waits for no longer than this.
+/// The longest pause while the cluster is away; new turns wait for no longer than this.
 const CLUSTER_PAUSE: Duration = Duration::from_secs(5);
 
 /// How long extraction runs, and what a failure does.
@@ -187,13 +187,13 @@ pub(in crate::pipeline) struct Extraction {
     /// Partitions whose stage is to be made from the log, and when.
     due: BTreeMap<u32, Instant>,
     /// Partitions whose last step or takeover failed.
-    failing: BTreeMap<u32, Failing>,
+    failing: BTreeMap<u32, FailureStreak>,
     /// What was last said of the windows that wait for the language model.
     waiting: BTreeMap<u32, (usize, Option<String>)>,
 }
 
 /// The failures of a partition since its last good step.
-struct Failing {
+struct FailureStreak {
     backoff: Backoff,
     /// The last one.
     problem: String,
@@ -407,7 +407,7 @@ impl Extraction {
         run: &Run<'_>,
         tell: &mut dyn FnMut(ExtractionEvent),
     ) -> Result<(), PipelineError> {
-        let begun = || Failing { backoff: Backoff::SERVICE, problem: String::new() };
+        let begun = || FailureStreak { backoff: Backoff::SERVICE, problem: String::new() };
         let mut failing = self.failing.remove(&partition).unwrap_or_else(begun);
         let Some(pause) = run.schedule.pause_after(&error, &mut failing.backoff) else { return Err(error) };
         self.due.insert(partition, Instant::now() + pause);
@@ -423,7 +423,7 @@ impl Extraction {
             warn!(partition, seconds, problem = why, "extraction failed; it is tried again after a pause");
         }
         tell(ExtractionEvent::Failed { partition, problem: problem.clone(), refuses_writes });
-        self.failing.insert(partition, Failing { problem, ..failing });
+        self.failing.insert(partition, FailureStreak { problem, ..failing });
         Ok(())
     }
 

@@ -30,4 +30,4 @@ pub use parts::unit_texts;
 pub(super) use split::{MAX_VALUE_BYTES, values};
 pub(super) use stage::Stage;
 pub use unread::{LanguageCounts, notice as unread_notice};
-pub(super) use vectors::{Declined, Drafted, Made, Vectors};
+pub(super) use vectors::{DeclinedText, EmbeddedDrafts, Vectors, WindowDrafts};

@@ -35,10 +35,10 @@ use nouns::{
 
 use super::{
     PipelineError,
-    background::{self, Extractors, Failed, ModelResult, StageId, Waiting},
+    background::{self, Extractors, Failed, ModelResult, StageId, WaitingWindows},
     live_turns::{LiveTurns, RecordTurns},
     split::{self, MAX_VALUE_BYTES, Storable},
-    vectors::{Declined, Drafted, Made, Vectors},
+    vectors::{DeclinedText, EmbeddedDrafts, Vectors, WindowDrafts},
 };
 use crate::pipeline::replica::{Unread, check_schema};
 
@@ -51,7 +51,7 @@ pub(in crate::pipeline) struct Stage {
     /// Numbers of parts above one, by the key of the record's first part.
     parts: HashMap<MemoryKey, u32>,
     /// Closed windows that the model has not read yet.
-    waiting: Waiting,
+    waiting: WaitingWindows,
     /// The model of the log's vectors.
     model: Option<ModelRef>,
     /// A step failed between its drain and its commit.
@@ -101,7 +101,7 @@ pub(in crate::pipeline) struct Step {
 }
 
 /// A record without its units.
-struct Planned {
+struct RecordFrame {
     key: MemoryKey,
     state: WindowState,
     extractor: String,
@@ -122,7 +122,7 @@ impl Stage {
         live.recover(partition, pipeline, log, position)?;
         let mut windower = Windower::new(&pipeline.window);
         let mut parts: HashMap<MemoryKey, u32> = HashMap::new();
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingWindows::default();
         for (key, RecordTurns { turns, provisional }) in live.records() {
             windower.restore(key, turns);
             if *provisional && pipeline.extract.extractor == LLM {
@@ -312,7 +312,7 @@ impl Stage {
         let mut first = 0;
         while first < work.planned.len() {
             let mut parts = 0;
-            let fits = |drafted: &&Drafted| {
+            let fits = |drafted: &&WindowDrafts| {
                 parts += drafted.drafts.iter().map(|draft| draft.parts.len()).sum::<usize>();
                 parts <= limit
             };
@@ -333,7 +333,7 @@ impl Stage {
         windows: Range<usize>,
         vectors: &mut Vectors,
     ) -> Result<(), PipelineError> {
-        let Made { model, units, problems } = vectors.units(&work.drafted[windows.clone()])?;
+        let EmbeddedDrafts { model, units, problems } = vectors.units(&work.drafted[windows.clone()])?;
         // Checked before anything is written: vectors of two models cannot be compared.
         match &self.model {
             Some(found) if *found != model => return Err(PipelineError::other_model(found, &model)),
@@ -342,7 +342,7 @@ impl Stage {
         }
         for ((planned, units), declined) in work.planned[windows].iter().zip(units).zip(problems) {
             // The record of an open turn is followed by that of its window.
-            if let Some(Declined { problem, text }) = declined.filter(|_| planned.state == WindowState::Final) {
+            if let Some(DeclinedText { problem, text }) = declined.filter(|_| planned.state == WindowState::Final) {
                 let origin = window_origin(&planned.key.bank, &planned.key.window, &planned.extractor);
                 let reason = format!("{problem}; the window lacks the units that hold this text");
                 let (bank, window) = (LoggedBank(&planned.key.bank), planned.key.window.start);
@@ -488,11 +488,11 @@ struct Work {
     changes: usize,
     /// Turns that were edited or deleted.
     revised: Vec<(Bank, BTreeSet<String>)>,
-    planned: Vec<Planned>,
+    planned: Vec<RecordFrame>,
     /// The drafts of each planned record.
-    drafted: Vec<Drafted>,
+    drafted: Vec<WindowDrafts>,
     /// All drafts of the open windows that hold a revised turn.
-    revised_open: Vec<Drafted>,
+    revised_open: Vec<WindowDrafts>,
     /// How many of the planned records, from the first, come from the model.
     read_by_model: usize,
     /// New numbers of parts, where they change.
@@ -505,7 +505,7 @@ impl Work {
         self.step.events == 0 && self.changes == 0 && self.planned.is_empty() && dead_letters.is_empty()
     }
 
-    fn plan(&mut self, (planned, drafted): (Planned, Drafted)) {
+    fn plan(&mut self, (planned, drafted): (RecordFrame, WindowDrafts)) {
         self.planned.push(planned);
         self.drafted.push(drafted);
     }
@@ -517,11 +517,16 @@ fn window_origin(bank: &Bank, window: &WindowId, extractor: &str) -> String {
 }
 
 /// The one record of a closed window, still without vectors.
-fn closed_record(window: Window, turns_hash: String, extractor: String, drafts: Vec<DraftUnit>) -> (Planned, Drafted) {
+fn closed_record(
+    window: Window,
+    turns_hash: String,
+    extractor: String,
+    drafts: Vec<DraftUnit>,
+) -> (RecordFrame, WindowDrafts) {
     let key = MemoryKey { bank: window.bank.clone(), window: window.id.clone(), turn: None, part: 0 };
     let asked_again = background::is_provisional(&extractor);
-    let planned = Planned { key, state: WindowState::Final, extractor, turns_hash, turns: window.turns };
-    (planned, Drafted { bank: window.bank, window: window.id, drafts, asked_again })
+    let planned = RecordFrame { key, state: WindowState::Final, extractor, turns_hash, turns: window.turns };
+    (planned, WindowDrafts { bank: window.bank, window: window.id, drafts, asked_again })
 }
 
 /// Plans the records of a changed window, and the nulls of those that it no longer has.
@@ -551,13 +556,13 @@ fn plan(
     if window.turns.iter().any(revised) {
         let drafts = window.turns.iter().flat_map(&plain).collect();
         let (bank, window) = (window.bank.clone(), window.id.clone());
-        work.revised_open.push(Drafted { bank, window, drafts, asked_again: true });
+        work.revised_open.push(WindowDrafts { bank, window, drafts, asked_again: true });
     }
     for turn in write_open {
         let turns: Vec<WindowTurn> = window.turns.iter().filter(|t| t.turn.turn == turn).cloned().collect();
         let alone = Window { bank: window.bank.clone(), id: window.id.clone(), turns };
         let drafts = alone.turns.iter().flat_map(&plain).collect();
-        let open_record = Planned {
+        let open_record = RecordFrame {
             key: key(Some(turn)),
             state: WindowState::Open,
             extractor: PLAIN.to_owned(),
@@ -565,7 +570,7 @@ fn plan(
             turns: alone.turns,
         };
         let (bank, window) = (window.bank.clone(), window.id.clone());
-        work.plan((open_record, Drafted { bank, window, drafts, asked_again: true }));
+        work.plan((open_record, WindowDrafts { bank, window, drafts, asked_again: true }));
     }
     Ok(())
 }

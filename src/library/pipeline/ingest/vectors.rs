@@ -37,7 +37,7 @@ struct Open {
 }
 
 /// The drafts of one window, or of one turn of an open one.
-pub(in crate::pipeline) struct Drafted {
+pub(in crate::pipeline) struct WindowDrafts {
     /// The bank.
     pub bank: Bank,
     /// The window.
@@ -50,17 +50,17 @@ pub(in crate::pipeline) struct Drafted {
 }
 
 /// What became of drafts.
-pub(in crate::pipeline) struct Made {
+pub(in crate::pipeline) struct EmbeddedDrafts {
     /// The model of the vectors.
     pub model: ModelRef,
     /// The units of each window's drafts.
     pub units: Vec<Vec<Unit>>,
     /// Why a window lacks units, where it does.
-    pub problems: Vec<Option<Declined>>,
+    pub problems: Vec<Option<DeclinedText>>,
 }
 
 /// A text that the endpoint declined.
-pub(in crate::pipeline) struct Declined {
+pub(in crate::pipeline) struct DeclinedText {
     /// The endpoint's message.
     pub problem: String,
     /// The text.
@@ -114,7 +114,7 @@ impl Vectors {
 
     /// One list of units for each list of drafts, in order. All texts go to the model in one call. A
     /// draft with a text that the model's endpoint declines makes no unit.
-    pub(in crate::pipeline) fn units(&mut self, drafted: &[Drafted]) -> Result<Made, PipelineError> {
+    pub(in crate::pipeline) fn units(&mut self, drafted: &[WindowDrafts]) -> Result<EmbeddedDrafts, PipelineError> {
         let parts = drafted.iter().flat_map(|d| &d.drafts).flat_map(|draft| &draft.parts);
         let languages = parts.map(|part| part.marks.language);
         if let Some(notice) = self.unread.add(languages, &self.settings, &self.model) {
@@ -125,7 +125,7 @@ impl Vectors {
             let kept: Vec<Vec<DraftUnit>> = drafted.iter().map(|d| self.without(&d.drafts, &declined)).collect();
             if let Some((model, units)) = self.try_units(drafted, &kept, &mut declined)? {
                 let problems = drafted.iter().map(|d| self.problem_of(d, &declined)).collect();
-                return Ok(Made { model, units, problems });
+                return Ok(EmbeddedDrafts { model, units, problems });
             }
         }
     }
@@ -135,7 +135,7 @@ impl Vectors {
     #[allow(clippy::type_complexity, reason = "both halves are named where they are made")]
     fn try_units(
         &mut self,
-        drafted: &[Drafted],
+        drafted: &[WindowDrafts],
         kept: &[Vec<DraftUnit>],
         declined: &mut HashMap<SpannedText, String>,
     ) -> Result<Option<(ModelRef, Vec<Vec<Unit>>)>, PipelineError> {
@@ -203,17 +203,17 @@ impl Vectors {
     }
 
     /// Why a window lacks a unit: the first of its texts that was declined, and the endpoint's message.
-    fn problem_of(&self, drafted: &Drafted, declined: &HashMap<SpannedText, String>) -> Option<Declined> {
+    fn problem_of(&self, drafted: &WindowDrafts, declined: &HashMap<SpannedText, String>) -> Option<DeclinedText> {
         if declined.is_empty() {
             return None;
         }
         let text = self.layout(&drafted.drafts).texts.into_iter().find(|text| declined.contains_key(text))?;
         let problem = declined.get(&text)?.clone();
-        Some(Declined { problem, text: text.text })
+        Some(DeclinedText { problem, text: text.text })
     }
 
     /// Evicts the texts for which a window will not ask again.
-    pub(in crate::pipeline) fn evict(&mut self, drafted: &Drafted) -> Result<(), PipelineError> {
+    pub(in crate::pipeline) fn evict(&mut self, drafted: &WindowDrafts) -> Result<(), PipelineError> {
         let keep = if drafted.asked_again { self.layout(&drafted.drafts).texts } else { Vec::new() };
         Ok(self.open()?.cache.evict_window(&drafted.bank, &drafted.window, &keep)?)
     }
@@ -314,7 +314,7 @@ mod tests {
     use nouns::model::{Cues, EventTime, Marks, SessionId};
 
     /// Two turns of a window, of which the second has two sentences.
-    fn drafted() -> Drafted {
+    fn drafted() -> WindowDrafts {
         let part = |turn: &str, text: &str| DraftPart {
             turn: turn.to_owned(),
             ordinal: 0,
@@ -338,7 +338,7 @@ mod tests {
             restated: false,
         };
         let window = WindowId { session: SessionId("s".to_owned()), start: 0 };
-        Drafted { bank: Bank::parse("a").expect("a valid name"), window, drafts: vec![draft], asked_again: true }
+        WindowDrafts { bank: Bank::parse("a").expect("a valid name"), window, drafts: vec![draft], asked_again: true }
     }
 
     fn units(directory: &std::path::Path, stored: &str) -> Vec<Vec<Unit>> {

@@ -23,8 +23,8 @@ use super::{PipelineError, Progress, Replica, ReplicaOptions, WrittenSnapshots};
 
 pub use check_model::check_model;
 pub use estimate::{Estimate, estimate};
-pub use reembed::{Reembedded, reembed};
+pub use reembed::{ReembedReport, reembed};
 pub use replay::{Replay, ReplayError, ReplayRequest};
 pub use snapshots::{diff, take_snapshot};
-pub use transfer::{Exported, Imported, TransferError, export, import};
+pub use transfer::{ExportReport, ImportReport, TransferError, export, import};
 pub use unreadable::UnreadableAt;

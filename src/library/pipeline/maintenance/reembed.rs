@@ -24,7 +24,7 @@ use nouns::{
 
 use super::{PipelineError, Progress, unreadable::UnreadableAt};
 use crate::pipeline::{
-    ingest::{self, Declined, Drafted, MAX_VALUE_BYTES, Made, Vectors},
+    ingest::{self, DeclinedText, EmbeddedDrafts, MAX_VALUE_BYTES, Vectors, WindowDrafts},
     replica::{LiveRecords, model_of, record_of},
 };
 
@@ -37,7 +37,7 @@ const ROUNDS: u32 = 8;
 
 /// What a reembedding did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reembedded {
+pub struct ReembedReport {
     /// The model of the old vectors; None when none were of another model.
     pub from: Option<ModelRef>,
     /// The model of the new vectors.
@@ -64,7 +64,7 @@ pub fn reembed(
     pipeline: &Pipeline,
     drop_old: bool,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Reembedded, PipelineError> {
+) -> Result<ReembedReport, PipelineError> {
     let mut log = log::open_generations(&pipeline.log)?;
     let mut vectors = Vectors::with_separate_cache(pipeline);
     let to = vectors.embedder()?.model().clone();
@@ -94,11 +94,11 @@ pub fn reembed(
     vectors.discard();
     let dropped = if drop_old { log.drop_old()? } else { Vec::new() };
     let (name, kept) = (memory_name(log.generation()), from.is_some() && !drop_old);
-    Ok(Reembedded { from, to, name, windows, written, dropped, kept, unreadable })
+    Ok(ReembedReport { from, to, name, windows, written, dropped, kept, unreadable })
 }
 
 /// A window's record in the next generation.
-struct Written {
+struct NextRecord {
     /// Hash of the window without its vectors; None when they are of another model.
     hash: Option<blake3::Hash>,
     parts: u32,
@@ -124,11 +124,11 @@ impl Copy<'_> {
         // Without a position nothing was ever committed.
         let Some(position) = old.end.position else { return Ok(0) };
         let next = LiveRecords::of(log, Topic::NextMemory, partition, |_, _| Ok(true))?;
-        let mut in_next: HashMap<Vec<u8>, Written> = HashMap::new();
+        let mut in_next: HashMap<Vec<u8>, NextRecord> = HashMap::new();
         each_window(log, &next, partition, &mut |window| {
             let ours = window.record.as_ref().is_none_or(|record| record.model == *self.to);
             let hash = ours.then(|| without_vectors(&window));
-            in_next.insert(window.key.to_bytes(), Written { hash, parts: window.parts });
+            in_next.insert(window.key.to_bytes(), NextRecord { hash, parts: window.parts });
             Ok(())
         })?;
         let (mut windows, mut waiting, mut units) = (0, Vec::new(), 0);
@@ -151,7 +151,7 @@ impl Copy<'_> {
         })?;
         self.write(waiting, position)?;
         let mut removed: Vec<KeyedValue> = Vec::new();
-        for (key, Written { parts, .. }) in in_next {
+        for (key, NextRecord { parts, .. }) in in_next {
             let failed = |e: nouns::model::Invalid| PipelineError::Record {
                 partition,
                 offset: next.end.end,
@@ -175,17 +175,17 @@ impl Copy<'_> {
         let settings = &self.pipeline.extract;
         let drafts =
             |record: &MemoryRecord| record.units.iter().map(|unit| draft_from_record(unit, record, settings)).collect();
-        let drafted: Vec<Drafted> = windows
+        let drafted: Vec<WindowDrafts> = windows
             .iter()
-            .map(|(window, _)| Drafted {
+            .map(|(window, _)| WindowDrafts {
                 bank: window.key.bank.clone(),
                 window: window.key.window.clone(),
                 drafts: window.record.as_ref().map(drafts).unwrap_or_default(),
                 asked_again: window.record.as_ref().is_some_and(|record| record.state == WindowState::Open),
             })
             .collect();
-        let Made { model, units: made, problems } = self.vectors.units(&drafted)?;
-        if let Some((Declined { problem, .. }, window)) =
+        let EmbeddedDrafts { model, units: made, problems } = self.vectors.units(&drafted)?;
+        if let Some((DeclinedText { problem, .. }, window)) =
             problems.into_iter().zip(&drafted).find_map(|(p, d)| Some((p?, d)))
         {
             let problem = format!("bank {}, session {:?}: {problem}", window.bank, window.window.session.0);

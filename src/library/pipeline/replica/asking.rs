@@ -24,12 +24,12 @@ use super::{Cancellation, recall_memory::AskedMemory, shard::Shard};
 const RULES_TIME: Duration = Duration::from_secs(1);
 
 /// The planners of a pipeline, and how questions are recollected.
-pub(super) struct Asking {
+pub(super) struct Recollector {
     /// Plans, or reads cues, where the pipeline names it for that.
     llm: Option<Arc<Llm>>,
 }
 
-impl Asking {
+impl Recollector {
     /// Opens the language model where the pipeline has it plan or read cues.
     pub(super) fn open(pipeline: &Pipeline) -> Result<Self, LlmError> {
         let asks = [&pipeline.recall.planner, &pipeline.recall.cues_by].iter().any(|by| *by == LLM);

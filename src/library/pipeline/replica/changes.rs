@@ -2,7 +2,7 @@
 //!
 //! In: each record's bank before its load is handed to a shard, and the end of the load. Out: the watched
 //! banks that changed, the partitions that were read on, and those whose shard is another one now or none.
-//! Costs a look at a number where nobody watches. Never waits for who watches: what is not taken is
+//! Without a watcher it costs a look at a number. Never waits for who watches: what is not taken is
 //! merged, and names each bank once.
 
 use std::{
@@ -38,12 +38,12 @@ pub struct Changes {
 
 #[derive(Debug, Default)]
 struct State {
-    watched: HashMap<Bank, Watched>,
+    watched: HashMap<Bank, WatchState>,
     news: News,
 }
 
 #[derive(Debug, Default)]
-struct Watched {
+struct WatchState {
     by: usize,
     /// The offset of the memory partition after the last record of the bank that was read.
     changed_at: u64,

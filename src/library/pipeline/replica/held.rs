@@ -17,7 +17,7 @@ use nouns::{
 
 /// The live records of a shard.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct ShardRecords {
     banks: BTreeMap<Bank, BankRecords>,
     names: HashMap<BankKey, Bank>,
     /// The unreadable records of each quarantined bank.
@@ -35,7 +35,7 @@ struct BankRecords {
     emptied: HashSet<RecordHash>,
 }
 
-impl Held {
+impl ShardRecords {
     /// Adds a record that can be read; `filled`: it has a turn that is not deleted, or a unit.
     pub(super) fn insert(&mut self, key: &MemoryKey, filled: bool) {
         self.remove(key);

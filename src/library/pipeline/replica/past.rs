@@ -25,7 +25,7 @@ pub(super) struct PastPoint {
 /// The epoch of a shard's newest snapshot, and the number of the last that removed deleted turns.
 pub(super) type Purge = (u64, u64);
 
-/// A memory that is restored by whoever locks it first.
+/// A memory that the first to lock it restores.
 type Slot<M> = Arc<Mutex<Option<Arc<M>>>>;
 
 /// Memories of the past.

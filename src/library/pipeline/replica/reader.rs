@@ -25,7 +25,7 @@ use tracing::{debug, debug_span};
 
 use super::{
     PipelineError,
-    held::Held,
+    held::ShardRecords,
     record_value::{Unread, check_bank, read_value},
 };
 
@@ -78,7 +78,7 @@ impl Reader {
         &mut self,
         log: &dyn Log,
         memory: &MemoryHandle,
-        held: &RwLock<Held>,
+        held: &RwLock<ShardRecords>,
         keep: bool,
         mut each: impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
     ) -> Result<Option<LogRead>, PipelineError> {
@@ -177,7 +177,7 @@ impl Reader {
         &mut self,
         snapshot: &RestoredPartition<'_>,
         memory: &MemoryHandle,
-        held: &RwLock<Held>,
+        held: &RwLock<ShardRecords>,
     ) -> Result<(), PipelineError> {
         let RestoredPartition { restored, covers } = snapshot;
         let Manifest { reached, model, dimensions, unreadable, .. } = &restored.manifest;
@@ -218,7 +218,7 @@ impl Reader {
 
     /// Takes a record in log order; none where a removed one was nothing to this build, an error for one that this
     /// build must not skip.
-    fn take(&mut self, record: &Record) -> Result<Option<(MemoryKey, Taken)>, String> {
+    fn take(&mut self, record: &Record) -> Result<Option<(MemoryKey, RecordEffect)>, String> {
         let key = match MemoryKey::from_bytes(&record.key) {
             Ok(key) => key,
             Err(_) if record.value.is_none() => return Ok(None),
@@ -228,7 +228,7 @@ impl Reader {
                 return Err(format!("{e}; {remedy}"));
             }
         };
-        let Some(value) = &record.value else { return Ok(Some((key, Taken::default()))) };
+        let Some(value) = &record.value else { return Ok(Some((key, RecordEffect::default()))) };
         let (read, made) = match read_value(value) {
             Ok(read) => {
                 let made = self.extraction(&key, &read);
@@ -238,10 +238,10 @@ impl Reader {
             Err(Unread::Unreadable(problem)) => (None, Err(problem)),
         };
         let taken = match made {
-            Ok(extraction) => Taken { read, extraction: Some(Arc::new(extraction)), unreadable: None },
+            Ok(extraction) => RecordEffect { read, extraction: Some(Arc::new(extraction)), unreadable: None },
             Err(problem) => {
                 let unreadable = UnreadableRecord { key: key.clone(), offset: record.offset, problem, found: None };
-                Taken { read, extraction: None, unreadable: Some(unreadable) }
+                RecordEffect { read, extraction: None, unreadable: Some(unreadable) }
             }
         };
         Ok(Some((key, taken)))
@@ -265,7 +265,7 @@ impl Reader {
 
 /// What a record gave.
 #[derive(Default)]
-struct Taken {
+struct RecordEffect {
     /// The record, as far as it could be read.
     read: Option<MemoryRecord>,
     /// What the dataflow gets of it.

@@ -26,7 +26,7 @@ const WAITING_BYTES: usize = 8 << 20;
 pub(super) struct ShardId(pub(super) u64);
 
 /// What a start found of a shard.
-pub(super) struct Found {
+pub(super) struct ShardStart {
     pub(super) partition: u32,
     /// The newest snapshot that was listed.
     pub(super) seen: Option<ManifestId>,
@@ -159,7 +159,7 @@ impl Recorder {
         self.send(Message::Begin(shard, Box::new(writer)));
     }
 
-    /// Records a shard no more, and writes no snapshot of what is not in one.
+    /// Stops recording a shard. What is in no snapshot yet is dropped.
     pub(super) fn end(&self, shard: ShardId) {
         self.send(Message::End(shard));
     }

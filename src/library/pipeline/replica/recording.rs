@@ -1,8 +1,8 @@
 //! Which snapshots of the shards that are held this process writes.
 //!
 //! In: shards with what they were restored from, requests. Out: snapshots, and for a question about the
-//! past those that hold its point. A shard whose snapshots another process writes is answered for all
-//! the same; it is recorded again once that process writes no more.
+//! past those that hold its point. A shard whose snapshots another process writes still answers questions here; it is
+//! recorded again once that process stops writing.
 
 use std::{
     sync::{
@@ -17,7 +17,7 @@ use crossbeam_channel::Receiver;
 use super::{
     PipelineError,
     past::Purge,
-    recorder::{Found, Recorder, Taken},
+    recorder::{Recorder, ShardStart, Taken},
     shard::{RestoredShard, Shard},
     shards::Shards,
     snapshot_place::snapshots,
@@ -35,8 +35,7 @@ use nouns::{
 
 /// After this time a place that failed once is tried no further for the same snapshots.
 const PLACE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Snapshots that were not renewed for this many intervals, and at least for [`OLD_SECONDS`], may be claimed by
-/// another process.
+/// Another process may claim snapshots that were not renewed for this many intervals, and for at least [`OLD_SECONDS`].
 const OLD_INTERVALS: u64 = 3;
 const OLD_SECONDS: u64 = 60;
 
@@ -140,11 +139,11 @@ impl Recording {
     pub(super) fn begin(
         &self,
         shard: &Shard,
-        found: &Found,
+        found: &ShardStart,
         brought: Option<&RestoredShard>,
     ) -> Result<(), PipelineError> {
         let (Some(recorder), Some(snapshots)) = (&self.recorder, &self.snapshots) else { return Ok(()) };
-        let Found { partition, seen, restored } = found;
+        let ShardStart { partition, seen, restored } = found;
         // A shard that is made again writes files of other names.
         let run = format!("{}.{}", self.run, shard.id.0);
         let mut writer =
@@ -185,7 +184,7 @@ impl Recording {
     }
 
     /// Writes a snapshot of each shard that changed since its last, and whose snapshots no other process
-    /// writes; None when there is none. `on_request` claims those of a process that has written none meanwhile.
+    /// writes; None when there is none. `on_request` also claims them from a process that has written none since.
     pub(super) fn write(&self, shards: &Shards, on_request: bool) -> Result<Option<WrittenSnapshots>, PipelineError> {
         let rule = if on_request { ClaimRule::AtOnce } else { self.claim_rule() };
         let Some(recorder) = &self.recorder else { return Ok(None) };
@@ -217,8 +216,8 @@ impl Recording {
         self.written_elsewhere.load(Ordering::Relaxed)
     }
 
-    /// The partitions of those shards that are recorded no more, because another process wrote their snapshots or
-    /// the place was away for too long, and that nobody else writes now.
+    /// The partitions of shards that are no longer recorded, because another process wrote their snapshots or the
+    /// place was away for too long, and whose snapshots no other process writes now.
     pub(super) fn to_take_over(&self, shards: &Shards) -> Result<Vec<u32>, PipelineError> {
         let (Some(recorder), Some(snapshots)) = (&self.recorder, &self.snapshots) else { return Ok(Vec::new()) };
         let revoked = shards.revoked();

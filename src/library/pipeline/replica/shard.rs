@@ -16,7 +16,7 @@ use crossbeam_channel::Receiver;
 
 use super::{
     PipelineError,
-    held::Held,
+    held::ShardRecords,
     reader::{Reader, RestoredPartition},
     recorder::ShardId,
 };
@@ -37,7 +37,7 @@ pub(super) struct Shard {
     pub(super) id: ShardId,
     pub(super) partition: u32,
     pub(super) memory: MemoryHandle,
-    pub(super) held: RwLock<Held>,
+    pub(super) held: RwLock<ShardRecords>,
     reader: Mutex<Reader>,
     /// The changes of the choices, where they are recorded: one message for each load.
     choices: Option<Receiver<ChoiceChanges>>,

@@ -82,7 +82,7 @@ impl Shards {
         &self.threads
     }
 
-    /// An empty shard, which nobody can ask yet.
+    /// An empty shard, which takes no questions yet.
     pub(super) fn make(&self, partition: u32) -> Result<Shard, PipelineError> {
         let (choices_out, choices_in) = unbounded();
         let listeners = Listeners { edges: self.edges.clone(), choices: self.records.then_some(choices_out) };
@@ -126,7 +126,7 @@ impl Shards {
         assigned.as_ref().is_some_and(|assigned| assigned.contains(&partition)) && self.get(partition).is_none()
     }
 
-    /// Shards whose partition is assigned no more.
+    /// Shards whose partition is no longer assigned.
     pub(super) fn revoked(&self) -> Vec<u32> {
         let (assigned, held) = (sync::read(&self.assigned), sync::read(&self.held));
         let stays = |partition: &u32| assigned.as_ref().is_none_or(|assigned| assigned.contains(partition));

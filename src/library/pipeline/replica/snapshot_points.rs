@@ -18,7 +18,7 @@ const SNAPSHOT_PAUSE: Duration = Duration::from_millis(500);
 
 /// How far a partition was read, and what its newest snapshot holds.
 #[derive(Debug, Clone, Copy, Default)]
-struct Recorded {
+struct PartitionPoint {
     /// The first offset that the snapshot lacks, and when its last record was appended; None: no
     /// snapshot is known.
     reached: Option<(u64, i64)>,
@@ -31,7 +31,7 @@ struct Recorded {
 /// What the newest snapshots of a memory hold.
 #[derive(Default)]
 pub(super) struct SnapshotPoints {
-    recorded: Mutex<BTreeMap<u32, Recorded>>,
+    recorded: Mutex<BTreeMap<u32, PartitionPoint>>,
     /// The last snapshot that a question asked for; locked while one is written.
     asked_for: Mutex<Option<Instant>>,
 }

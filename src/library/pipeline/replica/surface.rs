@@ -38,12 +38,12 @@ use nouns::{
 
 use super::{
     Cancellation, PipelineError, WrittenSnapshots,
-    asking::Asking,
+    asking::Recollector,
     changes::Changes,
     past::{PastMemories, PastPoint},
     reached::ReachedOffsets,
     reader::RestoredPartition,
-    recorder::Found,
+    recorder::ShardStart,
     recording::Recording,
     shard::{RestoredShard, Shard},
     shards::Shards,
@@ -54,7 +54,7 @@ pub struct Replica {
     pipeline: Pipeline,
     /// Generation of the memory topic.
     generation: u32,
-    asking: Asking,
+    asking: Recollector,
     shards: Shards,
     recording: Recording,
     /// Held while a shard is made at run time.
@@ -151,7 +151,7 @@ impl Replica {
                 },
             )?;
             bytes += of_shard;
-            found.push(Found { partition, seen, restored });
+            found.push(ShardStart { partition, seen, restored });
         }
         let brought = replica.restore(log, &found)?;
         for of_shard in &found {
@@ -171,7 +171,7 @@ impl Replica {
 
     fn new(pipeline: &Pipeline, generation: u32, shards: Shards, recording: Recording) -> Result<Self, PipelineError> {
         Ok(Self {
-            asking: Asking::open(pipeline)?,
+            asking: Recollector::open(pipeline)?,
             shards,
             recording,
             taking: Mutex::default(),
@@ -184,11 +184,11 @@ impl Replica {
     }
 
     /// Loads snapshots into the shards, as many at once as there are threads.
-    fn restore(&self, log: &dyn Log, found: &[Found]) -> Result<BTreeMap<u32, RestoredShard>, PipelineError> {
+    fn restore(&self, log: &dyn Log, found: &[ShardStart]) -> Result<BTreeMap<u32, RestoredShard>, PipelineError> {
         let next = AtomicUsize::new(0);
         let restore_some = || {
             let mut brought = Vec::new();
-            while let Some(Found { partition, restored, .. }) = found.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some(ShardStart { partition, restored, .. }) = found.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if let (Some(shard), Some(restored)) = (self.shards.get(*partition), restored) {
                     brought.push((*partition, self.restore_shard(log, &shard, restored)?));
                 }
@@ -238,14 +238,14 @@ impl Replica {
             let seen = snapshots.newest_id(partition)?;
             let restored = snapshots.newest(partition, false, &mut |_| {}, &mut |_, _| {})?;
             let brought = restored.as_ref().map(|restored| self.restore_shard(log, &shard, restored)).transpose()?;
-            self.recording.begin(&shard, &Found { partition, seen, restored }, brought.as_ref())?;
+            self.recording.begin(&shard, &ShardStart { partition, seen, restored }, brought.as_ref())?;
         }
         self.shards.put(shard);
         self.changes.lost(partition);
         Ok(())
     }
 
-    /// Leaves a partition: its shard is dropped with all that it holds, once nobody asks it any more.
+    /// Leaves a partition: its shard is dropped with all that it holds, once its last question has ended.
     pub fn leave(&self, partition: u32) {
         let _taking = sync::lock(&self.taking);
         if let Some(shard) = self.shards.remove(partition) {
@@ -268,8 +268,8 @@ impl Replica {
     }
 
     /// Notes partitions that a group has assigned to this process, and returns at once: questions to
-    /// their banks wait until [`Self::take`] and [`Self::follow`] have loaded them. `anew`: it has these
-    /// only, whatever it had before.
+    /// their banks wait until [`Self::take`] and [`Self::follow`] have loaded them. `anew`: these replace all earlier
+    /// ones.
     pub fn assign(&self, partitions: &[u32], anew: bool) {
         let known = partitions.iter().filter(|partition| **partition < self.shards.partitions());
         self.shards.assign(|assigned| {
@@ -382,8 +382,8 @@ impl Replica {
     /// the newest snapshot or the start of the log.
     ///
     /// # Errors
-    /// [`PipelineError::Waits`] before a record of a newer schema or with an unreadable key: the memory
-    /// keeps answering as of before it, and a later call tries again. [`PipelineError::Memory`] while a
+    /// [`PipelineError::Waits`] before a record of a newer schema or with an unreadable key: the memory keeps
+    /// answering from the state before that record, and a later call tries again. [`PipelineError::Memory`] while a
     /// shard that panics again and again is left alone; the others are not affected.
     pub fn follow(
         &self,
@@ -492,7 +492,7 @@ impl Replica {
         })
     }
 
-    /// A unit of a bank, with the units that its edges lead to; none where the bank has not the unit.
+    /// A unit of a bank, with the units that its edges lead to; none if it is not in the bank.
     ///
     /// # Errors
     /// [`PipelineError`] for an unknown or quarantined bank, and one that is loading.
@@ -579,9 +579,8 @@ impl Replica {
         self.recording.written_elsewhere()
     }
 
-    /// Takes those shards again that are recorded no more, because another process wrote their snapshots
-    /// or the place was away for too long, once nobody else writes them: from then on this process does.
-    /// Gives their number.
+    /// Takes shards again that are no longer recorded, because another process wrote their snapshots or the place was
+    /// away for too long, once no other process writes them. From then on this process does. Returns their number.
     ///
     /// # Errors
     /// As [`Self::take`].

@@ -18,7 +18,7 @@ const END: u8 = 0x86;
 /// Why no words were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BodyError {
-    #[error("attributedBody is no typedstream; the message cannot be read")]
+    #[error("attributedBody is not a typedstream; the message cannot be read")]
     Header,
     #[error("attributedBody holds no string; the message cannot be read")]
     NoString,

@@ -16,16 +16,16 @@ use tempfile::TempDir;
 use super::tables::damaged;
 use crate::{SourceError, error::unreadable};
 
-/// How often a database is copied that changes meanwhile.
+/// How often a database that changes while it is copied is copied again.
 const ATTEMPTS: usize = 3;
 
 /// A copy that is open. The connection ends before its folder does.
-pub(super) struct Copied {
+pub(super) struct DatabaseCopy {
     pub(super) connection: Connection,
     _folder: TempDir,
 }
 
-impl Copied {
+impl DatabaseCopy {
     /// Copies a database and opens the copy.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use std::{
 use rusqlite::Connection;
 
 use super::{
-    copied::Copied,
+    copied::DatabaseCopy,
     row::{Chat, MessageRow, integer, text},
     tables::{Tables, damaged},
 };
@@ -46,7 +46,7 @@ const ORPHANED: &str = "orphaned";
 /// [`SourceError`] when it cannot be copied, is damaged, or is not Messages'.
 pub(in crate::imessage) fn open(settings: &SourceSettings) -> Result<Box<dyn ChatReader>, SourceError> {
     let path = settings.path.clone();
-    let copied = Copied::of(&path)?;
+    let copied = DatabaseCopy::of(&path)?;
     let tables = Tables::of(&copied.connection).map_err(|e| damaged(&path, &e))?;
     if let Some(lacking) = tables.lacking() {
         return Err(SourceError::Format {
@@ -75,7 +75,7 @@ pub(in crate::imessage) fn open(settings: &SourceSettings) -> Result<Box<dyn Cha
 /// Messages' database.
 struct Database {
     path: PathBuf,
-    copied: Copied,
+    copied: DatabaseCopy,
     tables: Tables,
     privacy: Privacy,
     rows_sql: String,

@@ -23,7 +23,7 @@ use nouns::{
 
 /// What an export wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exported {
+pub struct ExportReport {
     /// Records.
     pub records: u64,
     /// The digest of the memory that they give.
@@ -43,7 +43,7 @@ pub fn export(
     bank: &Bank,
     to: &Path,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Exported, TransferError> {
+) -> Result<ExportReport, TransferError> {
     let log = log::open(&pipeline.log)?;
     let partition = partition_of(bank, log.partitions());
     if pipeline.log.kind == LogKind::Embedded && log.lag(partition, log.read_position(partition)?)? > 0 {
@@ -112,5 +112,5 @@ pub fn export(
     }
     let digest = memory.digest()?;
     file.finish(digest.clone())?;
-    Ok(Exported { records: written, digest, lag, unreadable })
+    Ok(ExportReport { records: written, digest, lag, unreadable })
 }

@@ -41,7 +41,7 @@ const ATTEMPTS: u32 = 20;
 
 /// What an import did.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Imported {
+pub struct ImportReport {
     /// The file's header.
     pub header: ExportHeader,
     /// Records that were written.
@@ -60,7 +60,11 @@ pub struct Imported {
 ///
 /// # Errors
 /// [`TransferError`]; unless the log fails, before anything is written.
-pub fn import(pipeline: &Pipeline, from: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Imported, TransferError> {
+pub fn import(
+    pipeline: &Pipeline,
+    from: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<ImportReport, TransferError> {
     let file = FileReader::open(from)?;
     into_log(pipeline, &*log::open(&pipeline.log)?, from, file, progress)
 }
@@ -71,7 +75,7 @@ pub(super) fn into_log(
     from: &Path,
     mut file: FileReader,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Imported, TransferError> {
+) -> Result<ImportReport, TransferError> {
     let model = check_model(pipeline, log, from, &file.header)?;
     let mut check = RecordCheck::new(&file.header.bank, model);
     let mut checked = 0;
@@ -237,7 +241,7 @@ fn finish(
     header: ExportHeader,
     seal: ExportSeal,
     (written, already_there): (u64, u64),
-) -> Result<Imported, TransferError> {
+) -> Result<ImportReport, TransferError> {
     log.interrupt_next()?;
     let mut memory = BankMemory::start(pipeline)?;
     let live = LiveRecords::of(log, Topic::Memory, partition, |key, _| Ok(key.bank == header.bank))?;
@@ -264,5 +268,5 @@ fn finish(
         let (found, expected) = (found.clone(), expected.clone());
         return Err(TransferError::Digest { bank: header.bank, what, found, expected });
     }
-    Ok(Imported { header, written, already_there, digest, exported: seal.digest, differing })
+    Ok(ImportReport { header, written, already_there, digest, exported: seal.digest, differing })
 }

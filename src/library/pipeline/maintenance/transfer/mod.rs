@@ -22,5 +22,5 @@ mod tests;
 use super::{PipelineError, unreadable::UnreadableAt};
 
 pub use error::TransferError;
-pub use export::{Exported, export};
-pub use import::{Imported, import};
+pub use export::{ExportReport, export};
+pub use import::{ImportReport, import};
