@@ -64,6 +64,8 @@ mod replay;
 mod run;
 mod schema;
 mod serve;
+#[cfg(feature = "console")]
+mod served_samples;
 mod setup;
 mod snapshot;
 mod stats;

@@ -124,6 +124,7 @@ test("each unit stands once, with what became of it and why", async () => {
   const of = (id) => ripple.units.find((unit) => unit.id === id);
   assert.deepEqual([of("a").place, of("b").place, of("d").place], [1, 2, 3]);
   assert.deepEqual([of("d").hops, of("d").from, of("d").over], [2, "c", "structural"]);
+  assert.equal(of("c").label, "between");
   assert.equal(of("e").reason, "familiarity 0.10, below the floor 0.30");
   assert.equal(of("n").reason, "share 0.45, below the cutoff 0.50; number 7 of all parts");
   // The edges of a path that led to evidence are marked, and stand in the steps in which they are walked.
@@ -132,6 +133,23 @@ test("each unit stands once, with what became of it and why", async () => {
     ["a", "c", 3],
     ["c", "d", 4],
   ]);
+});
+
+test("without a scale nothing has a share, and a path keeps the units on its way", async () => {
+  const { rippleOf } = await load("src/ask/ripple.ts");
+  const plain = answer();
+  plain.trace.scale = undefined;
+  plain.trace.near = undefined;
+  plain.trace.rounds[0].walk = undefined;
+  for (const { provenance } of plain.trace.first_hop) provenance.share = undefined;
+  const ripple = rippleOf(plain);
+  assert.deepEqual(
+    ripple.units.map((unit) => unit.share),
+    ripple.units.map(() => undefined),
+  );
+  const between = ripple.units.find((unit) => unit.id === "c");
+  assert.deepEqual([between.fate, between.from, between.step], ["reached", "a", 3]);
+  assert.equal(ripple.edges.length, 3);
 });
 
 test("a round that stops has no hops, and an answer that nothing supports says so", async () => {

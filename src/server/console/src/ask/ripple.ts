@@ -161,7 +161,7 @@ export function rippleOf(answer: Evidence): Ripple {
         units.set(seen.id, {
           id: seen.id,
           label: seen.restatement,
-          share: familiarity,
+          share: scale && familiarity,
           fate: seen.kept ? "evidence" : "considered",
           anchor: false,
           hops,
@@ -173,6 +173,18 @@ export function rippleOf(answer: Evidence): Ripple {
         if (seen.kept) keptAt[hops] = (keptAt[hops] ?? 0) + 1;
       }
       path.forEach((edge, i) => {
+        if (!units.has(edge.to) && !round.support.some(({ id }) => id === edge.to)) {
+          units.set(edge.to, {
+            id: edge.to,
+            label: ON_THE_WAY,
+            fate: "reached",
+            anchor: false,
+            hops: i + 1,
+            from: edge.from,
+            step: start + Math.min(i, furthest - 1),
+            reason: "on the way to another unit",
+          });
+        }
         addEdge(edges, {
           ...edge,
           channel: drawn(edge.channel),
@@ -201,6 +213,7 @@ export function rippleOf(answer: Evidence): Ripple {
       if (known) {
         known.saidAt ??= unit.said_at;
         known.share ??= unit.share ?? undefined;
+        if (known.label === ON_THE_WAY) known.label = unit.label;
         continue;
       }
       units.set(unit.id, {
@@ -253,7 +266,7 @@ export function rippleOf(answer: Evidence): Ripple {
       units.set(unit.id, {
         id: unit.id,
         label: unit.restatement,
-        share: shareOf(unit.provenance),
+        share: scale && shareOf(unit.provenance),
         fate: "evidence",
         hops: 0,
         step: first,
@@ -278,6 +291,9 @@ export function rippleOf(answer: Evidence): Ripple {
   const ends = [...edges.values()].filter((edge) => units.has(edge.from) && units.has(edge.to));
   return { units: [...units.values()], edges: ends, steps, cutoff, floor: scale?.floor ?? undefined };
 }
+
+/** A unit that a path names and the answer does not: its drawer has its words. */
+const ON_THE_WAY = "A unit on the way; open it to read it";
 
 function addEdge(edges: Map<string, RippleEdge>, edge: RippleEdge): void {
   const key = `${edge.channel} ${edge.from} ${edge.to}`;
