@@ -92,7 +92,8 @@ pub(crate) struct Eval {
 enum EvalCommand {
     /// Score what is quoted of long turns on BEAM's chats of a user and an assistant.
     Beam(Agents),
-    /// Score what is quoted of long turns on RealMem's dialogues, each query with the sessions before its own as memory.
+    /// Score what is quoted of long turns on RealMem's dialogues, each query with the sessions before its own as
+    /// memory.
     #[command(name = "realmem")]
     RealMem(Agents),
     Fit(Fit),

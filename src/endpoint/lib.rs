@@ -7,8 +7,8 @@
 //! that the key reaches no other host, and no error shows the key.
 //!
 //! `agent` is the HTTP client; `client` sends a request, and is the one place that decides what a failure means, for
-//! chat, its streams and embeddings alike; `failure` says what went wrong, `reply_problem` what is wrong with a reply of
-//! status 200; `backoff` says how long to wait, `asking` whether somebody waits. `docs/models.md` has a table of the
+//! chat, its streams and embeddings alike; `failure` says what went wrong, `reply_problem` what is wrong with a reply
+//! of status 200; `backoff` says how long to wait, `asking` whether somebody waits. `docs/models.md` has a table of the
 //! odd replies.
 
 mod agent;

@@ -8,7 +8,9 @@
 //! From the bottom up: `result`, `problems` and `dataset` are nouns; `delivery`, `score`,
 //! `answer_metrics`, `generated_answer` and `intervals` score; `recording_source` feeds the memory; `bench` is
 //! the built memory that is asked; `comparisons` work on a bench; `evaluate` runs it all.
-//! `conversations` measures how the window tells crossing ones apart, on its own data, `agents` what is quoted of long turns in conversations with an assistant. `calibration` sets a model's thresholds, `fit` chooses weights and the cutoff; `table` and `report` show results beside `paper`.
+//! `conversations` measures how the window tells crossing ones apart, on its own data, `agents` what is quoted of long
+//! turns in conversations with an assistant. `calibration` sets a model's thresholds, `fit` chooses weights and the
+//! cutoff; `table` and `report` show results beside `paper`.
 
 mod ablation;
 mod agents;

@@ -111,8 +111,8 @@ fn not_of(format: &SourceFormat, path: &Path) -> SourceError {
     }
 }
 
-/// The named format, if the file can be of it; where none is named, the one that the file looks like. Beside it, whether the file looks like it: the reader of a file that does not has to find
-/// something.
+/// The named format, if the file can be of it; where none is named, the one that the file looks like. Beside it,
+/// whether the file looks like it: the reader of a file that does not has to find something.
 fn format_of(named: Option<SourceFormat>, settings: &SourceSettings) -> Result<(SourceFormat, bool), SourceError> {
     if settings.path == Path::new("-") {
         return match named {

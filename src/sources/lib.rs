@@ -9,8 +9,8 @@
 //! on what `chat` has for all of them.
 //! `formats` lists these constants and recognises the format of a file. `turn_source` is the
 //! interface, `summary` says what a source holds, `queue` holds a file that is read whole, `lines`
-//! splits a file into lines, `compressed` unpacks it, `utf16` decodes it, `live` follows platforms while people talk, `end_mark` closes a finished origin, `zone` reads times that name no
-//! zone.
+//! splits a file into lines, `compressed` unpacks it, `utf16` decodes it, `live` follows platforms while people talk,
+//! `end_mark` closes a finished origin, `zone` reads times that name no zone.
 
 mod chat;
 mod compressed;

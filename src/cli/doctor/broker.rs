@@ -1,7 +1,7 @@
 //! The Kafka cluster of a pipeline.
 //!
-//! In: a pipeline whose log is on Kafka. Out: a finding; the cluster is asked for its brokers and topics, and nothing is
-//! created there.
+//! In: a pipeline whose log is on Kafka. Out: a finding; the cluster is asked for its brokers and topics, and nothing
+//! is created there.
 
 use nouns::config::Pipeline;
 use ripplemem::log::{self, ClusterState};

@@ -4,9 +4,9 @@
 //! share of the reference facts is covered by what is quoted of them, for the memory and for rivals at the same
 //! mean tokens. Whole turns are not asked for: a turn of a thousand tokens holds a fact in one sentence.
 //!
-//! `chats` are the nouns, `chat_files` the door to `beam` and `realmem`, which read them; `words` and `facts` are the metric; `asked` asks the
-//! memory, `passages` and `rivals` are what people build instead; `run` does it all, `result` and `report` show
-//! it.
+//! `chats` are the nouns, `chat_files` the door to `beam` and `realmem`, which read them; `words` and `facts` are the
+//! metric; `asked` asks the memory, `passages` and `rivals` are what people build instead; `run` does it all, `result`
+//! and `report` show it.
 
 mod asked;
 mod beam;

@@ -191,7 +191,8 @@ mod tests {
         assert_eq!((row.by_kind["a"].facts, row.by_kind.len(), row.by_chat["1"].questions), (Some(0.5), 2, 3));
     }
 
-    /// The small chat asks four questions with evidence, one without an answer; what is 18 days apart stands in no turn.
+    /// The small chat asks four questions with evidence, one without an answer; what is 18 days apart stands in no
+    /// turn.
     #[test]
     fn a_rival_that_quotes_everything_touches_and_covers_everything() {
         let settings = "version = 1\nembed.model = \"fixed\"\nlog.fsync = \"system\"\n";

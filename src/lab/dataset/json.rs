@@ -1,7 +1,7 @@
 //! Benchmark files as JSON.
 //!
-//! In: a path, and the name of its format. Out: the file's value, or its items one at a time. A file that is not one whole
-//! JSON value is an error with line and column.
+//! In: a path, and the name of its format. Out: the file's value, or its items one at a time. A file that is not one
+//! whole JSON value is an error with line and column.
 
 use std::path::Path;
 

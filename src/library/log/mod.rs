@@ -4,7 +4,8 @@
 //! write is never lost. A transaction is written as a whole or not at all. The offsets of a
 //! partition only grow. A record replaces the earlier record of its key; a null deletes it.
 //!
-//! - `interface`: the traits [`Log`] and [`Generations`]; `suite` tests it on both logs; `source_log`: what live sources need
+//! - `interface`: the traits [`Log`] and [`Generations`]; `suite` tests it on both logs; `source_log`: what live
+//!   sources need
 //! - `embedded`: the log in a local directory; `kafka`: the log on a Kafka cluster
 //! - `membership`: which partitions are this process's
 //! - `record`: what is read and written; `topic`: where; `error`: what can fail

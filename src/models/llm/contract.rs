@@ -91,7 +91,8 @@ impl Contract {
         &self.compiled().schema
     }
 
-    /// The schema that is sent, its properties in the file's order, in which a model fills them. `None` only if the schema were malformed, which a test rules out.
+    /// The schema that is sent, its properties in the file's order, in which a model fills them. `None` only if the
+    /// schema were malformed, which a test rules out.
     pub(super) fn sent_schema(self, settings: &LlmSettings) -> Option<&'static RawValue> {
         self.compiled().sent[usize::from(settings.bounded_strings)].as_deref()
     }

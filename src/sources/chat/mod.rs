@@ -8,10 +8,10 @@
 //! keeps the names that a live source has given. `routing` chooses which conversations are
 //! read and which bank each goes to, `people` gives each account one name, `redaction` removes
 //! what must not be stored, `names` keeps ids within their limits. `tree` opens a file, a directory
-//! or an archive alike (`tarball` the tar archives), `sample` looks at its beginning, `elements` splits a JSON array without
-//! holding it, `form` says what the fields of a record hold, `positional_id` makes ids for platforms that have none, `media` names shared files, `months` reads foreign names of months, `markup` turns HTML into
-//! text, `reordered` returns the messages of an export that is not in order of time oldest first, by
-//! `time_order`.
+//! or an archive alike (`tarball` the tar archives), `sample` looks at its beginning, `elements` splits a JSON array
+//! without holding it, `form` says what the fields of a record hold, `positional_id` makes ids for platforms that have
+//! none, `media` names shared files, `months` reads foreign names of months, `markup` turns HTML into text, `reordered`
+//! returns the messages of an export that is not in order of time oldest first, by `time_order`.
 
 mod assigned;
 mod chat_source;

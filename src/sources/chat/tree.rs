@@ -1,8 +1,8 @@
 //! A file, a directory or an archive, read alike.
 //!
-//! In: a path. Out: the names of its files in sorted order, and each as a stream, what is in gzip unpacked, texts in UTF-16 as UTF-8. Folders that
-//! archivers add (`__MACOSX`, `.DS_Store`) are left out. Never holds a file, and unpacks only the texts of a tar
-//! archive, which cannot be read out of order; they disappear from the disk with this value.
+//! In: a path. Out: the names of its files in sorted order, and each as a stream, what is in gzip unpacked, texts in
+//! UTF-16 as UTF-8. Folders that archivers add (`__MACOSX`, `.DS_Store`) are left out. Never holds a file, and unpacks
+//! only the texts of a tar archive, which cannot be read out of order; they disappear from the disk with this value.
 
 use std::{
     collections::HashMap,

@@ -7,8 +7,9 @@
 //!
 //! `export` tells the two apart. `exporter` reads the files of DiscordChatExporter, and `message` turns
 //! one of their messages into an item, by its `kind`. `package` reads a data package, `csv` its older
-//! tables. `gateway` reads messages while they are said. `shared` makes attachments of files, embeds and stickers; `mentions` and `markdown` turn
-//! Discord's wording into what a person reads; `snowflake` reads the time that an id holds.
+//! tables. `gateway` reads messages while they are said. `shared` makes attachments of files, embeds and stickers;
+//! `mentions` and `markdown` turn Discord's wording into what a person reads; `snowflake` reads the time that an id
+//! holds.
 
 mod csv;
 mod export;

@@ -9,9 +9,9 @@
 //!
 //! `live_source` is a source as its runner sees it; `feed` is what each platform implements:
 //! `telegram`, `discord`, `matrix`, `slack` (with `slack_gap`, what happened while nobody listened, and `slack_heard`,
-//! what was heard before), and `signed`, the webhook for everything else. `webhook` checks requests that come in, by `signature`; `inbox` holds
-//! them for their source. `web` calls a platform's API, `socket` keeps a connection to it, `recent`
-//! recognises what comes again, `secret` reads tokens.
+//! what was heard before), and `signed`, the webhook for everything else. `webhook` checks requests that come in, by
+//! `signature`; `inbox` holds them for their source. `web` calls a platform's API, `socket` keeps a connection to it,
+//! `recent` recognises what comes again, `secret` reads tokens.
 
 mod discord;
 mod error;

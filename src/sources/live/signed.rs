@@ -1,9 +1,9 @@
 //! A signed webhook: turns as JSON, from anything that can sign a request.
 //!
 //! In: bodies with one turn event, an array of them, or one a line, in the form of the turns topic; a
-//! record without a bank gets the source's, and one may name a bank below it. Out: those events. The id of a turn is the sender's, so a
-//! request that is sent again changes nothing. A record that cannot be read is a dead letter, and the
-//! rest of its request is stored.
+//! record without a bank gets the source's, and one may name a bank below it. Out: those events. The id of a turn is
+//! the sender's, so a request that is sent again changes nothing. A record that cannot be read is a dead letter, and
+//! the rest of its request is stored.
 
 use std::time::Duration;
 

@@ -1,8 +1,9 @@
 //! The messages of Slack's conversations that were heard last: those whose edits and deletions are looked for after a
 //! pause.
 //!
-//! In: the `ts` of messages as they are heard and deleted. Out: of each conversation the last ones that are not deleted.
-//! It is a part of the position, which every commit writes: it holds no words, and no more than some hundred messages.
+//! In: the `ts` of messages as they are heard and deleted. Out: of each conversation the last ones that are not
+//! deleted. It is a part of the position, which every commit writes: it holds no words, and no more than some hundred
+//! messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,9 +1,10 @@
 //! When a mail was sent, as its headers write it.
 //!
 //! In: a date of RFC 5322 with its old forms, of `asctime` or of ISO 8601, or what programs make of them: months in
-//! other languages, `11.00.00`, `13:2:1`, `+02:00`, `EST5EDT`, `America/New_York`, years such as `19100`. Out: the moment with its offset, and whether the weekday beside it
-//! contradicts it, and whether its zone is known; none where it is no date. A date without a zone, or with a zone's name
-//! that means several offsets, is of the zone in the settings. Day, month and year are never guessed: each has to be there.
+//! other languages, `11.00.00`, `13:2:1`, `+02:00`, `EST5EDT`, `America/New_York`, years such as `19100`. Out: the
+//! moment with its offset, and whether the weekday beside it contradicts it, and whether its zone is known; none where
+//! it is no date. A date without a zone, or with a zone's name that means several offsets, is of the zone in the
+//! settings. Day, month and year are never guessed: each has to be there.
 
 use std::sync::LazyLock;
 

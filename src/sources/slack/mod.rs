@@ -7,8 +7,8 @@
 //! stored.
 //!
 //! `reader` goes through the files, `directory` knows channels and users, `message` reads one
-//! message (`lenient` the fields that integrations fill), `mrkdwn` and `blocks` turn Slack's markup into text. `workspace` reads the same messages
-//! while they are said.
+//! message (`lenient` the fields that integrations fill), `mrkdwn` and `blocks` turn Slack's markup into text.
+//! `workspace` reads the same messages while they are said.
 
 mod blocks;
 mod directory;

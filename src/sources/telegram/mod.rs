@@ -7,7 +7,8 @@
 //!
 //! `export` opens either form, `json` reads `result.json` and `html` the pages. `message` turns one
 //! JSON message into an item, with `text` for its words, `media` for what is shared and `topics` for
-//! the topic that it belongs to. `bot` turns a message of the Bot API into the same. `repair` mends the JSON that Telegram Desktop writes wrongly.
+//! the topic that it belongs to. `bot` turns a message of the Bot API into the same. `repair` mends the JSON that
+//! Telegram Desktop writes wrongly.
 
 mod bot;
 mod export;

@@ -1,8 +1,8 @@
 //! Which language a text is in, and its words.
 //!
 //! In: a text, and the language of what was said before it. Out: its language (`detect`), its words and
-//! their stems (`words`), the marks of its script (`marks`), and how it asks (`asking`). `table` has what is known of each
-//! language, `letters` which script a letter belongs to. Pure: no clock, no file; what a text says of its language
+//! their stems (`words`), the marks of its script (`marks`), and how it asks (`asking`). `table` has what is known of
+//! each language, `letters` which script a letter belongs to. Pure: no clock, no file; what a text says of its language
 //! is the same on every machine.
 
 mod asking;

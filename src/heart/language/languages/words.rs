@@ -1,10 +1,10 @@
 //! A text's words and their stems, by its language.
 //!
-//! In: a text that is not in English, and its language. Out: each word in lower case as its language's stem, without function words.
-//! Where there are no spaces (Chinese, Japanese, Thai) the words are those of ICU's dictionaries; besides, each two
-//! neighbouring letters are a term, so that a name that no dictionary has is found. English text has its own rules
-//! (`memory`), and only its passages without spaces come here. The dictionaries are compiled in; no floating-point
-//! model is asked, so that words are the same on every processor.
+//! In: a text that is not in English, and its language. Out: each word in lower case as its language's stem, without
+//! function words. Where there are no spaces (Chinese, Japanese, Thai) the words are those of ICU's dictionaries;
+//! besides, each two neighbouring letters are a term, so that a name that no dictionary has is found. English text has
+//! its own rules (`memory`), and only its passages without spaces come here. The dictionaries are compiled in; no
+//! floating-point model is asked, so that words are the same on every processor.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -1,7 +1,7 @@
 //! The form of a question to a memory of talk with an assistant: whose words it asks for.
 //!
-//! In: the question's wording. Out: one form, by general rules of English or the phrases of another language; a task where no other is read. Never
-//! looks at the memory.
+//! In: the question's wording. Out: one form, by general rules of English or the phrases of another language; a task
+//! where no other is read. Never looks at the memory.
 
 use std::sync::LazyLock;
 

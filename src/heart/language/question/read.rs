@@ -58,7 +58,8 @@ impl<'q> ReadQuestion<'q> {
         let time_ranges: Vec<Range<usize>> = times.iter().map(|t| t.range.clone()).collect();
         let quotes = quoted(text);
         let taken: Vec<Range<usize>> = quotes.iter().chain(&time_ranges).cloned().collect();
-        // What is a person and what a place is told by English grammar; elsewhere speakers are found as they are written.
+        // What is a person and what a place is told by English grammar; elsewhere speakers are found as they are
+        // written.
         let runs = if read_in.is_english() { name_runs(text, &words, &taken) } else { Vec::new() };
         Self {
             question,

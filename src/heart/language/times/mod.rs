@@ -5,8 +5,8 @@
 //! offset (UTC without an anchor): a day is midnight to midnight, a week Monday to Sunday,
 //! a weekend Saturday and Sunday. "Two weeks ago" is the calendar week, "three months ago"
 //! the month, "a year ago" the year. Wording that names no single interval ("recently", "a few
-//! days ago", "3/4", seasons, holidays) gives nothing. Other languages than English are read by phrases of Unicode's CLDR
-//! (`other_languages`, `table`). Reads no clock; never panics.
+//! days ago", "3/4", seasons, holidays) gives nothing. Other languages than English are read by phrases of Unicode's
+//! CLDR (`other_languages`, `table`). Reads no clock; never panics.
 
 mod absolute;
 mod clock;

@@ -1,9 +1,9 @@
 //! Times in other languages than English: "am 5. März 2024", "上周二", "hace 3 días", "5.3.2024".
 //!
-//! In: a text, its language and, where known, the moment it was said. Out: the expressions that name one interval, as of
-//! English text; how many expressions there are, vague ones included; the months that a question names. The phrases are
-//! those of `table`; a date in figures is read in the order of its language. A weekday or a month alone names no single
-//! interval. Reads no clock.
+//! In: a text, its language and, where known, the moment it was said. Out: the expressions that name one interval, as
+//! of English text; how many expressions there are, vague ones included; the months that a question names. The phrases
+//! are those of `table`; a date in figures is read in the order of its language. A weekday or a month alone names no
+//! single interval. Reads no clock.
 
 use std::sync::LazyLock;
 

@@ -1,8 +1,8 @@
 //! The walk from anchors along the edges: at most two hops, separately for each channel.
 //!
 //! In: neighbourhood probes, the adjacency and the units. Out: every unit that the walk reaches, once
-//! for each channel, by its best path, with its match with the target; the anchors where a probe asks. A hop walks at most `fan_out`
-//! edges of a unit and channel, in the order of decision 11.
+//! for each channel, by its best path, with its match with the target; the anchors where a probe asks. A hop walks at
+//! most `fan_out` edges of a unit and channel, in the order of decision 11.
 
 use std::{cmp::Reverse, sync::Arc};
 

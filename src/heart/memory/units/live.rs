@@ -151,7 +151,8 @@ impl LiveUnit {
         self.rows.own().may_reach(vector, least)
     }
 
-    /// Has the processor fetch the vector that edges compare ([`kernel::fetch_ahead`](crate::memory::vectors::kernel::fetch_ahead)).
+    /// Has the processor fetch the vector that edges compare
+    /// ([`kernel::fetch_ahead`](crate::memory::vectors::kernel::fetch_ahead)).
     pub(in crate::memory) fn fetch_vector(&self) {
         self.rows.own().fetch_ahead();
     }

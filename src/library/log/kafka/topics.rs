@@ -13,8 +13,8 @@
 //! | `instances`, or as `log.kafka.instances_topic` says | 1 | compacted |
 //!
 //! `memory-2` and `generations` exist once the memory was re-embedded with another model, `sources`
-//! where a pipeline names live sources, `instances` where instances divide the memory and serve HTTP. An existing topic is never changed: what it lacks is an error
-//! where it does not work, else a notice, each with the command.
+//! where a pipeline names live sources, `instances` where instances divide the memory and serve HTTP. An existing topic
+//! is never changed: what it lacks is an error where it does not work, else a notice, each with the command.
 
 use rdkafka::{
     admin::{AdminClient, AdminOptions, ConfigResource, NewTopic, ResourceSpecifier, TopicReplication},

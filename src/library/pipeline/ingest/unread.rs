@@ -36,8 +36,8 @@ impl LanguageCounts {
     }
 }
 
-/// What to say of turns that the model does not read, with the line to write. `whose` names the turns: `the turns of bank
-/// a`.
+/// What to say of turns that the model does not read, with the line to write. `whose` names the turns: `the turns of
+/// bank a`.
 #[must_use]
 pub fn notice(whose: &str, (language, share): (Language, f64), embed: &EmbedSettings) -> String {
     format!(
