@@ -171,6 +171,12 @@ impl EmbedderPool {
         self.opening.reference.get().ok_or_else(|| self.opening.silent("its endpoint has not answered yet"))
     }
 
+    /// The same, where an endpoint need not be asked for it.
+    #[must_use]
+    pub fn known_model(&self) -> Option<&ModelRef> {
+        self.opening.reference.get()
+    }
+
     /// Why the endpoint gave no vector the last time, where it is away.
     #[must_use]
     pub fn problem(&self) -> Option<String> {

@@ -66,14 +66,13 @@ const POLL: Duration = Duration::from_millis(25);
 pub(super) fn answer(
     pipeline: &Pipeline,
     log: &Arc<KafkaLog>,
-    replica: &Arc<Replica>,
+    (replica, embedders): (&Arc<Replica>, Arc<EmbedderPool>),
     state: &Arc<State>,
     stopping: &AtomicBool,
 ) -> Result<(), ServeError> {
     let cluster = log.cluster();
     let rules = rules(pipeline, cluster);
-    let embedders = EmbedderPool::open(&pipeline.embed, &pipeline.model())?;
-    let front = Arc::new(Front::start(Arc::clone(replica), Arc::new(embedders), pipeline.serve.threads)?);
+    let front = Arc::new(Front::start(Arc::clone(replica), embedders, pipeline.serve.threads)?);
     state.front.get_or_init(|| Arc::downgrade(&front));
     let (mut http, mut instance) = (None, None);
     if !pipeline.http.listen.is_empty() {

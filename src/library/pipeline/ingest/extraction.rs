@@ -324,7 +324,7 @@ impl Extraction {
     }
 
     fn take_over(&mut self, partition: u32, run: &Run<'_>) -> Result<u64, PipelineError> {
-        let stage = Stage::take_over(partition, &self.pipeline, run.log)?;
+        let stage = Stage::take_over(partition, &self.pipeline, run.log, self.vectors.model())?;
         let position = stage.position();
         if run.assignment.is_shared() {
             stage.evict_responses(&self.extractors)?;
@@ -499,7 +499,8 @@ fn committed(partition: u32, position: u64, step: Step, took: Duration) -> Commi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::{EmbeddedLog, WholeLog};
+    use crate::log::{EmbeddedLog, Topic, Transaction, WholeLog};
+    use nouns::model::TurnEvent;
 
     /// What is told after a partition failed in this way and was then revoked.
     fn told_after(error: PipelineError) -> Vec<ExtractionEvent> {
@@ -508,7 +509,7 @@ mod tests {
         pipeline.log.directory = home.path().join("log");
         let log = EmbeddedLog::open(&pipeline.log).expect("a log");
         let mut extraction = Extraction::new(&pipeline, log.news()).expect("no model to fail");
-        extraction.add(Stage::take_over(0, &pipeline, &log).expect("a stage"));
+        extraction.add(Stage::take_over(0, &pipeline, &log, None).expect("a stage"));
         let schedule = Schedule::ByGroup { fenced_pause: Duration::from_secs(60) };
         let run = Run { log: &log, assignment: &WholeLog, schedule, follow: &|_| Ok(()) };
         let mut told = Vec::new();
@@ -530,6 +531,43 @@ mod tests {
                 ExtractionEvent::Left { partition: 0 }
             ]
         ));
+    }
+
+    /// One record of another model stands first in the log, and those of ours behind it.
+    #[test]
+    fn a_partition_is_extracted_on_beside_a_record_of_another_model() {
+        let home = tempfile::tempdir().expect("a directory");
+        let mut pipeline = Pipeline::parse("version = 1\nembed.model = \"fixed\"").expect("a pipeline");
+        pipeline.log.directory = home.path().join("log");
+        let log = EmbeddedLog::open(&pipeline.log).expect("a log");
+        let (_orders, arriving) = ExtractionOrders::new(&log);
+        let extract = |turn: &str| {
+            let lines = [
+                format!(
+                    r#"{{"bank": "{turn}", "session": "s", "turn": "{turn}", "speaker": "Ann", "time": "2024-05-01T10:00:00Z", "text": "The red kayak is in the boathouse."}}"#
+                ),
+                format!(r#"{{"type": "session_end", "bank": "{turn}", "session": "s"}}"#),
+            ];
+            let events = lines.map(|line| TurnEvent::from_json(line.as_bytes()).expect("an event"));
+            log.append_turns(&events).expect("room");
+            let mut extraction = Extraction::new(&pipeline, log.news()).expect("no model to fail");
+            extraction.open_model(&|| false, log.news()).expect("a model");
+            let run = Run { log: &log, assignment: &WholeLog, schedule: Schedule::UntilCaughtUp, follow: &|_| Ok(()) };
+            extraction.take_over(0, &run).expect("a stage");
+            extraction.run(&run, &arriving, &|| false, &mut |_| {})
+        };
+        extract("a").and_then(|()| extract("b")).expect("extracted");
+        let records = log.read(Topic::Memory, 0, 0, 100).expect("read").records;
+        let mut memory: Vec<_> =
+            records.into_iter().filter(|of| of.value.is_some()).map(|of| (of.key, of.value)).collect();
+        assert_eq!(memory.len(), 2);
+        let mut value: serde_json::Value =
+            serde_json::from_slice(memory[0].1.as_deref().expect("a value")).expect("JSON");
+        value["model"]["hash"] = "other".into();
+        memory[0].1 = Some(serde_json::to_vec(&value).expect("JSON"));
+        let next_offset = log.read_position(0).expect("a position");
+        log.commit(&Transaction { partition: 0, next_offset, memory, ..Transaction::default() }).expect("committed");
+        extract("c").expect("extracted");
     }
 
     #[test]

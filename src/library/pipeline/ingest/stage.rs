@@ -138,7 +138,8 @@ impl Stage {
         Ok(Self { partition, windower, position, least_content_words, parts, waiting, model, halted: false, run })
     }
 
-    /// Takes a partition over: from now on the log refuses commits of its former owner.
+    /// Takes a partition over: from now on the log refuses commits of its former owner. `ours` is the model that
+    /// embeds, where it is open.
     ///
     /// # Errors
     /// [`PipelineError::Waits`] where the memory holds a record of a newer build, which must extract here.
@@ -146,6 +147,7 @@ impl Stage {
         partition: u32,
         pipeline: &Pipeline,
         log: &dyn Log,
+        ours: Option<&ModelRef>,
     ) -> Result<Self, PipelineError> {
         log.own(partition)?;
         let (mut live, mut model, mut failure) = (LiveTurns::default(), None, None);
@@ -163,7 +165,10 @@ impl Stage {
                 }
                 let read = value.and_then(|value| serde_json::from_slice::<TurnsOnly>(value).ok());
                 let read = read.filter(|read| read.bank == key.bank);
-                if let Some(read) = read.as_ref().filter(|read| model.is_none() && !read.units.is_empty()) {
+                // As the memory is ours where it has a vector of our model, one record of another counts as wrong.
+                if let Some(read) = read.as_ref().filter(|read| !read.units.is_empty())
+                    && (model.is_none() || Some(&read.model) == ours)
+                {
                     model = Some(read.model.clone());
                 }
                 live.take(&key, read.as_ref().map(|r| (r.turns.clone(), r.extractor.as_str())));

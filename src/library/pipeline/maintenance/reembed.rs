@@ -68,7 +68,7 @@ pub fn reembed(
     let mut log = log::open_generations(&pipeline.log)?;
     let mut vectors = Vectors::with_separate_cache(pipeline);
     let to = vectors.embedder()?.model().clone();
-    let from = model_of(&*log)?.filter(|from| *from != to);
+    let from = model_of(&*log, None)?.filter(|from| *from != to);
     let (mut windows, mut written, mut unreadable) = (0, 0, Vec::new());
     if from.is_some() {
         log.begin_next()?;

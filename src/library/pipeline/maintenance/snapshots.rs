@@ -57,7 +57,7 @@ fn up_to_date(
     let restoring = &mut |done, total| {
         progress(Progress { doing: "restoring", done, total: Some(total), unit: "bytes" });
     };
-    let options = ReplicaOptions { hold: Hold::All, edges: None, record, turns: None, progress: restoring };
+    let options = ReplicaOptions { hold: Hold::All, edges: None, record, asks: None, turns: None, progress: restoring };
     let replica = Replica::open(pipeline, &*log, options)?;
     for partition in 0..log.partitions() {
         while replica.follow(&*log, partition, |_, _, at| {

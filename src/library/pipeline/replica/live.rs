@@ -150,8 +150,9 @@ pub(in crate::pipeline) fn record_of(
     }
 }
 
-/// The model of a log's vectors; None where it holds no vector. Unreadable records are passed over.
-pub(in crate::pipeline) fn model_of(log: &dyn Log) -> Result<Option<ModelRef>, PipelineError> {
+/// The model of a log's vectors: `ours`, where a record has it, else the first one's; None where it holds no vector.
+/// Unreadable records are passed over.
+pub(in crate::pipeline) fn model_of(log: &dyn Log, ours: Option<&ModelRef>) -> Result<Option<ModelRef>, PipelineError> {
     #[derive(serde::Deserialize)]
     struct ModelOnly {
         bank: Bank,
@@ -164,6 +165,7 @@ pub(in crate::pipeline) fn model_of(log: &dyn Log) -> Result<Option<ModelRef>, P
         let read = serde_json::from_slice::<ModelOnly>(value).ok()?;
         (read.bank == key.bank && !read.units.is_empty()).then_some(read.model)
     };
+    let mut first = None;
     for partition in 0..log.partitions() {
         let mut at = 0;
         loop {
@@ -172,10 +174,13 @@ pub(in crate::pipeline) fn model_of(log: &dyn Log) -> Result<Option<ModelRef>, P
                 break;
             }
             at = batch.next;
-            if let Some(model) = batch.records.iter().find_map(has_vectors) {
-                return Ok(Some(model));
+            for model in batch.records.iter().filter_map(has_vectors) {
+                if ours.is_none_or(|ours| *ours == model) {
+                    return Ok(Some(model));
+                }
+                first.get_or_insert(model);
             }
         }
     }
-    Ok(None)
+    Ok(first)
 }

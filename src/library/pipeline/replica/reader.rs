@@ -5,7 +5,9 @@
 //! with another model's vectors, quarantines its bank: what the record's key held before is removed,
 //! and questions to the bank are refused until the next readable record of the key, or its removal.
 //! At a newer schema, or a key or read position that cannot be read, the partition waits and is answered as of
-//! before, unless another record of that key follows: of each key only the last one counts.
+//! before, unless another record of that key follows: of each key only the last one counts. The first read with
+//! vectors decides which model they are of: the one that embeds the questions here, where that is known and a record
+//! has it, else that of most of its records.
 
 use std::{
     collections::BTreeMap,
@@ -26,7 +28,7 @@ use tracing::{debug, debug_span};
 use super::{
     PipelineError,
     held::ShardRecords,
-    record_value::{Unread, check_bank, read_value},
+    record_value::{Unread, check_bank, read_record, read_value},
 };
 
 /// Records read at once.
@@ -52,14 +54,27 @@ pub(super) struct Reader {
     next: u64,
     /// The read positions that were loaded last.
     covers: Vec<(u32, u64)>,
-    model: Option<ModelRef>,
-    dimensions: Option<usize>,
+    /// The model that embeds the questions, where it is known.
+    asks: Option<ModelRef>,
+    /// None before the first vector.
+    vectors: Option<VectorForm>,
+}
+
+/// What vectors have in common that can be compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct VectorForm {
+    model: ModelRef,
+    dimensions: usize,
 }
 
 impl Reader {
-    /// A reader before its first read.
-    pub(super) fn new(partition: u32) -> Self {
-        Self { partition, next: 0, covers: Vec::new(), model: None, dimensions: None }
+    /// A reader before its first read. `asks` is the model that embeds the questions, where it is known.
+    pub(super) fn new(partition: u32, asks: Option<ModelRef>) -> Self {
+        Self { partition, next: 0, covers: Vec::new(), asks, vectors: None }
+    }
+
+    fn model(&self) -> Option<&ModelRef> {
+        self.vectors.as_ref().map(|vectors| &vectors.model)
     }
 
     /// The first offset that was not read.
@@ -85,6 +100,9 @@ impl Reader {
         let partition = self.partition;
         let Some(mut batch) = self.batch(log)? else { return Ok(None) };
         let _span = debug_span!("shard", partition).entered();
+        if self.vectors.is_none() {
+            self.vectors = form_of(&batch.records, self.asks.as_ref());
+        }
         let mut changes = Vec::with_capacity(batch.records.len());
         let (mut records, mut unreadable, mut now) = (Vec::new(), BTreeMap::new(), Vec::new());
         let (mut waits, mut is_first) = (None, true);
@@ -129,7 +147,7 @@ impl Reader {
         memory.load(Load { changes, reflects, ..Load::default() })?;
         {
             let mut held = sync::write(held);
-            held.set_model(self.model.as_ref());
+            held.set_model(self.model());
             for (key, live, unreadable) in now {
                 match (unreadable, live) {
                     (Some(record), _) => held.quarantine(record),
@@ -181,8 +199,8 @@ impl Reader {
     ) -> Result<(), PipelineError> {
         let RestoredPartition { restored, covers } = snapshot;
         let Manifest { reached, model, dimensions, unreadable, .. } = &restored.manifest;
-        self.model.clone_from(model);
-        self.dimensions = (*dimensions > 0).then_some(*dimensions);
+        let model = model.clone().filter(|_| *dimensions > 0);
+        self.vectors = model.map(|model| VectorForm { model, dimensions: *dimensions });
         let mut by_bank: BTreeMap<&Bank, Vec<&RestoredRecord>> = BTreeMap::new();
         for record in &restored.records {
             by_bank.entry(&record.key.bank).or_default().push(record);
@@ -210,7 +228,7 @@ impl Reader {
         load.reflects.extend(covers.iter().map(|(turns, next)| position("turns", *turns, *next)));
         memory.load(load)?;
         let mut held = sync::write(held);
-        held.set_model(self.model.as_ref());
+        held.set_model(self.model());
         restored.records.iter().for_each(|record| held.insert(&record.key, record.filled));
         unreadable.iter().for_each(|record| held.quarantine(record.clone()));
         Ok(())
@@ -218,7 +236,7 @@ impl Reader {
 
     /// Takes a record in log order; none where a removed one was nothing to this build, an error for one that this
     /// build must not skip.
-    fn take(&mut self, record: &Record) -> Result<Option<(MemoryKey, RecordEffect)>, String> {
+    fn take(&self, record: &Record) -> Result<Option<(MemoryKey, RecordEffect)>, String> {
         let key = match MemoryKey::from_bytes(&record.key) {
             Ok(key) => key,
             Err(_) if record.value.is_none() => return Ok(None),
@@ -248,19 +266,40 @@ impl Reader {
     }
 
     /// A record as the dataflow takes it; an error for vectors that cannot be compared with the others.
-    fn extraction(&mut self, key: &MemoryKey, record: &MemoryRecord) -> Result<Extraction, String> {
+    fn extraction(&self, key: &MemoryKey, record: &MemoryRecord) -> Result<Extraction, String> {
         check_bank(key, record)?;
         let Some(unit) = record.units.first() else { return Extraction::new(record, 0) };
-        let dimensions = self.dimensions.unwrap_or(unit.vector.len());
-        if let Some(model) = self.model.as_ref().filter(|model| **model != record.model) {
-            let (found, here) = (&model.hash, &record.model.hash);
-            return Err(format!("vectors of model {here} after those of {found}"));
+        // Nothing has vectors yet where no record of the read that has some can be used.
+        let Some(VectorForm { model, dimensions }) = &self.vectors else {
+            return Extraction::new(record, unit.vector.len());
+        };
+        if *model != record.model {
+            return Err(format!("vectors of model {}, those of the others are of {}", record.model.hash, model.hash));
         }
-        let extraction = Extraction::new(record, dimensions)?;
-        self.dimensions = Some(dimensions);
-        self.model.get_or_insert_with(|| record.model.clone());
-        Ok(extraction)
+        Extraction::new(record, *dimensions)
     }
+}
+
+/// The form of a memory's vectors, by the records that were read first: of the model that `asks`, where a record has
+/// that, else of that of most of them; of as many, the first one's. A record that cannot be used does not count.
+fn form_of(records: &[Record], asks: Option<&ModelRef>) -> Option<VectorForm> {
+    let mut counts: Vec<(VectorForm, usize)> = Vec::new();
+    for form in records.iter().filter_map(form_of_record) {
+        match counts.iter_mut().find(|(known, _)| *known == form) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((form, 1)),
+        }
+    }
+    // Of several that are as good, this takes the last.
+    let best = counts.into_iter().rev().max_by_key(|(form, count)| (Some(&form.model) == asks, *count));
+    best.map(|(form, _)| form)
+}
+
+fn form_of_record(record: &Record) -> Option<VectorForm> {
+    let read = read_record(&MemoryKey::from_bytes(&record.key).ok()?, record.value.as_deref()?).ok()?;
+    let dimensions = read.units.first()?.vector.len();
+    Extraction::new(&read, dimensions).ok()?;
+    Some(VectorForm { model: read.model, dimensions })
 }
 
 /// What a record gave.

@@ -26,7 +26,7 @@ use crate::{
 };
 use heart::memory::{ChoiceChanges, Load, MemoryHandle, RecordKey};
 use nouns::{
-    model::{MemoryKey, MemoryRecord},
+    model::{MemoryKey, MemoryRecord, ModelRef},
     sync,
 };
 
@@ -58,19 +58,20 @@ pub(super) struct RestoredShard {
 }
 
 impl Shard {
-    /// An empty shard.
+    /// An empty shard. `asks` is the model that embeds the questions, where it is known.
     pub(super) fn new(
         id: ShardId,
         partition: u32,
         memory: MemoryHandle,
         choices: Option<Receiver<ChoiceChanges>>,
+        asks: Option<ModelRef>,
     ) -> Self {
         Self {
             id,
             partition,
             memory,
             held: RwLock::default(),
-            reader: Mutex::new(Reader::new(partition)),
+            reader: Mutex::new(Reader::new(partition, asks)),
             choices,
             next: AtomicU64::new(0),
             loading: AtomicBool::new(true),

@@ -39,6 +39,8 @@ pub(super) struct Shards {
     edges: Option<Sender<EdgeChanges>>,
     /// Whether changes of choices are recorded.
     records: bool,
+    /// The model that embeds the questions, where it is known.
+    asks: Option<ModelRef>,
     held: RwLock<BTreeMap<u32, Arc<Shard>>>,
     /// Those that a group has assigned to this process; None before its first decision.
     assigned: RwLock<Option<BTreeSet<u32>>>,
@@ -64,12 +66,13 @@ impl Shards {
         threads: Arc<MemoryThreads>,
         edges: Option<Sender<EdgeChanges>>,
         records: bool,
+        asks: Option<ModelRef>,
     ) -> Self {
         let semantic_threshold = Score::from_f64(pipeline.model().semantic_threshold);
         let settings = pipeline.memory.clone();
         let (held, assigned) = (RwLock::default(), RwLock::default());
         let (falls, made) = (Mutex::default(), AtomicU64::default());
-        Self { partitions, threads, settings, semantic_threshold, edges, records, held, assigned, falls, made }
+        Self { partitions, threads, settings, semantic_threshold, edges, records, asks, held, assigned, falls, made }
     }
 
     /// The number of partitions of the memory.
@@ -88,7 +91,7 @@ impl Shards {
         let listeners = Listeners { edges: self.edges.clone(), choices: self.records.then_some(choices_out) };
         let memory = MemoryHandle::start_on(&self.threads, &self.settings, self.semantic_threshold, listeners)?;
         let id = ShardId(self.made.fetch_add(1, Ordering::Relaxed));
-        Ok(Shard::new(id, partition, memory, self.records.then_some(choices_in)))
+        Ok(Shard::new(id, partition, memory, self.records.then_some(choices_in), self.asks.clone()))
     }
 
     /// From now on questions reach the shard.
@@ -170,9 +173,12 @@ impl Shards {
         self.all().iter().find_map(|shard| sync::read(&shard.held).bank(key))
     }
 
-    /// The model of the vectors.
+    /// The model of the vectors: the one that embeds the questions, where a shard has it, else the first shard's.
     pub(super) fn model(&self) -> Option<ModelRef> {
-        self.all().iter().find_map(|shard| sync::read(&shard.held).model().cloned())
+        let shards = self.all();
+        let mut models = shards.iter().filter_map(|shard| sync::read(&shard.held).model().cloned()).peekable();
+        let first = models.peek().cloned();
+        models.find(|model| Some(model) == self.asks.as_ref()).or(first)
     }
 
     /// The known banks, for an error message.

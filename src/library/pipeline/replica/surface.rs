@@ -110,6 +110,8 @@ pub struct ReplicaOptions<'b> {
     pub edges: Option<Sender<EdgeChanges>>,
     /// Whether to write snapshots, where the pipeline names a place for them.
     pub record: bool,
+    /// The model that embeds the questions, where it is known: a memory that has vectors of it takes no others.
+    pub asks: Option<ModelRef>,
     /// Receives the turns of each restored record, and the removals since.
     pub turns: Option<OnRestoredTurns<'b>>,
     /// Receives the bytes of the snapshot that were read, and their total.
@@ -124,11 +126,11 @@ impl Replica {
     /// when the place cannot be read, or its snapshots are of another log,
     /// [`PipelineError::Llm`] when the language model that the pipeline names cannot be used.
     pub fn open(pipeline: &Pipeline, log: &dyn Log, options: ReplicaOptions<'_>) -> Result<Self, PipelineError> {
-        let ReplicaOptions { hold, edges, record, turns, progress } = options;
+        let ReplicaOptions { hold, edges, record, asks, turns, progress } = options;
         let place = &pipeline.snapshot.directory;
         let record = record && !place.is_empty();
         let threads = MemoryThreads::start(pipeline.memory.workers).map_err(PipelineError::Thread)?;
-        let shards = Shards::new(pipeline, log.partitions(), threads, edges, record);
+        let shards = Shards::new(pipeline, log.partitions(), threads, edges, record, asks);
         let recording = Recording::open(pipeline, log, record)?;
         let replica = Self::new(pipeline, log.generation(), shards, recording)?;
         if hold == Hold::Assigned {
@@ -537,7 +539,7 @@ impl Replica {
     /// A memory of one partition that follows no log.
     fn past_memory(&self, partition: u32, restored: &Restored) -> Result<Self, PipelineError> {
         let threads = Arc::clone(self.shards.threads());
-        let shards = Shards::new(&self.pipeline, self.shards.partitions(), threads, None, false);
+        let shards = Shards::new(&self.pipeline, self.shards.partitions(), threads, None, false, None);
         let memory = Self::new(&self.pipeline, self.generation, shards, Recording::none(&self.pipeline))?;
         let shard = memory.shards.make(partition)?;
         shard.restore(&RestoredPartition { restored, covers: BTreeMap::new() })?;

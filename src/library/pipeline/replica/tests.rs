@@ -15,12 +15,13 @@ use crate::{
     },
     pipeline::{PipelineError, Service},
 };
+use models::embed;
 use nouns::{
     config::{Hold, Pipeline},
     model::{Bank, DeadLetter, EventTime, MemoryKey, MemoryRecord, Turn, TurnEvent},
 };
 
-use super::{Replica, ReplicaOptions};
+use super::{Replica, ReplicaOptions, model_of};
 
 fn bank(name: &str) -> Bank {
     Bank::parse(name).expect("a good name")
@@ -67,7 +68,7 @@ fn open(pipeline: &Pipeline, log: &dyn Log) -> Replica {
 
 /// A memory that has followed nothing yet.
 fn open_holding(pipeline: &Pipeline, log: &dyn Log, hold: Hold) -> Replica {
-    let options = ReplicaOptions { hold, edges: None, record: true, turns: None, progress: &mut |_, _| {} };
+    let options = ReplicaOptions { hold, edges: None, record: true, asks: None, turns: None, progress: &mut |_, _| {} };
     Replica::open(pipeline, log, options).expect("a memory")
 }
 
@@ -256,6 +257,57 @@ fn an_export_that_is_read_better_corrects_the_memory_when_it_is_ingested_again()
     assert_eq!(found[4], (expected[1].0, 0), "no older version undoes the edit");
 }
 
+/// Whatever comes first: a record of another model counts as wrong, and so does one whose vectors are too short.
+#[test]
+fn the_first_record_of_a_memory_may_be_the_wrong_one() {
+    let home = tempfile::tempdir().expect("a directory");
+    let of_another_model = |value: &mut serde_json::Value| value["model"]["hash"] = "other".into();
+    let too_short = |value: &mut serde_json::Value| value["units"][0]["vector"] = "AACAPwAAgD8=".into();
+    type Spoil = fn(&mut serde_json::Value);
+    let cases: [(&str, Spoil, &[&str], bool); 3] = [
+        ("vectors of model", of_another_model, &["b"], true),
+        ("vectors of model", of_another_model, &["b", "c"], false),
+        ("components", too_short, &["b", "c"], false),
+    ];
+    for (number, (word, spoil, sound, knows)) in cases.into_iter().enumerate() {
+        let settings = pipeline(&home.path().join(number.to_string()), false, "log.partitions = 1");
+        let names = ["a"].iter().chain(sound);
+        ingest(&settings, &names.map(|name| turns(name, "s", 5)).collect::<Vec<_>>().concat());
+        let log = log::open(&settings.log).expect("the log");
+        let records = log.read(Topic::Memory, 0, 0, 10_000).expect("read").records;
+        let mut memory: Vec<_> =
+            records.into_iter().filter(|of| of.value.is_some()).map(|of| (of.key, of.value)).collect();
+        let is_of_a = |key: &[u8]| MemoryKey::from_bytes(key).expect("a key").bank == bank("a");
+        memory.sort_by_key(|(key, _)| !is_of_a(key));
+        for (_, value) in memory.iter_mut().filter(|(key, _)| is_of_a(key)) {
+            let mut json = serde_json::from_slice(value.as_deref().expect("a value")).expect("JSON");
+            spoil(&mut json);
+            *value = Some(serde_json::to_vec(&json).expect("JSON"));
+        }
+        let next_offset = log.read_position(0).expect("a position");
+        log.commit(&Transaction { partition: 0, next_offset, memory, ..Transaction::default() }).expect("committed");
+
+        let model = embed::open(&settings.embed, &settings.model()).expect("a model").model().clone();
+        let asks = knows.then(|| model.clone());
+        let options =
+            ReplicaOptions { hold: Hold::All, edges: None, record: false, asks, turns: None, progress: &mut |_, _| {} };
+        let replica = Replica::open(&settings, &*log, options).expect("a memory");
+        follow(&replica, &*log);
+        let refusal = hash(&replica, "a").expect_err("quarantined");
+        assert!(matches!(&refusal, PipelineError::Quarantined { problem, .. } if problem.contains(word)), "{refusal}");
+        for name in sound {
+            hash(&replica, name).expect("not its neighbour's record");
+        }
+        assert_eq!(replica.model(), Some(model.clone()));
+        assert_eq!(model_of(&*log, Some(&model)).expect("read"), Some(model));
+        drop((replica, log));
+        if !knows {
+            // Nor do the turns that follow stop at it.
+            ingest(&settings, &turns("b", "t", 5));
+        }
+    }
+}
+
 /// A shard is taken from its own snapshot: what lies in the others' directories does not matter.
 #[test]
 fn a_shard_that_is_taken_reads_its_own_snapshot() {
@@ -381,8 +433,14 @@ fn a_shard_that_moves_takes_its_snapshots_along() {
     let partition = partition_of(&bank(name), 3);
     (settings.log.kind, settings.serve.hold) = (nouns::config::LogKind::Kafka, Hold::Assigned);
     let join = || {
-        let options =
-            ReplicaOptions { hold: Hold::Assigned, edges: None, record: true, turns: None, progress: &mut |_, _| {} };
+        let options = ReplicaOptions {
+            hold: Hold::Assigned,
+            edges: None,
+            record: true,
+            asks: None,
+            turns: None,
+            progress: &mut |_, _| {},
+        };
         Replica::open(&settings, &*log, options).expect("a memory")
     };
     let take = |replica: &Replica| {

@@ -52,7 +52,7 @@ pub fn export(
         if let Some(model) = &extractors.model {
             model.pause();
         }
-        let mut stage = Stage::take_over(partition, pipeline, &*log)?;
+        let mut stage = Stage::take_over(partition, pipeline, &*log, None)?;
         while stage.step(&*log, &extractors, &mut vectors, pipeline.embed.read_turns)?.is_some() {}
     }
     let lag = log.lag(partition, log.read_position(partition)?)?;

@@ -126,7 +126,7 @@ fn check_model(
     if embedder.model() != model {
         return differs("the pipeline names", embedder.model());
     }
-    match model_of(log)? {
+    match model_of(log, Some(model))? {
         Some(other) if other != *model => differs("the log was made with", &other),
         _ => Ok(Some((model.clone(), embedder.dimensions()))),
     }
