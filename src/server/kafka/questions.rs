@@ -3,8 +3,9 @@
 //! In: records of the questions topic, which a consumer group divides among the instances. Out: one
 //! answer or refusal for each, on its reply topic. The front answers them; this file hands them over
 //! and goes on reading, whatever becomes of them. A question's offset is committed after its answer
-//! was delivered: if the process is killed before, another answers again, with the same id. Where
-//! too much waits in all, questions stay in the topic, and the consumer polls on.
+//! was delivered: if the process is killed before, another answers again, with the same id. What is answered behind a
+//! question that waits stands in a note beside the offset. Where too much waits in all, questions stay in the topic, and
+//! the consumer polls on.
 //!
 //! Where the instances divide the memory, the group's decisions are noted here for `hold`, a question
 //! in another partition than its bank's is forwarded there, and one whose partition is revoked is
@@ -21,14 +22,16 @@ use std::{
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use rdkafka::{
-    Message, TopicPartitionList,
-    consumer::{BaseConsumer, Consumer},
+    Message, Offset, TopicPartitionList,
+    consumer::{BaseConsumer, CommitMode, Consumer},
     error::KafkaError,
 };
+use tracing::warn;
 
 use super::{
     api::Holders,
     error::ServeError,
+    in_flight::{Committed, InFlight},
     instances,
     pauses::{Fill, Pauses},
     question_span,
@@ -61,6 +64,11 @@ const UNVERIFIED: usize = 1_024;
 /// The longest wait for a question, each of which ends it: what is done is committed, and reply topics that were
 /// looked up are used, after it.
 const POLL: Duration = Duration::from_millis(25);
+
+/// Time between two commits of notes.
+const COMMIT: Duration = Duration::from_millis(200);
+/// The longest wait for what was committed of partitions that are taken over.
+const COMMITTED: Duration = Duration::from_secs(5);
 
 /// Answers until `stopping`.
 pub(super) fn answer(
@@ -105,6 +113,8 @@ pub(super) fn answer(
             topics: &topics,
             news: log.news(),
             in_flight: InFlight::default(),
+            notes: BTreeMap::new(),
+            noted: Instant::now(),
             unverified: Vec::new(),
             events: (events_out, events),
         };
@@ -143,6 +153,10 @@ struct Questions<'a> {
     replies: &'a Arc<Replies>,
     topics: &'a ReplyTopics,
     in_flight: InFlight,
+    /// What is to be committed by name: the client itself commits only offsets that have grown.
+    notes: BTreeMap<u32, Committed>,
+    /// When that was done last.
+    noted: Instant,
     /// Questions whose reply topic is being looked up.
     unverified: Vec<(Request, Cancellation)>,
     /// Raised with each decision.
@@ -181,10 +195,14 @@ impl Questions<'_> {
                 drop_in_background(std::mem::replace(&mut consumer, another));
                 // What the old one had is read again; its shards stay until the group has decided.
                 self.in_flight.revoke_all();
+                self.notes.clear();
                 (subscribed, rejoins, pauses) = (false, true, Pauses::default());
                 continue;
             }
             self.store(&consumer, &topic, done);
+            if self.noted.elapsed() > COMMIT {
+                self.commit_notes(&consumer, &topic, CommitMode::Async);
+            }
             for (request, cancellation) in std::mem::take(&mut self.unverified) {
                 self.hand_over(request, cancellation, &front);
             }
@@ -194,10 +212,15 @@ impl Questions<'_> {
             }
             self.pause(&consumer, &topic, &front, &mut pauses);
             let polled = consumer.poll(POLL);
-            for decision in self.events.1.try_iter() {
+            let decisions: Vec<Membership> = self.events.1.try_iter().collect();
+            for decision in decisions {
                 pauses.note(&decision);
-                if let Membership::Revoked(partitions) = &decision {
-                    self.in_flight.revoke(partitions);
+                match &decision {
+                    Membership::Assigned(partitions) => self.take_over(&consumer, &topic, partitions),
+                    Membership::Revoked(partitions) => {
+                        self.in_flight.revoke(partitions);
+                        self.notes.retain(|partition, _| !partitions.contains(partition));
+                    }
                 }
                 if self.hold == Hold::Assigned {
                     match decision {
@@ -222,7 +245,9 @@ impl Questions<'_> {
                     };
                     let request = Request::read(&asked, self.rules, Instant::now(), now_ms());
                     let cancellation = Cancellation::at(request.deadline);
-                    self.in_flight.take(partition, raw.record.offset, cancellation.clone());
+                    if !self.in_flight.take(partition, raw.record.offset, cancellation.clone()) {
+                        continue;
+                    }
                     match self.elsewhere(&request) {
                         Some(_) if request.is_forwarded => {
                             let message = "the question was forwarded to another partition than its bank's: instances \
@@ -250,6 +275,7 @@ impl Questions<'_> {
         drop(front);
         deliver();
         self.store(&consumer, &topic, done);
+        self.commit_notes(&consumer, &topic, CommitMode::Sync);
         result
     }
 
@@ -307,10 +333,47 @@ impl Questions<'_> {
 
     /// Notes what is done, for the next commit.
     fn store(&mut self, consumer: &Member, topic: &str, done: &Receiver<(u32, u64)>) {
+        let mut last = BTreeMap::new();
         for (partition, offset) in done.try_iter() {
-            if let Some(next) = self.in_flight.done(partition, offset) {
-                // This fails if another instance owns the partition by now; then it answers again.
-                drop(consumer.store_offset(topic, partition as i32, next as i64 - 1));
+            last.extend(self.in_flight.done(partition, offset).map(|committed| (partition, committed)));
+        }
+        if let Some(list) = listed(topic, &last) {
+            // This fails if another instance owns the partition by now; then it answers again.
+            drop(consumer.store_offsets(&list));
+        }
+        for (partition, committed) in last {
+            match committed.note.is_empty() {
+                true => drop(self.notes.remove(&partition)),
+                false => drop(self.notes.insert(partition, committed)),
+            }
+        }
+    }
+
+    /// Commits what is answered behind questions that wait.
+    fn commit_notes(&mut self, consumer: &Member, topic: &str, mode: CommitMode) {
+        if let Some(list) = listed(topic, &std::mem::take(&mut self.notes)) {
+            // Where this fails, questions may be answered again.
+            drop(consumer.commit(&list, mode));
+        }
+        self.noted = Instant::now();
+    }
+
+    /// Reads what is answered of partitions that the group assigns to this instance.
+    fn take_over(&mut self, consumer: &Member, topic: &str, partitions: &[u32]) {
+        let mut list = TopicPartitionList::new();
+        partitions.iter().for_each(|partition| drop(list.add_partition(topic, *partition as i32)));
+        let committed = match consumer.committed_offsets(list, COMMITTED) {
+            Ok(committed) => committed,
+            Err(error) => {
+                warn!(problem = %error, "what is answered of questions was not found out; some may be answered again");
+                return;
+            }
+        };
+        for element in committed.elements() {
+            if let Offset::Offset(offset) = element.offset() {
+                let note = element.metadata().to_owned();
+                let committed = Committed { offset: offset.unsigned_abs(), note };
+                self.in_flight.take_over(element.partition().unsigned_abs(), &committed);
             }
         }
     }
@@ -356,68 +419,17 @@ impl Questions<'_> {
     }
 }
 
+/// What is committed, as the client takes it; none where there is nothing.
+fn listed(topic: &str, committed: &BTreeMap<u32, Committed>) -> Option<TopicPartitionList> {
+    let mut list = TopicPartitionList::new();
+    for (partition, Committed { offset, note }) in committed {
+        let mut element = list.add_partition(topic, *partition as i32);
+        element.set_offset(Offset::Offset(*offset as i64)).ok()?;
+        element.set_metadata(note);
+    }
+    (!committed.is_empty()).then_some(list)
+}
+
 fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64)
-}
-
-/// The questions of each partition that are in flight, by offset, and the offset after the last.
-#[derive(Debug, Default)]
-struct InFlight(BTreeMap<u32, (BTreeMap<u64, Cancellation>, u64)>);
-
-impl InFlight {
-    fn take(&mut self, partition: u32, offset: u64, cancellation: Cancellation) {
-        let (offsets, next) = self.0.entry(partition).or_default();
-        offsets.insert(offset, cancellation);
-        *next = (*next).max(offset + 1);
-    }
-
-    /// Cancels all questions.
-    fn revoke_all(&mut self) {
-        let all: Vec<u32> = self.0.keys().copied().collect();
-        self.revoke(&all);
-    }
-
-    /// Cancels the questions of partitions that this instance no longer has.
-    fn revoke(&mut self, partitions: &[u32]) {
-        for (offsets, _) in partitions.iter().filter_map(|partition| self.0.remove(partition)) {
-            offsets.values().for_each(Cancellation::cancel);
-        }
-    }
-
-    /// The offset before which everything is done, when there is one.
-    fn done(&mut self, partition: u32, offset: u64) -> Option<u64> {
-        let (offsets, next) = self.0.get_mut(&partition)?;
-        offsets.remove(&offset);
-        let safe = offsets.first_key_value().map_or(*next, |(first, _)| *first);
-        (safe > 0).then_some(safe)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_offset_is_committed_when_all_before_it_are_answered() {
-        let mut in_flight = InFlight::default();
-        (3..6).for_each(|offset| in_flight.take(0, offset, Cancellation::default()));
-        assert_eq!(in_flight.done(0, 4), Some(3), "3 is not done");
-        assert_eq!(in_flight.done(0, 3), Some(5));
-        assert_eq!(in_flight.done(0, 5), Some(6));
-    }
-
-    #[test]
-    fn questions_of_a_revoked_partition_are_cancelled_and_commit_nothing() {
-        let mut in_flight = InFlight::default();
-        let (gone, kept) = (Cancellation::default(), Cancellation::default());
-        in_flight.take(0, 3, gone.clone());
-        in_flight.take(1, 3, kept.clone());
-        in_flight.revoke(&[0, 2]);
-        assert_eq!((gone.check(), kept.check()), (Err(Ended::Cancelled), Ok(())));
-        assert_eq!(in_flight.done(0, 3), None, "another instance commits it");
-        assert_eq!(in_flight.done(1, 3), Some(4));
-        // The partition comes back, from what was committed last.
-        in_flight.take(0, 2, Cancellation::default());
-        assert_eq!(in_flight.done(0, 3), Some(2), "answered before it was revoked; 2 is not done");
-    }
 }
