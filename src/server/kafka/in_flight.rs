@@ -1,9 +1,9 @@
 //! Which questions of a partition are answered, and how that is committed.
 //!
 //! In: questions as they are read and answered, and what was committed before. Out: the offset to commit, before which
-//! everything is answered, with a note of what is answered behind it. A question may wait for an hour: without the note,
-//! whoever takes the partition over would answer all that came since once more. Never is a question passed over that was
-//! not answered. A note has a limit; what is behind it is answered again.
+//! everything is answered, with a note of what is answered behind it. A question may wait for an hour: without the
+//! note, whoever takes the partition over would answer all that came since once more. Never is a question passed over
+//! that was not answered. A note has a limit; what is behind it is answered again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,8 +36,8 @@ struct Progress {
 pub(super) struct Committed {
     /// Everything before it is answered.
     pub(super) offset: u64,
-    /// What is answered behind it, as the distances from that offset to the next one that is not answered, and so on; from
-    /// the last one on nothing is known. Empty where nothing behind it is answered.
+    /// What is answered behind it, as the distances from that offset to the next one that is not answered, and so on;
+    /// from the last one on nothing is known. Empty where nothing behind it is answered.
     pub(super) note: String,
 }
 

@@ -7,9 +7,9 @@
 //! the topics, and another instance does it.
 //!
 //! `service` starts a thread for each of: the extraction, `follow`, `questions` (with `request`, the form of a
-//! question's record, `in_flight`, what of them is answered, `pauses`, `reply_topics` and `replies`), `hold` (the shards that the group assigns), `instances`
-//! (where each bank is asked over HTTP), `edges`, `replay`, `leases` (the live sources that the group assigns);
-//! `cluster_retry` is how they retry. `client` asks a running service.
+//! question's record, `in_flight`, what of them is answered, `pauses`, `reply_topics` and `replies`), `hold` (the
+//! shards that the group assigns), `instances` (where each bank is asked over HTTP), `edges`, `replay`, `leases` (the
+//! live sources that the group assigns); `cluster_retry` is how they retry. `client` asks a running service.
 
 mod client;
 mod cluster_retry;

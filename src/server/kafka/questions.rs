@@ -4,8 +4,8 @@
 //! answer or refusal for each, on its reply topic. The front answers them; this file hands them over
 //! and goes on reading, whatever becomes of them. A question's offset is committed after its answer
 //! was delivered: if the process is killed before, another answers again, with the same id. What is answered behind a
-//! question that waits stands in a note beside the offset. Where too much waits in all, questions stay in the topic, and
-//! the consumer polls on.
+//! question that waits stands in a note beside the offset. Where too much waits in all, questions stay in the topic,
+//! and the consumer polls on.
 //!
 //! Where the instances divide the memory, the group's decisions are noted here for `hold`, a question
 //! in another partition than its bank's is forwarded there, and one whose partition is revoked is

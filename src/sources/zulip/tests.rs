@@ -316,7 +316,7 @@ fn a_tar_archive_is_read_compressed_or_not_and_never_writes_outside() {
     let path = folder.path().join("cut.tar");
     fs::write(&path, &archive[..archive.len() - 1_600]).unwrap();
     let error = open(&path).err().unwrap().to_string();
-    assert!(error.ends_with("cut.tar: cannot be read after line 0; check the path and its rights"), "{error}");
+    assert!(error.ends_with("cut.tar: cannot be read after line 0; check the path and its permissions"), "{error}");
 }
 
 proptest! {
