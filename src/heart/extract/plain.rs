@@ -1,8 +1,8 @@
-//! A turn of an open window, to its units (decision 2).
+//! Makes the units of a turn in an open window (decision 2).
 //!
 //! In: one turn, the languages of its window, and the speakers so far. Out: the units that the rules would make of the
-//! turn alone: one, or several of a very long turn; none for a deleted turn, a context turn, or a turn without content.
-//! The same turn and speakers always give the same units.
+//! turn alone: one, or several for a very long turn; none for a deleted turn, a context turn, or a turn without
+//! content. The same turn and speakers always give the same units.
 
 use super::{
     DraftUnit, TurnLanguages,

@@ -1,7 +1,7 @@
 //! The embedder that the pipeline names.
 //!
-//! In: settings. Out: a loaded model that has embedded one word, so that a file that does not
-//! fit is an error now and not at the first turn.
+//! In: settings. Out: a loaded model that has embedded one word, so that a file that does not fit is an error now and
+//! not at the first turn.
 
 use super::{EmbedError, Embedder, catalogue, fixed, onnx, served};
 use nouns::config::{EmbedSettings, ModelSettings, Runner};

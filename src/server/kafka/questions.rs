@@ -1,15 +1,15 @@
-//! Questions from a topic, answers to a topic.
+//! Reads questions from a topic, and has their answers written to topics.
 //!
 //! In: records of the questions topic, which a consumer group divides among the instances. Out: one
-//! answer or refusal for each, on its reply topic. The front answers them; this file hands them over
-//! and goes on reading, whatever becomes of them. A question's offset is committed after its answer
-//! was delivered: if the process is killed before, another answers again, with the same id. What is answered behind a
-//! question that waits stands in a note beside the offset. Where too much waits in all, questions stay in the topic,
-//! and the consumer polls on.
+//! answer or refusal for each, on its reply topic. The front answers them; this file hands them over and continues
+//! reading, whatever their outcome. A question's offset is committed after its answer was delivered: if the process is
+//! killed before that, another one answers again, with the same id. When too many questions are waiting in total, the
+//! rest stay in the topic, and the consumer keeps polling. If a question waits, a note beside its committed offset says
+//! which of the later ones are answered.
 //!
-//! Where the instances divide the memory, the group's decisions are noted here for `hold`, a question
-//! in another partition than its bank's is forwarded there, and one whose partition is revoked is
-//! cancelled: the instance that has the partition then reads it again.
+//! If the instances divide the memory, the group's decisions are noted here for `hold`. A question that is not in its
+//! bank's partition is forwarded there, and one whose partition is revoked is cancelled: the instance that then holds
+//! the partition reads it again.
 
 use std::{
     collections::BTreeMap,
@@ -59,10 +59,10 @@ use ripplemem::{
     pipeline::{Asked, Cancellation, Ended, Front, Memory, PipelineError, Replica, refusal},
 };
 
-/// Most questions whose reply topic is being looked up; more are refused.
+/// The maximum number of questions whose reply topics are being looked up at the same time; further ones are refused.
 const UNVERIFIED: usize = 1_024;
-/// The longest wait for a question, each of which ends it: what is done is committed, and reply topics that were
-/// looked up are used, after it.
+/// The longest wait for a question. Every question ends the wait; after it, finished work is committed and the reply
+/// topics that have been looked up are used.
 const POLL: Duration = Duration::from_millis(25);
 
 /// Time between two commits of notes.
@@ -125,7 +125,7 @@ pub(super) fn answer(
         ended.store(true, Ordering::Relaxed);
         looking.join().map_err(|_| ServeError::Ended("the search for reply topics"))??;
         if let Some(announcing) = announcing {
-            announcing.join().map_err(|_| ServeError::Ended("what says where each bank is asked"))??;
+            announcing.join().map_err(|_| ServeError::Ended("the announcement of which banks this instance has"))??;
         }
         read
     })
@@ -159,7 +159,7 @@ struct Questions<'a> {
     noted: Instant,
     /// Questions whose reply topic is being looked up.
     unverified: Vec<(Request, Cancellation)>,
-    /// Raised with each decision.
+    /// Raised with each decision of the group.
     news: &'a Arc<Signal>,
     /// What the group decides.
     events: (Sender<Membership>, Receiver<Membership>),
@@ -183,8 +183,8 @@ impl Questions<'_> {
         let (mut subscribed, mut rejoins, mut pauses) = (false, false, Pauses::default());
         let mut result = Ok(());
         while !stopping.load(Ordering::Relaxed) {
-            // Before the memory is loaded, every bank would be unknown; where the group assigns the
-            // memory, nothing is loaded before the instance is a member.
+            // Before the memory is loaded, every bank would be unknown. If the group assigns the memory, nothing is
+            // loaded before the instance is a member.
             if !subscribed && (self.hold == Hold::Assigned || self.state.loaded.load(Ordering::Relaxed)) {
                 consumer.subscribe(&[&topic]).map_err(|e| self.failed(&watch, &e))?;
                 subscribed = true;
@@ -193,7 +193,7 @@ impl Questions<'_> {
                 let (fresh, another) = self.consumer()?;
                 watch = fresh;
                 drop_in_background(std::mem::replace(&mut consumer, another));
-                // What the old one had is read again; its shards stay until the group has decided.
+                // What the old consumer had in flight is read again; its shards stay until the group has decided.
                 self.in_flight.revoke_all();
                 self.notes.clear();
                 (subscribed, rejoins, pauses) = (false, true, Pauses::default());
@@ -250,8 +250,8 @@ impl Questions<'_> {
                     }
                     match self.elsewhere(&request) {
                         Some(_) if request.is_forwarded => {
-                            let message = "the question was forwarded to another partition than its bank's: instances \
-                                           differ in log.partitions; give all the same";
+                            let message = "the question was forwarded to another partition than its bank's: \
+                                           the instances differ in log.partitions; set the same number for all";
                             self.replies.refuse(request.address, RefusalCode::Failed, message.to_owned());
                         }
                         Some(home) => {
@@ -270,7 +270,7 @@ impl Questions<'_> {
                 }
             }
         }
-        // What came over HTTP ends first: it keeps the front.
+        // Requests that came over HTTP are finished first, because they keep the front alive.
         drop(http);
         drop(front);
         deliver();
@@ -295,7 +295,7 @@ impl Questions<'_> {
             }
             list
         };
-        // What fails is due again.
+        // Whatever fails is tried again.
         let (pause, resume) = pauses.due(fill, || self.replica.loading());
         if !pause.is_empty() && consumer.pause(&list(&pause)).is_ok() {
             pauses.paused(&pause);
@@ -305,8 +305,7 @@ impl Questions<'_> {
         }
     }
 
-    /// The partition of a question's bank, where the question lies in another and instances divide the
-    /// memory.
+    /// The partition of a question's bank, if the question is in a different one and instances divide the memory.
     fn elsewhere(&self, request: &Request) -> Option<u32> {
         let question = request.question.as_ref().ok().filter(|_| self.hold == Hold::Assigned)?;
         let home = partition_of(&question.bank, self.rules.partitions);
@@ -338,7 +337,7 @@ impl Questions<'_> {
             last.extend(self.in_flight.done(partition, offset).map(|committed| (partition, committed)));
         }
         if let Some(list) = listed(topic, &last) {
-            // This fails if another instance owns the partition by now; then it answers again.
+            // This fails if another instance owns the partition by now; then that instance answers again.
             drop(consumer.store_offsets(&list));
         }
         for (partition, committed) in last {
@@ -349,23 +348,23 @@ impl Questions<'_> {
         }
     }
 
-    /// Commits what is answered behind questions that wait.
+    /// Commits which questions after a waiting one are answered.
     fn commit_notes(&mut self, consumer: &Member, topic: &str, mode: CommitMode) {
         if let Some(list) = listed(topic, &std::mem::take(&mut self.notes)) {
-            // Where this fails, questions may be answered again.
+            // If this fails, questions may be answered again.
             drop(consumer.commit(&list, mode));
         }
         self.noted = Instant::now();
     }
 
-    /// Reads what is answered of partitions that the group assigns to this instance.
+    /// Reads which questions are answered in partitions that the group assigns to this instance.
     fn take_over(&mut self, consumer: &Member, topic: &str, partitions: &[u32]) {
         let mut list = TopicPartitionList::new();
         partitions.iter().for_each(|partition| drop(list.add_partition(topic, *partition as i32)));
         let committed = match consumer.committed_offsets(list, COMMITTED) {
             Ok(committed) => committed,
             Err(error) => {
-                warn!(problem = %error, "what is answered of questions was not found out; some may be answered again");
+                warn!(problem = %error, "cannot find out which questions are answered; some may be answered again");
                 return;
             }
         };

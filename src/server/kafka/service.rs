@@ -1,6 +1,6 @@
-//! The service on Kafka: starts the threads of its roles, and stops all when one fails.
+//! The service on Kafka: starts the threads of its roles, and stops all of them when one fails.
 //!
-//! In: a pipeline whose log is on Kafka. Out: nothing until `stop`; then every thread has ended. What
+//! In: a pipeline whose log is on Kafka. Out: nothing; when `stop` is set, it returns once every thread has ended. What
 //! was in flight is still in the topics, where another instance finds it.
 
 use std::{
@@ -35,7 +35,7 @@ use ripplemem::{
     snapshot::Table,
 };
 
-/// Time between two measurements of what no event tells.
+/// The time between two measurements of values that no event reports.
 const MEASURE: Duration = Duration::from_secs(1);
 /// The longest time until a stop is noticed.
 const LOOK: Duration = Duration::from_millis(250);
@@ -43,7 +43,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Runs until `stop`.
 ///
 /// # Errors
-/// [`ServeError`] for what no retry can mend. While the cluster is unavailable the service retries.
+/// [`ServeError`] for problems that no retry can fix. While the cluster is unavailable the service retries.
 pub(crate) fn run(pipeline: &Pipeline, state: &Arc<State>, stop: &AtomicBool) -> Result<(), ServeError> {
     let started = Instant::now();
     let roles = |role| pipeline.roles.contains(&role);
@@ -85,7 +85,7 @@ pub(crate) fn run(pipeline: &Pipeline, state: &Arc<State>, stop: &AtomicBool) ->
     if let Some((replica, _)) = &serving {
         state.replica.get_or_init(|| Arc::clone(replica));
     }
-    // With a memory it is served once questions can be answered.
+    // With a memory, HTTP is served once questions can be answered.
     let _operations = if serving.is_none() && !pipeline.http.listen.is_empty() {
         let log: Arc<dyn Log> = Arc::<KafkaLog>::clone(&log);
         let parts = ServedParts { state: Arc::clone(state), log, memory: None, holders: None };

@@ -1,4 +1,5 @@
-//! Tests of Zulip's export, on files written by hand after the exporter's source and the API's pages.
+//! Tests of Zulip's export, on files written by hand according to the exporter's source code and the API's
+//! documentation.
 
 use std::{fs, io::Write, path::Path};
 
@@ -66,7 +67,7 @@ fn check(messages: &str, expected: &[&str]) {
     assert_eq!(lines_of(&mut *open(folder.path()).unwrap()), expected, "{messages}");
 }
 
-/// A message of Ann in the channel design, under the topic logo.
+/// A message from Ann in the channel design, under the topic logo.
 fn said(id: i64, fields: &str) -> String {
     format!(
         r#"{{"id": {id}, "sender": 8, "recipient": 20, "type": 1, "subject": "logo", "date_sent": {}.5, "edit_history": null,

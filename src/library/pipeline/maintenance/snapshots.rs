@@ -1,7 +1,7 @@
 //! Snapshots on request, without a running service.
 //!
-//! In: a log, and snapshots of it where there are any. Out: a new snapshot, or what changed in a
-//! bank between two points of its past. Extracts nothing.
+//! In: a log, and its snapshots if there are any. Out: a new snapshot, or what changed in a bank between two points of
+//! its past. Extracts nothing.
 
 use crate::{
     log::{self, Log, Topic},
@@ -14,8 +14,8 @@ use nouns::{
 
 use super::{PipelineError, Progress, Replica, ReplicaOptions, WrittenSnapshots};
 
-/// Reads a log to its end and writes a snapshot of each shard; gives the newest where nothing has
-/// changed since. Extracts nothing.
+/// Reads a log to its end and writes a snapshot of each shard; returns the newest one if nothing has changed since.
+/// Extracts nothing.
 ///
 /// # Errors
 /// [`PipelineError`].

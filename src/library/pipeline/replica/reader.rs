@@ -1,13 +1,13 @@
-//! One partition of the memory log to its shard.
+//! Reads one partition of the memory log into its shard.
 //!
 //! In: the records of the partition, from the end of the last read. Out: loads of the dataflow,
-//! each with the offsets that it reflects. No record is skipped. A record that no build can use, or
-//! with another model's vectors, quarantines its bank: what the record's key held before is removed,
-//! and questions to the bank are refused until the next readable record of the key, or its removal.
-//! At a newer schema, or a key or read position that cannot be read, the partition waits and is answered as of
-//! before, unless another record of that key follows: of each key only the last one counts. The first read with
-//! vectors decides which model they are of: the one that embeds the questions here, where that is known and a record
-//! has it, else that of most of its records.
+//! each with the offsets that it reflects. No record is skipped. A record that no build can use, or that has another
+//! model's vectors, quarantines its bank: what the record's key held before is removed, and questions to the bank are
+//! refused until the next readable record of the key, or its removal. At a record of a newer schema, or with a key or
+//! read position that cannot be read, the partition waits, and its questions are answered from the state before that
+//! record. It does not wait if a later record of that key follows: for each key, only the last record counts.
+//! The first read with vectors decides which model's vectors are right: those of the model that embeds the questions
+//! here, if it is known and a record has it, otherwise those of the model that most of its records have.
 
 use std::{
     collections::BTreeMap,
@@ -33,11 +33,11 @@ use super::{
 
 /// Records read at once.
 const READ_RECORDS: usize = 64;
-/// Limits of one load, in bytes and in records. They are large because most open turns of a long
-/// log are added and removed within one load, which costs the indexes nothing.
+/// Limits of one load, in bytes and in records. They are large so that most open turns of a long log are added and
+/// removed within one load, which costs the indexes nothing.
 const LOAD_BYTES: usize = 2 << 20;
 const LOAD_RECORDS: usize = 1_024;
-/// Units of a snapshot loaded at once; a bank is never divided.
+/// How many units of a snapshot are loaded at once; a bank is never divided.
 const RESTORED_UNITS: usize = 20_000;
 
 /// A snapshot of the partition.
@@ -82,9 +82,9 @@ impl Reader {
         self.next
     }
 
-    /// Reads the next records; `each` gets every record, with the offset after it. An unreadable record
-    /// is given as far as it can be read. Gives what was read, with its records only if `keep`; None when
-    /// there was nothing. `held` is locked only once everything is read and parsed.
+    /// Reads the next records; `each` gets every record, with the offset after it. An unreadable record is passed on as
+    /// far as it can be read. Returns what was read, with its records only if `keep`; `None` when there was nothing.
+    /// `held` is locked only once everything is read and parsed.
     ///
     /// # Errors
     /// [`PipelineError::Waits`] at a record that this build must not skip; everything before it was
@@ -110,7 +110,7 @@ impl Reader {
             let (key, taken) = match self.take(record) {
                 Ok(Some(taken)) => taken,
                 Ok(None) => continue,
-                // What another record of its key follows does not count.
+                // A record does not count if a later record of its key follows.
                 Err(_) if log.is_replaced(partition, record)? => continue,
                 Err(problem) if is_first => {
                     return Err(PipelineError::Waits { partition, offset: record.offset, problem });
@@ -136,7 +136,7 @@ impl Reader {
             now.push((key, live, taken.unreadable));
         }
         if let Some((index, offset)) = waits {
-            // What is before it is loaded now; the next call begins with it, and waits.
+            // The records before it are loaded now; the next call begins with it, and waits.
             batch.records.truncate(index);
             batch.covers.clear();
             batch.next = offset;
@@ -166,7 +166,7 @@ impl Reader {
         Ok(Some(LogRead { partition, next_offset, offset, append_ms, covers, records, unreadable }))
     }
 
-    /// The records of the next load; none where only the input that the log covers has grown.
+    /// The records of the next load; `None` if only the input that the log covers has grown.
     fn batch(&self, log: &dyn Log) -> Result<Option<ReadBatch>, PipelineError> {
         let mut batch = log.read(Topic::Memory, self.partition, self.next, READ_RECORDS)?;
         if batch.next == self.next {
@@ -234,8 +234,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Takes a record in log order; none where a removed one was nothing to this build, an error for one that this
-    /// build must not skip.
+    /// Takes a record in log order. Returns `None` for a removal that means nothing to this build, and an error for a
+    /// record that this build must not skip.
     fn take(&self, record: &Record) -> Result<Option<(MemoryKey, RecordEffect)>, String> {
         let key = match MemoryKey::from_bytes(&record.key) {
             Ok(key) => key,
@@ -269,19 +269,20 @@ impl Reader {
     fn extraction(&self, key: &MemoryKey, record: &MemoryRecord) -> Result<Extraction, String> {
         check_bank(key, record)?;
         let Some(unit) = record.units.first() else { return Extraction::new(record, 0) };
-        // Nothing has vectors yet where no record of the read that has some can be used.
+        // No vectors are known yet if none of the read's records with vectors can be used.
         let Some(VectorForm { model, dimensions }) = &self.vectors else {
             return Extraction::new(record, unit.vector.len());
         };
         if *model != record.model {
-            return Err(format!("vectors of model {}, those of the others are of {}", record.model.hash, model.hash));
+            return Err(format!("vectors of model {}, but the others are of {}", record.model.hash, model.hash));
         }
         Extraction::new(record, *dimensions)
     }
 }
 
-/// The form of a memory's vectors, by the records that were read first: of the model that `asks`, where a record has
-/// that, else of that of most of them; of as many, the first one's. A record that cannot be used does not count.
+/// The form of a memory's vectors, found from the records that were read first: that of the model `asks` if a record has
+/// it, otherwise the most frequent one, and among equally frequent ones the first. Records that cannot be used do not
+/// count.
 fn form_of(records: &[Record], asks: Option<&ModelRef>) -> Option<VectorForm> {
     let mut counts: Vec<(VectorForm, usize)> = Vec::new();
     for form in records.iter().filter_map(form_of_record) {
@@ -290,7 +291,7 @@ fn form_of(records: &[Record], asks: Option<&ModelRef>) -> Option<VectorForm> {
             None => counts.push((form, 1)),
         }
     }
-    // Of several that are as good, this takes the last.
+    // Of several equal ones, `max_by_key` returns the last, hence the reversal.
     let best = counts.into_iter().rev().max_by_key(|(form, count)| (Some(&form.model) == asks, *count));
     best.map(|(form, _)| form)
 }
@@ -302,14 +303,14 @@ fn form_of_record(record: &Record) -> Option<VectorForm> {
     Some(VectorForm { model: read.model, dimensions })
 }
 
-/// What a record gave.
+/// What a record has changed.
 #[derive(Default)]
 struct RecordEffect {
     /// The record, as far as it could be read.
     read: Option<MemoryRecord>,
-    /// What the dataflow gets of it.
+    /// What the dataflow gets from it.
     extraction: Option<Arc<Extraction>>,
-    /// Why the dataflow gets nothing, though it has a value.
+    /// Why the dataflow gets nothing, although the record has a value.
     unreadable: Option<UnreadableRecord>,
 }
 

@@ -1,4 +1,4 @@
-//! Shards at run time: taken and left, fallen and made again, read while others ask.
+//! Tests shards at run time: they are taken and left, panic and are rebuilt, and are read while others ask.
 
 use std::{
     path::Path,
@@ -51,7 +51,7 @@ fn turns(bank: &str, session: &str, count: usize) -> Vec<TurnEvent> {
     all.map(|line| TurnEvent::from_json(line.replace('\n', " ").as_bytes()).expect("a good turn")).collect()
 }
 
-/// Ingests without a memory of its own that stays open.
+/// Ingests in a service that is closed afterwards.
 fn ingest(pipeline: &Pipeline, events: &[TurnEvent]) {
     let mut alone = pipeline.clone();
     alone.snapshot.directory = String::new();
@@ -108,7 +108,7 @@ fn a_shard_that_panics_is_made_again_alone_and_recorded_on() {
         follow(&replica, &*log);
         assert_eq!((hash(&replica, falls).expect("known"), hash(&replica, stays).expect("known")), before);
         assert_eq!(rebuilds(&replica), 1);
-        // What is read from then on is recorded on top of what was recorded before.
+        // From then on, reads are recorded on top of what was recorded before.
         drop((replica, log));
         ingest(&settings, &turns(falls, "t", 6));
         let log = log::open(&settings.log).expect("the log");
@@ -119,7 +119,7 @@ fn a_shard_that_panics_is_made_again_alone_and_recorded_on() {
         let whole = hash(&replica, falls).expect("known");
         assert_ne!(whole, before.0);
         if snapshots {
-            // Making the shard again may have written one already.
+            // Rebuilding the shard may already have written one.
             replica.snapshot().expect("written");
             drop(replica);
             let restored = open(&settings, &*log);
@@ -131,7 +131,7 @@ fn a_shard_that_panics_is_made_again_alone_and_recorded_on() {
     }
 }
 
-/// A snapshot that cannot be read keeps a fallen shard down; it rises once the snapshot can be read.
+/// A shard that has panicked is not rebuilt while its snapshot cannot be read; it is once the snapshot can be read.
 #[test]
 fn a_shard_that_cannot_be_made_again_is_counted_only_once_it_is() {
     let home = tempfile::tempdir().expect("a directory");
@@ -190,7 +190,7 @@ fn a_shard_is_taken_and_left_a_thousand_times_in_flat_memory() {
     assert!(grown < 64 << 20, "{grown} bytes more after 900 rounds");
 }
 
-/// The digest is the same for any number of shards and threads, also from snapshots.
+/// The digest is the same for any number of shards and threads, even from snapshots.
 #[test]
 fn the_digest_depends_on_no_number_of_shards_and_threads() {
     let names = ["a", "b", "c", "d", "e", "f"];
@@ -212,7 +212,8 @@ fn the_digest_depends_on_no_number_of_shards_and_threads() {
     assert!(found.windows(2).all(|two| two[0] == two[1]), "{found:?}");
 }
 
-/// Decision 4: an export that a mended reader reads once more corrects what was read of it before, and an edit stays.
+/// Decision 4: if an export is read again by a reader that was fixed, this corrects what was read from it before, and
+/// an edit stays.
 #[test]
 fn an_export_that_is_read_better_corrects_the_memory_when_it_is_ingested_again() {
     let home = tempfile::tempdir().expect("a directory");
@@ -235,7 +236,7 @@ fn an_export_that_is_read_better_corrects_the_memory_when_it_is_ingested_again()
         }
         other => panic!("{other:?}"),
     };
-    // Hashes of the memory after each of these, and how many records its log got by it.
+    // The hash of the memory after each of these ingestions, and how many records each added to its log.
     let after = |name: &str, all: &[&[TurnEvent]]| -> Vec<(u128, u64)> {
         let settings = pipeline(&home.path().join(name), false, "log.partitions = 1");
         let hash_after = |events: &&[TurnEvent]| {
@@ -308,7 +309,7 @@ fn the_first_record_of_a_memory_may_be_the_wrong_one() {
     }
 }
 
-/// A shard is taken from its own snapshot: what lies in the others' directories does not matter.
+/// A shard is taken from its own snapshot: what is in the others' directories does not matter.
 #[test]
 fn a_shard_that_is_taken_reads_its_own_snapshot() {
     let home = tempfile::tempdir().expect("a directory");
@@ -328,7 +329,7 @@ fn a_shard_that_is_taken_reads_its_own_snapshot() {
         }
     }
     replica.take(&*log, partition).expect("taken");
-    // Nothing is left to read of the log: its snapshot had everything.
+    // Nothing is left to read from the log: the snapshot had everything.
     assert!(!replica.follow(&*log, partition, |_, _, _| {}).expect("followed"));
     assert_eq!(hash(&replica, moves).expect("known"), before);
 }
@@ -343,8 +344,8 @@ fn rewrite(log: &dyn Log, partition: u32) -> u64 {
     log.end(Topic::Memory, partition).expect("an end") - 1
 }
 
-/// Two holders of every shard: one writes the snapshots, both answer, and when the writer ends the
-/// other takes over. A question about the past gets no answer that lacks what is in no snapshot.
+/// Every shard has two holders: one writes the snapshots, both answer, and when the writer ends, the other takes over.
+/// If a point of the past is in no snapshot, a question about it gets no incomplete answer.
 #[test]
 fn of_two_holders_one_writes_and_the_other_takes_over() {
     let home = tempfile::tempdir().expect("a directory");
@@ -387,7 +388,7 @@ fn of_two_holders_one_writes_and_the_other_takes_over() {
     assert_eq!(now(&open(&settings, &*log)), whole);
 }
 
-/// What a group assigns is awaited, loaded, and answered until it is left.
+/// A partition that a group assigns is awaited, loaded, and answered until it is left.
 #[test]
 fn questions_of_an_assigned_partition_wait_until_its_shard_is_loaded() {
     let home = tempfile::tempdir().expect("a directory");
@@ -411,7 +412,7 @@ fn questions_of_an_assigned_partition_wait_until_its_shard_is_loaded() {
     assert_eq!(hash(&replica, ours).expect("known"), expected);
     let elsewhere = hash(&replica, theirs).expect_err("another instance has it");
     assert!(matches!(elsewhere, PipelineError::OtherInstance { .. }), "{elsewhere}");
-    // A new membership begins with what it is assigned, and ours is not of it.
+    // A new membership begins with what it is assigned, and our partition is not among that.
     replica.assign(&[partition_of(&bank(theirs), 3)], true);
     assert_eq!(replica.revoked(), [partition]);
     assert_eq!(hash(&replica, ours).expect("it is held until it is left"), expected);
@@ -422,7 +423,7 @@ fn questions_of_an_assigned_partition_wait_until_its_shard_is_loaded() {
     assert!(replica.awaited().is_empty() && replica.is_loaded(Hold::Assigned), "it stands by");
 }
 
-/// A shard that a group moves is loaded from what its holder before wrote, and its new holder writes on.
+/// A shard that a group moves is loaded from what its previous holder wrote, and its new holder continues to write.
 #[test]
 fn a_shard_that_moves_takes_its_snapshots_along() {
     let home = tempfile::tempdir().expect("a directory");
@@ -546,7 +547,7 @@ impl Log for SlowLog {
     }
 }
 
-/// A broker that does not answer holds up no question.
+/// A broker that does not answer delays no question.
 #[test]
 fn no_lock_that_a_question_takes_is_held_while_the_log_is_read() {
     let home = tempfile::tempdir().expect("a directory");
@@ -564,7 +565,7 @@ fn no_lock_that_a_question_takes_is_held_while_the_log_is_read() {
         while !slow.reading.load(Ordering::SeqCst) {
             std::thread::yield_now();
         }
-        // All that a question looks at, while the read hangs.
+        // Everything that a question reads, while the read of the log hangs.
         assert_eq!(hash(&replica, "a").expect("known"), before);
         assert!(replica.bank(bank("a").key()).is_some() && replica.model().is_some());
         assert!(!following.is_finished());
