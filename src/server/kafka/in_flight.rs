@@ -1,9 +1,9 @@
 //! Which questions of a partition are answered, and how that is committed.
 //!
 //! In: questions as they are read and answered, and what was committed before. Out: the offset to commit, before which
-//! everything is answered, with a note of what is answered behind it. A question may wait for an hour: without the
-//! note, whoever takes the partition over would answer all that came since once more. Never is a question passed over
-//! that was not answered. A note has a limit; what is behind it is answered again.
+//! every question is answered, with a note of the later ones that are answered. A question may wait for an hour: without
+//! the note, the next owner of the partition would answer again everything that came since. A question without an answer
+//! is never skipped. A note has a size limit; questions that it cannot hold are answered again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use ripplemem::pipeline::Cancellation;
 
 /// The first word of a note: its form.
 const FORM: &str = "1";
-/// Most bytes of a note. Brokers take 4,096 where nothing else is set.
+/// The maximum size of a note in bytes. Brokers accept 4,096 by default.
 const NOTE_BYTES: usize = 2_048;
 
 /// The questions of each partition.
@@ -23,9 +23,9 @@ pub(super) struct InFlight(BTreeMap<u32, Progress>);
 struct Progress {
     /// The questions in progress, by offset.
     open: BTreeMap<u64, Cancellation>,
-    /// Those that were not answered when the partition was taken over, and are not read yet.
+    /// Questions that were not answered when the partition was taken over, and are not read yet.
     unread: BTreeSet<u64>,
-    /// All others before this offset were answered then.
+    /// All others before this offset were answered by then.
     answered_to: u64,
     /// The offset after the last question that was read.
     next: u64,
@@ -36,22 +36,22 @@ struct Progress {
 pub(super) struct Committed {
     /// Everything before it is answered.
     pub(super) offset: u64,
-    /// What is answered behind it, as the distances from that offset to the next one that is not answered, and so on;
-    /// from the last one on nothing is known. Empty where nothing behind it is answered.
+    /// Which later questions are answered: the distances from `offset` to the next unanswered one, from there to the
+    /// next, and so on. Nothing is known from the last one on. Empty if no later question is answered.
     pub(super) note: String,
 }
 
 impl InFlight {
-    /// Notes what was committed of a partition that is taken over. A note in another form says nothing.
+    /// Takes note of what was committed for a partition that is taken over. A note in another form is ignored.
     pub(super) fn take_over(&mut self, partition: u32, committed: &Committed) {
         self.0.insert(partition, Progress::of(committed).unwrap_or_default());
     }
 
-    /// Notes a question that was read; false where it is answered already.
+    /// Takes note of a question that was read; false if it is answered already.
     pub(super) fn take(&mut self, partition: u32, offset: u64, cancellation: Cancellation) -> bool {
         let progress = self.0.entry(partition).or_default();
         progress.next = progress.next.max(offset + 1);
-        // What was before it and was not read is not there any more.
+        // Unread questions before it have expired.
         progress.unread = progress.unread.split_off(&offset);
         let is_answered = offset < progress.answered_to && !progress.unread.remove(&offset);
         if !is_answered {
@@ -73,7 +73,7 @@ impl InFlight {
         }
     }
 
-    /// Notes that a question is answered; what to commit then, when there is something.
+    /// Takes note of an answered question. Returns what to commit, if there is something.
     pub(super) fn done(&mut self, partition: u32, offset: u64) -> Option<Committed> {
         let progress = self.0.get_mut(&partition)?;
         progress.open.remove(&offset);
@@ -106,7 +106,7 @@ impl Progress {
             note.push_str(&distance);
             at = next;
         }
-        // Where nothing behind the first one is answered, there is nothing to say.
+        // If no question after the first one is answered, no note is needed.
         let says_nothing = note.split(' ').skip(1).all(|distance| distance == "1");
         Committed { offset, note: if says_nothing { String::new() } else { note } }
     }
