@@ -312,9 +312,9 @@ fn no_message_of_a_source_is_written_twice_while_a_broker_stands_still() {
     let test = "log::kafka::faults::no_message_of_a_source_is_written_twice_while_a_broker_stands_still";
     let Some(broker) = Broker::start(test, &[]) else { return };
     let mut settings = settings(&broker, "still", 1);
+    KafkaLog::open(&settings).unwrap().ensure_sources().unwrap();
     settings.kafka.timeout_seconds = 2;
     let log = KafkaLog::open(&settings).unwrap();
-    log.ensure_sources().unwrap();
     let sources = ["chat".to_owned(), beside("chat")];
     let written = AtomicU64::new(0);
     let follow = |source: &str| {

@@ -377,8 +377,15 @@ impl<'a> Admin<'a> {
                     t.partitions().len() as u32 >= spec.partitions && t.partitions().iter().all(|p| p.leader() >= 0)
                 })
             };
-            if created.iter().all(has_leaders) || std::time::Instant::now() > deadline {
-                return Ok(metadata);
+            let Some(leaderless) = created.iter().find(|spec| !has_leaders(*spec)) else { return Ok(metadata) };
+            if std::time::Instant::now() > deadline {
+                return Err(LogError::Cluster {
+                    brokers: self.cluster.settings.brokers.clone(),
+                    doing: format!("creating topic {}", leaderless.name),
+                    problem: "its partitions have no leader yet".to_owned(),
+                    remedy: "try again, and look at the brokers' logs if this lasts",
+                    retriable: true,
+                });
             }
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
