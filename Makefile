@@ -11,14 +11,16 @@ TEST_QWEN3 := cargo test --release --locked -p ripplemem-models --features qwen3
 	--config profile.release.package.ripplemem-models.opt-level=0 --lib embed::qwen3
 TEST_CHAT := RIPPLEMEM_CHAT=all cargo test --release --locked --test ripplemem chat_kafka -- --nocapture
 
-.PHONY: demo test dist check-dist dev test-data test-model bench bench-http setup check up down model model-real model-real-down
+.PHONY: demo test dist check-dist dev console test-data test-model bench bench-http setup check up down model model-real model-real-down
 
-# Without Kafka, language models, buckets and the evaluation, which a first look does not need.
+# Without Kafka, language models, buckets and the evaluation, which a first look does not need. On a terminal it goes
+# on to serve the samples, for a browser.
+DEMO := --no-default-features --features console
 demo: setup
-	cargo build --release --locked --no-default-features
-	$(BINARY) demo
+	cargo build --release --locked $(DEMO)
+	@if [ -t 0 ]; then $(BINARY) demo --console; else $(BINARY) demo; fi
 
-test: setup
+test: setup browser
 	cargo test --release --locked --workspace
 
 # The packages of this machine's kind, in dist/ (docs/install.md). `make check-dist` installs each of them in a bare system.
@@ -36,6 +38,10 @@ dev: setup
 
 test-%: setup
 	cargo test --locked -p ripplemem -p ripplemem-$* --lib -- $(ONLY)
+
+# The files of the console, of their sources in src/server/console; needs Node. No other target does.
+console:
+	scripts/console
 
 # The real chat exports of tests/data/chat_samples.json, below the folder that RIPPLEMEM_DATA names,
 # recorded payloads of Slack and Discord, and 196,000 turns of IRC through Kafka.
@@ -97,13 +103,15 @@ bench-http: setup
 	cargo bench --locked --bench http
 
 # Formatting, lints and documentation, with warnings as errors, also of the code behind the features `otlp` and `qwen3`;
-# not of `own-libraries`, which only compiles OpenSSL. The second lint is of the demo's build.
+# not of `own-libraries`, which only compiles OpenSSL. The second lint is of the demo's build, the third of the smallest one.
 FEATURES := --features ripplemem/otlp,ripplemem/qwen3
 check:
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets $(FEATURES) -- -D warnings
+	cargo clippy --release --locked $(DEMO) -- -D warnings
 	cargo clippy --release --locked --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --workspace --no-deps $(FEATURES)
+	scripts/console --check
 
 # Starts a Kafka broker on 127.0.0.1:9092, without containers and with its data in
 # ripplemem-data/kafka, and the scripted model of pipelines/llm.toml on 127.0.0.1:8089.
@@ -130,3 +138,7 @@ model-real-down:
 
 setup:
 	@scripts/setup
+
+# Node and a browser, for the tests of the console, which are named as skipped without them.
+browser:
+	@scripts/setup --browser

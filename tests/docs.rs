@@ -26,7 +26,7 @@ const MOST_README_LINES: usize = 150;
 /// Wordings in whose place a noun, a number or a table says it at once.
 const LONG_WAYS: [&str; 6] = ["so many ", "whoever", "of before", " anew", "as ever,", "for nobody"];
 /// Directories that hold nothing that a person wrote for the repository.
-const NOT_OURS: [&str; 4] = ["target", "golden", "ripplemem-data", "dist"];
+const NOT_OURS: [&str; 5] = ["target", "golden", "ripplemem-data", "dist", "node_modules"];
 /// How a path of the repository begins, where a page names one in backticks.
 const FOLDERS: [&str; 11] = [
     "src/",

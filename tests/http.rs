@@ -104,7 +104,7 @@ fn a_wrong_request_gets_a_problem_that_says_what_is_wrong() {
     let none = String::new;
     let many = json!({"turns": vec![turn("b", 3, "x"); 10_001]}).to_string();
     let cases: Vec<(&str, &str, &str, String, u16, &str, &str)> = vec![
-        ("GET", "/", "", none(), 404, "not_found", "openapi.json"),
+        ("GET", "/nothing", "", none(), 404, "not_found", "openapi.json"),
         ("PUT", "/v1/turns", "", none(), 405, "method", "openapi.json"),
         ("GET", "/v1/turns", "", none(), 400, "invalid", "bank: missing"),
         ("GET", "/v1/turns?bank=b&limit=0", "", none(), 400, "invalid", "allowed is 1 to 1000"),

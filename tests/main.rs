@@ -12,6 +12,7 @@ mod buckets;
 mod calibrate;
 mod chat_kafka;
 mod chat_samples;
+mod console;
 mod containers;
 mod context;
 mod docs;

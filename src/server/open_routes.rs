@@ -1,8 +1,8 @@
 //! The routes that ask for no token, all of them.
 //!
-//! In: requests. Out: whether the service lives and is ready, its metrics, and what platforms send. No response
-//! contains anything from a bank, and none starts work. `/health` and `/ready` answer under the names of their
-//! address alone; a request of a platform comes under any name, since its signature is checked.
+//! In: requests. Out: whether the service lives and is ready, its metrics, what platforms send, and the files of
+//! the console. No response contains anything from a bank, and none starts work. All of them answer under the names
+//! of their address alone, but for requests of platforms, which come under any name, since their signature is checked.
 //!
 //! `http.listen` has [`routes`]; `metrics.listen` has [`with_metrics`], for a monitoring system that has no token.
 
@@ -26,8 +26,18 @@ use super::{
 };
 use nouns::config::Pipeline;
 
-/// Those of every listener. `connections` is how many the listener has.
+/// Those beside the interface. `connections` is how many the listener has.
 pub(super) fn routes(state: &Arc<State>, hosts: Hosts, connections: usize) -> Router {
+    let routes = of_every_listener(state, hosts.clone(), connections);
+    // A browser sends no token when it opens an address, so the page has to be here.
+    #[cfg(feature = "console")]
+    let routes = routes.merge(behind(super::console::routes(), hosts));
+    #[cfg(not(feature = "console"))]
+    drop(hosts);
+    routes
+}
+
+fn of_every_listener(state: &Arc<State>, hosts: Hosts, connections: usize) -> Router {
     let health = Router::new()
         .route("/health", get(|| async { "ok\n" }))
         .route("/ready", get(ready))
@@ -38,7 +48,7 @@ pub(super) fn routes(state: &Arc<State>, hosts: Hosts, connections: usize) -> Ro
 /// Those of a listener for monitoring.
 fn with_metrics(state: &Arc<State>, hosts: Hosts, connections: usize) -> Router {
     let metrics = Router::new().route("/metrics", get(metrics)).with_state(Arc::clone(state));
-    behind(metrics, hosts.clone()).merge(routes(state, hosts, connections))
+    behind(metrics, hosts.clone()).merge(of_every_listener(state, hosts, connections))
 }
 
 /// Listens at `metrics.listen`, where it is set.
@@ -116,6 +126,8 @@ mod tests {
         for path in ["/health", "/ready", "/metrics"] {
             assert_eq!(ask(address, path, "evil.example").0, 403, "{path}");
         }
-        assert_eq!(ask(address, "/v1/admin/snapshots", &ours).0, 404, "not on this address");
+        for path in ["/v1/admin/snapshots", "/console/"] {
+            assert_eq!(ask(address, path, &ours).0, 404, "{path} is not on this address");
+        }
     }
 }

@@ -1,0 +1,11 @@
+//! The console: a page for people, at `/console/`.
+//!
+//! In: requests of a browser. Out: four files that are in the program, under a policy that lets the page load and
+//! ask nothing but this service. They hold nothing from a bank and ask for no token: the page sends its token to
+//! `/v1` as any client does. `src` has their sources, `dist` what `make console` makes of them, so that cargo needs
+//! no Node.
+
+mod files;
+mod routes;
+
+pub(super) use routes::routes;

@@ -1,0 +1,455 @@
+// Ask: a question, its ripple, and the evidence.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Evidence, History } from "../forms";
+import { isTyping } from "../frame";
+import { OFFERED } from "../offered";
+import { ProblemView } from "../problem";
+import { change, place } from "../route";
+import { type Failure, failureOf, get, post } from "../service";
+import { bank, hasLetterKeys } from "../session";
+import { count, plural, share } from "../words";
+import { AsOf } from "./as_of";
+import { ContextView, EvidenceList, JsonView } from "./evidence";
+import { layoutOf } from "./layout";
+import { Picture } from "./picture";
+import { rippleOf } from "./ripple";
+import { UnitDrawer } from "./unit";
+
+/** Near misses that are asked for. */
+const NEAR = 20;
+/** Time of one step while it plays. */
+const STEP_MILLISECONDS = 620;
+/** An answer that comes within this time needs no word that it is awaited. */
+const SOON_MILLISECONDS = 150;
+
+interface Answered {
+  answer: Evidence;
+  tookMilliseconds: number;
+  asof: string | undefined;
+}
+
+const TABS = ["Evidence", "Context", "JSON"] as const;
+
+export function Ask() {
+  const { q, at, asof, unit } = place.value.parameters;
+  const [text, setText] = useState(q ?? "");
+  const [answered, setAnswered] = useState<Answered>();
+  const [before, setBefore] = useState<Answered>();
+  const [failure, setFailure] = useState<Failure>();
+  const [waits, setWaits] = useState(false);
+  const [again, setAgain] = useState(0);
+  const [history, setHistory] = useState<History>();
+  const field = useRef<HTMLInputElement>(null);
+
+  useEffect(() => setText(q ?? ""), [q]);
+  useEffect(() => {
+    setHistory(undefined);
+    if (!bank.value || !OFFERED.history) return;
+    const stop = new AbortController();
+    // A memory that keeps no history has no stops.
+    get<History>("history", { bank: bank.value }, stop.signal).then(setHistory, () => setHistory(undefined));
+    return () => stop.abort();
+  }, [bank.value, again]);
+  useEffect(() => {
+    setFailure(undefined);
+    if (!q || !bank.value) {
+      setAnswered(undefined);
+      return;
+    }
+    const stop = new AbortController();
+    const slow = setTimeout(() => setWaits(true), SOON_MILLISECONDS);
+    const begun = performance.now();
+    const asked = {
+      bank: bank.value,
+      text: q,
+      asked_at: at,
+      as_of: asof,
+      ...(OFFERED.scale ? { near: NEAR, walk: true } : {}),
+    };
+    post<Evidence>("ask", asked, stop.signal)
+      .then(
+        (answer) => {
+          setAnswered((last) => {
+            setBefore(last && last.answer.question.text === q && last.asof !== asof ? last : undefined);
+            return { answer, tookMilliseconds: performance.now() - begun, asof };
+          });
+        },
+        (thrown) => {
+          const failure = failureOf(thrown);
+          if (!failure) return;
+          setAnswered(undefined);
+          setFailure(failure);
+        },
+      )
+      .finally(() => {
+        clearTimeout(slow);
+        setWaits(false);
+      });
+    return () => {
+      stop.abort();
+      clearTimeout(slow);
+    };
+  }, [bank.value, q, at, asof, again]);
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      if (!hasLetterKeys.value || isTyping(event)) return;
+      if (event.key === "/") {
+        event.preventDefault();
+        field.current?.focus();
+        field.current?.select();
+      }
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
+
+  const ask = (text: string) => {
+    const question = text.trim();
+    if (!question) return;
+    // Relative times such as "yesterday" are read from this moment on, also when the address is opened later.
+    const now = `${new Date().toISOString().slice(0, 16)}:00Z`;
+    if (question === q) setAgain((again) => again + 1);
+    else change({ bank: bank.value, q: question, at: now, unit: undefined });
+  };
+  return (
+    <section class="ask">
+      <h1 class="unseen">Ask</h1>
+      <form
+        class="question"
+        aria-label="Ask"
+        onSubmit={(event) => {
+          event.preventDefault();
+          ask(text);
+        }}
+      >
+        <input
+          ref={field}
+          class="words"
+          aria-label="Question"
+          placeholder="Ask this memory a question"
+          value={text}
+          maxLength={8192}
+          onInput={(event) => setText(event.currentTarget.value)}
+          autocomplete="off"
+        />
+        <button type="submit" class="main">
+          Ask
+        </button>
+      </form>
+      {failure && <ProblemView failure={failure} again={() => setAgain((again) => again + 1)} />}
+      {waits && (
+        <p class="waits" role="status">
+          Asking …
+        </p>
+      )}
+      {!q && !failure && <Beginning ask={ask} />}
+      {answered && q && (
+        <Answer
+          key={`${bank.value} ${q}`}
+          answered={answered}
+          before={before}
+          history={history}
+          unit={unit}
+          waits={waits}
+        />
+      )}
+    </section>
+  );
+}
+
+/** What is seen before the first question: questions of the bank's own names. */
+function Beginning({ ask }: { ask: (text: string) => void }) {
+  const [names, setNames] = useState<string[]>();
+  useEffect(() => {
+    if (!bank.value) return;
+    const stop = new AbortController();
+    get<{ turns: { speaker: string }[] }>("turns", { bank: bank.value, limit: 200 }, stop.signal).then(
+      ({ turns }) => {
+        const said = new Map<string, number>();
+        for (const { speaker } of turns) said.set(speaker, (said.get(speaker) ?? 0) + 1);
+        setNames([...said].sort((a, b) => b[1] - a[1]).map(([name]) => name));
+      },
+      () => setNames([]),
+    );
+    return () => stop.abort();
+  }, [bank.value]);
+  if (!bank.value) return <p class="empty">No bank has a turn yet. Live can put one.</p>;
+  const [first, second] = names ?? [];
+  if (!first) return null;
+  const questions = [
+    `What did ${first} plan to do?`,
+    second ? `What did ${first} and ${second} agree on?` : `What changed for ${first}?`,
+    `Where was ${first} last?`,
+  ];
+  return (
+    <div class="empty">
+      <p>
+        A question is answered by what comes to mind at once, and by what those memories lead to. The picture shows
+        both. For example:
+      </p>
+      <ul class="examples">
+        {questions.map((question) => (
+          <li key={question}>
+            <button type="button" class="words" onClick={() => ask(question)}>
+              {question}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+interface AnswerProps {
+  answered: Answered;
+  before?: Answered | undefined;
+  history?: History | undefined;
+  unit?: string | undefined;
+  waits: boolean;
+}
+
+function Answer({ answered, before, history, unit, waits }: AnswerProps) {
+  const { answer } = answered;
+  const ripple = useMemo(() => rippleOf(answer), [answer]);
+  const other = useMemo(() => before && rippleOf(before.answer), [before]);
+  const layout = useMemo(
+    () =>
+      layoutOf(
+        ripple,
+        other?.units.filter((unit) => unit.fate === "evidence"),
+      ),
+    [ripple, other],
+  );
+  const differs = useMemo(() => differenceOf(ripple, other), [ripple, other]);
+  const last = ripple.steps.length - 1;
+  const [step, setStep] = useState(before ? last : 0);
+  const [plays, setPlays] = useState(!before);
+  const [moves, setMoves] = useState(!before);
+  const [pointed, setPointed] = useState<string>();
+  const [tab, setTab] = useState<(typeof TABS)[number]>("Evidence");
+  const shown = Math.min(step, last);
+
+  // A new answer plays itself once; another moment of it does not.
+  useEffect(() => {
+    if (before) {
+      setStep(last);
+      setMoves(false);
+      return;
+    }
+    setStep(0);
+    setMoves(true);
+    setPlays(true);
+  }, [answer]);
+  useEffect(() => {
+    if (!plays) return;
+    if (shown >= last) {
+      setPlays(false);
+      return;
+    }
+    const timer = setTimeout(() => setStep(shown + 1), STEP_MILLISECONDS);
+    return () => clearTimeout(timer);
+  }, [plays, shown, last]);
+  const play = () => {
+    setMoves(true);
+    if (plays) setPlays(false);
+    else {
+      if (shown >= last) setStep(0);
+      setPlays(true);
+    }
+  };
+  const toStep = (step: number) => {
+    setPlays(false);
+    setMoves(step > shown);
+    setStep(Math.max(0, Math.min(last, step)));
+  };
+  const open = (id: string | undefined) => change({ unit: id }, true);
+  const keys = useRef({ play, toStep, shown });
+  keys.current = { play, toStep, shown };
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      const target = event.target as HTMLElement | null;
+      if (isTyping(event) || target?.matches("input, [role=tab], dialog *")) return;
+      const { play, toStep, shown } = keys.current;
+      if (event.key === " " && !target?.matches("button, a, summary")) play();
+      else if (event.key === "ArrowRight") toStep(shown + 1);
+      else if (event.key === "ArrowLeft") toStep(shown - 1);
+      else if (hasLetterKeys.value && (event.key === "j" || event.key === "k")) moveFocus(event.key === "j" ? 1 : -1);
+      else return;
+      event.preventDefault();
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
+
+  const { tokens, trace } = answer;
+  const verdict = answer.supported ? "Supported" : "Not supported";
+  const facts = [
+    `sufficiency ${share(answer.sufficiency)}`,
+    plural(answer.units.length, "unit"),
+    tokens && plural(tokens.spent, "token"),
+    trace.scale && `${plural(trace.scale.parts_total, "part")} scored`,
+    `${count(Math.round(answered.tookMilliseconds))} ms`,
+    answered.asof ? `as of ${answered.asof}` : "as of now",
+  ].filter(Boolean);
+  return (
+    <div class={waits ? "answer stale" : "answer"}>
+      <p class="verdict">
+        <strong class={answer.supported ? "good" : "bad"}>{verdict}</strong>
+        {facts.map((fact) => (
+          <span key={fact}>{fact}</span>
+        ))}
+      </p>
+      {!answer.supported && (
+        <p class="quiet">
+          Nothing in this memory supports an answer: the agent should say that it does not know. The nearest units are
+          below.
+        </p>
+      )}
+      <div class="both">
+        <div class="ripple">
+          <h2>Ripple</h2>
+          <Picture
+            ripple={ripple}
+            layout={layout}
+            step={shown}
+            moves={moves}
+            pointed={pointed ?? unit}
+            fresh={differs?.fresh}
+            gone={differs?.gone}
+            onPoint={setPointed}
+            onOpen={open}
+          />
+          <div class="transport">
+            <button type="button" onClick={play} aria-label={plays ? "Pause" : "Play the ripple"}>
+              {plays ? "❚❚" : "▶"}
+            </button>
+            <input
+              type="range"
+              aria-label="Step"
+              min={0}
+              max={last}
+              value={shown}
+              aria-valuetext={ripple.steps[shown]?.name}
+              onInput={(event) => toStep(Number(event.currentTarget.value))}
+            />
+            <span class="step">{ripple.steps[shown]?.name}</span>
+          </div>
+          <p class="sentence words" aria-live="polite" data-step={shown}>
+            {ripple.steps[shown]?.sentence}
+          </p>
+          <Legend ripple={ripple} />
+          {history && history.points.length > 0 && <AsOf history={history} asof={answered.asof} />}
+          {differs && (
+            <p class="quiet" aria-live="polite">
+              Beside the moment before: {plural(differs.fresh.size, "new unit")}, outlined;{" "}
+              {plural(differs.gone.length, "unit")} not there.
+            </p>
+          )}
+        </div>
+        <div class="found">
+          <div class="tabs" role="tablist" aria-label="The answer">
+            {TABS.map((name, at) => (
+              <button
+                key={name}
+                type="button"
+                role="tab"
+                id={`tab-${name}`}
+                aria-selected={tab === name}
+                aria-controls="found"
+                tabIndex={tab === name ? 0 : -1}
+                onClick={() => setTab(name)}
+                onKeyDown={(event) => {
+                  const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? TABS.length - 1 : 0;
+                  const next = by ? TABS[(at + by) % TABS.length] : undefined;
+                  if (!next) return;
+                  setTab(next);
+                  document.getElementById(`tab-${next}`)?.focus();
+                }}
+              >
+                {name}
+                {name === "Evidence" && ` ${answer.units.length}`}
+              </button>
+            ))}
+          </div>
+          <div id="found" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={tab === "Evidence" ? -1 : 0}>
+            {tab === "Evidence" && (
+              <EvidenceList
+                answer={answer}
+                ripple={ripple}
+                pointed={pointed ?? unit}
+                fresh={differs?.fresh}
+                onPoint={setPointed}
+                onOpen={open}
+              />
+            )}
+            {tab === "Context" && <ContextView answer={answer} />}
+            {tab === "JSON" && <JsonView answer={answer} />}
+          </div>
+        </div>
+      </div>
+      {unit && <UnitDrawer id={unit} answer={answer} ripple={ripple} close={() => open(undefined)} />}
+    </div>
+  );
+}
+
+/** Moves the focus along the evidence. */
+function moveFocus(by: number): void {
+  const rows = [...document.querySelectorAll<HTMLElement>(".evidence .row")];
+  const at = rows.indexOf(document.activeElement as HTMLElement);
+  rows[at < 0 ? 0 : Math.max(0, Math.min(rows.length - 1, at + by))]?.focus();
+}
+
+type Difference = { fresh: Set<string>; gone: ReturnType<typeof rippleOf>["units"] };
+
+/** What is evidence at one moment and was not at the other. */
+function differenceOf(
+  ripple: ReturnType<typeof rippleOf>,
+  other: ReturnType<typeof rippleOf> | undefined,
+): Difference | undefined {
+  if (!other) return undefined;
+  const evidence = (of: typeof ripple) => of.units.filter((unit) => unit.fate === "evidence");
+  const [now, then] = [evidence(ripple), evidence(other)];
+  const [here, there] = [new Set(now.map((unit) => unit.id)), new Set(then.map((unit) => unit.id))];
+  return {
+    fresh: new Set(now.filter((unit) => !there.has(unit.id)).map((unit) => unit.id)),
+    gone: then.filter((unit) => !here.has(unit.id)),
+  };
+}
+
+function Legend({ ripple }: { ripple: ReturnType<typeof rippleOf> }) {
+  const has = (fate: string) => ripple.units.some((unit) => unit.fate === fate);
+  const line = (kind: string, text: string) =>
+    ripple.edges.some((edge) => edge.channel === kind) && (
+      <li>
+        <svg width="26" height="8" aria-hidden="true">
+          <line x1="0" y1="4" x2="26" y2="4" class={kind} />
+        </svg>
+        {text}
+      </li>
+    );
+  return (
+    <ul class="legend" aria-label="Legend">
+      <li>
+        <i class="dot" /> evidence, nearer is more familiar
+      </li>
+      {ripple.units.some((unit) => unit.anchor) && (
+        <li>
+          <i class="dot ring" /> anchor of the walk
+        </li>
+      )}
+      {(has("near") || has("considered")) && (
+        <li>
+          <i class="dot hollow" /> scored, not quoted
+        </li>
+      )}
+      {has("reached") && (
+        <li>
+          <i class="dot small" /> {count(ripple.units.filter((unit) => unit.fate === "reached").length)} only reached
+        </li>
+      )}
+      {line("semantic", "semantic edge")}
+      {line("structural", "structural edge")}
+      <li>clockwise from the top: when it was said</li>
+    </ul>
+  );
+}

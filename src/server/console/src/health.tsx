@@ -1,0 +1,247 @@
+// Health and access: how the service is, its snapshots, and what this token may do.
+import { useEffect, useState } from "preact/hooks";
+import type { SnapshotList, Status } from "./forms";
+import { ProblemView } from "./problem";
+import { type Failure, failureOf, get, hasToken, post } from "./service";
+import { logOut, look, may, status, who } from "./session";
+import { ago, bytes, count, moment, plural } from "./words";
+
+const LOOK_MILLISECONDS = 2000;
+/** Fifteen minutes of looks. */
+const MOST_SAMPLES = 450;
+
+interface Sample {
+  at: number;
+  behind: number;
+  units: number;
+}
+
+export function Health() {
+  const [samples, setSamples] = useState<Sample[]>([]);
+  useEffect(() => {
+    const stop = new AbortController();
+    const sample = async () => {
+      if (!document.hidden) await look(stop.signal);
+      const now = status.value;
+      if (now && !stop.signal.aborted) {
+        setSamples((samples) =>
+          [...samples, { at: Date.now(), behind: now.behind, units: now.units }].slice(-MOST_SAMPLES),
+        );
+      }
+    };
+    void sample();
+    const timer = setInterval(sample, LOOK_MILLISECONDS);
+    return () => {
+      stop.abort();
+      clearInterval(timer);
+    };
+  }, []);
+  const now = status.value;
+  return (
+    <section class="health">
+      <h1>Health and access</h1>
+      {now && (
+        <>
+          <p class="lead">{summary(now)}</p>
+          {now.problem && (
+            <div class="problem" role="alert">
+              <strong>A problem in the background</strong>
+              <p>{now.problem}</p>
+              <p>It is tried again until it succeeds.</p>
+            </div>
+          )}
+          <div class="both">
+            <div>
+              <h2>Now</h2>
+              <dl class="values">
+                {rows(now).map(([name, value, hint]) => (
+                  <div key={name}>
+                    <dt title={hint}>{name}</dt>
+                    <dd>{value}</dd>
+                  </div>
+                ))}
+              </dl>
+              <h2>While this page is open</h2>
+              <Line name="Turns behind" values={samples.map((sample) => sample.behind)} />
+              <Line name="Units written since the start" values={samples.map((sample) => sample.units)} />
+            </div>
+            <div>
+              <Access />
+              {may("admin") && <Snapshots />}
+            </div>
+          </div>
+        </>
+      )}
+    </section>
+  );
+}
+
+function summary(now: Status): string {
+  if (now.waiting_for) return `Not ready: it waits for ${now.waiting_for}.`;
+  if (now.behind) return `${plural(now.behind, "turn")} durable and not reflected yet.`;
+  return "Every durable turn is reflected.";
+}
+
+function rows(now: Status): [string, string, string][] {
+  return [
+    ["Version", now.version, "Of the program"],
+    ["Partitions", count(now.partitions), "Of the log"],
+    ["Behind", count(now.behind), "Turns that are durable and that no answer reflects yet"],
+    ["Windows", count(now.windows), "Closed and extracted since the start"],
+    ["Units written", count(now.units), "Since the start"],
+    ["Rejected turns", count(now.rejected), "Since the start"],
+    ["Dead letters", count(now.dead_letters), "Since the start"],
+    ["Waiting for the model", count(now.waiting_for_model), "Closed windows that wait for the language model"],
+    ["Refused by the model", count(now.refused_by_model), "Windows whose reading could not be used"],
+  ];
+}
+
+/** A line of what was sampled, with its last and its greatest value. */
+function Line({ name, values }: { name: string; values: number[] }) {
+  const [width, height] = [300, 44];
+  const most = Math.max(1, ...values);
+  const points = (values.length === 1 ? [...values, ...values] : values).map(
+    (value, at) =>
+      `${(at / Math.max(1, values.length === 1 ? 1 : values.length - 1)) * width},${height - 2 - (value / most) * (height - 6)}`,
+  );
+  const last = values.at(-1) ?? 0;
+  return (
+    <figure class="line">
+      <figcaption>
+        {name} <b>{count(last)}</b> <small>most {count(Math.max(0, ...values))}</small>
+      </figcaption>
+      <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" role="img" aria-label={`${name}: now ${last}`}>
+        <polyline points={points.join(" ")} />
+      </svg>
+    </figure>
+  );
+}
+
+function Access() {
+  const token = who.value;
+  if (!token) return null;
+  const ends = token.expires ? Date.parse(token.expires) : undefined;
+  return (
+    <>
+      <h2>Access</h2>
+      {!token.name && <p>This service asks for no token: whoever reaches its address may do everything below.</p>}
+      <dl class="values">
+        {token.name && (
+          <div>
+            <dt>Token</dt>
+            <dd>{token.name}</dd>
+          </div>
+        )}
+        <div>
+          <dt>Rights</dt>
+          <dd>{token.rights.join(", ") || "none"}</dd>
+        </div>
+        <div>
+          <dt>Banks</dt>
+          <dd>{token.banks.map((bank) => (bank === "*" ? "all" : bank)).join(", ")}</dd>
+        </div>
+        {ends && (
+          <div>
+            <dt>Ends</dt>
+            <dd>{moment(ends)}</dd>
+          </div>
+        )}
+        {token.requests_per_minute !== undefined && token.requests_per_minute !== null && (
+          <div>
+            <dt>Requests</dt>
+            <dd>
+              {count(token.requests_per_minute)} a minute
+              {token.requests_left === undefined || token.requests_left === null
+                ? ""
+                : `, ${count(token.requests_left)} left`}
+            </dd>
+          </div>
+        )}
+      </dl>
+      <p class="quiet">
+        <code>ripplemem token add NAME --bank BANK --right read</code> makes another one. The console shows no secret.
+      </p>
+      {hasToken.value && (
+        <button type="button" onClick={logOut}>
+          Forget the token
+        </button>
+      )}
+    </>
+  );
+}
+
+function Snapshots() {
+  const [list, setList] = useState<SnapshotList>();
+  const [failure, setFailure] = useState<Failure>();
+  const [waits, setWaits] = useState(false);
+  useEffect(() => {
+    const stop = new AbortController();
+    get<SnapshotList>("admin/snapshots", {}, stop.signal).then(setList, (thrown) => setFailure(failureOf(thrown)));
+    return () => stop.abort();
+  }, []);
+  const take = async () => {
+    setWaits(true);
+    setFailure(undefined);
+    try {
+      await post("admin/snapshots", {});
+      setList(await get<SnapshotList>("admin/snapshots", {}));
+    } catch (thrown) {
+      setFailure(failureOf(thrown));
+    }
+    setWaits(false);
+  };
+  const now = Date.now();
+  // A memory without a place for snapshots refuses the list.
+  if (failure?.problem.code === "invalid") {
+    return (
+      <>
+        <h2>Snapshots</h2>
+        <p>None: {failure.message}.</p>
+      </>
+    );
+  }
+  return (
+    <>
+      <h2>Snapshots</h2>
+      {failure && <ProblemView failure={failure} />}
+      {list && list.snapshots.length === 0 && <p>None yet.</p>}
+      {list && list.snapshots.length > 0 && (
+        <div class="wide">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Partition</th>
+                <th scope="col" class="number">
+                  Number
+                </th>
+                <th scope="col">Taken</th>
+                <th scope="col" class="number">
+                  Units
+                </th>
+                <th scope="col" class="number">
+                  Size
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {list.snapshots.map((snapshot) => (
+                <tr key={snapshot.partition}>
+                  <th scope="row">{snapshot.partition}</th>
+                  <td class="number">{count(snapshot.number)}</td>
+                  <td>
+                    <time title={moment(snapshot.taken_ms)}>{ago(snapshot.taken_ms, now)}</time>
+                  </td>
+                  <td class="number">{count(snapshot.units)}</td>
+                  <td class="number">{bytes(snapshot.bytes)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      <button type="button" disabled={waits} onClick={() => void take()}>
+        {waits ? "Taking one …" : "Take a snapshot"}
+      </button>
+    </>
+  );
+}

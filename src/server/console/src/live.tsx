@@ -1,0 +1,293 @@
+// Live: turns as they come, and a question that is followed.
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { BankStatus, Delta, Problem, Progress, SubscribedUnit, Turns, TurnView } from "./forms";
+import { ProblemView } from "./problem";
+import { Failure, failureOf, follow, get, post } from "./service";
+import { bank, may } from "./session";
+import { plural, saidAt, share, short } from "./words";
+
+const LOOK_MILLISECONDS = 1500;
+const MOST_TURNS = 100;
+
+export function Live() {
+  return (
+    <section class="live">
+      <h1>Live</h1>
+      <div class="both">
+        <Arriving key={`turns ${bank.value}`} />
+        <div>
+          <Followed key={`question ${bank.value}`} />
+          {may("write") && <PutTurn />}
+        </div>
+      </div>
+    </section>
+  );
+}
+
+function Arriving() {
+  const [turns, setTurns] = useState<TurnView[]>([]);
+  const [state, setState] = useState<BankStatus>();
+  const [failure, setFailure] = useState<Failure>();
+  const [pauses, setPauses] = useState(false);
+  const [speaker, setSpeaker] = useState("");
+  const known = useRef<Set<string>>(undefined);
+  const [fresh, setFresh] = useState<Set<string>>(new Set());
+  useEffect(() => {
+    if (pauses || !bank.value) return;
+    const stop = new AbortController();
+    const look = async () => {
+      try {
+        const asked = { bank: bank.value, limit: MOST_TURNS, speaker: speaker || undefined };
+        const page = await get<Turns>("turns", asked, stop.signal);
+        setState(await get<BankStatus>("bank", { bank: bank.value }, stop.signal));
+        // What was there before the page was opened has not just come.
+        const here = new Set(page.turns.map((turn) => turn.turn));
+        if (known.current) setFresh(new Set([...here].filter((turn) => !known.current?.has(turn))));
+        known.current = new Set([...(known.current ?? []), ...here]);
+        setTurns(page.turns);
+        setFailure(undefined);
+      } catch (thrown) {
+        const failure = failureOf(thrown);
+        // A bank begins with its first turn.
+        if (failure && failure.problem.code !== "unknown_bank") setFailure(failure);
+      }
+      if (!stop.signal.aborted) timer = setTimeout(look, LOOK_MILLISECONDS);
+    };
+    let timer = setTimeout(look, 0);
+    return () => {
+      stop.abort();
+      clearTimeout(timer);
+    };
+  }, [pauses, speaker, bank.value]);
+  const speakers = [...new Set(turns.map((turn) => turn.speaker))].sort();
+  return (
+    <div>
+      <div class="head">
+        <h2>Turns, newest first</h2>
+        <button type="button" onClick={() => setPauses(!pauses)} aria-pressed={pauses}>
+          {pauses ? "Go on" : "Pause"}
+        </button>
+      </div>
+      <p class="verdict" aria-live="polite">
+        {state && (
+          <>
+            <span>{plural(state.units, "unit")}</span>
+            <span>{plural(state.semantic_edges, "semantic edge")}</span>
+            <span>{plural(state.structural_edges, "structural edge")}</span>
+            <span>
+              {state.behind ? `${plural(state.behind, "turn")} not reflected yet` : "every turn is reflected"}
+            </span>
+          </>
+        )}
+      </p>
+      <label class="filter">
+        Speaker
+        <select value={speaker} onChange={(event) => setSpeaker(event.currentTarget.value)}>
+          <option value="">everybody</option>
+          {[...new Set([speaker, ...speakers])].filter(Boolean).map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      </label>
+      {failure && <ProblemView failure={failure} />}
+      <ol class="turn-list">
+        {turns.map((turn) => (
+          <li key={turn.turn} class={fresh.has(turn.turn) ? "fresh" : ""}>
+            <p class="words">
+              <b>{turn.speaker}</b> {short(turn.text, 280)}
+            </p>
+            <small>
+              {saidAt(turn.time)} · {turn.turn}
+              {turn.session ? ` · session ${turn.session}` : ""}
+              {fresh.has(turn.turn) ? " · new" : ""}
+            </small>
+          </li>
+        ))}
+      </ol>
+      {turns.length === 0 && !failure && <p class="empty">No turn yet.</p>}
+    </div>
+  );
+}
+
+interface Shown {
+  units: Map<string, SubscribedUnit>;
+  order: string[];
+  fresh: Set<string>;
+}
+
+function Followed() {
+  const [text, setText] = useState("");
+  const [question, setQuestion] = useState("");
+  const [shown, setShown] = useState<Shown>({ units: new Map(), order: [], fresh: new Set() });
+  const [progress, setProgress] = useState<Progress>();
+  const [changes, setChanges] = useState("");
+  const [failure, setFailure] = useState<Failure>();
+  useEffect(() => {
+    setShown({ units: new Map(), order: [], fresh: new Set() });
+    setProgress(undefined);
+    setChanges("");
+    if (!question || !bank.value) return;
+    const stop = new AbortController();
+    let last: string | undefined;
+    let timer: ReturnType<typeof setTimeout>;
+    const listen = async () => {
+      try {
+        const asked = { bank: bank.value, text: question, last_event_id: last };
+        for await (const { event, id, data } of follow("subscribe", asked, stop.signal)) {
+          setFailure(undefined);
+          if (id) last = id;
+          if (event === "progress") setProgress(data as Progress);
+          else if (event === "snapshot") {
+            const { from, units } = data as { from: number; units: SubscribedUnit[] };
+            setShown((before) => withSnapshot(before, from, units));
+          } else if (event === "problem") {
+            const problem = data as Problem;
+            throw new Failure(problem.status, problem);
+          } else if (event === "delta") {
+            const delta = data as Delta;
+            setShown((before) => withDelta(before, delta));
+            setChanges(`${delta.added.length} came, ${delta.removed.length} went, ${delta.updated.length} changed`);
+          }
+        }
+      } catch (thrown) {
+        const failure = failureOf(thrown);
+        if (!failure) return;
+        setFailure(failure);
+        // Another try does not help where the request itself is refused.
+        if (failure.status >= 400 && failure.status < 500 && failure.status !== 429) return;
+      }
+      if (!stop.signal.aborted) timer = setTimeout(listen, 2000);
+    };
+    void listen();
+    return () => {
+      stop.abort();
+      clearTimeout(timer);
+    };
+  }, [question, bank.value]);
+  return (
+    <>
+      <h2>Follow a question</h2>
+      <form
+        class="question"
+        onSubmit={(event) => {
+          event.preventDefault();
+          setQuestion(text.trim());
+        }}
+      >
+        <input
+          class="words"
+          aria-label="Question to follow"
+          placeholder="Its evidence changes as turns come"
+          value={text}
+          autocomplete="off"
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+        <button type="submit">Follow</button>
+      </form>
+      {failure && <ProblemView failure={failure} />}
+      {question && progress && (
+        <p class="verdict" aria-live="polite">
+          <strong class={progress.supported ? "good" : "bad"}>
+            {progress.supported ? "Supported" : "Not supported"}
+          </strong>
+          <span>sufficiency {share(progress.sufficiency)}</span>
+          <span>{plural(progress.units, "unit")}</span>
+          {changes && <span>last change: {changes}</span>}
+        </p>
+      )}
+      <ol class="evidence followed">
+        {shown.order.map((id, at) => {
+          const unit = shown.units.get(id);
+          return (
+            <li key={id} class={shown.fresh.has(id) ? "fresh" : ""}>
+              <div class="row">
+                <span class="place">{at + 1}</span>
+                <span class="said words">
+                  {unit?.excerpts.map((part) => `${part.speaker}: ${part.text}`).join(" ")}
+                </span>
+                <span class="facts">{unit && <span>{saidAt(unit.said_at)}</span>}</span>
+              </div>
+            </li>
+          );
+        })}
+      </ol>
+    </>
+  );
+}
+
+/** Pieces of a snapshot follow one another; the first drops what was held. */
+export function withSnapshot(before: Shown, from: number, units: SubscribedUnit[]): Shown {
+  const held = from === 0 ? { units: new Map<string, SubscribedUnit>(), order: [] } : before;
+  const all = new Map([...held.units, ...units.map((unit) => [unit.id, unit] as const)]);
+  return { units: all, order: [...held.order, ...units.map((unit) => unit.id)], fresh: new Set() };
+}
+
+export function withDelta(before: Shown, delta: Delta): Shown {
+  const units = new Map(before.units);
+  for (const { unit } of delta.removed) units.delete(unit.id);
+  for (const { unit } of delta.added) units.set(unit.id, unit);
+  for (const { new: unit } of delta.updated) units.set(unit.id, unit);
+  const fresh = new Set([...delta.added.map(({ unit }) => unit.id), ...delta.updated.map(({ new: unit }) => unit.id)]);
+  return { units, order: delta.order, fresh };
+}
+
+function PutTurn() {
+  const [speaker, setSpeaker] = useState("");
+  const [text, setText] = useState("");
+  const [said, setSaid] = useState("");
+  const [failure, setFailure] = useState<Failure>();
+  const put = async () => {
+    setFailure(undefined);
+    const turn = `console-${Date.now().toString(36)}-${Math.random().toString(36).slice(2, 8)}`;
+    try {
+      const now = new Date().toISOString();
+      const written = await post<{ reflected: boolean }>("turns", {
+        turns: [
+          {
+            bank: bank.value,
+            turn,
+            speaker: speaker.trim(),
+            text: text.trim(),
+            time: now,
+            session: `console-${now.slice(0, 10)}`,
+          },
+        ],
+        wait_ms: 5000,
+      });
+      setText("");
+      setSaid(written.reflected ? "Stored, and answers reflect it." : "Stored; answers will reflect it soon.");
+    } catch (thrown) {
+      setFailure(failureOf(thrown));
+    }
+  };
+  return (
+    <details class="put">
+      <summary>Put a turn into {bank.value || "a bank"}</summary>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void put();
+        }}
+      >
+        <label>
+          Speaker
+          <input
+            value={speaker}
+            required
+            autocomplete="off"
+            onInput={(event) => setSpeaker(event.currentTarget.value)}
+          />
+        </label>
+        <label>
+          Says
+          <textarea value={text} required rows={3} onInput={(event) => setText(event.currentTarget.value)} />
+        </label>
+        <button type="submit" disabled={!bank.value}>
+          Put
+        </button>
+        <p role="status">{said}</p>
+        {failure && <ProblemView failure={failure} />}
+      </form>
+    </details>
+  );
+}

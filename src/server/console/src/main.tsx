@@ -1,0 +1,25 @@
+// The page: its screen, in its frame.
+import { render } from "preact";
+import { useEffect } from "preact/hooks";
+import { Ask } from "./ask/ask";
+import { Banks } from "./banks";
+import { Frame } from "./frame";
+import { Health } from "./health";
+import { Live } from "./live";
+import { place } from "./route";
+import { begin, who } from "./session";
+import { Trace } from "./trace";
+
+const SCREENS = { ask: Ask, trace: Trace, live: Live, banks: Banks, health: Health };
+
+function Page() {
+  useEffect(() => void begin(), []);
+  const Screen = SCREENS[place.value.screen];
+  return <Frame>{who.value && <Screen />}</Frame>;
+}
+
+const root = document.getElementById("page");
+if (root) {
+  root.replaceChildren();
+  render(<Page />, root);
+}

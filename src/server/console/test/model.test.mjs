@@ -1,0 +1,225 @@
+// What the page says of an answer, without a browser.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const here = fileURLToPath(new URL("..", import.meta.url));
+
+/** A module of the page, as Node runs it. */
+async function load(path) {
+  globalThis.location ??= { hash: "" };
+  globalThis.addEventListener ??= () => {};
+  const { outputFiles } = await build({
+    absWorkingDir: here,
+    entryPoints: [path],
+    bundle: true,
+    format: "esm",
+    write: false,
+    jsx: "automatic",
+    jsxImportSource: "preact",
+  });
+  return import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString("base64")}`);
+}
+
+const seen = (id, provenance, kept = true) => ({ id, restatement: `says ${id}`, kept, provenance });
+const familiar = (rank, share) => ({ reached_by: "familiar", rank, score: share, share, terms: {} });
+const over = (channel, rank, familiarity, path) => ({
+  reached_by: "expansion",
+  channel,
+  rank,
+  score: familiarity,
+  familiarity,
+  target_match: 0,
+  hops: path.length,
+  path,
+  path_weight: 1,
+});
+const edge = (from, to, channel) => ({ from, to, channel, weight: 0.5 });
+const unit = (id, provenance, minute) => ({
+  id,
+  restatement: `says ${id}`,
+  said_at: `2024-03-02T09:${String(minute).padStart(2, "0")}:00+01:00`,
+  sources: [`t-${id}`],
+  excerpts: [],
+  rho: 0.5,
+  anchor: id === "a",
+  provenance: [provenance],
+});
+
+/** Two units of the first hop, one that the walk adds over two edges, one that it leaves, one near miss. */
+const answer = () => ({
+  question: { bank: "b", text: "Where?" },
+  supported: true,
+  sufficiency: 0.8,
+  tokens: { spent: 90, most: 900 },
+  units: [
+    unit("a", familiar(1, 1), 1),
+    unit("b", familiar(2, 0.6), 2),
+    unit("d", over("structural", 1, 0.4, [edge("a", "c", "structural"), edge("c", "d", "structural")]), 3),
+  ],
+  trace: {
+    cues: { keywords: ["where"], semantic_query: "Where?" },
+    scale: { zero: 0, best: 1, cutoff: 0.5, floor: 0.3, parts_total: 9, scored: "every_part" },
+    first_hop: [seen("a", familiar(1, 1)), seen("b", familiar(2, 0.6))],
+    near: [
+      {
+        id: "n",
+        part: 0,
+        turn: "t-n",
+        speaker: "Ann",
+        text: "no",
+        said_at: "2024-03-03T09:00:00Z",
+        rank: 7,
+        share: 0.45,
+        score: 0.45,
+        terms: {},
+      },
+    ],
+    rounds: [
+      {
+        plan: { proceed: true, sufficiency: 0.5, reason: "thin", anchors: ["a"], target: { sentence: "A place." } },
+        reached: 3,
+        support: [
+          seen("d", over("structural", 1, 0.4, [edge("a", "c", "structural"), edge("c", "d", "structural")])),
+          seen("e", over("semantic", 1, 0.1, [edge("a", "e", "semantic")]), false),
+        ],
+        reflects: [],
+        walk: {
+          units: [{ id: "c", label: "between", said_at: "2024-03-02T09:09:00Z", share: 0.1, state: "reached" }],
+          edges: [],
+          truncated: 0,
+        },
+      },
+    ],
+  },
+});
+
+test("an answer has its steps, and each says what came", async () => {
+  const { rippleOf } = await load("src/ask/ripple.ts");
+  const ripple = rippleOf(answer());
+  assert.deepEqual(
+    ripple.steps.map((step) => step.name),
+    ["Question", "First hop", "Plan", "Hop 1", "Hop 2", "Evidence"],
+  );
+  assert.equal(
+    ripple.steps[1].sentence,
+    "First hop: 2 units of 9 parts that were scored; the cutoff was 0.50; 1 near miss shown.",
+  );
+  assert.equal(ripple.steps[3].sentence, "Hop 1: 1 unit over semantic edges; 0 kept.");
+  assert.equal(
+    ripple.steps[4].sentence,
+    "Hop 2: 1 unit over structural edges; 1 kept. The walk reached 3 units in all.",
+  );
+  assert.equal(ripple.steps[5].sentence, "Evidence: 3 units, 90 tokens; 2 by the first hop, 1 by the walk alone.");
+});
+
+test("each unit stands once, with what became of it and why", async () => {
+  const { rippleOf } = await load("src/ask/ripple.ts");
+  const ripple = rippleOf(answer());
+  const fates = Object.fromEntries(ripple.units.map((unit) => [unit.id, unit.fate]));
+  assert.deepEqual(fates, { a: "evidence", b: "evidence", d: "evidence", e: "considered", c: "reached", n: "near" });
+  const of = (id) => ripple.units.find((unit) => unit.id === id);
+  assert.deepEqual([of("a").place, of("b").place, of("d").place], [1, 2, 3]);
+  assert.deepEqual([of("d").hops, of("d").from, of("d").over], [2, "c", "structural"]);
+  assert.equal(of("e").reason, "familiarity 0.10, below the floor 0.30");
+  assert.equal(of("n").reason, "share 0.45, below the cutoff 0.50; number 7 of all parts");
+  // The edges of a path that led to evidence are marked, and stand in the steps in which they are walked.
+  const kept = ripple.edges.filter((edge) => edge.kept).map((edge) => [edge.from, edge.to, edge.step]);
+  assert.deepEqual(kept, [
+    ["a", "c", 3],
+    ["c", "d", 4],
+  ]);
+});
+
+test("a round that stops has no hops, and an answer that nothing supports says so", async () => {
+  const { rippleOf } = await load("src/ask/ripple.ts");
+  const none = answer();
+  none.supported = false;
+  none.trace.rounds = [
+    { plan: { proceed: false, sufficiency: 1, reason: "enough", anchors: [] }, reached: 0, support: [], reflects: [] },
+  ];
+  const ripple = rippleOf(none);
+  assert.deepEqual(
+    ripple.steps.map((step) => step.name),
+    ["Question", "First hop", "Plan", "Evidence"],
+  );
+  assert.match(ripple.steps[2].sentence, /stops, enough/);
+  assert.match(ripple.steps[3].sentence, /does not know/);
+});
+
+test("the distance of a unit is its share, and the angle the time", async () => {
+  const { rippleOf } = await load("src/ask/ripple.ts");
+  const { layoutOf } = await load("src/ask/layout.ts");
+  const ripple = rippleOf(answer());
+  const layout = layoutOf(ripple);
+  for (const unit of ripple.units) {
+    const { x, y } = layout.points.get(unit.id);
+    assert.ok(Math.abs(Math.hypot(x, y) - layout.radius(unit.share)) < 1e-9, unit.id);
+  }
+  assert.ok(layout.radius(1) < layout.radius(0.5) && layout.radius(0.5) < layout.radius(0.3));
+  const clockwise = (id) => {
+    const { x, y } = layout.points.get(id);
+    return (Math.atan2(x, -y) + 2 * Math.PI) % (2 * Math.PI);
+  };
+  assert.ok(clockwise("a") < clockwise("b") && clockwise("b") < clockwise("d") && clockwise("d") < clockwise("n"));
+  assert.deepEqual(
+    layout.sectors.map((sector) => sector.label),
+    ["2 Mar 2024", "3 Mar 2024"],
+  );
+  assert.deepEqual(layoutOf(rippleOf(answer())).points, layout.points);
+});
+
+test("two thousand units are laid out without moving them apart", async () => {
+  const { layoutOf } = await load("src/ask/layout.ts");
+  const units = Array.from({ length: 2000 }, (_, i) => ({
+    id: `u${i}`,
+    label: "",
+    share: (i % 100) / 100,
+    fate: "reached",
+    anchor: false,
+    hops: 1,
+    step: 1,
+    saidAt: "2024-01-01T00:00:00Z",
+  }));
+  assert.equal(layoutOf({ units, edges: [], steps: [] }).points.size, 2000);
+});
+
+test("a place is its fragment, and back", async () => {
+  const { hashOf, parsePlace } = await load("src/route.ts");
+  const parameters = { bank: "acme/support", q: "Where, when & why?", asof: "252" };
+  assert.deepEqual(parsePlace(hashOf("trace", parameters)), { screen: "trace", parameters });
+  assert.deepEqual(parsePlace(""), { screen: "ask", parameters: {} });
+  assert.equal(parsePlace("#/nowhere").screen, "ask");
+});
+
+test("events and changes of a followed question", async () => {
+  const { parseEvent } = await load("src/service.ts");
+  const { withDelta, withSnapshot } = await load("src/live.tsx");
+  assert.deepEqual(parseEvent('event: delta\nid: x-1\ndata: {"a":1}'), { event: "delta", id: "x-1", data: { a: 1 } });
+  assert.equal(parseEvent(": quiet"), undefined);
+  const empty = { units: new Map(), order: [], fresh: new Set() };
+  const held = withSnapshot(withSnapshot(empty, 0, [{ id: "a" }]), 1, [{ id: "b" }]);
+  assert.deepEqual(held.order, ["a", "b"]);
+  const changed = withDelta(held, {
+    added: [{ rank: 0, unit: { id: "c" } }],
+    removed: [{ rank: 0, unit: { id: "a" } }],
+    updated: [],
+    moved: [],
+    order: ["c", "b"],
+  });
+  assert.deepEqual(
+    [[...changed.units.keys()].sort(), changed.order, [...changed.fresh]],
+    [["b", "c"], ["c", "b"], ["c"]],
+  );
+});
+
+test("times and amounts in words", async () => {
+  const words = await load("src/words.ts");
+  assert.equal(words.saidAt("2024-03-02T09:15:00+01:00"), "2 Mar 2024, 09:15");
+  assert.equal(words.saidAt("soon"), "soon");
+  assert.equal(words.bytes(1536), "1.5 KiB");
+  assert.equal(words.plural(1, "unit"), "1 unit");
+  assert.equal(words.plural(1200, "near miss", "near misses"), "1,200 near misses");
+  assert.equal(words.ago(0, 3_600_000 * 5), "5 h ago");
+});

@@ -1,0 +1,348 @@
+// The page in a browser, against a running service.
+//
+// In: CONSOLE, the address of a service with the sample in `sample/harbour` and no tokens; CONSOLE_TOKENS, that of one
+// that asks for tokens, with READER, a token for `sample`; REVOKE, a command that revokes it; CHROMIUM, the browser;
+// PICTURES, a folder for what the page looks like. No request may leave the origin; no error may be logged.
+import assert from "node:assert/strict";
+import { execSync } from "node:child_process";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import { chromium } from "playwright-core";
+
+const { CONSOLE, CONSOLE_TOKENS, READER, REVOKE, CHROMIUM, PICTURES } = process.env;
+const QUESTION = "Could Henrik have worked on the boat when she was built?";
+const HARBOUR = "bank=sample%2Fharbour";
+const ASKED = `ask?${HARBOUR}&q=${encodeURIComponent(QUESTION)}`;
+const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+let browser;
+before(async () => {
+  await mkdir(PICTURES, { recursive: true });
+  // Without a sandbox of its own, which root has not; it opens this service's pages alone.
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-gpu"] });
+});
+after(() => browser?.close());
+
+/** A page, and what went wrong on it. */
+async function opened(
+  path,
+  { base = CONSOLE, width = 1280, look = "light", still = true, expects = [], prepare } = {},
+) {
+  const context = await browser.newContext({
+    viewport: { width, height: width < 500 ? 844 : 860 },
+    colorScheme: look,
+    reducedMotion: still ? "reduce" : "no-preference",
+  });
+  const page = await context.newPage();
+  const wrong = [];
+  page.on("console", (message) => {
+    if (message.type() === "error" && !expects.some((text) => message.text().includes(text)))
+      wrong.push(message.text());
+  });
+  page.on("pageerror", (error) => wrong.push(String(error)));
+  page.on("request", (request) => {
+    const url = new URL(request.url());
+    if (url.protocol !== "data:" && url.origin !== new URL(base).origin) wrong.push(`a request to ${url.origin}`);
+  });
+  await page.addInitScript(() => {
+    globalThis.refused = [];
+    document.addEventListener("securitypolicyviolation", (event) => globalThis.refused.push(event.blockedURI));
+    globalThis.said = [];
+    new MutationObserver(() => {
+      const sentence = document.querySelector(".sentence")?.textContent;
+      if (sentence && globalThis.said.at(-1) !== sentence) globalThis.said.push(sentence);
+    }).observe(document, { subtree: true, childList: true, characterData: true });
+  });
+  await prepare?.(page);
+  await page.goto(`${base}/console/#/${path}`);
+  const close = async () => {
+    assert.deepEqual(await page.evaluate(() => globalThis.refused), [], "the policy refused something");
+    assert.deepEqual(wrong, []);
+    await context.close();
+  };
+  return { page, close };
+}
+
+/** No finding that shuts somebody out. */
+async function accessible(page) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run());
+  const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+  const found = serious.map(
+    ({ id, nodes }) =>
+      `${id}: ${nodes
+        .map((node) => node.html)
+        .join(" ")
+        .slice(0, 300)}`,
+  );
+  assert.deepEqual(found, []);
+}
+
+const answered = (page) => page.waitForSelector(".evidence .row");
+
+test("every screen at both widths, light and dark", async () => {
+  const screens = {
+    ask: [ASKED, ".evidence .row"],
+    begin: [`ask?${HARBOUR}`, ".examples button"],
+    live: [`live?${HARBOUR}`, ".turn-list li"],
+    banks: [`banks?${HARBOUR}`, ".opened .turn-list li"],
+    health: ["health", ".values"],
+  };
+  for (const width of [1280, 390]) {
+    for (const look of ["light", "dark"]) {
+      for (const [name, [path, ready]] of Object.entries(screens)) {
+        const { page, close } = await opened(path, { width, look });
+        await page.waitForSelector(ready);
+        if (name === "ask") await page.waitForFunction(() => globalThis.said.at(-1)?.startsWith("Evidence"));
+        assert.equal(await page.locator("h1").count(), 1, name);
+        const [wide, screen] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+        assert.ok(wide <= screen, `${name} at ${width} is ${wide} wide`);
+        await page.screenshot({ path: `${PICTURES}/${name}-${width}-${look}.png` });
+        await accessible(page);
+        await close();
+      }
+    }
+  }
+});
+
+test("a question plays its steps, and each is announced", async () => {
+  const { page, close } = await opened(`ask?${HARBOUR}`, { still: false });
+  await page.getByLabel("Question").fill(QUESTION);
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => globalThis.said.at(-1)?.startsWith("Evidence"));
+  const said = await page.evaluate(() => globalThis.said.map((sentence) => sentence.split(/[: ]/)[0]));
+  const steps = ["Question", "First", "Plan", "Evidence"];
+  assert.deepEqual(
+    said.filter((word) => word !== "Hop"),
+    steps,
+  );
+  assert.equal(await page.locator(".sentence").getAttribute("aria-live"), "polite");
+  assert.match(page.url(), /q=Could/);
+  await close();
+});
+
+test("the whole way by keyboard", async () => {
+  const { page, close } = await opened(ASKED);
+  await answered(page);
+  const last = await page.locator(".transport input").getAttribute("max");
+  const step = () => page.locator(".sentence").getAttribute("data-step");
+  await page.waitForFunction(() => globalThis.said.at(-1)?.startsWith("Evidence"));
+  await page.locator("main").focus();
+  await page.keyboard.press("ArrowLeft");
+  assert.equal(await step(), String(Number(last) - 1));
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await step(), last);
+  await page.keyboard.press("j");
+  await page.keyboard.press("j");
+  const row = () => page.evaluate(() => document.activeElement?.dataset.unit);
+  const second = await row();
+  assert.equal(second, await page.locator(".evidence .row").nth(1).getAttribute("data-unit"));
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".drawer .turns li");
+  assert.match(page.url(), new RegExp(`unit=${second}`));
+  assert.ok((await page.locator(".drawer .edges li").count()) > 0, "the unit has edges");
+  assert.match(await page.locator(".drawer").textContent(), /How it was reached/);
+  await accessible(page);
+  await page.keyboard.press("Escape");
+  await page.waitForSelector(".drawer", { state: "detached" });
+  assert.equal(await row(), second, "the focus is where it was");
+  await page.keyboard.press("/");
+  assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("aria-label")), "Question");
+  await page.locator("main").focus();
+  await page.keyboard.press("?");
+  await page.getByLabel("Single letters and signs are keys").uncheck();
+  await page.keyboard.press("Escape");
+  await page.locator("main").focus();
+  await page.keyboard.press("/");
+  assert.equal(await page.evaluate(() => document.activeElement?.id), "main", "letters are no keys any more");
+  await close();
+});
+
+test("on a narrow screen a unit is a sheet of its own", async () => {
+  const { page, close } = await opened(ASKED, { width: 390 });
+  await answered(page);
+  await page.locator(".evidence .row").first().click();
+  await page.waitForSelector(".drawer .turns li");
+  const box = await page.locator(".drawer").boundingBox();
+  assert.equal(box.width, 390);
+  await page.screenshot({ path: `${PICTURES}/unit-390-light.png` });
+  await accessible(page);
+  await page.keyboard.press("Escape");
+  await page.waitForSelector(".drawer", { state: "detached" });
+  await close();
+});
+
+test("the context is the agent's, word for word, and the JSON has every number", async () => {
+  const { page, close } = await opened(ASKED);
+  await answered(page);
+  const answer = JSON.parse(await shown(page, "JSON"));
+  assert.equal(await shown(page, "Context"), answer.context);
+  assert.equal(await page.locator(".evidence .row").count(), 0);
+  await accessible(page);
+  await close();
+});
+
+async function shown(page, tab) {
+  await page.getByRole("tab", { name: tab }).click();
+  return page.locator("#found pre").textContent();
+}
+
+test("nothing is drawn while nobody asks, and panning draws nothing again", async () => {
+  const many = 2000;
+  const { page, close } = await opened(ASKED, {
+    prepare: (page) =>
+      page.route("**/v1/ask", async (route) => {
+        const answer = await (await route.fetch()).json();
+        const [round] = answer.trace.rounds.filter((round) => round.plan.proceed);
+        const anchor = answer.units[0].id;
+        const plan = { proceed: true, sufficiency: 0.5, reason: "thin", anchors: [anchor] };
+        const units = Array.from({ length: many }, (_, i) => ({
+          id: `u${i}`,
+          label: `Unit ${i}`,
+          said_at: answer.units[i % answer.units.length].said_at,
+          share: (i % 97) / 140,
+          state: "reached",
+        }));
+        const edges = Array.from({ length: 3 * many }, (_, i) => ({
+          from: `u${i % many}`,
+          to: `u${(i * 7 + 1) % many}`,
+          channel: i % 2 ? "semantic" : "structural",
+          weight: 0.5,
+        }));
+        answer.trace.rounds = [
+          { support: [], reflects: [], ...round, plan, reached: many, walk: { units, edges, truncated: 0 } },
+        ];
+        await route.fulfill({ json: answer });
+      }),
+  });
+  await answered(page);
+  await page.waitForFunction(() => globalThis.said.at(-1)?.startsWith("Evidence"));
+  assert.match(await page.locator(".legend").textContent(), /2,000 only reached/);
+  const canvas = page.locator(".picture canvas");
+  const drawn = () => canvas.getAttribute("data-drawn");
+  await page.waitForTimeout(300);
+  const before = await drawn();
+  const box = await canvas.boundingBox();
+  await page.mouse.move(box.x + box.width - 20, box.y + 20);
+  await page.mouse.down();
+  for (let i = 0; i < 60; i++) await page.mouse.move(box.x + box.width - 20 - i * 4, box.y + 20 + i * 4);
+  await page.mouse.up();
+  assert.equal(await drawn(), before, "panned without drawing");
+  await page.getByLabel("Zoom in").click();
+  await page.waitForFunction((before) => document.querySelector(".picture canvas").dataset.drawn !== before, before);
+  assert.equal(Number(await drawn()), Number(before) + 1, "drawn once for another size");
+  await close();
+});
+
+test("without a wish for motion a step is drawn once", async () => {
+  const { page, close } = await opened(ASKED, { still: true });
+  await answered(page);
+  await page.waitForFunction(() => globalThis.said.at(-1)?.startsWith("Evidence"));
+  const drawn = async () => Number(await page.locator(".picture canvas").getAttribute("data-drawn"));
+  const before = await drawn();
+  await page.locator("main").focus();
+  await page.keyboard.press("ArrowLeft");
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await drawn(), before + 2);
+  await close();
+});
+
+test("what was said can be hidden, and a wrong bank is said", async () => {
+  const { page, close } = await opened(ASKED);
+  await answered(page);
+  await page.getByRole("button", { name: "Help and settings" }).click();
+  await page.getByLabel("Blur what was said").check();
+  await page.keyboard.press("Escape");
+  const filter = await page
+    .locator(".evidence .said")
+    .first()
+    .evaluate((element) => getComputedStyle(element).filter);
+  assert.match(filter, /blur/);
+  await close();
+
+  const wrong = await opened(`ask?bank=no%2Fsuch&q=Where`, { expects: ["404"] });
+  const problem = wrong.page.locator(".problem");
+  await problem.waitFor();
+  assert.match(await problem.textContent(), /no\/such/);
+  await wrong.close();
+});
+
+test("a turn is put, seen, and changes a question that is followed", async () => {
+  const { page, close } = await opened(`live?${HARBOUR}`);
+  await page.waitForSelector(".turn-list li");
+  await page.getByLabel("Question to follow").fill("Where did the walrus figurehead go?");
+  await page.getByRole("button", { name: "Follow" }).click();
+  await page.locator(".live .verdict strong").waitFor();
+  await page.getByText("Put a turn into sample/harbour").click();
+  const put = page.locator(".put");
+  await put.getByLabel("Speaker").fill("Priya");
+  await put.getByLabel("Says").fill("The walrus figurehead went to the museum in Schleswig.");
+  await put.getByRole("button", { name: "Put" }).click();
+  await page.locator(".turn-list li.fresh", { hasText: "walrus figurehead" }).waitFor();
+  await page.locator(".followed li", { hasText: "museum in Schleswig" }).waitFor();
+  await close();
+});
+
+test("a bank shows its turns, and one that is forgotten is gone", async () => {
+  const { page, close } = await opened(`live?${HARBOUR}`);
+  await page.getByText("Put a turn into sample/harbour").click();
+  const put = page.locator(".put");
+  await put.getByLabel("Speaker").fill("Priya");
+  await put.getByLabel("Says").fill("Nobody needs to know about the second anchor.");
+  await put.getByRole("button", { name: "Put" }).click();
+  await page.locator(".turn-list li", { hasText: "second anchor" }).waitFor();
+  await page.goto(`${CONSOLE}/console/#/banks?${HARBOUR}`);
+  const row = page.locator(".opened .turn-list li", { hasText: "second anchor" });
+  await row.getByRole("button", { name: "Forget …" }).click();
+  await row.getByRole("button", { name: "Keep" }).click();
+  await row.getByRole("button", { name: "Forget …" }).click();
+  await row.getByRole("button", { name: "Forget", exact: true }).click();
+  await page.getByText("is forgotten, with everything").waitFor();
+  await page.reload();
+  await page.waitForSelector(".opened .turn-list li");
+  assert.equal(await page.locator(".turn-list li", { hasText: "second anchor" }).count(), 0);
+  await close();
+});
+
+test("tokens: a wrong one is refused, a right one stays in memory, a revoked one ends", async () => {
+  const { page, close } = await opened("health", { base: CONSOLE_TOKENS, expects: ["401", "403"] });
+  const field = page.getByLabel("Token with the right");
+  await field.fill("rm_wrong");
+  await page.keyboard.press("Enter");
+  await page.getByText("not valid, or was revoked").waitFor();
+  await accessible(page);
+  await field.fill(READER);
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".values");
+  const left = await page.evaluate(() => ({
+    address: location.href,
+    stored: JSON.stringify([{ ...localStorage }, { ...sessionStorage }]),
+    cookies: document.cookie,
+    shown: document.documentElement.outerHTML,
+    fields: [...document.querySelectorAll("input")].map((input) => input.value).join(),
+  }));
+  for (const [where, text] of Object.entries(left)) assert.ok(!text.includes(READER), `the token is in the ${where}`);
+  assert.equal(left.stored, "[{},{}]");
+  // Loaded again, the page has forgotten it.
+  await page.reload();
+  await field.waitFor();
+  await field.fill(READER);
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".values");
+  execSync(REVOKE, { stdio: "ignore" });
+  await page.getByText("not valid, or was revoked").waitFor();
+  await close();
+});
+
+test("the picture of the README", async () => {
+  for (const look of ["light", "dark"]) {
+    const { page, close } = await opened(ASKED, { look });
+    await answered(page);
+    await page.waitForFunction(() => globalThis.said.at(-1)?.startsWith("Evidence"));
+    const picture = await page.locator(".picture").screenshot();
+    assert.ok(picture.length < 150_000, `${picture.length} bytes`);
+    await writeFile(`${PICTURES}/ripple-${look}.png`, picture);
+    await close();
+  }
+});
