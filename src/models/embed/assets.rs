@@ -209,7 +209,7 @@ mod tests {
         settings.models_directory = Some(tree.path().join("gone"));
         let places = Environment { home: Some(tree.path().join("home")), ..Environment::default() };
         let error = places.library(&settings).expect_err("the named library is not there").to_string();
-        assert!(error.contains("gone.so; run `ripplemem setup`") && !error.contains("home"), "{error}");
+        assert!(error.contains("gone.so. Run `ripplemem setup`") && !error.contains("home"), "{error}");
         assert!(places.model_directory(&settings, &["m"]).is_err());
 
         settings.onnxruntime = None;

@@ -207,7 +207,7 @@ mod tests {
             other => other.err().expect("an empty directory").to_string(),
         };
         assert!(
-            error.contains("BAAI/bge-m3/onnx/model.onnx, ") && error.contains("BAAI/bge-m3/model.onnx;"),
+            error.contains("BAAI/bge-m3/onnx/model.onnx, ") && error.contains("BAAI/bge-m3/model.onnx. "),
             "{error}"
         );
         settings.models_directory = Some(root.path().join("none"));

@@ -43,7 +43,7 @@ mod tests {
         for name in ["Qwen/Qwen3-Embedding-0.6B", "qwen3-embedding-8b"] {
             let (settings, model) = settings(name);
             let error = open(&settings, &model).err().expect("not in this build").to_string();
-            let expected = [name, "--features qwen3", "runner = \"endpoint\" and served"];
+            let expected = [name, "--features qwen3", "runner = \"endpoint\", and served"];
             assert!(expected.iter().all(|words| error.contains(words)), "{error}");
         }
     }

@@ -134,7 +134,7 @@ mod tests {
                 ([Some("1000"), Some("v0=0")], b"body", 1_000, "is wrong"),
                 ([Some("1000"), Some("")], b"body", 1_000, "is wrong"),
                 ([Some("1000"), None], b"body", 1_000, "is missing"),
-                ([Some("soon"), Some(right.as_str())], b"body", 1_000, "no number"),
+                ([Some("soon"), Some(right.as_str())], b"body", 1_000, "is not in seconds"),
                 ([None, Some(right.as_str())], b"body", 1_000, "is missing"),
             ] {
                 let found = outcome(values, body, now).unwrap_err();

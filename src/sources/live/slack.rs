@@ -396,7 +396,7 @@ impl AskedFor {
     fn told(&self) -> String {
         let Self { conversations, unheard } = self;
         format!(
-            "what happened in the meantime was requested for {conversations} conversations; edits and deletions were \
+            "what happened in the meantime was requested for {conversations} conversation(s); edits and deletions were \
              looked for among the last {OF_CONVERSATION} messages received before in each, and {unheard} of them have \
              none. Not checked: edits and deletions of older messages and of replies in threads, and new replies in \
              older threads; an export has them"

@@ -361,7 +361,7 @@ fn a_damaged_record_is_a_dead_letter_and_the_rest_goes_on() {
         (format!("{day}:2"), "invalid escape"),
         (format!("{day}:3"), "ts: a number where a text belongs"),
         (format!("{day}:4"), "ts: missing"),
-        (format!("{day}:5"), "not an object"),
+        (format!("{day}:5"), "not an object, as a message must be"),
         (format!("{day}:6"), "ts: \"soon\" is not a time"),
         ("general/2024-05-02.json:1".to_owned(), "the file ends early, inside this record"),
     ];

@@ -115,7 +115,7 @@ fn the_order_of_day_and_month_is_settled_from_the_whole_file() {
         (&["1/2/18", "2/13/18"], Some(DateOrder::Dmy), "2018-01-02", "month, day, year (some of them allow"),
         (&["1/5/18", "2/3/18"], None, "2018-01-05", "month, day, year (known from their sequence"),
         (&["3/6/18", "1/7/18"], None, "2018-06-03", "day, month, year (known from their sequence"),
-        (&["3/4/18", "3/5/18", "3/6/18", "3/7/18"], None, "2018-03-04", "month, day, year (their sequence"),
+        (&["3/4/18", "3/5/18", "3/6/18", "3/7/18"], None, "2018-03-04", "month, day, year (known from their sequence"),
         (&["3/6/18"], Some(DateOrder::Mdy), "2018-03-06", "month, day, year (as source.date_order says"),
         (&["3/6/18"], Some(DateOrder::Dmy), "2018-06-03", "day, month, year (as source.date_order says"),
         (
