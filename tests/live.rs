@@ -631,7 +631,10 @@ fn settings_that_do_not_fit_are_refused_by_name() {
         (source("platform = \"slakc\""), &["line 6: source \"s\": platform: unknown variant", "slakc", "`slack`"]),
         (source("include = [\"privat\"]\nplatform = \"slack\""), &["line 6: source \"s\": include: unknown variant"]),
         (format!("{head}[[source]]\nplatform = \"slack\"\n"), &["line 4: source number 1: missing field `name`"]),
-        (source("platform = \"telegram\"\ntoken_env = \"T-1\""), &["\"s\"", "token_env", "not the name of an environment"]),
+        (
+            source("platform = \"telegram\"\ntoken_env = \"T-1\""),
+            &["\"s\"", "token_env", "not the name of an environment"],
+        ),
         (source("platform = \"telegram\"\ntoken_env = \"T\"").replace("\"s\"", "\"a b\""), &["source.name"]),
         (
             format!(

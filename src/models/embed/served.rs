@@ -312,7 +312,11 @@ mod tests {
         );
         check(r#"{"data": [{"embedding": "AAAAAAAA"}]}"#, 1, Err("text 0"));
         check(r#"{"error": {"message": "out of memory", "code": 503}}"#, 1, Err("out of memory"));
-        check(r#"{"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}"#, 2, Err("or not one for each"));
+        check(
+            r#"{"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}"#,
+            2,
+            Err("or not one for each"),
+        );
         check(r#"{"data": [{"index": 0, "embedding": [0, 0]}]}"#, 1, Err("text 0"));
         check(r#"{"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [1, 0]}]}"#, 2, Err("text 1"));
         check("<html>", 1, Err("not a list of embeddings"));
