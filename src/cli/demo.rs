@@ -4,10 +4,12 @@
 //! The first is about a conversation with an assistant, from which passages are quoted. The second is about the chats
 //! of three friends: its evidence is in several turns, and all of them are quoted. The third is for the paper's
 //! profile, whose first hop is narrow: it misses a part of the evidence, and the expansion finds the rest. It fails
-//! when no question of a sample shows this, so that the demo never claims what it does not show. Writes only below a
-//! temporary directory.
+//! when no question of a sample shows this, so that the demo never claims what it does not show. With `--console`
+//! both dialogues are then served, in each profile, until a signal ends it. Writes only below a temporary directory.
 
 use std::{collections::BTreeSet, fs, path::Path, process::ExitCode};
+#[cfg(feature = "console")]
+use std::{net::TcpListener, thread};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -20,6 +22,8 @@ use nouns::{
 use ripplemem::pipeline::Service;
 use serde::Deserialize;
 
+#[cfg(feature = "console")]
+use super::serve::stop_by_signal;
 use super::{
     open_memory::open_memory,
     output::{print, say},
@@ -32,6 +36,10 @@ pub(crate) struct Demo {
     /// Show for every question how each piece of its evidence was reached.
     #[arg(long)]
     trace: bool,
+    /// Then serve both dialogues with the console, a page that shows all this, until Ctrl-C.
+    #[cfg(feature = "console")]
+    #[arg(long)]
+    console: bool,
 }
 
 /// A dialogue, with questions about it.
@@ -75,17 +83,80 @@ impl Demo {
         let settings = Pipeline::parse("version = 1").map_err(anyhow::Error::msg)?.embed;
         show(directory.path(), "default", &ASSISTANT, passages, self.trace)?;
         show(directory.path(), "default", &FRIENDS, quoted, self.trace)?;
-        if assets::model_directory(&settings, PAPER_MODEL).is_err() {
+        let has_paper = assets::model_directory(&settings, PAPER_MODEL).is_ok();
+        if has_paper {
+            show(directory.path(), PAPER, &FRIENDS, completed, true)?;
+        } else {
             say(&format!(
                 "left out: a question for the paper's profile, whose model {PAPER_MODEL} is not here; \
                  `ripplemem setup --model {PAPER_MODEL} --model {}` installs it",
                 setup::DEFAULT_MODEL
             ));
-            return Ok(ExitCode::SUCCESS);
         }
-        show(directory.path(), PAPER, &FRIENDS, completed, true)?;
+        #[cfg(feature = "console")]
+        if self.console {
+            let profiles = if has_paper { &["default", PAPER][..] } else { &["default"] };
+            serve(directory.path(), profiles)?;
+        } else {
+            print("`ripplemem demo --console` shows all this in a browser, step by step.\n")?;
+        }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Reads of a sample in the served memory: the end of each is a moment that can be asked about.
+#[cfg(feature = "console")]
+const READS: usize = 4;
+/// The first port that is tried.
+#[cfg(feature = "console")]
+const PORT: u16 = 8321;
+
+/// Serves both samples in each of the profiles, until a signal.
+#[cfg(feature = "console")]
+fn serve(directory: &Path, profiles: &[&str]) -> Result<()> {
+    let stop = stop_by_signal()?;
+    let mut pipelines = Vec::new();
+    for profile in profiles {
+        let mut pipeline =
+            Pipeline::parse(&format!("version = 1\nprofile = {profile:?}\n")).map_err(anyhow::Error::msg)?;
+        let home = directory.join(format!("served-{profile}"));
+        pipeline.log.directory = home.join("log");
+        pipeline.snapshot.directory = home.join("snapshots").to_string_lossy().into_owned();
+        let mut service = open_memory(&pipeline)?;
+        for sample in [&ASSISTANT, &FRIENDS] {
+            let turns: Vec<&str> = sample.turns.lines().collect();
+            for read in turns.chunks(turns.len().div_ceil(READS)) {
+                ingest(&mut service, directory, &read.join("\n"))?;
+            }
+        }
+        drop(service);
+        pipelines.push(pipeline);
+    }
+    // All of them are held until each is known, so that no two are the same.
+    let ports: Vec<TcpListener> = (PORT..).take(pipelines.len()).map(free_port).collect::<Result<_>>()?;
+    for (pipeline, port) in pipelines.iter_mut().zip(ports) {
+        pipeline.http.listen = port.local_addr().context("an address of this machine")?.to_string();
+    }
+    thread::scope(|scope| {
+        let served: Vec<_> =
+            pipelines.iter().map(|pipeline| scope.spawn(|| server::run(pipeline, stop, &mut |_| ()))).collect();
+        for (pipeline, profile) in pipelines.iter().zip(profiles) {
+            print(&format!("Open http://{}/  (profile {profile})\n", pipeline.http.listen))?;
+        }
+        print("Ctrl-C ends it, and leaves nothing behind.\n")?;
+        for service in served {
+            service.join().map_err(|_| anyhow::anyhow!("the service panicked; its message is above"))??;
+        }
+        Ok(())
+    })
+}
+
+/// This port, or another where it is taken.
+#[cfg(feature = "console")]
+fn free_port(port: u16) -> Result<TcpListener> {
+    let local = std::net::Ipv4Addr::LOCALHOST;
+    let bound = TcpListener::bind((local, port)).or_else(|_| TcpListener::bind((local, 0)));
+    bound.context("no port of 127.0.0.1 can be listened on")
 }
 
 /// Ingests a sample, then shows the first of its questions that has a verdict.

@@ -62,7 +62,7 @@ pub(crate) fn serve(pipeline: &Pipeline) -> Result<ExitCode> {
 }
 
 /// A flag that a signal to end sets.
-fn stop_by_signal() -> Result<&'static AtomicBool> {
+pub(super) fn stop_by_signal() -> Result<&'static AtomicBool> {
     let stop: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
     ctrlc::set_handler(|| stop.store(true, Ordering::Relaxed)).context("signals cannot be handled")?;
     Ok(stop)

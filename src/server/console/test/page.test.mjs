@@ -9,6 +9,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import { chromium } from "playwright-core";
+import { hasPath } from "../document.mjs";
 
 const { CONSOLE, CONSOLE_TOKENS, READER, REVOKE, CHROMIUM, PICTURES } = process.env;
 const QUESTION = "Could Henrik have worked on the boat when she was built?";
@@ -79,12 +80,18 @@ async function accessible(page) {
   assert.deepEqual(found, []);
 }
 
+/** Skips a test whose route is not in the document. */
+const needs = (path) => ({ skip: hasPath(path) ? false : `${path} is not offered` });
+
 const answered = (page) => page.waitForSelector(".evidence .row");
 
 test("every screen at both widths, light and dark", async () => {
   const screens = {
     ask: [ASKED, ".evidence .row"],
     begin: [`ask?${HARBOUR}`, ".examples button"],
+    ...(hasPath("/v1/explain") && {
+      trace: [`trace?${HARBOUR}&q=${encodeURIComponent(QUESTION)}&turn=h3-06`, ".rail li"],
+    }),
     live: [`live?${HARBOUR}`, ".turn-list li"],
     banks: [`banks?${HARBOUR}`, ".opened .turn-list li"],
     health: ["health", ".values"],
@@ -334,6 +341,99 @@ test("tokens: a wrong one is refused, a right one stays in memory, a revoked one
   await page.getByText("not valid, or was revoked").waitFor();
   await close();
 });
+
+test("as of: the moments that answer are stops, and each answers as it was", needs("/v1/history"), async () => {
+  const { page, close } = await opened(ASKED);
+  await answered(page);
+  const slider = page.locator(".as-of input");
+  await slider.waitFor();
+  assert.ok(Number(await slider.getAttribute("max")) >= 4, "the sample was put in four reads");
+  const rows = page.locator(".evidence .row");
+  const now = await rows.first().getAttribute("data-unit");
+  await slider.focus();
+  await page.keyboard.press("Home");
+  await page.waitForURL(/asof=/);
+  await page.locator(".verdict", { hasText: "as of " }).locator("text=/as of \\d+/").waitFor();
+  await page.getByText("Beside the moment before").waitFor();
+  const offset = new URLSearchParams(page.url().split("?")[1]).get("asof");
+  const then = JSON.parse(await shown(page, "JSON"));
+  const memory = then.reflects.find((at) => at.topic === "memory");
+  assert.equal(memory.next_offset, Number(offset) + 1);
+  await page.getByRole("tab", { name: "Evidence" }).click();
+  await page.locator("main").focus();
+  for (let i = 0; i < Number(await slider.getAttribute("max")); i++) await page.keyboard.press("]");
+  await page.locator(".verdict", { hasText: "as of now" }).waitFor();
+  assert.equal(await rows.first().getAttribute("data-unit"), now);
+  await accessible(page);
+  await close();
+});
+
+test("near misses say what they lacked, and lead to why", needs("/v1/explain"), async () => {
+  const { page, close } = await opened(ASKED);
+  await answered(page);
+  await page.locator(".missed summary").click();
+  assert.match(await page.locator(".missed li .facts").first().textContent(), /share -?\d\.\d\d|familiarity/);
+  await page.locator(".missed li .link").first().click();
+  await page.waitForSelector(".rail li");
+  assert.match(page.url(), /#\/trace\?.*q=Could/);
+  await close();
+});
+
+test(
+  "trace: a turn that is found by its words, twelve steps, and the first that failed",
+  needs("/v1/explain"),
+  async () => {
+    const { page, close } = await opened(`trace?${HARBOUR}`);
+    await page.getByLabel("Question").fill(QUESTION);
+    await page.getByLabel("Turn: its id, or words of it").fill("adopted a shipwreck");
+    await page.locator(".turn-field li button").first().click();
+    await page.waitForSelector(".rail li");
+    const steps = await page.locator(".rail summary b").allTextContents();
+    const all = [
+      "Stored",
+      "Reflected",
+      "Window",
+      "Unit",
+      "Vectors",
+      "Edges",
+      "Candidate",
+      "Score",
+      "Cutoff",
+      "Walk",
+      "Assembly",
+      "Context",
+    ];
+    assert.deepEqual(steps, all);
+    assert.ok((await page.locator(".outcome-sentence").textContent()).length > 20);
+    await accessible(page);
+    await close();
+  },
+);
+
+test(
+  "trace agrees with the answer: what is quoted is explained as quoted, a near miss as not",
+  needs("/v1/explain"),
+  async () => {
+    const { page, close } = await opened(ASKED);
+    await answered(page);
+    const answer = JSON.parse(await shown(page, "JSON"));
+    const quoted = answer.units[0].excerpts[0].turn;
+    const missed = answer.trace.near[0].turn;
+    for (const [turn, kind] of [
+      [quoted, "good"],
+      [missed, "bad"],
+    ]) {
+      await page.goto(`${CONSOLE}/console/#/trace?${HARBOUR}&q=${encodeURIComponent(QUESTION)}&turn=${turn}`);
+      await page.waitForSelector(`.outcome.${kind}`);
+      const opened = await page.locator(".rail details[open] summary b").allTextContents();
+      assert.equal(opened.length, 1, "the step that decided is open");
+      if (kind === "good")
+        assert.equal(await page.locator(".rail mark").count(), 1, "its line is marked in the context");
+      else assert.equal(await page.locator(".rail .decided").count(), 1);
+    }
+    await close();
+  },
+);
 
 test("the picture of the README", async () => {
   for (const look of ["light", "dark"]) {

@@ -64,7 +64,7 @@ export function Ask() {
       text: q,
       asked_at: at,
       as_of: asof,
-      ...(OFFERED.scale ? { near: NEAR, walk: true } : {}),
+      ...(OFFERED.near ? { near: NEAR, walk: true } : {}),
     };
     post<Evidence>("ask", asked, stop.signal)
       .then(
