@@ -377,7 +377,7 @@ impl<'a> Admin<'a> {
                     t.partitions().len() as u32 >= spec.partitions && t.partitions().iter().all(|p| p.leader() >= 0)
                 })
             };
-            let Some(leaderless) = created.iter().find(|spec| !has_leaders(*spec)) else { return Ok(metadata) };
+            let Some(leaderless) = created.iter().find(|spec| !has_leaders(spec)) else { return Ok(metadata) };
             if std::time::Instant::now() > deadline {
                 return Err(LogError::Cluster {
                     brokers: self.cluster.settings.brokers.clone(),
