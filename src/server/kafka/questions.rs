@@ -360,7 +360,9 @@ impl Questions<'_> {
     /// Reads which questions are answered in partitions that the group assigns to this instance.
     fn take_over(&mut self, consumer: &Member, topic: &str, partitions: &[u32]) {
         let mut list = TopicPartitionList::new();
-        partitions.iter().for_each(|partition| drop(list.add_partition(topic, *partition as i32)));
+        for partition in partitions {
+            list.add_partition(topic, *partition as i32);
+        }
         let committed = match consumer.committed_offsets(list, COMMITTED) {
             Ok(committed) => committed,
             Err(error) => {
