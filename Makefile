@@ -55,17 +55,19 @@ test-data: setup
 test-model: setup
 	cargo test --release --locked --test ripplemem real_model -- --ignored --nocapture
 
-# The tests that take long: those of the `qwen3` feature, the kill tests with their full number of
+# The tests that take long: those of the features `qwen3` and `otlp`, the kill tests with their full number of
 # seeded rounds, half an hour of flood, an hour of steady load, a million mutated records of exports and requests,
 # and 196,000 turns of IRC where RIPPLEMEM_DATA has them. Each is a target of its own: `make soak-flood`. `make -k soak`
 # goes on after a failure, and says at the end which failed.
-SOAK := qwen3 recovery snapshots restore kafka instances http steady idle document outage flood mutated chat
+SOAK := qwen3 otlp recovery snapshots restore kafka instances http steady idle document outage flood mutated chat
 .PHONY: soak $(SOAK:%=soak-%)
 soak: $(SOAK:%=soak-%)
 
 SOAK_TEST := cargo test --release --locked --test ripplemem
 soak-qwen3: setup
 	$(TEST_QWEN3)
+soak-otlp: setup
+	cargo test --release --locked --features otlp --test ripplemem otlp
 soak-recovery: setup
 	RIPPLEMEM_KILL_ROUNDS=200 $(SOAK_TEST) recovery -- --nocapture
 soak-snapshots: setup

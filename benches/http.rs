@@ -2,9 +2,9 @@
 //! own library on the same dialogue; puts over HTTP, one client and many: `cargo bench --bench http`.
 //!
 //! `oha` is not built here: `cargo install oha --version 1.16.0`. `RIPPLEMEM_BENCH` names one
-//! part of `front`, `paper`, `puts`, `mem0`; without it all parts run. `RIPPLEMEM_BENCH_UNITS` (100,000) is how many units
-//! the memory has, in 100 banks, `RIPPLEMEM_BENCH_SECONDS` (10) how long each measurement lasts. Vectors are those
-//! of the deterministic embedder, which costs nothing: what is measured is the memory and the transport. The part
+//! part of `front`, `paper`, `puts`, `mem0`; without it all parts run. `RIPPLEMEM_BENCH_UNITS` (100,000) is how many
+//! units the memory has, in 100 banks, `RIPPLEMEM_BENCH_SECONDS` (10) how long each measurement lasts. Vectors are
+//! those of the deterministic embedder, which costs nothing: what is measured is the memory and the transport. The part
 //! `mem0` needs Python, and packages of PyPI.
 #![allow(clippy::print_stdout)]
 

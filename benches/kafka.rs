@@ -200,8 +200,14 @@ fn commit(broker: &Broker) {
 /// calls `each` whenever the memory has followed the log.
 fn at_work(pipeline: &Pipeline, each: impl Fn(&Replica) + Sync, work: impl FnOnce(&KafkaLog, &Replica)) {
     let log = KafkaLog::open(&pipeline.log).expect("a log");
-    let beginning =
-        ReplicaOptions { hold: Hold::All, edges: None, record: false, turns: None, progress: &mut |_, _| {} };
+    let beginning = ReplicaOptions {
+        hold: Hold::All,
+        edges: None,
+        record: false,
+        asks: None,
+        turns: None,
+        progress: &mut |_, _| {},
+    };
     let replica = Replica::open(pipeline, &log, beginning).expect("threads start");
     let (stop, owned) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {

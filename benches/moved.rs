@@ -180,8 +180,14 @@ impl Setting<'_> {
         let pipeline = self.pipeline();
         let log = KafkaLog::open(&pipeline.log).expect("a log");
         let started = Instant::now();
-        let beginning =
-            ReplicaOptions { hold: Hold::All, edges: None, record: false, turns: None, progress: &mut |_, _| {} };
+        let beginning = ReplicaOptions {
+            hold: Hold::All,
+            edges: None,
+            record: false,
+            asks: None,
+            turns: None,
+            progress: &mut |_, _| {},
+        };
         let replica = Replica::open(&pipeline, &log, beginning).expect("a memory");
         while replica.follow(&log, 0, |_, _, _| {}).expect("the memory follows") {}
         replica.wait_until_visible().expect("the memory runs");

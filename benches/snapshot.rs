@@ -222,8 +222,14 @@ fn window_of(bank: usize, size: usize, window: usize) -> (MemoryKey, MemoryRecor
 
 fn start_with(pipeline: &Pipeline, log: &dyn Log) -> (Replica, f64) {
     let started = Instant::now();
-    let beginning =
-        ReplicaOptions { hold: Hold::All, edges: None, record: true, turns: None, progress: &mut |_, _| {} };
+    let beginning = ReplicaOptions {
+        hold: Hold::All,
+        edges: None,
+        record: true,
+        asks: None,
+        turns: None,
+        progress: &mut |_, _| {},
+    };
     let replica = Replica::open(pipeline, log, beginning).expect("a memory");
     for partition in 0..log.partitions() {
         while replica.follow(log, partition, |_, _, _| {}).expect("the memory follows") {}

@@ -324,7 +324,11 @@ fn wrong_tokens_and_files_are_told_with_a_remedy() {
     fails(&with(&["add", "b", "--bank", "a", "--right", "read", "--expires", "soon"]), 1, &["--expires", "90d"]);
     for past in ["0s", "-1d", "1d ago", "1970-01-02T00:00:00Z"] {
         let expires = format!("--expires={past}");
-        fails(&with(&["add", "b", "--bank", "a", "--right", "read", &expires]), 1, &["--expires", "by now", "to come"]);
+        fails(
+            &with(&["add", "b", "--bank", "a", "--right", "read", &expires]),
+            1,
+            &["--expires", "already have expired", "in the future"],
+        );
     }
     assert!(!token(home.path(), &["list"]).contains("b:"), "none was made");
     fails(&with(&["add", "b", "--bank", "a/", "--right", "read"]), 2, &["--bank"]);

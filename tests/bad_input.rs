@@ -36,7 +36,7 @@ fn every_rejected_line_is_a_dead_letter_with_its_place() {
         (turn("8", "time", "\"9999-05-01T10:00:00Z\"").into(), "1900"),
         (turn("9", "bank", "\"../etc\"").into(), "bank"),
         (turn("10", "time", "\"20240501T100000Z\"").into(), "RFC 3339"),
-        (turn("10", "speaker", "\"Ann\"").replacen('{', "{\"bank\":\"c\",", 1).into(), "bank: stands twice"),
+        (turn("10", "speaker", "\"Ann\"").replacen('{', "{\"bank\":\"c\",", 1).into(), "bank: is given twice"),
         (
             turn("11", "attachments", &format!(r#"[{{"kind": "{}", "caption": "a map"}}]"#, "x".repeat(300))).into(),
             "256",

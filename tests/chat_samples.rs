@@ -5,8 +5,8 @@
 //! `deletions`, `rejected`, and `skipped` by reason. What a row leaves out is 0. The numbers are
 //! counted in the samples by other means than the readers. A row with `"auto": false` is a file that
 //! other formats share; one with `"by_hand": true` lies in `tests/data` and was written after the platform's
-//! documentation, because no sample is at hand. The others are skipped by name where `RIPPLEMEM_DATA` names no folder. `make test-data` runs
-//! this file.
+//! documentation, because no sample is at hand. The others are skipped by name where `RIPPLEMEM_DATA` names no folder.
+//! `make test-data` runs this file.
 
 use std::{
     collections::BTreeMap,

@@ -121,7 +121,7 @@ fn a_wrong_format_names_the_likely_one() {
     for (format, path, words) in [
         ("discord", &root, &["is not discord", "looks like slack"][..]),
         ("slack", &sample, &["is not slack", "looks like jsonl"]),
-        ("auto", &nothing, &["looks like no format that is known", "jsonl, slack"]),
+        ("auto", &nothing, &["has no known format", "jsonl, slack"]),
         ("slak", &root, &["\"slak\" is not known", "slack", "auto"]),
     ] {
         fails(&ripplemem(&["ingest", format, path.to_str().unwrap(), "--dry-run"]), 1, words);
@@ -130,7 +130,7 @@ fn a_wrong_format_names_the_likely_one() {
     fails(
         &ripplemem(&["ingest", "jsonl", sample.to_str().unwrap(), "--redact", "secrets", "--dry-run"]),
         1,
-        &["source.redact", "jsonl is no chat export"],
+        &["source.redact", "jsonl is not a chat export"],
     );
 }
 

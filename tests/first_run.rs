@@ -62,7 +62,7 @@ fn what_is_missing_is_said_brought_from_a_directory_and_then_found() {
     let home = tempfile::tempdir().unwrap();
     let own = home.path().join(".local/share/ripplemem");
     let asked = run(home.path(), &["ask", "Who?", "--bank", "b"]);
-    fails(&asked, 1, &[own.to_str().unwrap(), "none/ripplemem/lib/libonnxruntime.so", "run `ripplemem setup`"]);
+    fails(&asked, 1, &[own.to_str().unwrap(), "none/ripplemem/lib/libonnxruntime.so", "Run `ripplemem setup`"]);
     let checked = run(home.path(), &["setup", "--check"]);
     fails(&checked, 1, &[]);
     assert_eq!(text(&checked.stdout).matches("MISSING").count(), 7, "{}", text(&checked.stdout));

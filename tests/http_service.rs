@@ -79,9 +79,14 @@ impl HttpService {
 
     /// Serves the pipeline file of a directory, and logs what `lines` says, as `RUST_LOG`.
     pub(crate) fn that_logs(home: &Path, lines: &str) -> Self {
+        Self::with_variable(home, "RUST_LOG", lines)
+    }
+
+    /// Serves the pipeline file of a directory with an environment variable.
+    pub(crate) fn with_variable(home: &Path, name: &str, value: &str) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ripplemem"));
         command.args(["serve", "--listen", "127.0.0.1:0", "--pipeline"]).arg(home.join("p.toml"));
-        Self::run(home, command.env("RUST_LOG", lines))
+        Self::run(home, command.env(name, value))
     }
 
     /// Asks it to end, and waits; whether it ended well.

@@ -525,8 +525,8 @@ fn services_share_the_partitions_and_take_over_under_load() {
     assert_eq!(three.census(), uninterrupted());
 }
 
-/// Mostly idle, so it runs beside other tests. The broker is away for longer than the group's session; `make soak` leaves
-/// it away for half a minute.
+/// Mostly idle, so it runs beside other tests. The broker is away for longer than the group's session; `make soak`
+/// leaves it away for half a minute.
 #[test]
 fn the_service_outlives_the_loss_of_its_broker() {
     let Some(broker) = Broker::start("kafka::the_service_outlives_the_loss_of_its_broker", &[]) else {

@@ -331,6 +331,12 @@ fn instances_that_divide_the_memory_need_as_many_partitions_of_questions() {
     administer(&broker, async |admin, options| {
         let more = [NewPartitions::new("uneven.questions", 6)];
         admin.create_partitions(&more, options).await.unwrap().into_iter().for_each(|made| drop(made.unwrap()));
+        // The broker learns of them from the controller after that.
+        let partitions = || {
+            let metadata = admin.inner().fetch_metadata(Some("uneven.questions"), Duration::from_secs(10)).unwrap();
+            metadata.topics()[0].partitions().len()
+        };
+        wait(&|| format!("{} partitions", partitions()), || partitions() == 6);
     });
     let refused = ["uneven.questions", "it has 6 partition(s)", "kafka-topics.sh --delete --topic uneven.questions"];
     fails(&ripplemem(&["run", home.path()]), 1, &refused);

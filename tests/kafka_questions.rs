@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use nouns::model::{Bank, TurnEvent};
-use ripplemem::log::{Log, partition_of};
+use rdkafka::Offset;
+use ripplemem::log::{Log, Topic, partition_of};
 
 use super::{
     broker_process::Broker,
-    kafka::{Home, load, turn},
+    kafka::{Home, load, turn, wait},
     question_client::Client,
 };
 
@@ -70,4 +71,48 @@ fn an_asker_that_means_harm_stops_nobody() {
     let answer = client.reply(good, Duration::from_secs(20));
     assert!(answer["context"].is_string(), "{answer}");
     assert!(parked.iter().all(|id| !client.has_reply(*id)));
+}
+
+/// One waits for a turn, twenty behind it are answered, and the instance is killed: the next one answers none of them
+/// again, and the first once its turn is there.
+#[test]
+fn questions_behind_one_that_waits_are_answered_once() {
+    let _turn = turn();
+    let Some(broker) = Broker::shared("kafka_questions::questions_behind_one_that_waits_are_answered_once") else {
+        return;
+    };
+    let home = Home::new(&broker, "waits", "");
+    let service = home.run();
+    let bank = Bank::parse("b").unwrap();
+    let said = |turn: &str| {
+        let turn = serde_json::json!({"bank": "b", "turn": turn, "speaker": "Eve",
+            "text": "The red kayak is stored in the boathouse.", "time": "2024-05-06T09:00:00Z"});
+        home.log().append_turns(&[TurnEvent::from_json(turn.to_string().as_bytes()).unwrap()]).unwrap();
+        home.extracted();
+    };
+    said("1");
+    let partition = partition_of(&bank, 2);
+    let next = format!("{partition}:{}", home.log().end(Topic::Turns, partition).unwrap());
+    let far = (jiff::Timestamp::now().as_millisecond() + 3_600_000).to_string();
+    let question = "Where is the red kayak?";
+    let mut client = Client::new(&broker, "waits");
+    let waiting = client.ask("b", question, &[("ripplemem_deadline", &far), ("ripplemem_after", &next)]);
+    let answered: Vec<u64> = (0..20).map(|_| client.ask("b", question, &[])).collect();
+    for id in &answered {
+        assert!(client.reply(*id, Duration::from_secs(120))["context"].is_string(), "{}", home.told());
+    }
+    let all = (Offset::Offset(0), "1 21".to_owned());
+    wait(&|| home.told(), || client.committed(&broker, partition as i32) == all);
+    service.kill();
+
+    let _service = home.run();
+    let id = client.ask("b", question, &[]);
+    assert!(client.reply(id, Duration::from_secs(120))["context"].is_string(), "{}", home.told());
+    assert!(!client.has_reply(waiting) && !answered.iter().any(|id| client.has_reply(*id)));
+    said("2");
+    let answer = client.reply(waiting, Duration::from_secs(120));
+    assert!(answer["context"].is_string(), "{answer}");
+    assert!(!answered.iter().any(|id| client.has_reply(*id)), "none is answered twice");
+    let end = (Offset::Offset(22), String::new());
+    wait(&|| home.told(), || client.committed(&broker, partition as i32) == end);
 }

@@ -509,7 +509,7 @@ fn slack_tells_after_a_pause_what_was_edited_and_deleted_of_the_last_messages() 
             _ => None,
         })
         .collect();
-    assert!(notices.len() == 1 && notices[0].contains("in 1 conversations") && notices[0].contains("and 0 of them"));
+    assert!(notices.len() == 1 && notices[0].contains("for 1 conversation(s)") && notices[0].contains("and 0 of them"));
     assert!(!notices[0].contains("general") && !notices[0].contains("half"), "{notices:?}");
 }
 
@@ -631,7 +631,10 @@ fn settings_that_do_not_fit_are_refused_by_name() {
         (source("platform = \"slakc\""), &["line 6: source \"s\": platform: unknown variant", "slakc", "`slack`"]),
         (source("include = [\"privat\"]\nplatform = \"slack\""), &["line 6: source \"s\": include: unknown variant"]),
         (format!("{head}[[source]]\nplatform = \"slack\"\n"), &["line 4: source number 1: missing field `name`"]),
-        (source("platform = \"telegram\"\ntoken_env = \"T-1\""), &["\"s\"", "token_env", "no name of an environment"]),
+        (
+            source("platform = \"telegram\"\ntoken_env = \"T-1\""),
+            &["\"s\"", "token_env", "not the name of an environment"],
+        ),
         (source("platform = \"telegram\"\ntoken_env = \"T\"").replace("\"s\"", "\"a b\""), &["source.name"]),
         (
             format!(

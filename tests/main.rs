@@ -54,6 +54,8 @@ mod mutated;
 mod mutated_requests;
 mod operations;
 mod oracle;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod passages;
 mod path;
 mod pipelines;

@@ -73,7 +73,7 @@ fn calls() -> Vec<Call> {
             |n| {
                 json!({"bank": "a", "text": "Where is the kayak?", "asked_at": "2024-06-01T00:00:00Z", "asker": "Ann",
                        "most_tokens": 200 + n % 900, "said_before": [{"speaker": "Bo", "text": "the kayak?"}],
-                       "trace": n % 2 == 0})
+                       "timeout_ms": 20_000})
             },
             none,
         ),

@@ -84,7 +84,7 @@ fn a_wrong_key_is_named_with_the_nearest_one() {
         ("version = 1\nsnapshot.directory = \"ftp://a/b\"\n", &["snapshot.directory", "ftp://", "s3://BUCKET/PREFIX"]),
         ("version = 1\nsnapshot.directory = \"s3:///memory\"\n", &["snapshot.directory", "no bucket"]),
         ("version = 1\nsnapshot.directory = \"s3://localhost:9000/b\"\n", &["has a port", "AWS_ENDPOINT"]),
-        ("version = 1\nsnapshot.directory = \"file://there/b\"\n", &["no directory of this machine"]),
+        ("version = 1\nsnapshot.directory = \"file://there/b\"\n", &["no directory on this machine"]),
         ("version = 1\nsnapshot.directory = \"s3://me:secret@bucket\"\n", &["a password", "environment variables"]),
     ] {
         let file = write(&home.path().join("p.toml"), text);

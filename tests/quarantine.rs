@@ -167,8 +167,14 @@ fn a_partition_waits_before_a_record_of_a_newer_build_and_is_answered_as_of_befo
         let at = partition_of(&Bank::parse(SICK).unwrap(), 3);
         let elsewhere = partition_of(&Bank::parse(WELL).unwrap(), 3);
         assert_ne!(at, elsewhere);
-        let options =
-            ReplicaOptions { hold: Hold::All, edges: None, record: false, turns: None, progress: &mut |_, _| {} };
+        let options = ReplicaOptions {
+            hold: Hold::All,
+            edges: None,
+            record: false,
+            asks: None,
+            turns: None,
+            progress: &mut |_, _| {},
+        };
         let mut alone = settings.clone();
         alone.snapshot.directory = String::new();
         let replica = Replica::open(&alone, &*log, options).unwrap();

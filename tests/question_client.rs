@@ -61,6 +61,17 @@ impl Client {
         self.asked
     }
 
+    /// What the service has committed of a partition of the questions: the offset, and the note beside it.
+    pub(crate) fn committed(&self, broker: &Broker, partition: i32) -> (Offset, String) {
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", broker.bootstrap()).set("group.id", format!("{}.questions", self.prefix));
+        let consumer: BaseConsumer = config.create().unwrap();
+        let mut list = TopicPartitionList::new();
+        list.add_partition(&format!("{}.questions", self.prefix), partition);
+        let committed = consumer.committed_offsets(list, Duration::from_secs(60)).unwrap();
+        (committed.elements()[0].offset(), committed.elements()[0].metadata().to_owned())
+    }
+
     /// Whether the reply to a question has come.
     pub(crate) fn has_reply(&self, id: u64) -> bool {
         self.replies.contains_key(&id)

@@ -81,7 +81,7 @@ fn an_endpoints_faults_are_retried_or_named() {
     assert!(refused(&format!("{entry}\"endpoint\"")).contains("embed.models.m.served: missing"));
     let served = "served = { endpoint = \"ftp://x\", model = \"m\" }";
     assert!(refused(&format!("{entry}\"endpoint\"\n{served}")).contains("served.endpoint: \"ftp://x\" is not a URL"));
-    assert!(refused(&format!("{entry}\"onnx\"\n{served}")).contains("only runner = \"endpoint\""));
+    assert!(refused(&format!("{entry}\"onnx\"\n{served}")).contains("only a model with runner = \"endpoint\""));
 }
 
 /// One turn with a long text, one that the endpoint refuses whatever its length, and others.

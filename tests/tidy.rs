@@ -1,6 +1,6 @@
 //! The rules of structure that no compiler keeps: which room of a crate may import which, what the heart is
-//! built on, a contract at the top of every file, files short enough to read, pure rooms that stay pure, one module style,
-//! doors without bodies, and no circles of imports.
+//! built on, a contract at the top of every file, files short enough to read, pure rooms that stay pure, one module
+//! style, doors without bodies, and no circles of imports.
 
 use std::{
     collections::BTreeMap,

@@ -213,7 +213,7 @@ fn an_invalid_file_is_refused_before_anything_is_written() {
         (at, &|line| line["value"]["model"]["hash"] = "other".into(), at + 1, "vectors of model fixed (other)"),
         (0, &|line| line["model"] = serde_json::Value::Null, at + 1, "the header names no model"),
         (at, &|line| line["value"]["schema"] = 9.into(), at + 1, "schema 9"),
-        (at, &|line| line["value"]["bank"] = "other".into(), at + 1, "another bank"),
+        (at, &|line| line["value"]["bank"] = "other".into(), at + 1, "a bank other than"),
         (at, &|line| line["value"]["turns"][0]["bank"] = "other".into(), at + 1, "a turn of bank other"),
         (at, &|line| line["key"]["window"]["start"] = 99_999.into(), at + 1, "different windows"),
         (at, &|line| line["key"]["part"] = serde_json::Value::Null, at + 1, "not a line of an export"),

@@ -77,7 +77,7 @@ fn five_contracts_from_the_dialogue_to_the_verdict() {
     assert_eq!(question.llm.llm_calls, 4, "cues, plan, answer, judge");
     let same = lab::EvalRequest { judge: Some(request.pipeline.llm.clone()), ..request.clone() };
     let error = lab::evaluate(&same, &mut |_| {}).unwrap_err().to_string();
-    assert!(error.contains("judge itself") && error.contains("--judge"), "{error}");
+    assert!(error.contains("cannot also judge") && error.contains("--judge"), "{error}");
     // A second evaluation uses the cache only, and reports the same cost.
     let again = lab::evaluate(&request, &mut |_| {}).unwrap();
     assert_eq!(again.result.build.llm_tokens, run.result.build.llm_tokens);

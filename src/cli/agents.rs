@@ -1,7 +1,7 @@
 //! `ripplemem eval beam` and `ripplemem eval realmem`.
 //!
-//! In: conversations of a user and an assistant, with questions. Out: what the memory and its rivals quote of the
-//! evidence, as a page or as JSON, and every context with its score.
+//! In: conversations between a user and an assistant, with questions. Out: how much of the evidence the memory and the
+//! baselines quote, as a page or as JSON, and every context with its score.
 
 use std::{
     fs::File,
@@ -20,11 +20,11 @@ use super::{
     progress_bar::with_progress,
 };
 
-/// The options of both.
+/// The options of both commands.
 #[derive(Args)]
 pub(crate) struct Agents {
-    /// The directory of the benchmark: of BEAM's chats (SIZE/N/chat.json), or of RealMem's dialogues
-    /// (NAME_dialogues_256k.json); or one of them.
+    /// The benchmark's directory, with BEAM's chats (SIZE/N/chat.json) or RealMem's dialogues
+    /// (NAME_dialogues_256k.json); or one of these files.
     directory: PathBuf,
     /// Only these conversations, such as 100K/1 or Ethan_Hunt.
     #[arg(long, value_delimiter = ',')]
@@ -34,7 +34,7 @@ pub(crate) struct Agents {
     /// Also score the baselines: whole messages and chunks, by meaning, by words and by both.
     #[arg(long, alias = "rivals")]
     baselines: bool,
-    /// The baselines' mean tokens; without it, the memory's.
+    /// The baselines' mean number of tokens. Without it, the memory's.
     #[arg(long, requires = "baselines", value_parser = clap::value_parser!(u32).range(1..))]
     tokens: Option<u32>,
     /// Print JSON.
@@ -43,7 +43,7 @@ pub(crate) struct Agents {
     /// Write the page into this directory, as report.md.
     #[arg(long)]
     report: Option<PathBuf>,
-    /// Write every context with its score into this file, a line of JSON each.
+    /// Write every context with its score into this file, one line of JSON each.
     #[arg(long)]
     contexts: Option<PathBuf>,
 }

@@ -48,7 +48,7 @@ pub(crate) struct Ask {
     /// A turn of the running conversation, as SPEAKER: TEXT; once for each of the last turns, oldest first.
     #[arg(long, value_name = "SPEAKER: TEXT")]
     said_before: Vec<String>,
-    /// Most tokens of the context; recall.stop.most_tokens without it.
+    /// The maximum number of tokens of the context. Without it, recall.stop.most_tokens.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     most_tokens: Option<u32>,
     /// A turn that the answer must reflect, as PARTITION:OFFSET of the turns topic (log on Kafka).
@@ -61,8 +61,8 @@ pub(crate) struct Ask {
     /// Show the trace: first hop, plan, what each hop added, what was kept.
     #[arg(long, conflicts_with = "json")]
     trace: bool,
-    /// Print the evidence as JSON (schemas/topics/answers.v1.json). With --answer it has one field more, `answer`:
-    /// the words, the lines that they rest on, and what the model took.
+    /// Print the evidence as JSON (schemas/topics/answers.v1.json). With --answer it has one more field, `answer`: the
+    /// words, the lines that support them, and the model's usage.
     #[arg(long)]
     json: bool,
     /// Have the language model of [llm] answer in words, with the lines that support the answer.
@@ -154,9 +154,9 @@ fn said_before(said: &str) -> Result<SaidBefore> {
     Ok(SaidBefore { speaker: speaker.to_owned(), text: text.to_owned() })
 }
 
-/// Asks the running service, or the memory of an embedded log. Also gives the cache of the language model's
-/// responses, where this process may use it: one that does not see later deletions must not, and the one
-/// that has the log open has the cache open, too.
+/// Asks the running service, or the memory of an embedded log. Also returns the cache of the language model's responses
+/// if this process may use it. A process that does not see later deletions must not use it, and if another process has
+/// the log open, that process has the cache open, too.
 fn evidence(
     pipeline: &Pipeline,
     question: &Question,
@@ -170,7 +170,7 @@ fn evidence(
         Memory::Here(service) => service,
         Memory::There(reached) => return Ok((ask_there(&reached, question, after, as_of)?, None)),
     };
-    // This process ends with the answer: a window that it started to read would be paid for in vain.
+    // This process ends with the answer, so a window that the model started to read would be paid for in vain.
     service.pause_model();
     service.catch_up()?;
     let evidence = match as_of {
@@ -180,7 +180,7 @@ fn evidence(
     Ok((evidence, Some(pipeline.llm_directory())))
 }
 
-/// Asks the process that has the memory open; like an answer here, it reflects every turn that is durable.
+/// Asks the process that has the memory open; like an answer here, its answer reflects every turn that is durable.
 fn ask_there(
     reached: &Reached,
     question: &Question,
@@ -199,7 +199,7 @@ fn ask_there(
     Ok(reached.post("/v1/ask", &ask)?)
 }
 
-/// How good the evidence is, and which offsets it reflects.
+/// Prints how good the evidence is, and which offsets it reflects.
 fn print_summary(evidence: &Evidence) {
     let reflects: Vec<String> =
         evidence.reflects.iter().map(|p| format!("{}[{}] before {}", p.topic, p.partition, p.next_offset)).collect();
@@ -241,7 +241,7 @@ fn print_answer(pipeline: &Pipeline, cache: Option<PathBuf>, evidence: &Evidence
     let answer = answer(pipeline, cache, evidence, &mut |piece| {
         let text = match piece {
             Streamed::Text(text) => text,
-            // The text so far is void: the answer starts over on a new line.
+            // The text so far no longer counts: the answer starts over on a new line.
             Streamed::Restart if shown => "\n",
             Streamed::Restart => return,
         };
@@ -252,7 +252,7 @@ fn print_answer(pipeline: &Pipeline, cache: Option<PathBuf>, evidence: &Evidence
     });
     printed?;
     if shown {
-        // Also where the answer failed: the message starts on its own line.
+        // This also happens if the answer failed: the message starts on its own line.
         print("\n")?;
     }
     let answer = answer?;

@@ -29,10 +29,10 @@ pub(crate) struct Calibrate {
     files: Vec<PathBuf>,
     #[arg(long, default_value = "jsonl", help = format_help("Their format"))]
     format: String,
-    /// The bank of records that name none.
+    /// The bank for records that do not name one.
     #[arg(long)]
     bank: Option<String>,
-    /// The zone of times that name none, such as +02:00 or Europe/Berlin.
+    /// The time zone to assume for times without one, such as +02:00 or Europe/Berlin.
     #[arg(long, default_value = "+00:00")]
     zone: String,
     /// A pipeline file that names the model. Without it, the defaults.
@@ -57,7 +57,7 @@ impl Calibrate {
         pipeline.log.directory = directory.path().join("log");
         pipeline.log.fsync = Fsync::System;
         pipeline.snapshot.directory.clear();
-        // No threshold depends on a language model, so none is paid.
+        // No threshold depends on a language model, so none is asked and paid for.
         RULES.clone_into(&mut pipeline.extract.extractor);
 
         let (calibration, rejects) = self.calibrate(&pipeline)?;
@@ -69,7 +69,7 @@ impl Calibrate {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Builds the memory and measures it; also the number of rejected records.
+    /// Builds the memory and measures it; also returns the number of rejected records.
     fn calibrate(&self, pipeline: &Pipeline) -> Result<(Calibration, u64)> {
         let settings = |path: &PathBuf| SourceSettings {
             bank: self.bank.clone().unwrap_or_default(),
@@ -98,7 +98,7 @@ impl Calibrate {
         let Calibration { units, banks, choices, target_choices, chance, questions, .. } = calibration;
         print(&calibration.table())?;
         print(&format!(
-            "\n# {units} units of {banks} banks: {choices:.2} semantic choices a unit (target {target_choices}).\n\
+            "\n# {units} units of {banks} banks: {choices:.2} semantic choices per unit (target {target_choices}).\n\
              # {:.0} % of random pairs of one of {questions} questions and a unit match at or below the floor;\n\
              # as many of those questions find no unit of another turn above the ceiling.\n{}",
             chance * 100.0,

@@ -3,7 +3,7 @@
 //! In: `file::Command` for each command, where `Command` derives `clap::Args` and has
 //! `run(self) -> Result<ExitCode>`. Out: the enum `Command` that clap parses, and its dispatch.
 
-/// Makes `Command` of a list of commands.
+/// Defines `Command` from a list of commands.
 macro_rules! commands {
     ($($(#[$feature:meta])? $file:ident :: $command:ident),+ $(,)?) => {
         /// What the process is told to do.

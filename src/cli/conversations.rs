@@ -1,6 +1,6 @@
 //! `ripplemem eval conversations`.
 //!
-//! In: annotated logs of IRC. Out: how many links and whole conversations are found, or fitted weights.
+//! In: annotated IRC logs. Out: how many links and whole conversations are found, or fitted weights.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::{memory_arguments::pipeline_or_defaults, output::print};
 
-/// Measure how well conversations that cross are told apart, on annotated logs of irc-disentanglement.
+/// Measure how well interleaved conversations are separated, on the annotated logs of irc-disentanglement.
 #[derive(Args)]
 pub(crate) struct Conversations {
     /// A directory of NAME.annotation.txt, with NAME.raw.txt or NAME.ascii.txt beside each.

@@ -1,11 +1,11 @@
 //! `ripplemem demo`.
 //!
-//! In: two sample dialogues, which are in the program. Out: three questions with the context that an agent gets. The
-//! first is about a conversation with an assistant, which is quoted by passages. The second is about three friends'
-//! chats: its evidence lies in several turns, and all of them are quoted. The third is for the paper's profile, whose
-//! first hop is narrow: it misses a part of the evidence, and the expansion finds the rest. Fails when no question of a
-//! sample shows this, so that the demo never claims what it does not show. With `--console` both dialogues are then
-//! served, in each profile, until a signal ends it. Writes below a temporary directory alone.
+//! In: two sample dialogues, which are part of the program. Out: three questions with the context that an agent gets.
+//! The first is about a conversation with an assistant, from which passages are quoted. The second is about the chats
+//! of three friends: its evidence is in several turns, and all of them are quoted. The third is for the paper's
+//! profile, whose first hop is narrow: it misses a part of the evidence, and the expansion finds the rest. It fails
+//! when no question of a sample shows this, so that the demo never claims what it does not show. With `--console`
+//! both dialogues are then served, in each profile, until a signal ends it. Writes only below a temporary directory.
 
 use std::{collections::BTreeSet, fs, path::Path, process::ExitCode};
 
@@ -31,7 +31,7 @@ use super::{
 /// Show the sample: ingest two dialogues, and answer three questions about them.
 #[derive(Args)]
 pub(crate) struct Demo {
-    /// Show of every question how each piece of its evidence was reached.
+    /// Show for every question how each piece of its evidence was reached.
     #[arg(long)]
     trace: bool,
     /// Then serve both dialogues with the console, a page that shows all this, until Ctrl-C.
@@ -71,7 +71,7 @@ struct Asked {
     evidence: BTreeSet<String>,
 }
 
-/// What an answer shows, in words; none where it does not show it.
+/// What an answer shows, in words; `None` if it does not show that.
 type Verdict = fn(&Evidence, &BTreeSet<String>) -> Option<String>;
 
 impl Demo {
@@ -87,7 +87,7 @@ impl Demo {
         } else {
             say(&format!(
                 "left out: a question for the paper's profile, whose model {PAPER_MODEL} is not here; \
-                 `ripplemem setup --model {PAPER_MODEL} --model {}` brings it",
+                 `ripplemem setup --model {PAPER_MODEL} --model {}` installs it",
                 setup::DEFAULT_MODEL
             ));
         }
@@ -118,10 +118,10 @@ fn show(directory: &Path, profile: &str, sample: &Sample, verdict: Verdict, trac
         print(&format!("\nQuestion: {question}\nExpected: {answer}\n{finding}\n\n"))?;
         return Ok(());
     }
-    bail!("no question of {bank} shows what the {profile} profile should show")
+    bail!("none of the questions of {bank} shows the behaviour that the {profile} profile is meant to show")
 }
 
-/// Reads a sample to its end; how many turns it has.
+/// Reads a sample to its end; returns how many turns it has.
 fn ingest(service: &mut Service, directory: &Path, turns: &str) -> Result<u64> {
     let path = directory.join("turns.jsonl");
     fs::write(&path, turns).with_context(|| format!("{}: cannot be written", path.display()))?;
@@ -137,7 +137,7 @@ fn passages(found: &Evidence, evidence: &BTreeSet<String>) -> Option<String> {
         return None;
     }
     Some(format!(
-        "The evidence is quoted ({}); of {} long turns the passages that fit the question.\n\
+        "The evidence is quoted ({}); of {} long turns, only the passages that fit the question.\n\
          The context has {} tokens, of {} at most.",
         listed(evidence),
         long.len(),

@@ -21,7 +21,7 @@ use super::{
 };
 
 /// Show the units and edges of a bank that were added and removed between two points of its past.
-/// With the log on Kafka, as far as the newest snapshot reaches.
+/// With the log on Kafka, only as far as the newest snapshot reaches.
 #[derive(Args)]
 pub(crate) struct Diff {
     /// The bank.

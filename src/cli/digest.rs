@@ -1,7 +1,7 @@
 //! `ripplemem digest`.
 //!
-//! In: a memory, or one bank of it. Out: counts of units and edges, and a hash that depends only
-//! on the set of them, not on the order of arrival.
+//! In: a memory, or one bank of it. Out: counts of units and edges, and a hash that depends only on their set, not on
+//! the order of arrival.
 
 use std::process::ExitCode;
 
@@ -17,10 +17,10 @@ use super::{
     reached::{Memory, open_or_reach},
 };
 
-/// Count units and edges, with a hash that depends only on the set.
+/// Count units and edges, with a hash that depends only on their set.
 #[derive(Args)]
 pub(crate) struct Digest {
-    /// One bank. Without it, all banks.
+    /// Only this bank. Without it, all banks.
     #[arg(long)]
     bank: Option<String>,
     /// Print JSON.

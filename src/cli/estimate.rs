@@ -1,6 +1,6 @@
 //! `ripplemem estimate`.
 //!
-//! In: a source. Out: the calls and tokens that reading it would take, by bank. Sends nothing.
+//! In: a source. Out: the calls and tokens that a language model would need to read it, by bank. Sends nothing.
 
 use std::{path::PathBuf, process::ExitCode};
 

@@ -22,7 +22,7 @@ use super::{
     progress_bar::with_progress,
 };
 
-/// Score the memory on a benchmark: build it, ask every question, compare with the evidence.
+/// Score the memory on a benchmark: build it, ask every question, and compare the answers with the evidence.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Eval {
@@ -36,13 +36,14 @@ pub(crate) struct Eval {
     /// Only these conversations.
     #[arg(long, value_delimiter = ',')]
     conversations: Vec<String>,
-    /// The largest number of questions per conversation, in file order.
+    /// At most this many questions per conversation, taken in file order.
     #[arg(long)]
     limit: Option<usize>,
-    /// Choose the questions of --limit at random, the same ones for the same number.
+    /// Choose the questions for --limit at random, with this number as the seed: the same number gives the same
+    /// questions.
     #[arg(long, requires = "limit")]
     seed: Option<u64>,
-    /// The UTC offset of times that name none, such as +02:00.
+    /// The UTC offset to assume for times without one, such as +02:00.
     #[arg(long, default_value = "+00:00")]
     zone: String,
     #[command(flatten)]
@@ -52,25 +53,23 @@ pub(crate) struct Eval {
     baselines: bool,
     /// Score without these parts, one at a time: structural-cues, graph-expansion, planned-recollection,
     /// second-round, longer-first-hop, greeted-names, named-days, open-windows, model-edges (asks
-    /// the model of [llm]), or all (with model-edges only where [llm] names a model).
+    /// the model of [llm]), or all (which includes model-edges only if [llm] names a model).
     #[arg(long, value_delimiter = ',')]
     ablate: Vec<String>,
-    /// Compare ways to make vectors of a turn, at full precision and in 8 bits: recall and the time
-    /// of ingestion. Builds the memory eight times.
+    /// Compare ways of embedding a turn, at full precision and in 8 bits, by recall and ingestion time. Builds the
+    /// memory eight times.
     #[arg(long)]
     vectors: bool,
-    /// Merge all conversations into one bank of about this many units, and score with and without the
-    /// graph at each size, such as 1000,10000. Asks the questions of the conversations that fit into the
-    /// smallest size.
+    /// For each of these sizes, such as 1000,10000, merge all conversations into one bank of about that many units, and
+    /// score it with and without the graph. Asks the questions of the conversations that fit into the smallest size.
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
     sizes: Vec<u64>,
     /// Turns as JSON lines that enlarge the merged bank once all conversations are in it.
     #[arg(long, requires = "sizes")]
     filler: Option<PathBuf>,
-    /// Have the language model of [llm] answer the questions (without --judge only
-    /// those that the dialogue supports), and also from the contexts of the paper's profile and of a flat mixture
-    /// of as many tokens. Paid answers are cached: the same command continues a run that was
-    /// interrupted.
+    /// Have the language model of [llm] answer the questions (without --judge, only those that the dialogue supports).
+    /// It also answers them from the contexts of the paper's profile, and from those of a flat mixture with the same
+    /// number of tokens. Paid answers are cached: the same command continues a run that was interrupted.
     #[arg(long)]
     answers: bool,
     /// A pipeline file whose [llm] is another model, which judges the answers.
@@ -87,12 +86,13 @@ pub(crate) struct Eval {
     calibration: Option<PathBuf>,
 }
 
-/// What else an evaluation does than to measure the settings as they are.
+/// What an evaluation does besides measuring the settings as they are.
 #[derive(clap::Subcommand)]
 enum EvalCommand {
-    /// Score what is quoted of long turns on BEAM's chats of a user and an assistant.
+    /// Score the choice of which parts of long turns are quoted, on BEAM's chats between a user and an assistant.
     Beam(Agents),
-    /// Score what is quoted of long turns on RealMem's dialogues, each query with the sessions before its own as memory.
+    /// Score the choice of which parts of long turns are quoted, on RealMem's dialogues; for each query, the memory
+    /// holds the sessions before its own.
     #[command(name = "realmem")]
     RealMem(Agents),
     Fit(Fit),
@@ -108,7 +108,7 @@ impl Eval {
             Some(EvalCommand::Conversations(conversations)) => return conversations.run(),
             None => {}
         }
-        // Read first: the evaluation takes minutes, and a wrong file fails at once.
+        // Read this before the evaluation, which takes minutes, so that a wrong file fails at once.
         let calibration = self.calibration.as_deref().map(read_calibration).transpose()?;
         let (json, report) = (self.json, self.report.clone());
         let request = self.request()?;
@@ -126,7 +126,7 @@ impl Eval {
     }
 
     fn request(self) -> Result<lab::EvalRequest> {
-        // clap requires both where no other command is given.
+        // clap requires both if no other command is given.
         let (format, path) = (self.format.unwrap_or_default(), self.path.unwrap_or_default());
         let format = BenchmarkFormat::parse(&format)
             .with_context(|| format!("{format:?} is not a benchmark; write {}", format_names()))?;

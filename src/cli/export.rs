@@ -1,7 +1,7 @@
 //! `ripplemem export`.
 //!
-//! In: a bank. Out: a file with everything that the memory holds of it; exit code 3 where a record of it
-//! cannot be read.
+//! In: a bank. Out: a file with everything that the memory holds about it; exit code 3 if one of its records cannot be
+//! read.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -17,13 +17,13 @@ use super::{
     progress_bar::with_progress,
 };
 
-/// Write what the memory holds of a bank into a file, to move it into another log.
+/// Write what the memory holds about a bank into a file, to move the bank into another log.
 #[derive(Args)]
 pub(crate) struct Export {
     /// The bank.
     #[arg(long)]
     bank: String,
-    /// The file: JSON Lines (schemas/bank.v1.json), compressed where its name ends in .zst.
+    /// The file: JSON Lines (schemas/bank.v1.json), compressed if its name ends in .zst.
     #[arg(long)]
     to: PathBuf,
     #[command(flatten)]
@@ -50,7 +50,7 @@ impl Export {
         if lag > 0 {
             say(&format!(
                 "up to {lag} turns of the bank's partition are not extracted yet; those of this bank are not in the \
-                 file: export again once `ripplemem lag` says 0"
+                 file: export again once `ripplemem lag` shows 0"
             ));
         }
         Ok(if unreadable.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REJECTED) })

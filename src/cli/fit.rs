@@ -1,7 +1,7 @@
 //! `ripplemem eval fit`.
 //!
-//! In: development sets. Out: a row for each way to choose weights and the cutoff, measured on
-//! dialogues that they were not chosen on, as a table or as JSON.
+//! In: development sets. Out: a row for each way to choose weights and the cutoff, measured on other dialogues than
+//! those on which they were chosen, as a table or as JSON.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -11,7 +11,7 @@ use lab::{AgentSet, BenchmarkFormat};
 
 use super::{memory_arguments::pipeline_or_defaults, output::print, progress_bar::with_progress};
 
-/// Choose weights and the cutoff, and measure the choice on dialogues that it was not made on.
+/// Choose weights and the cutoff, and measure the choice on other dialogues than those on which it was made.
 #[derive(Args)]
 pub(crate) struct Fit {
     /// LoCoMo's file.
@@ -29,13 +29,13 @@ pub(crate) struct Fit {
     /// A pipeline file. Without it, the defaults.
     #[arg(long)]
     pipeline: Option<PathBuf>,
-    /// How many weights a search draws.
+    /// How many sets of weights a search draws.
     #[arg(long, default_value_t = 400)]
     draws: usize,
     /// The seed of the search.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Most tokens of a context, on average over the questions of each set.
+    /// The maximum number of tokens of a context, on average over the questions of each set.
     #[arg(long, default_value_t = 1472.0)]
     tokens: f64,
     /// Print JSON.

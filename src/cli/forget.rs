@@ -105,7 +105,7 @@ impl Forget {
                 let request = ForgetTurns { confirm: meant.confirm, dry_run: false, ..request };
                 let forgotten: ForgottenTurns = reached.post("/v1/forget", &request)?;
                 if !forgotten.gone {
-                    bail!("bank {bank}: the deletions are durable, and answers do not reflect them yet");
+                    bail!("bank {bank}: the deletions are durable, but answers do not reflect them yet");
                 }
                 forgotten.turns.unwrap_or_default()
             }

@@ -1,4 +1,4 @@
-//! The languages of what a source holds, counted as it is read.
+//! Counts the languages of a source's turns as it is read.
 //!
 //! In: a source. Out: the same source, and for each bank whose turns are mostly in a language that the embedding model
 //! does not read, a notice with the line to write. Keeps no text.
@@ -10,7 +10,7 @@ use nouns::{config::Pipeline, model::TurnEvent};
 use ripplemem::pipeline::{LanguageCounts, unread_notice};
 use sources::{Source, SourceBatch, SourceCounts, SourceError, SourceProgress};
 
-/// Most banks that are told so by name.
+/// The maximum number of banks for which a notice is printed.
 const MOST_BANKS: usize = 5;
 
 /// A source whose turns are counted by language.
@@ -20,12 +20,12 @@ pub(super) struct HeardLanguages<'s> {
 }
 
 impl<'s> HeardLanguages<'s> {
-    /// Nothing was read yet.
+    /// Wraps a source of which nothing was read yet.
     pub(super) fn of(source: &'s mut dyn Source) -> Self {
         Self { source, banks: BTreeMap::new() }
     }
 
-    /// What to say of the banks that the pipeline's model does not read.
+    /// The notices about banks in languages that the pipeline's model does not read.
     pub(super) fn notices(&self, pipeline: &Pipeline) -> Vec<String> {
         let model = pipeline.model();
         let unread = self.banks.iter().filter_map(|(bank, counts)| Some((bank, counts.unread_by(&model)?)));

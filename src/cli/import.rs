@@ -12,8 +12,8 @@ use super::{
     export::export_digest_text, memory_arguments::MemoryArguments, output::print, progress_bar::with_progress,
 };
 
-/// Write an exported bank into a log of either kind, also while a service runs on it. After an
-/// interruption, run it again: it continues.
+/// Write an exported bank into a log of either kind, even while a service runs on it. After an interruption, run it
+/// again: it continues.
 #[derive(Args)]
 pub(crate) struct Import {
     /// The file that `export` wrote.
@@ -28,12 +28,12 @@ impl Import {
         let ImportReport { header, written, already_there, digest, exported, differing } =
             with_progress(|progress| pipeline::import(&pipeline, &self.file, progress))?;
         print(&format!(
-            "bank {}: {written} records written, {already_there} were there; {}\n",
+            "bank {}: {written} records written, {already_there} were already there; {}\n",
             header.bank,
             export_digest_text(&digest)
         ))?;
         if digest == exported {
-            print("the same digest as where it comes from\n")?;
+            print("the same digest as in the log that it comes from\n")?;
             return Ok(ExitCode::SUCCESS);
         }
         let number = |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), |value| value.to_string());
@@ -42,7 +42,7 @@ impl Import {
             .map(|(name, there, here)| format!("{name} ({} there, {} here)", number(*there), number(*here)))
             .collect();
         print(&format!(
-            "the same units (hash {}); its edges are decided by settings that differ: {}. There it was: {}\n",
+            "the same units (hash {}); its edges depend on settings that differ: {}. In the other log it was: {}\n",
             digest.units_hash,
             settings.join(", "),
             export_digest_text(&exported)

@@ -1,8 +1,8 @@
 //! `ripplemem ingest`.
 //!
 //! In: a source. Out: its turns in the memory; with the log on Kafka, in the turns topic, from
-//! which a running service takes them; with `--dry-run`, only what would come. Exit code 3 when
-//! something was rejected.
+//! which a running service takes them; with `--dry-run`, only a report of what would come. Exit code 3 when something
+//! was rejected.
 
 use std::{
     collections::BTreeMap,
@@ -37,11 +37,11 @@ use super::{
     source_arguments::SourceArguments,
 };
 
-/// Most turns of a request to another process.
+/// The maximum number of turns in a request to another process.
 const SENT_TURNS: usize = 1_000;
-/// Bytes after which such a request is sent; its last turn may pass this.
+/// The number of bytes after which such a request is sent; its last turn may exceed this.
 const SENT_BYTES: usize = 4 << 20;
-/// Interval of polling another process for what the language model has read.
+/// How often another process is asked what the language model has read.
 const MODEL_LOOK: Duration = Duration::from_millis(100);
 
 /// Read turns from a file or from standard input into the memory.
@@ -118,7 +118,8 @@ pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings) -> Result<E
     finish(pipeline, rejects, all_usable)
 }
 
-/// Hands turns on to another process, whose log alone says what its model does not read: that is said here, too.
+/// Passes turns on to another process. Only that process's log would say which turns its model does not read, so this
+/// command says it, too.
 fn hand_on(
     pipeline: &Pipeline,
     source: &mut dyn Source,
@@ -130,7 +131,7 @@ fn hand_on(
     code
 }
 
-/// Says what was rejected or not usable; the exit code.
+/// Reports what was rejected or not usable; returns the exit code.
 fn finish(pipeline: &Pipeline, rejects: u64, all_usable: bool) -> Result<ExitCode> {
     if !all_usable {
         say("some responses of the language model could not be used; the dead-letter topic says why");
@@ -145,8 +146,8 @@ fn finish(pipeline: &Pipeline, rejects: u64, all_usable: bool) -> Result<ExitCod
     Ok(if all_usable { ExitCode::SUCCESS } else { ExitCode::from(REJECTED) })
 }
 
-/// Sends a source to the process that has the memory open, and waits until its answers reflect it. The windows, units
-/// and rejected turns are all that the process made in that time, from other senders too.
+/// Sends a source to the process that has the memory open, and waits until its answers reflect it. The counts of
+/// windows, units and rejected turns include everything that the process made in that time, even from other senders.
 fn send(reached: &Reached, pipeline: &Pipeline, source: &mut dyn Source) -> Result<ExitCode> {
     let before = status_of(reached)?;
     let (mut events, mut rejects) = (0, 0);
@@ -198,8 +199,8 @@ fn send(reached: &Reached, pipeline: &Pipeline, source: &mut dyn Source) -> Resu
     finish(pipeline, rejects, all_usable)
 }
 
-/// Waits until answers reflect what was sent. What keeps the service from it, such as an endpoint that is away, is
-/// said once, while the service tries again.
+/// Waits until answers reflect what was sent. A problem that delays the service, such as an unavailable endpoint, is
+/// reported once, while the service tries again.
 fn wait_until_reflected(reached: &Reached, after: Option<&str>) -> Result<()> {
     let (waits, is_over) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
@@ -220,7 +221,7 @@ fn wait_until_reflected(reached: &Reached, after: Option<&str>) -> Result<()> {
     })
 }
 
-/// Says what the source left out or changed; `--dry-run` says more.
+/// Reports what the source left out or changed; `--dry-run` reports more.
 fn print_left_out(source: &dyn Source) {
     let counts = source.counts();
     let redacted = counts.redacted.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();

@@ -1,8 +1,8 @@
 //! Log lines to stderr.
 //!
-//! In: `RUST_LOG`, and whether the command is a service. Out: log lines as text on a terminal, as JSON otherwise; of a
-//! command that ends by itself warnings as its other messages. Never a word of a turn, a question or an answer:
-//! other crates, which may log what they send, say nothing below the level `info`.
+//! In: `RUST_LOG`, and whether the command is a service. Out: log lines as text on a terminal, as JSON otherwise. A
+//! command that ends by itself prints warnings like its other messages. Never writes a word of a turn, a question or an
+//! answer: other crates, which may log what they send, log nothing below the level `info`.
 
 use std::{
     fmt,
@@ -28,11 +28,11 @@ use tracing_subscriber::{
 /// The crates of this project, as log lines name them.
 const OURS: [&str; 9] =
     ["ripplemem", "server", "models", "endpoint", "sources", "heart", "nouns", "lab", "scripted_model"];
-/// The file of the key under which banks are hashed, in `log.directory`.
+/// The file in `log.directory` that holds the key with which banks are hashed.
 const KEY_FILE: &str = "logs.key";
 
-/// Begins to write log lines. `RUST_LOG` says which, such as `debug` or `info,server=debug`; without it those from
-/// `info` on of a service, and warnings of other commands.
+/// Begins to write log lines. `RUST_LOG` says which, such as `debug` or `info,server=debug`. Without it, a service
+/// writes lines from `info` on, and other commands write warnings.
 pub(crate) fn begin(is_service: bool) {
     let usual = if is_service { LevelFilter::INFO } else { LevelFilter::WARN };
     let wanted = std::env::var("RUST_LOG").unwrap_or_default();
@@ -58,7 +58,7 @@ pub(crate) fn begin(is_service: bool) {
         registry.with(lines.with_filter(targets).with_filter(filter)).try_init()
     });
     if let Some(problem) = wrong {
-        tracing::warn!("RUST_LOG {wanted:?}: {problem}; write such as debug, or info,server=debug");
+        tracing::warn!("RUST_LOG {wanted:?}: {problem}; write a level such as debug, or info,server=debug");
     }
     #[cfg(feature = "otlp")]
     if let Some(problem) = no_spans {
@@ -72,7 +72,7 @@ pub(crate) fn end() {
     super::otlp::end();
 }
 
-/// Of our crates what `usual` says, of others warnings.
+/// For our crates, the level `usual`; for others, warnings.
 fn ours(usual: LevelFilter) -> Targets {
     Targets::new().with_default(LevelFilter::WARN).with_targets(OURS.map(|name| (name, usual)))
 }
@@ -86,7 +86,7 @@ fn is_ours(metadata: &Metadata<'_>) -> bool {
     OURS.contains(&metadata.target().split("::").next().unwrap_or_default())
 }
 
-/// A warning as a command says its other messages.
+/// Formats a warning like a command's other messages.
 struct Message;
 
 impl<S, N> FormatEvent<S, N> for Message
@@ -101,7 +101,7 @@ where
     }
 }
 
-/// Names banks in log lines as the pipeline says; by a hash of this run alone where the key cannot be kept.
+/// Names banks in log lines as the pipeline says. If the key cannot be kept, the hashes are valid only for this run.
 pub(crate) fn name_banks_of(pipeline: &Pipeline) {
     if pipeline.logs.banks {
         return name_banks(BankNames::Plain);
@@ -110,12 +110,12 @@ pub(crate) fn name_banks_of(pipeline: &Pipeline) {
     match key(&path) {
         Ok(key) => name_banks(BankNames::Hashed(key)),
         Err(problem) => tracing::warn!(
-            file = %path.display(), %problem, "log lines of another run will name a bank by another hash"
+            file = %path.display(), %problem, "log lines of other runs will name a bank by a different hash"
         ),
     }
 }
 
-/// The key in a file; a missing one is created, for its owner alone.
+/// The key in a file; a missing file is created so that only its owner can read it.
 fn key(path: &Path) -> io::Result<[u8; 32]> {
     let wrong = |_| io::Error::other("not 32 bytes; remove the file");
     match fs::read(path) {

@@ -19,10 +19,10 @@ use super::{logs::name_banks_of, memory_arguments::MemoryArguments};
 /// closes stdin.
 #[derive(Args)]
 pub(crate) struct Mcp {
-    /// The bank of calls that name none, such as a user or a project.
+    /// The bank for calls that do not name one, such as a user or a project.
     #[arg(long)]
     bank: Option<String>,
-    /// Offer no tool that changes the memory.
+    /// Offer no tools that change the memory.
     #[arg(long)]
     read_only: bool,
     #[command(flatten)]

@@ -1,8 +1,8 @@
 //! The arguments that say which memory a command works on.
 //!
-//! In: `--pipeline`, `--data` and `--snapshots`. Out: a pipeline. Where none of them says it, the log is in the user's
-//! own data directory, so that a command finds the same memory wherever it is called; a `ripplemem-data` in the working
-//! directory goes first.
+//! In: `--pipeline`, `--data` and `--snapshots`. Out: a pipeline. If none of them says it, the log is in the user's own
+//! data directory, so that a command finds the same memory wherever it is called; a `ripplemem-data` in the working
+//! directory takes precedence.
 
 use std::path::{Path, PathBuf};
 
@@ -19,8 +19,8 @@ pub(crate) struct MemoryArguments {
     /// A pipeline file. Without it, the defaults.
     #[arg(long)]
     pipeline: Option<PathBuf>,
-    /// The directory of the log, instead of the pipeline's. Without both, ripplemem-data in the working directory where
-    /// that is there, else $XDG_DATA_HOME/ripplemem/memory (~/.local/share/ripplemem/memory).
+    /// The directory of the log, instead of the pipeline's. Without both, ripplemem-data in the working directory if
+    /// that exists, otherwise $XDG_DATA_HOME/ripplemem/memory (~/.local/share/ripplemem/memory).
     #[arg(long)]
     data: Option<PathBuf>,
     /// The place of the snapshots, instead of the pipeline's: a directory, or s3://BUCKET/PREFIX, gs://… or az://….
@@ -45,7 +45,7 @@ impl MemoryArguments {
     }
 }
 
-/// The log's directory where nobody names one: `here` in the working directory if it is there, else the user's.
+/// The log's directory if none is named: `here` in the working directory if it exists, otherwise the user's.
 fn own_directory(here: PathBuf) -> PathBuf {
     match assets::of_user() {
         Some(user) if !here.is_dir() => user.join("memory"),

@@ -1,13 +1,14 @@
 //! The commands, one file each, and what they share.
 //!
 //! In: arguments. Out: results on stdout, messages and progress on stderr, and an exit code.
-//! Each file of a command holds its arguments with their help, and `run`. A new command is a
-//! file (a folder where it is more than one), its `mod` line, and its line in the list below.
+//! Each file of a command holds its arguments with their help, and `run`. A new command needs a file (a folder if it
+//! has several files), its `mod` line, and its line in the list below.
 //!
-//! Shared: `command` (the enum and its dispatch), `exit_code`, `logs` (log lines), `otlp` (spans), `output` (stdout and stderr),
-//! `process` (what is asked of the system), `progress_bar`, `pipeline_file`, `memory_arguments`, `source_arguments`, `selector_arguments`, `as_of_argument`,
-//! `open_memory`, `reached` (a memory opened here, or in the process that serves it), `model_reading` (what the language model has read), `usage_table`,
-//! `service_request` (HTTP to a running service).
+//! Shared: `command` (the enum and its dispatch), `exit_code`, `logs` (log lines), `otlp` (spans), `output` (stdout and
+//! stderr), `process` (settings of the process itself), `progress_bar`, `pipeline_file`, `memory_arguments`,
+//! `source_arguments`, `selector_arguments`, `as_of_argument`, `open_memory`, `reached` (a memory opened here, or in
+//! the process that serves it), `model_reading` (what the language model has read), `usage_table`, `service_request`
+//! (HTTP to a running service).
 
 mod as_of_argument;
 mod command;

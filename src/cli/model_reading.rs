@@ -1,4 +1,4 @@
-//! Says what the language model has read of the windows.
+//! Reports which windows the language model has read.
 //!
 //! In: the counts of a reading. Out: a line on stdout, and the problem, if any, on stderr.
 
@@ -8,8 +8,8 @@ use ripplemem::pipeline::Finished;
 
 use super::output::{print, say};
 
-/// Prints the counts; `next` says what happens to the windows that are left. False when a
-/// response could not be used.
+/// Prints the counts; `next` says what happens to the windows that are left. Returns false when a response could not be
+/// used.
 pub(crate) fn print_reading(pipeline: &Pipeline, finished: &Finished, next: &str) -> Result<bool> {
     let Finished { read, refused, left, problem } = finished;
     if *read + *refused + *left > 0 {

@@ -1,7 +1,7 @@
-//! Spans to a collector of OpenTelemetry, over HTTP.
+//! Sends spans to an OpenTelemetry collector over HTTP.
 //!
-//! In: `OTEL_EXPORTER_OTLP_ENDPOINT`, such as `http://127.0.0.1:4318`; without it nothing is sent. Out: the spans of
-//! requests, questions and steps, with the fields that log lines have. No span holds a word of what was said.
+//! In: `OTEL_EXPORTER_OTLP_ENDPOINT`, such as `http://127.0.0.1:4318`; without it, nothing is sent. Out: the spans of
+//! requests, questions and steps, with the same fields as log lines. No span contains a word of what was said.
 
 use std::sync::OnceLock;
 
@@ -18,7 +18,7 @@ const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
 static PROVIDER: OnceLock<SdkTracerProvider> = OnceLock::new();
 
-/// The layer that sends spans; None where no collector is named, or why it cannot be used.
+/// The layer that sends spans, or why it cannot be used; `None` if no collector is named.
 pub(super) fn layer<S>() -> Result<Option<OpenTelemetryLayer<S, Tracer>>, String>
 where
     S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
@@ -34,10 +34,10 @@ where
     Ok(Some(tracing_opentelemetry::layer().with_tracer(provider.tracer("ripplemem"))))
 }
 
-/// Sends what is left.
+/// Sends the remaining spans.
 pub(crate) fn end() {
     if let Some(provider) = PROVIDER.get() {
-        // A collector that is away loses the last spans.
+        // If the collector is unavailable, the last spans are lost.
         let _ = provider.shutdown();
     }
 }

@@ -1,7 +1,7 @@
 //! Results to stdout, messages to stderr.
 //!
-//! In: text. Out: the text, flushed; on a terminal with what would control it shown instead of obeyed, since it may
-//! come from what somebody said. A closed stdout is an error, a closed stderr is not.
+//! In: text. Out: the text, flushed. On a terminal, control characters are shown instead of obeyed, since the text may
+//! come from what someone said. A closed stdout is an error; a closed stderr is not.
 
 use std::{
     borrow::Cow,
@@ -12,7 +12,7 @@ use anyhow::Result;
 use heart::recall::visible;
 use ripplemem::pipeline::UnreadableAt;
 
-/// Writes a part of the result to stdout: to a terminal as it can be seen, otherwise as it is.
+/// Writes a part of the result to stdout: to a terminal with control characters made visible, otherwise unchanged.
 pub(crate) fn print(text: &str) -> Result<()> {
     let out = std::io::stdout();
     let text = if out.is_terminal() { visible(text) } else { Cow::Borrowed(text) };
@@ -26,7 +26,7 @@ pub(crate) fn say(text: &str) {
     drop(writeln!(std::io::stderr(), "ripplemem: {}", visible(text)));
 }
 
-/// Names each record that a command could not read, and what became of it.
+/// Names each record that a command could not read, and says what happened to it.
 pub(crate) fn say_unreadable(unreadable: &[UnreadableAt], outcome: &str) {
     for at in unreadable {
         say(&format!("{at}; {outcome}"));

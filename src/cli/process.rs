@@ -1,11 +1,11 @@
-//! What the process asks of the system before it does anything.
+//! What the process sets up before it does anything else.
 //!
-//! In: nothing. Out: files that only their owner may read, and writes that fail where a file would grow too
-//! large. Called once, before any thread begins, so that all threads have it.
+//! In: nothing. Out: files that only their owner may read, and writes that fail if a file would grow too large. It is
+//! called once, before any thread begins, so that it applies to all threads.
 
-/// Files get the mode 600 and directories 700, whatever the user's mask: what is remembered is nobody else's, also in
-/// an export or a report. A file that would grow past `ulimit -f` is an error of its write, which says what to do,
-/// where the system would end the process without a word.
+/// Files get the mode 600 and directories 700, whatever the user's mask is: what is remembered is private, even in an
+/// export or a report. If a file would grow past `ulimit -f`, its write fails with an error that says what to do;
+/// without this, the system would end the process without a message.
 #[cfg(unix)]
 pub(crate) fn begin() {
     use nix::sys::{
@@ -15,10 +15,10 @@ pub(crate) fn begin() {
     umask(Mode::S_IRWXG | Mode::S_IRWXO);
     let mut too_large = SigSet::empty();
     too_large.add(Signal::SIGXFSZ);
-    // Where this fails the process ends at such a write.
+    // If this fails, the process ends at such a write.
     let _ = too_large.thread_block();
 }
 
-/// Elsewhere neither is known.
+/// Other systems have neither of the two.
 #[cfg(not(unix))]
 pub(crate) fn begin() {}

@@ -1,7 +1,7 @@
 //! The memory that a command works on: opened here, or reached in the process that has it open.
 //!
 //! In: a pipeline with an embedded log. Out: its service, or the process that holds the directory's lock
-//! and serves it. A holder that serves nothing is the error that the lock gives.
+//! and serves it. If the holder serves nothing, the result is the lock's error.
 
 use anyhow::Result;
 use nouns::{config::Pipeline, model::Bank};
@@ -17,7 +17,7 @@ use super::{
     service_request::{HEALTH_TIMEOUT, Unreachable, request},
 };
 
-/// Opened here, or reached elsewhere.
+/// A memory that was opened here, or reached in another process.
 pub(crate) enum Memory {
     Here(Box<Service>),
     There(Reached),
@@ -35,8 +35,7 @@ pub(crate) fn open_or_reach(pipeline: &Pipeline) -> Result<Memory> {
     }
 }
 
-/// The process that has the directory open, where that is why a memory cannot be opened and the process
-/// serves it.
+/// The process that has the directory open, if that is why a memory cannot be opened and if the process serves it.
 pub(crate) fn holder_of(error: &PipelineError) -> Option<Reached> {
     let PipelineError::Log(LogError::InUse { directory, holder }) = error else { return None };
     let address = address_of(directory, holder)?;
@@ -55,12 +54,12 @@ pub(crate) fn service_on_kafka(pipeline: &Pipeline) -> Result<Option<Reached>> {
     }
 }
 
-/// How the memory of a process is.
+/// The status of the memory of a process.
 pub(crate) fn status_of(reached: &Reached) -> Result<Status> {
     Ok(reached.get("/v1/status", &[])?)
 }
 
-/// The last turn of a bank's partition that is durable now; an answer after it reflects them all.
+/// The last turn of a bank's partition that is durable now; an answer after it reflects all turns up to it.
 pub(crate) fn end_of(reached: &Reached, bank: &Bank) -> Result<Option<String>> {
     let status = status_of(reached)?;
     let end = Written::parse(&status.after, status.partitions).and_then(|end| end.of(bank));

@@ -1,7 +1,7 @@
 //! `ripplemem reembed`.
 //!
 //! In: a memory whose vectors are of another model. Out: a memory with vectors of the pipeline's
-//! model, to which questions are switched at the end; exit code 3 where a record could not be read.
+//! model, to which questions are switched at the end; exit code 3 if a record could not be read.
 
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ use super::{
 };
 
 /// Compute the memory's vectors again with the model that the pipeline names, and switch to it.
-/// Questions are answered from the old ones until then. After an interruption, run it again: it continues.
+/// Questions are answered from the old vectors until then. After an interruption, run it again: it continues.
 #[derive(Args)]
 pub(crate) struct Reembed {
     /// Remove the memory of the old model afterwards.
@@ -39,7 +39,8 @@ impl Reembed {
         };
         match from {
             Some(from) => print(&format!(
-                "{name}: {windows} records with vectors of {} instead of {}, {written} of them written now{unread}\n",
+                "{name}: {windows} records with vectors of {} instead of {}, {written} of them written in this \
+                 run{unread}\n",
                 to.name, from.name
             ))?,
             None => print(&format!("{name}: nothing to do, no vector is of another model than {}\n", to.name))?,

@@ -1,7 +1,7 @@
 //! `ripplemem reextract`.
 //!
-//! In: a bank. Out: its closed windows read again by the language model, by the service that extracts the bank where
-//! there is one.
+//! In: a bank. Out: its closed windows, read again by the language model. If a service extracts the bank, the service
+//! does it.
 
 use std::process::ExitCode;
 
@@ -27,9 +27,9 @@ use super::{
     reached::{holder_of, service_on_kafka},
 };
 
-/// Have the language model read a bank's closed windows again, and pay for it again. Where a service has the memory,
-/// the service does it; on Kafka that is the last one that was started with this log.directory. A window that is not
-/// read again keeps its units.
+/// Have the language model read a bank's closed windows again, which is paid for again. If a service has the memory,
+/// the service does it; on Kafka, that is the last service that was started with this log.directory. A window that is
+/// not read again keeps its units.
 #[derive(Args)]
 pub(crate) struct Reextract {
     /// The bank.
@@ -44,7 +44,8 @@ impl Reextract {
         let (pipeline, bank) = (self.memory.pipeline()?, Bank::parse(&self.bank)?);
         if pipeline.extract.extractor != LLM {
             anyhow::bail!(
-                "extract.extractor is {:?}; write \"llm\", and [llm], so that a language model reads windows",
+                "extract.extractor is {:?}; set it to \"llm\" and add a section [llm], so that a language model reads \
+                 the windows",
                 pipeline.extract.extractor
             );
         }

@@ -1,8 +1,7 @@
 //! `ripplemem repair`.
 //!
-//! In: a log on Kafka, and for a change the record and what is to stand there. Out: the records of its own topics that
-//! say where it is and cannot be read, each with what may be written instead; or the new record. Exit code 3 while
-//! there is such a record.
+//! In: a log on Kafka, and for a change the record and its new value. Out: the control records of its own topics that
+//! cannot be read, each with what may be written instead; or the new record. Exit code 3 while there is such a record.
 
 use std::process::ExitCode;
 
@@ -18,8 +17,7 @@ use super::{
     output::{print, say},
 };
 
-/// Show the records on Kafka at which a partition stands still because they cannot be read, and write what is to
-/// stand there.
+/// Show the records on Kafka that block a partition because they cannot be read, and write new values for them.
 #[derive(Args)]
 pub(crate) struct Repair {
     /// The record to replace, as the list names it: TOPIC/PARTITION/OFFSET.
@@ -28,10 +26,10 @@ pub(crate) struct Repair {
     /// Remove it.
     #[arg(long, requires = "record", conflicts_with = "value")]
     remove: bool,
-    /// Write this in its place.
+    /// Write this value in its place.
     #[arg(long, requires = "record")]
     value: Option<String>,
-    /// Print JSON, one record a line.
+    /// Print JSON, one record per line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -43,7 +41,8 @@ impl Repair {
         let log = self.memory.pipeline()?.log;
         if log.kind != LogKind::Kafka {
             bail!(
-                "log.kind is \"embedded\": only this program writes there; where bytes were damaged, put back a copy of {}",
+                "log.kind is \"embedded\": only this program writes to this log; if bytes in it were damaged, restore \
+                 {} from a copy",
                 log.directory.display()
             );
         }
@@ -51,16 +50,16 @@ impl Repair {
         if let Some(name) = &self.record {
             let record = found.iter().find(|record| name_of(record) == *name);
             let record = record.with_context(|| {
-                format!("{name}: no record of this name waits to be replaced; `ripplemem repair` lists those that do")
+                format!("{name}: no record of this name has to be replaced; `ripplemem repair` lists those that do")
             })?;
             ensure!(
                 self.remove || self.value.is_some(),
-                "{name}: say what is to stand there with --value, or --remove it; {}",
+                "{name}: give the new value with --value, or remove the record with --remove; {}",
                 record.remedy
             );
             replace(&log, record, self.value.as_deref().map(str::as_bytes))?;
             let done = if self.remove { "is removed" } else { "is replaced" };
-            say(&format!("{name} {done}; a running service goes on within some seconds"));
+            say(&format!("{name} {done}; a running service continues within a few seconds"));
             found.retain(|record| name_of(record) != *name);
         }
         for record in &found {
@@ -90,7 +89,7 @@ fn in_words(record: &UnreadableRecord) -> String {
     format!("{}: {what}\n  key: {}\n  value: {value}\n  {problem}\n  {remedy}", name_of(record), readable(key))
 }
 
-/// Text as it stands, anything else in hexadecimal digits.
+/// Text unchanged, anything else in hexadecimal digits.
 fn readable(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.chars().any(char::is_control) => text.to_owned(),

@@ -1,7 +1,7 @@
 //! `ripplemem replay`.
 //!
-//! In: a topic of the log. Out: Parquet files with its records, continued from where the last run
-//! into the directory ended.
+//! In: a topic of the log. Out: Parquet files with its records, which continue where the last run into the directory
+//! ended.
 
 use std::{path::PathBuf, process::ExitCode};
 

@@ -15,8 +15,8 @@ use super::{
     serve::{serve, serve_embedded},
 };
 
-/// Run a pipeline. With an embedded log: read its source to the end, then print what the memory
-/// holds. With http.listen or a [[source]], or with its log on Kafka: run until stopped.
+/// Run a pipeline. With an embedded log, read its source to the end, then print what the memory holds. With
+/// http.listen, a [[source]] or the log on Kafka, run until stopped.
 #[derive(Args)]
 pub(crate) struct Run {
     /// The pipeline file.
@@ -33,7 +33,8 @@ impl Run {
             return serve_embedded(pipeline);
         }
         let settings = pipeline.source.clone().context(
-            "source: missing; name a [source] or a [[source]], or use `ingest`; or http.listen, to run until stopped",
+            "source: missing; add a [source] or a [[source]], or use `ingest`; or set http.listen, to run until \
+             stopped",
         )?;
         ingest(&pipeline, &settings)
     }

@@ -1,4 +1,4 @@
-//! The arguments that say which turns of a bank are meant.
+//! The arguments that select turns of a bank.
 //!
 //! In: `--speaker`, `--since`, `--until`, `--session`, `--thread`. Out: a selector.
 
@@ -9,25 +9,25 @@ use nouns::model::{EventTime, Selector};
 /// Which turns of a bank.
 #[derive(Args)]
 pub(crate) struct SelectorArguments {
-    /// Those of this speaker, by the whole name. May be given several times.
+    /// Turns of this speaker, by the whole name. May be given several times.
     #[arg(long = "speaker", value_name = "NAME")]
     speakers: Vec<String>,
-    /// Those said at this time or later, such as 2024-05-06T00:00:00+02:00.
+    /// Turns said at this time or later, such as 2024-05-06T00:00:00+02:00.
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Those said before this time.
+    /// Turns said before this time.
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// Those of this session.
+    /// Turns of this session.
     #[arg(long)]
     session: Option<String>,
-    /// Those of this thread.
+    /// Turns of this thread.
     #[arg(long)]
     thread: Option<String>,
 }
 
 impl SelectorArguments {
-    /// What the arguments name; nothing where none is given.
+    /// What the arguments select; nothing if none is given.
     pub(crate) fn selector(self) -> Result<Selector> {
         let time = |name: &str, text: Option<String>| {
             text.map(|text| EventTime::parse(&text)).transpose().with_context(|| format!("--{name}"))

@@ -16,14 +16,14 @@ use tracing::info;
 
 use super::{logs::name_banks_of, memory_arguments::MemoryArguments, progress_bar::with_progress};
 
-/// Where a memory is served that names no address.
+/// The address at which a memory is served if none is named.
 pub(super) const LISTEN: &str = "127.0.0.1:8321";
 
 /// Keep a memory open: take turns and answer questions over HTTP (docs/http.md) until stopped, and follow
 /// the [[source]]s of its pipeline. Other commands on the same directory reach this process.
 #[derive(Args)]
 pub(crate) struct Serve {
-    /// Address and port, instead of the pipeline's http.listen; 127.0.0.1:8321 without both.
+    /// Address and port, instead of the pipeline's http.listen. Without both, 127.0.0.1:8321.
     #[arg(long)]
     listen: Option<String>,
     #[command(flatten)]
@@ -61,7 +61,7 @@ pub(crate) fn serve(pipeline: &Pipeline) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Set by a signal to end.
+/// A flag that a signal to end sets.
 pub(super) fn stop_by_signal() -> Result<&'static AtomicBool> {
     let stop: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
     ctrlc::set_handler(|| stop.store(true, Ordering::Relaxed)).context("signals cannot be handled")?;

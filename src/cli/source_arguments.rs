@@ -13,15 +13,15 @@ use sources::{AUTO, FORMATS};
 pub(crate) struct SourceArguments {
     #[arg(help = format_help("The format"), long_help = format_long_help())]
     format: String,
-    /// The file, or - for standard input where the format allows it. Chat exports: also a directory
-    /// or an archive.
+    /// The file, or - for standard input if the format allows it. For chat exports, a directory or an archive is
+    /// possible, too.
     path: PathBuf,
-    /// The bank of records that name none. For the datasets, the prefix of each conversation's bank.
-    /// For chat exports, a template such as acme/{channel}; the placeholders are {workspace},
-    /// {channel}, {channel_id} and {participants}.
+    /// The bank for records that do not name one. For the datasets, the prefix of each conversation's bank. For chat
+    /// exports, a template such as acme/{channel}; the placeholders are {workspace}, {channel}, {channel_id} and
+    /// {participants}.
     #[arg(long, default_value = "", hide_default_value = true)]
     bank: String,
-    /// The zone of times that name none, such as +02:00 or Europe/Berlin.
+    /// The time zone to assume for times without one, such as +02:00 or Europe/Berlin.
     #[arg(long, default_value = "+00:00")]
     zone: String,
     #[arg(long, value_delimiter = ',', help = only_help())]
@@ -32,14 +32,14 @@ pub(crate) struct SourceArguments {
     /// Chat exports: also read private channels (private) or direct messages (direct).
     #[arg(long, value_delimiter = ',')]
     include: Vec<Include>,
-    /// Chat exports: a TOML file of names for accounts, lines of "id, handle or name" = "Name".
+    /// Chat exports: a TOML file with names for accounts, in lines of the form "id, handle or name" = "Name".
     #[arg(long)]
     aliases: Option<PathBuf>,
-    /// Chat exports: replace in texts before anything is stored: secrets (e-mail addresses, cards,
-    /// keys, phone numbers), or a regular expression. May be given several times.
+    /// Chat exports: what to replace in texts before anything is stored: secrets (e-mail addresses, cards, keys, phone
+    /// numbers), or matches of a regular expression. May be given several times.
     #[arg(long)]
     redact: Vec<String>,
-    /// Chat exports: the order of day and month where the format leaves it open: dmy, mdy or ymd.
+    /// Chat exports: the order of day and month if the format leaves it open: dmy, mdy or ymd.
     #[arg(long)]
     date_order: Option<DateOrder>,
 }
@@ -63,7 +63,7 @@ fn format_long_help() -> String {
     format!("The format:{}\n  {AUTO:<14}the one that the file looks like", lines.collect::<String>())
 }
 
-/// What `--only` chooses in each format that can be divided.
+/// What `--only` selects in each format that has parts.
 fn only_help() -> String {
     let mut parts: Vec<(&str, Vec<&str>)> = Vec::new();
     for (what, name) in FORMATS.iter().filter_map(|format| Some((format.only?, format.name))) {

@@ -18,11 +18,11 @@ use super::{
 
 /// Show how many bytes units take in memory, by part.
 ///
-/// They are what the indexes have asked for. The process takes more: the program, the embedding model, the
-/// turns that windows keep so that an edit can be extracted again, and what the allocator holds ready.
+/// These are the bytes that the indexes have allocated. The process takes more: for the program, the embedding model,
+/// the turns that windows keep so that an edit can be extracted again, and the allocator's reserves.
 #[derive(Args)]
 pub(crate) struct Stats {
-    /// One bank. Without it, all banks.
+    /// Only this bank. Without it, all banks.
     #[arg(long)]
     bank: Option<String>,
     /// Print JSON.
@@ -47,7 +47,7 @@ impl Stats {
     }
 }
 
-/// A line for each part: its bytes in all and a unit.
+/// A line for each part: its bytes in total and per unit.
 fn table(footprint: &Footprint) -> String {
     let units = footprint.units;
     let mut out = format!("{:<16}{units:>14}\n{:<16}{:>14}{:>14}\n", "units", "", "bytes", "a unit");

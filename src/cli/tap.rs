@@ -1,6 +1,6 @@
 //! `ripplemem tap`.
 //!
-//! In: a topic of the log. Out: its records as JSON, one a line, without vectors.
+//! In: a topic of the log. Out: its records as JSON, one per line, without vectors.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use nouns::config::LogKind;
 
 use super::{memory_arguments::MemoryArguments, output::print};
 
-/// Print the records of a topic of the log: one JSON object a record, without vectors.
+/// Print the records of a topic of the log: one JSON object per record, without vectors.
 #[derive(Args)]
 pub(crate) struct Tap {
     /// turns, memory or dead-letters; on Kafka also questions, answers or edges.

@@ -1,7 +1,7 @@
 //! `ripplemem token`.
 //!
-//! In: a file of tokens, and what a token may do. Out: a new token, shown once; a list without tokens; a
-//! token that is refused from now on. A running service takes a change within a second.
+//! In: a file of tokens, and what a token may do. Out: a new token, shown once; a list of names without the tokens
+//! themselves; or a token that is refused from now on. A running service notices a change within about a second.
 
 use std::{num::NonZeroU32, path::PathBuf, process::ExitCode};
 
@@ -16,7 +16,7 @@ use super::{
     output::{print, say},
 };
 
-/// Make, list and revoke the tokens that requests over HTTP and MCP show.
+/// Make, list and revoke the tokens with which requests over HTTP and MCP identify themselves.
 #[derive(Args)]
 pub(crate) struct Token {
     #[command(subcommand)]
@@ -25,7 +25,7 @@ pub(crate) struct Token {
 
 #[derive(Subcommand)]
 enum TokenCommand {
-    /// Make a token and print it. It is shown this once; the file keeps its SHA-256.
+    /// Make a token and print it. It is shown only this once; the file keeps its SHA-256.
     Add(Add),
     /// Print the tokens' names, rights and banks.
     List(List),
@@ -37,7 +37,7 @@ enum TokenCommand {
 struct Add {
     /// Its name in lists and in the audit log.
     name: String,
-    /// A bank that it reaches, with all banks below it; * is every bank. May be repeated.
+    /// A bank that it may access, with all banks below it; * is every bank. May be repeated.
     #[arg(long, required = true)]
     bank: Vec<BankPrefix>,
     /// What it may do: read, write, forget or admin. May be repeated; none includes another.
@@ -46,7 +46,7 @@ struct Add {
     /// When it expires: a time in RFC 3339, or a span from now such as 90d or 12h. Without it, never.
     #[arg(long)]
     expires: Option<String>,
-    /// Most requests in a minute. Without it there is no limit.
+    /// The maximum number of requests per minute. Without it, there is no limit.
     #[arg(long)]
     requests_per_minute: Option<NonZeroU32>,
     #[command(flatten)]
@@ -70,10 +70,10 @@ struct Revoke {
     file: FileArguments,
 }
 
-/// Which file of tokens.
+/// Says which file of tokens is used.
 #[derive(Args)]
 struct FileArguments {
-    /// The file of tokens. Without it the pipeline's `access.token_file`, or `tokens.json` in the log's directory.
+    /// The file of tokens. Without it, the pipeline's `access.token_file`, or `tokens.json` in the log's directory.
     #[arg(long)]
     tokens: Option<PathBuf>,
     #[command(flatten)]
@@ -125,7 +125,7 @@ fn line(grant: &Grant) -> String {
         (None, Some(expires)) => format!(", expires {expires}"),
         (None, None) => String::new(),
     };
-    let limit = grant.requests_per_minute.map(|most| format!(", {most} requests a minute")).unwrap_or_default();
+    let limit = grant.requests_per_minute.map(|most| format!(", {most} requests per minute")).unwrap_or_default();
     format!("{}: {} in {}{limit}{end}\n", grant.name, rights.join(", "), banks.join(", "))
 }
 
@@ -142,7 +142,8 @@ fn expiry(text: &str, now: Timestamp) -> Result<Timestamp> {
     // Such a token is useless: the sign or the year is wrong.
     ensure!(
         expires > now,
-        "--expires {text:?}: the token would have expired by now ({expires}); name a time to come, or a span such as 90d"
+        "--expires {text:?}: the token would already have expired ({expires}); name a time in the future, or a span \
+         such as 90d"
     );
     Ok(expires)
 }

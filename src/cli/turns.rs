@@ -104,6 +104,8 @@ fn one_speaker(select: &Selector) -> Result<Option<&str>> {
     match select.speakers.as_slice() {
         [] => Ok(None),
         [one] => Ok(Some(one)),
-        _ => anyhow::bail!("--speaker: the service that has the directory open lists turns of one speaker; give one"),
+        _ => anyhow::bail!(
+            "--speaker: the service that has the directory open lists the turns of one speaker at a time; name a speaker"
+        ),
     }
 }

@@ -1,6 +1,6 @@
 //! The table of what a language model used.
 //!
-//! In: usage by bank and purpose. Out: a table with a sum, or the same as JSON, on stdout.
+//! In: usage by bank and purpose. Out: a table with a total, or the same as JSON, on stdout.
 
 use anyhow::Result;
 use nouns::{config::Pipeline, model::Usage};

@@ -17,7 +17,7 @@ use super::{output::print, pipeline_file::read_pipeline};
 pub(crate) struct Validate {
     /// The pipeline file.
     pipeline: PathBuf,
-    /// Check the file alone.
+    /// Check only the file.
     #[arg(long)]
     file_only: bool,
 }

@@ -1,7 +1,7 @@
 //! The HTTP client that every request with a secret goes through.
 //!
-//! In: nothing. Out: a client that trusts what the system trusts, gives back every status as a reply,
-//! and follows no redirect, so that a key reaches no other host.
+//! In: nothing. Out: a client that trusts the certificates that the system trusts, returns every status as a reply, and
+//! follows no redirect, so that a key reaches no other host.
 
 use ureq::{
     Agent,

@@ -1,8 +1,8 @@
 //! Whether a thread waits for an endpoint.
 //!
-//! In: requests, and threads that are to end. Out: a thread that ends is waited for; one that waits for an endpoint
-//! is left to the end of the process, so that an endpoint that is away keeps no service from stopping. What it was
-//! about to write was not acknowledged, or lies in the log already.
+//! In: requests, and threads that should end. Out: whether all of them have ended. A thread that waits for an endpoint
+//! is left running until the process exits, so that an unreachable endpoint does not keep a service from stopping.
+//! Whatever such a thread was about to write has not been acknowledged, or is in the log already.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -10,19 +10,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long threads may take to end while an endpoint is asked.
+/// How long threads may take to end while a request to an endpoint is under way.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Time between two looks at it.
+/// The time between two checks whether a thread has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Threads that wait for an endpoint: requests on their way, and pauses between two attempts.
+/// The number of threads that wait for an endpoint, for a reply or during the pause between two attempts.
 static ASKING: AtomicUsize = AtomicUsize::new(0);
 
-/// A thread that waits for an endpoint, until this is dropped.
+/// Marks a thread as waiting for an endpoint until this is dropped.
 pub struct EndpointWait(());
 
 impl EndpointWait {
-    /// From now on.
+    /// Starts the wait.
     #[must_use]
     pub fn begin() -> Self {
         ASKING.fetch_add(1, Ordering::Relaxed);
@@ -36,8 +36,8 @@ impl Drop for EndpointWait {
     }
 }
 
-/// Waits until threads have ended. False where some are left alone, because an endpoint is asked for longer than they
-/// may take to end together.
+/// Waits until threads have ended. Returns false if some are left running, because a request to an endpoint took longer
+/// than the time in which all of them may end.
 pub fn end_threads(threads: impl IntoIterator<Item = JoinHandle<()>>) -> bool {
     let from = Instant::now();
     let mut all = true;
@@ -47,7 +47,7 @@ pub fn end_threads(threads: impl IntoIterator<Item = JoinHandle<()>>) -> bool {
         }
         all &= thread.is_finished();
         if thread.is_finished() {
-            // A panic was said where it happened.
+            // A panic was reported where it happened.
             drop(thread.join());
         }
     }

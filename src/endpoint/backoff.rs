@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use nouns::backoff::{Backoff, shortened};
 
-/// The longest pauses between two attempts: the first, and the last.
+/// The upper limit of the first pause between attempts, and that of the longest.
 const LIMITS: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(30));
-/// The longest `Retry-After` that is read, in seconds.
+/// The longest `Retry-After` that is accepted, in seconds.
 const MAX_RETRY_AFTER_SECONDS: f64 = 86_400.0;
 
 /// Exponential backoff with jitter: between half of the limit for this attempt and all of it.

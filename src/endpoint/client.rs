@@ -1,8 +1,7 @@
 //! The HTTP client of one endpoint.
 //!
-//! In: a request's body, a timeout, and a function that reads the reply. Out: what the function
-//! read, or a [`RequestFailure`] by status code and kind of error, with the endpoint's message and
-//! the key masked.
+//! In: a request's body, a timeout, and a function that reads the reply. Out: what the function read, or a
+//! [`RequestFailure`] by status code and kind of error, with the endpoint's message. The key is masked in it.
 
 use std::{
     io::{BufRead, BufReader},
@@ -68,7 +67,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`RequestFailure`]. A reply that `read` cannot read is transient, and so is a failure that the reply reports,
-    /// unless it tells a status that means something else.
+    /// unless it names a status that means something else.
     pub fn post<T>(
         &self,
         body: &[u8],
@@ -93,7 +92,7 @@ impl Endpoint {
         let reader = response.into_body().into_with_config().limit(MAX_REPLY_BYTES).reader();
         read(&mut BufReader::new(reader)).map_err(|problem| match problem {
             ReplyProblem::Unreadable(problem) => RequestFailure::unreadable(self.without_key(&problem)),
-            // It has processed the request, and may charge for it.
+            // The endpoint has processed the request, and may charge for it.
             ReplyProblem::Failed { problem, status: None } => {
                 RequestFailure::unreadable(format!("the endpoint failed: {}", self.without_key(&problem)))
             }
@@ -104,7 +103,7 @@ impl Endpoint {
         })
     }
 
-    /// No reply, or a part of one.
+    /// The failure when there is no reply, or only a part of one.
     fn connection_failure(&self, error: &ureq::Error) -> RequestFailure {
         match error {
             ureq::Error::Timeout(Timeout::Resolve | Timeout::Connect) => {
@@ -119,7 +118,7 @@ impl Endpoint {
         }
     }
 
-    /// A reply whose status is not 200.
+    /// The failure that a reply with a status other than 200 means.
     fn status_failure(
         &self,
         status: u16,

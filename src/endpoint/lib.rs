@@ -1,15 +1,14 @@
 //! One request to an endpoint that speaks OpenAI's protocol, and what its failure means.
 //!
-//! In: the body of a request, and a timeout. Out: what the caller reads in the reply, or a
-//! [`RequestFailure`]: transient (429, 5xx, a timeout, a broken connection) with the endpoint's
-//! `Retry-After`; rejected, which concerns this request alone (too long, filtered); or permanent
-//! (a wrong key, a wrong model). Retries are the caller's. Never: a redirect is not followed, so
-//! that the key reaches no other host, and no error shows the key.
+//! In: the body of a request, and a timeout. Out: what the caller reads in the reply, or a [`RequestFailure`]:
+//! transient (429, 5xx, a timeout, a broken connection) with the endpoint's `Retry-After`; rejected, which concerns
+//! this request alone (too long, filtered); or permanent (a wrong key, a wrong model). Retrying is up to the caller.
+//! Redirects are never followed, so that the key reaches no other host, and no error ever shows the key.
 //!
-//! `agent` is the HTTP client; `client` sends a request, and is the one place that decides what a failure means, for
-//! chat, its streams and embeddings alike; `failure` says what went wrong, `reply_problem` what is wrong with a reply of
-//! status 200; `backoff` says how long to wait, `asking` whether somebody waits. `docs/models.md` has a table of the
-//! odd replies.
+//! `agent` is the HTTP client. `client` sends a request, and is the one place that decides what a failure means, for
+//! chat, its streams and embeddings alike. `failure` says what went wrong; `reply_problem` says what is wrong with a
+//! reply of status 200; `backoff` says how long to wait; `asking` says whether a thread is waiting. `docs/models.md`
+//! has a table of unusual replies.
 
 mod agent;
 mod asking;

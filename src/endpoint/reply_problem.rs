@@ -1,11 +1,11 @@
 //! What is wrong with a reply that began well.
 //!
 //! In: a reply with status 200, or a part of one. Out: whether the endpoint says that it failed, or the reply cannot be
-//! read. Many servers and the gateways before them write an `error` where a completion or vectors should stand.
+//! read. Many servers, and the gateways in front of them, write an `error` in place of a completion or vectors.
 
 use serde_json::Value;
 
-/// The most characters of the endpoint's message that an error repeats.
+/// The maximum number of characters of the endpoint's message that an error repeats.
 const MAX_MESSAGE_CHARACTERS: usize = 300;
 
 /// What is wrong with a reply of status 200.
@@ -15,7 +15,7 @@ pub enum ReplyProblem {
     Failed {
         /// Its message.
         problem: String,
-        /// The status that it would have answered with, where it tells one.
+        /// The status that it would have answered with, if it names one.
         status: Option<u16>,
     },
     /// It cannot be read.
@@ -23,7 +23,7 @@ pub enum ReplyProblem {
 }
 
 impl ReplyProblem {
-    /// The failure that a reply, or an event of a stream, reports; none where it reports none.
+    /// The failure that a reply, or an event of a stream, reports; `None` if it reports none.
     #[must_use]
     pub fn reported(reply: &Value) -> Option<Self> {
         let error = reply.get("error").filter(|error| !error.is_null())?;

@@ -1,4 +1,4 @@
-//! One set of features for every build. Holds no code.
+//! One set of features for every build. Contains no code.
 //!
-//! Its `Cargo.toml` asks for features of other people's crates that only some of our builds need, so that the demo,
-//! the whole program and the tests share every compiled dependency.
+//! Its `Cargo.toml` enables the features of third-party crates that only some of our builds need, so that the demo, the
+//! whole program and the tests share every compiled dependency.

@@ -9,7 +9,7 @@ use nouns::config::Pipeline;
 pub enum Ablation {
     /// No structural edges and no cue channel.
     StructuralCues,
-    /// A round follows no edges.
+    /// No round follows edges.
     GraphExpansion,
     /// A round always runs, starts at the best units and looks for the question itself.
     PlannedRecollection,
@@ -17,11 +17,11 @@ pub enum Ablation {
     SecondRound,
     /// No round after the first hop, which is widened until it costs the same tokens.
     LongerFirstHop,
-    /// A speaker has no name but its own.
+    /// A speaker is known only by its own name.
     GreetedNames,
-    /// A day that the question names counts as its month alone.
+    /// A day that the question names counts only as its month.
     NamedDays,
-    /// The language model decides the edges, one request a unit.
+    /// The language model decides the edges, with one request per unit.
     ModelEdges,
     /// A dialogue that is still going on: no window is closed. Measured with the records of
     /// open windows, and without them.
@@ -42,7 +42,7 @@ impl Ablation {
         Self::OpenWindows,
     ];
 
-    /// The ablation of a name, as on the command line.
+    /// The ablation with this name, as on the command line.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|a| a.name() == name)
@@ -87,7 +87,7 @@ impl Ablation {
         self == Self::ModelEdges
     }
 
-    /// The settings without the part; the same settings where the part is not a setting.
+    /// The settings without the part; unchanged if the part is not a setting.
     pub(crate) fn without(self, pipeline: &Pipeline) -> Pipeline {
         let mut changed = pipeline.clone();
         let (memory, recall) = (&mut changed.memory, &mut changed.recall);

@@ -61,7 +61,7 @@ fn stems(text: &str) -> Vec<String> {
     stems
 }
 
-/// The number of words that two lists share, each counted as often as both have it.
+/// The number of words that two lists share, each counted as often as it occurs in both.
 fn common(a: &[String], b: &[String]) -> usize {
     let mut left: HashMap<&str, usize> = HashMap::new();
     for word in b {
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn f1_by_hand() {
         check(f1("The red kayaks.", "a red kayak"), 1.0);
-        // Shared: red; 2 and 3 words.
+        // "red" is shared, of 2 and 3 words.
         check(f1("red boat", "big red kayak"), 0.4);
         check(f1("red red", "red kayak"), 0.5);
         check(f1("", ""), 1.0);
@@ -108,7 +108,7 @@ mod tests {
         check(bleu1("a red kayak", "the red kayak"), 1.0);
         // One of two words, and two words for three: e^(1 - 3/2).
         check(bleu1("red boat", "big red kayak"), 0.5 * (-0.5f64).exp());
-        // Clipped: red counts once.
+        // Clipped: "red" counts once.
         check(bleu1("red red red", "red kayak"), 1.0 / 3.0);
         check(bleu1("kayaks", "kayak"), 0.0);
         check(bleu1("", "kayak"), 0.0);

@@ -37,21 +37,21 @@ pub(crate) struct Bench {
     pub(crate) dataset: Dataset,
     /// The turns that the memory was given.
     pub(crate) recorded: RecordedTurns,
-    /// The language model, where one is configured.
+    /// The language model, if one is configured.
     pub(crate) llm: Option<Arc<Llm>>,
-    /// The language model that judges its answers, where one is named.
+    /// The language model that judges its answers, if one is named.
     judge: Option<Arc<Llm>>,
     /// Deleted with everything in it when this is dropped.
     pub(crate) directory: tempfile::TempDir,
 }
 
-/// One question's evidence, and what it took.
+/// One question's evidence, and its cost.
 pub(crate) struct MeasuredEvidence {
     pub(crate) evidence: Evidence,
     /// o200k tokens of the context.
     pub(crate) tokens: usize,
     pub(crate) milliseconds: f64,
-    /// The model's answer in words, where the request asks for answers.
+    /// The model's answer in words, if the request asks for answers.
     pub(crate) generated: Option<GeneratedAnswer>,
     pub(crate) llm: ModelUse,
 }
@@ -69,7 +69,7 @@ impl Bench {
         Self::new(pipeline, request.clone(), Dataset::default(), RecordedTurns::default(), (llm, judge))
     }
 
-    /// A bench of the same settings for other questions about other turns, in its own directory.
+    /// A bench with the same settings for other questions about other turns, in its own directory.
     pub(crate) fn with_questions(&self, dataset: Dataset, recorded: RecordedTurns) -> Result<Self, EvalError> {
         Self::new(
             self.pipeline.clone(),
@@ -112,8 +112,8 @@ impl Bench {
         Ok((service, build))
     }
 
-    /// Builds a second memory of the same file under other settings; also gives the seconds that
-    /// it took. Without `close_windows`, the marks that close windows are left out.
+    /// Builds a second memory of the same file under other settings; also returns the seconds that it took. Without
+    /// `close_windows`, the marks that close windows are left out.
     pub(crate) fn build_variant(
         &self,
         name: &str,
@@ -126,7 +126,7 @@ impl Bench {
         Ok((service, seconds))
     }
 
-    /// Asks every question of the same log, under other settings of memory and recall.
+    /// Asks every question on the same log, under other settings of memory and recall.
     pub(crate) fn ask_with(
         &self,
         pipeline: &Pipeline,
@@ -160,8 +160,8 @@ impl Bench {
         Ok(answers)
     }
 
-    /// Asks every question of a service and scores the evidence, without the first hop's. A bank
-    /// that the memory does not know delivers nothing.
+    /// Asks every question of a service and scores the evidence, but not that of the first hop. A bank that the memory
+    /// does not know delivers nothing.
     pub(crate) fn score(
         &self,
         service: &Service,
@@ -192,8 +192,8 @@ impl Bench {
         Ok(scored)
     }
 
-    /// Has the model answer the questions from their evidence, and judge the answers. Where no model judges, a
-    /// question that the dialogue does not support is not asked: nothing would score its answer.
+    /// Has the model answer the questions from their evidence, and judge the answers. If no model judges, a question
+    /// that the dialogue does not support is not asked, because nothing would score its answer.
     pub(crate) fn generate_answers(
         &mut self,
         answers: &mut [MeasuredEvidence],
@@ -219,13 +219,13 @@ impl Bench {
         Ok(())
     }
 
-    /// Who answers in words, where the request asks for answers.
+    /// The models that answer in words, if the request asks for answers.
     pub(crate) fn answerers(&self) -> Option<Answerers<'_>> {
         let llm = self.llm.as_deref().filter(|_| self.request.answers)?;
         Some(Answerers { llm, judge: self.judge.as_deref(), at_once: self.pipeline.llm.in_flight })
     }
 
-    /// What some contracts have used so far; a cached response counts as when it was paid for.
+    /// What some contracts have used so far; a cached response counts as much as when it was paid for.
     pub(crate) fn model_usage(&self, contracts: &[Contract]) -> Usage {
         let mut sum = Usage::default();
         for (contract, usage) in self.llm.iter().chain(&self.judge).flat_map(|llm| llm.used()) {
@@ -263,8 +263,8 @@ impl Bench {
     }
 }
 
-/// The settings for a memory in a directory of its own, still to be named: no log and no snapshot of the pipeline is
-/// touched. Paid responses of the language model outlive it.
+/// The settings for a memory in a directory of its own, which the caller still has to name, so that no log and no
+/// snapshot of the pipeline is touched. Paid responses of the language model outlive it.
 pub(crate) fn kept_apart(pipeline: &Pipeline) -> Pipeline {
     let mut apart = pipeline.clone();
     apart.llm.cache_directory = Some(pipeline.llm_directory());
@@ -283,7 +283,7 @@ fn open_judge(settings: &LlmSettings, pipeline: &Pipeline) -> Result<Arc<Llm>, E
     Ok(judge)
 }
 
-/// Builds a memory of the request's file; gives its turns and the seconds that it took.
+/// Builds a memory from the request's file; returns its turns and the seconds that it took.
 fn build_memory(
     request: &EvalRequest,
     pipeline: &Pipeline,
@@ -299,7 +299,7 @@ fn build_memory(
     Ok((service, recorded, from.elapsed().as_secs_f64()))
 }
 
-/// Waits until every window is extracted, or says that the language model did not read them all.
+/// Waits until every window is extracted; an error if the language model did not read all of them.
 pub(crate) fn finish(service: &mut Service, progress: &mut dyn FnMut(Progress)) -> Result<(), EvalError> {
     let Finished { left, problem, .. } = service.finish(progress)?;
     if left > 0 {

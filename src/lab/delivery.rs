@@ -1,11 +1,10 @@
 //! Whether a context delivers the turns that hold a question's evidence.
 //!
-//! In: the units that a context shows, its text, and what a turn requires. Out: delivered or
-//! not. A turn is delivered when a unit names it as a source, and both that unit's quotes of the
-//! turn and the context's text hold every caption of the turn and every sentence with a content
-//! word. A unit that a language model restated quotes nothing: it delivers the turns that it
-//! names when the context holds its restatement. Texts are compared without case, white space
-//! and resolved dates in square brackets.
+//! In: the units that a context shows, its text, and what a turn requires. Out: whether the turn is delivered. A turn
+//! is delivered when a unit names it as a source, and both that unit's quotes from the turn and the context's text
+//! contain every caption of the turn and every sentence with a content word. A unit that a language model restated
+//! quotes nothing; it delivers the turns that it names if the context contains its restatement. Texts are compared
+//! without regard to case, white space and resolved dates in square brackets.
 
 use heart::language::{
     sentences::{has_content, sentences},
@@ -13,7 +12,7 @@ use heart::language::{
 };
 use nouns::model::EvidenceUnit;
 
-/// The text of a turn that a context must hold to deliver the turn.
+/// The text of a turn that a context must contain to deliver the turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequiredText(Vec<String>);
 
@@ -25,7 +24,7 @@ impl RequiredText {
         Self(said.chain(captions.iter().copied()).map(normalised).filter(|s| !s.is_empty()).collect())
     }
 
-    /// Whether this text holds all of it.
+    /// Whether this text contains all of it.
     fn is_in(&self, words: &Comparable) -> bool {
         self.0.iter().all(|s| words.0.contains(s.as_str()))
     }
@@ -68,7 +67,7 @@ impl<'a> From<&'a EvidenceUnit> for ShownUnit<'a> {
     }
 }
 
-/// Whether one of these units delivers the turn in the context that was made of them.
+/// Whether one of these units delivers the turn in the context that was made from them.
 pub(crate) fn is_delivered(turn: &str, required: &RequiredText, units: &[ShownUnit<'_>], context: &Comparable) -> bool {
     let named = || units.iter().filter(|u| u.sources.contains(&turn));
     if named().filter_map(|u| u.restated).any(|words| context.holds(words)) {
@@ -87,7 +86,7 @@ fn normalised(text: &str) -> String {
     while let Some((before, after)) = rest.split_once('[') {
         out.push_str(before);
         match after.split_once(']') {
-            // Shared media also stand in brackets, but begin with a name and a colon: they stay.
+            // Shared media are also in brackets, but begin with a name and a colon, so they stay.
             Some((inside, tail)) if !inside.contains(['[', '\n']) && named(&format!("[{inside}]")).is_none() => {
                 out.truncate(out.trim_end().len());
                 rest = tail;

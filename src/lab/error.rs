@@ -1,7 +1,7 @@
 //! Why an evaluation stopped.
 //!
-//! In: the errors of the rooms below. Out: one enum. Every message says where it happened and
-//! what to do; causes stand in `source`.
+//! In: the errors of the crates and modules below. Out: one enum. Every message says where it happened and what to do;
+//! causes are in `source`.
 
 use super::dataset::DatasetError;
 use models::{embed::EmbedError, llm::LlmError};
@@ -41,7 +41,7 @@ pub enum EvalError {
         #[source]
         source: LlmError,
     },
-    /// The language model did not read every window: figures would be of an incomplete memory.
+    /// The language model did not read every window, so the figures would describe an incomplete memory.
     #[error(
         "the language model did not read {left} windows: {problem}; run the evaluation again when the model answers: \
          its responses so far are cached"
@@ -69,13 +69,15 @@ pub enum EvalError {
         problem: String,
     },
     /// The model that answers would judge itself.
-    #[error("model {model:?} answers, so it may not judge itself; name a pipeline file with another model in --judge")]
+    #[error(
+        "model {model:?} answers the questions, so it cannot also judge the answers; in --judge, name a pipeline file with another model"
+    )]
     SameJudge {
         /// The model.
         model: String,
     },
-    /// The temporary directory of the memory could not be made.
-    #[error("cannot make a temporary directory for the memory; free some space, or set TMPDIR")]
+    /// The temporary directory of the memory could not be created.
+    #[error("cannot create a temporary directory for the memory; free some space, or set TMPDIR")]
     Directory(#[source] std::io::Error),
     /// The settings have no JSON form.
     #[error("the settings could not be written as JSON")]

@@ -1,8 +1,8 @@
 //! One evaluation, from a file to its figures.
 //!
-//! In: a request. Out: an [`EvalRun`]. Every question is asked twice of the same log: with the
-//! pipeline's settings, and without rounds, which gives the figures of the first hop alone. The
-//! comparisons that the request names follow on the same bench. Leaves no file behind.
+//! In: a request. Out: an [`EvalRun`]. Every question is asked twice on the same log: with the pipeline's settings, and
+//! without rounds, for the figures of the first hop alone. The comparisons that the request names follow on the same
+//! bench. Leaves no file behind.
 
 use super::{
     bench::{Bench, MeasuredEvidence},
@@ -25,7 +25,7 @@ use ripplemem::pipeline::Progress;
 pub fn evaluate(request: &EvalRequest, progress: &mut dyn FnMut(Progress)) -> Result<EvalRun, EvalError> {
     let zone = EventTime::read(&format!("2000-01-01T00:00:00{}", request.zone)).map_or(0, |t| t.offset_seconds);
     let mut bench = Bench::open(request)?;
-    // A file of another format, or an unknown conversation, gets the source's error first.
+    // These calls report the source's error for a file of another format or an unknown conversation.
     drop(request.open_source()?);
     drop(request.open_filler()?);
     bench.dataset = dataset::read(request.format, &request.path, &request.only, zone)?;
@@ -43,7 +43,7 @@ pub fn evaluate(request: &EvalRequest, progress: &mut dyn FnMut(Progress)) -> Re
     }
     let contents = MemoryContents::read(service.log(), request.baselines || request.compare_answers)?;
     build.units = contents.units();
-    // As the paper counts its controller.
+    // Counted as the paper counts its controller.
     let before = bench.model_usage(&[Contract::Plan]);
     let mut answers = bench.ask(&service, progress)?;
     bench.generate_answers(&mut answers, progress)?;
@@ -125,7 +125,7 @@ fn eval_result(
     let counted: Vec<&QuestionScore> = both().filter(|(q, _)| q.supported == Some(true)).map(|(_, s)| s).collect();
     let mut overall = figures(counted.iter().copied());
     if request.format == BenchmarkFormat::LongMemEval {
-        // Its judge accepts a refusal to answer a question that has no answer.
+        // The dataset's judge accepts a refusal to answer a question that has no answer.
         overall.judge_accuracy = figures(scored).judge_accuracy;
     }
     let sufficiency = |supported: bool| -> Vec<f64> {
@@ -134,7 +134,7 @@ fn eval_result(
     let milliseconds: Vec<f64> = questions.iter().map(|q| q.latency_ms).collect();
     let mut config = serde_json::to_value(&request.pipeline).map_err(EvalError::Settings)?;
     if let Some(log) = config.get_mut("log").and_then(serde_json::Value::as_object_mut) {
-        // The log's directory on this machine does not affect the figures.
+        // The log's directory on this machine does not affect the figures, so it is left out.
         log.remove("directory");
     }
     let file = request.path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());

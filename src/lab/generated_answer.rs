@@ -1,10 +1,9 @@
 //! Answers in words, and their scores.
 //!
-//! In: questions with their references, their evidence, a language model, and another one that judges
-//! where one is named. Out: the model's answers, their F1 and BLEU-1 against the references, and the
-//! judge's verdicts. As many questions are answered at once as the model takes requests. The judge sees
-//! the question, the reference and the answer, and nothing else (paper, the judge's protocol). The
-//! reference of a question that the dialogue does not support says so.
+//! In: questions with their references, their evidence, a language model, and another one that judges, if one is named.
+//! Out: the model's answers, their F1 and BLEU-1 against the references, and the judge's verdicts. As many questions
+//! are answered at once as the model accepts requests. The judge sees the question, the reference and the answer, and
+//! nothing else (paper, the judge's protocol). If the dialogue does not support a question, its reference says so.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -27,11 +26,11 @@ const NO_ANSWER: &str = "The dialogue does not say; the question has no answer."
 const LISTS: &str = "multi-hop";
 /// LoCoMo's category whose references give reasons after a semicolon, which its scorer drops.
 const REASONED: &str = "open-domain";
-/// Questions in a row that may stay unanswered because the endpoint does not answer, before the evaluation
-/// ends: it goes on where it stopped.
+/// How many questions in a row may fail because the endpoint does not answer, before the evaluation stops. The next run
+/// continues where it stopped.
 const MOST_UNAVAILABLE: usize = 2;
 
-/// An answer, or why there is none, and what it took. The error concerns this question alone.
+/// An answer, or why there is none, and its usage. The error concerns only this question.
 pub(crate) type Answered = (Result<GeneratedAnswer, LlmError>, Usage);
 
 /// The model that answers, and the one that judges.
@@ -47,8 +46,8 @@ impl Answerers<'_> {
     /// Answers each question from its evidence, in the order of the questions.
     ///
     /// # Errors
-    /// One that would meet every question, such as a wrong key, or an endpoint that answered none of them or
-    /// several in a row not.
+    /// An error that would affect every question, such as a wrong key, or an endpoint that answered no question so far
+    /// or failed for several in a row.
     pub(crate) fn all(
         &self,
         asked: &[(&DatasetQuestion, &Evidence)],
@@ -102,7 +101,7 @@ impl Answerers<'_> {
     /// Answers one question.
     ///
     /// # Errors
-    /// One that would meet every question, such as a wrong key.
+    /// An error that would affect every question, such as a wrong key.
     pub(crate) fn one(&self, asked: &DatasetQuestion, evidence: &Evidence) -> Result<Answered, EvalError> {
         let meter = Meter::default();
         match self.answer_and_judge(asked, evidence, &meter) {
@@ -113,7 +112,7 @@ impl Answerers<'_> {
                 | LlmError::TooLong { .. }
                 | LlmError::Unavailable { .. }),
             ) => Ok((Err(error), meter.total())),
-            // Any other error, such as a wrong key, would meet every question.
+            // Any other error, such as a wrong key, would affect every question.
             Err(source) => Err(EvalError::Answer { id: asked.id.clone(), source }),
         }
     }

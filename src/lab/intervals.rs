@@ -1,16 +1,16 @@
-//! A mean over questions and how far chance may have moved it.
+//! A mean over questions, and how much it may owe to chance.
 //!
-//! In: one value a question. Out: the mean, and the middle 95 % of the means of resamples drawn
-//! with replacement (the percentile bootstrap, Efron 1979), always the same for the same values.
+//! In: one value per question. Out: the mean, and the middle 95 % of the means of resamples drawn with replacement (the
+//! percentile bootstrap, Efron 1979), always the same for the same values.
 
 use super::{result::Interval, score::percentile};
 
-/// Resamples.
+/// The number of resamples.
 const RESAMPLES: usize = 2_000;
 /// The seed of the resamples.
 const SEED: u64 = 20_260;
 
-/// The mean with its interval; absent without values.
+/// The mean with its interval; `None` without values.
 pub(crate) fn interval(values: &[f64]) -> Option<Interval> {
     let mean = |sum: f64| sum / values.len() as f64;
     let mut random = fastrand::Rng::with_seed(SEED);

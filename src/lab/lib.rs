@@ -1,14 +1,15 @@
 //! How good the memory is: benchmark files in, figures out.
 //!
-//! In: a benchmark file in its published form, and a pipeline. Out: figures over its questions,
-//! which are asked of a memory that was built through the real path. Damage in the file is
-//! repaired where that is documented, otherwise counted and reported; nothing is dropped
-//! silently.
+//! In: a benchmark file in its published form, and a pipeline. Out: figures over its questions, which are asked of a
+//! memory that was built through the real path. Damage in the file is repaired if that is documented, and otherwise
+//! counted and reported; nothing is ever dropped silently.
 //!
-//! From the bottom up: `result`, `problems` and `dataset` are nouns; `delivery`, `score`,
-//! `answer_metrics`, `generated_answer` and `intervals` score; `recording_source` feeds the memory; `bench` is
-//! the built memory that is asked; `comparisons` work on a bench; `evaluate` runs it all.
-//! `conversations` measures how the window tells crossing ones apart, on its own data, `agents` what is quoted of long turns in conversations with an assistant. `calibration` sets a model's thresholds, `fit` chooses weights and the cutoff; `table` and `report` show results beside `paper`.
+//! From the bottom up: `result`, `problems` and `dataset` are types; `delivery`, `score`, `answer_metrics`,
+//! `generated_answer` and `intervals` score; `recording_source` feeds the memory; `bench` is the built memory that is
+//! asked; `comparisons` work on a bench; `evaluate` runs it all. `conversations` measures, on its own data, how well
+//! the window separates crossing conversations. `agents` measures what is quoted from long turns in conversations with
+//! an assistant. `calibration` sets a model's thresholds; `fit` chooses weights and the cutoff; `table` and `report`
+//! show results beside `paper`.
 
 mod ablation;
 mod agents;

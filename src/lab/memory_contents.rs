@@ -1,8 +1,7 @@
 //! The contents of a memory topic, read back after a build.
 //!
-//! In: a log. Out: for each bank, which units name which turn as a source, and, for the
-//! baselines, the units and turns with their vectors. Records that a later record replaced or
-//! deleted are left out.
+//! In: a log. Out: for each bank, which units name which turn as a source, and, for the baselines, the units and turns
+//! with their vectors. Never includes records that a later record replaced or deleted.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,7 +9,7 @@ use super::error::EvalError;
 use nouns::model::{Bank, MemoryRecord, UnitId};
 use ripplemem::log::{Log, Topic};
 
-/// Records read at once.
+/// The number of records read at once.
 const READ_RECORDS: usize = 64;
 
 /// The live records of a memory topic.

@@ -1,8 +1,7 @@
 //! The figures that the paper reports, for comparison.
 //!
-//! In: the data file `paper.toml`, which is compiled in. Out: its rows, in percent. The paper
-//! judges answers, an evaluation without a language model counts evidence: only differences
-//! between rows can be compared.
+//! In: the data file `paper.toml`, which is compiled in. Out: its rows, in percent. The paper judges answers, whereas
+//! an evaluation without a language model counts evidence, so only differences between rows can be compared.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! What is damaged in a benchmark file, and how the evaluation treats it.
 //!
-//! In: damage with its place. Out: for each kind its count, the first five places, and the
-//! treatment. Nothing in a file is left out without being counted here.
+//! In: damage with its place. Out: for each kind its count, the first five places, and the treatment. Nothing in a file
+//! is ever left out without being counted here.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const EXAMPLES: usize = 5;
 pub(crate) enum Damage {
     /// A turn, a session or a conversation that the source rejected.
     Rejected,
-    /// A turn that is longer than the memory takes.
+    /// A turn that is longer than the memory accepts.
     Cut,
     /// A question that cannot be read.
     NotAQuestion,
@@ -60,7 +60,7 @@ impl Damage {
     fn treatment(self) -> &'static str {
         match self {
             Self::Rejected => "left out of the memory; the dead letter gives the reason",
-            Self::Cut => "cut to 65,000 bytes for the memory; evidence and rivals have all of it",
+            Self::Cut => "cut to 65,000 bytes for the memory; evidence and rivals use the whole turn",
             Self::NotAQuestion => "left out",
             Self::Duplicate => "asked and counted again, as in the published counts",
             Self::UnknownCategory => "asked and shown separately, left out of the overall figures",

@@ -1,8 +1,8 @@
-//! A source that records the turns it hands to the memory.
+//! A source that records the turns that it passes to the memory.
 //!
-//! In: any source. Out: the same batches, and every turn and reject that passed. Evidence is
-//! checked against these turns, not against a second reading of the file. The batches are
-//! unchanged, unless the marks that close windows are to be left out.
+//! In: any source. Out: the same batches, and every turn and reject that passed through. Evidence is checked against
+//! these turns, not against a second reading of the file. The batches are unchanged, unless the marks that close
+//! windows should be left out.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(crate) struct RecordedTurn {
     pub(crate) speaker: String,
     /// Its text, followed by its captions.
     pub(crate) text: String,
-    /// The text that a context must hold to deliver it.
+    /// The text that a context must contain to count as delivering this turn.
     pub(crate) required: RequiredText,
 }
 
@@ -78,7 +78,7 @@ impl Source for RecordingSource<'_> {
             if !self.close_windows {
                 batch.events.retain(|e| !matches!(e, TurnEvent::SessionEnd(_) | TurnEvent::Idle(_)));
             }
-            // A source never gives an empty batch.
+            // A source never returns an empty batch.
             if !(batch.events.is_empty() && batch.rejects.is_empty()) {
                 return Ok(Some(batch));
             }
@@ -102,7 +102,7 @@ impl Source for RecordingSource<'_> {
 pub(crate) mod tests {
     use super::*;
 
-    /// Turns with these ids, all of one bank.
+    /// Turns with these ids, all in one bank.
     pub(crate) fn recorded(bank: &str, ids: &[&str]) -> RecordedTurns {
         let mut recorded = RecordedTurns::default();
         let turn = RecordedTurn { speaker: "Ada".into(), text: "said".into(), required: RequiredText::of("said", &[]) };

@@ -8,7 +8,7 @@ use super::{ablation::Ablation, dataset::BenchmarkFormat, readers};
 use nouns::config::{LlmSettings, Pipeline, SourceSettings};
 use sources::{Source, SourceError};
 
-/// The bank of filler turns that name none.
+/// The bank of filler turns that do not name a bank.
 const FILLER: &str = "filler";
 
 /// What to evaluate.
@@ -20,11 +20,11 @@ pub struct EvalRequest {
     pub path: PathBuf,
     /// Only these conversations; all when empty.
     pub only: Vec<String>,
-    /// At most this many questions a conversation.
+    /// At most this many questions per conversation.
     pub limit: Option<usize>,
-    /// Chooses those questions at random; without it they are the first of the file.
+    /// The seed for a random choice of these questions; without it, they are the first ones in the file.
     pub seed: Option<u64>,
-    /// Offset such as `+02:00` for times that name none.
+    /// The offset, such as `+02:00`, for times without one.
     pub zone: String,
     /// The settings; the log's directory is ignored.
     pub pipeline: Pipeline,
@@ -32,17 +32,17 @@ pub struct EvalRequest {
     pub baselines: bool,
     /// The ablations to measure, in this order.
     pub ablations: Vec<Ablation>,
-    /// Whether to compare ways to make vectors of a turn.
+    /// Whether to compare ways of embedding a turn.
     pub vectors: bool,
     /// Sizes in units: all conversations are merged into one bank, which grows to each size.
     pub sizes: Vec<u64>,
-    /// Turns as JSON lines that grow the bank once it holds every conversation.
+    /// A file of turns, as JSON lines, that are added to the bank once it holds every conversation.
     pub filler: Option<PathBuf>,
     /// Whether the language model answers every question in words.
     pub answers: bool,
     /// Whether it also answers from the contexts of the paper's profile and of the flat mixture.
     pub compare_answers: bool,
-    /// The language model that judges the answers: never the one that gave them.
+    /// The language model that judges the answers; never the one that wrote them.
     pub judge: Option<LlmSettings>,
 }
 
@@ -74,7 +74,7 @@ impl EvalRequest {
         readers::open(&SourceSettings { only, ..self.source_settings(self.format.name(), &self.path) })
     }
 
-    /// The filler's turns, where there is a filler.
+    /// The filler's turns, if there is a filler.
     pub(crate) fn open_filler(&self) -> Result<Option<Box<dyn Source>>, SourceError> {
         let open = |path: &PathBuf| {
             sources::open(&SourceSettings { bank: FILLER.to_owned(), ..self.source_settings("jsonl", path) })

@@ -1,7 +1,7 @@
 //! Scores of questions, and means over them.
 //!
-//! In: one score a question, whichever retriever found its evidence. Out: means, overall and by
-//! group. A mean over nothing is absent, never 0.
+//! In: one score per question, whichever retriever found its evidence. Out: means, overall and by group. A mean over
+//! nothing is absent, never 0.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub(crate) struct QuestionScore {
     pub(crate) answer: AnswerScores,
 }
 
-/// Scores of an answer in words; absent without one.
+/// Scores of an answer in words; absent without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct AnswerScores {
     f1: Option<f64>,
@@ -119,8 +119,8 @@ pub(crate) fn by_second_round(scored: &[&QuestionScore]) -> BySecondRound {
     BySecondRound { ran: of(true), stopped: of(false) }
 }
 
-/// Area under the ROC curve: the probability that a value of `high` exceeds one of `low`, where a
-/// tie counts half (Mann and Whitney). Absent when either is empty.
+/// Area under the ROC curve: the probability that a value of `high` exceeds one of `low`; a tie counts half (Mann and
+/// Whitney). `None` if either is empty.
 #[must_use]
 pub fn auc(high: &[f64], low: &[f64]) -> Option<f64> {
     if high.is_empty() || low.is_empty() {

@@ -65,7 +65,7 @@ pub fn table(result: &EvalResult) -> String {
         }
     }
     if let Some(auc) = result.sufficiency_auc {
-        out.push_str(&format!("\nsufficiency tells supported from unsupported questions: AUC {auc:.3}\n"));
+        out.push_str(&format!("\nsufficiency separates supported from unsupported questions: AUC {auc:.3}\n"));
     }
     for (title, rows) in [("baselines", &result.baselines), ("ablations", &result.ablations)] {
         if rows.is_empty() {

@@ -1,13 +1,13 @@
 //! Models: embedders that run here or behind an endpoint, and the language model.
 //!
-//! In: texts and requests. Out: vectors, and replies that match their contract. What a model says is written to
-//! a log before the memory sees it, so nothing behind the log asks a model twice.
+//! In: texts and requests. Out: vectors, and replies that match their contract. A model's output is written to a log
+//! before the memory sees it, so nothing downstream of the log asks a model twice.
 //!
 //! | module | question |
 //! |---|---|
 //! | [`embed`] | Which vector does a text have? |
-//! | [`llm`] | What may a language model be asked, and what did it answer before? |
-//! | [`store`] | How do the embedded stores hold what was written lately? |
+//! | [`llm`] | What may a language model be asked, and what has it already answered? |
+//! | [`store`] | How do the embedded stores keep recent writes? |
 
 pub mod embed;
 pub mod llm;

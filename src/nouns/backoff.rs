@@ -1,11 +1,11 @@
 //! Pauses between attempts, each twice the one before.
 //!
-//! In: the first pause and the longest. Out: the pause after each failure, shortened at random by up to a half, so
-//! that many who wait for one thing do not all come back at once. The caller waits.
+//! In: the first pause and the longest. Out: the pause after each failure, shortened at random by up to a half, so that
+//! many callers that wait for the same thing do not all try again at once. The caller does the waiting.
 
 use std::time::Duration;
 
-/// The pauses between attempts of one thing.
+/// The pauses between attempts at one thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
     first: Duration,
@@ -14,7 +14,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// For what heals by itself, such as a broker or a disk: from half a second to a minute.
+    /// For services that recover without help, such as a broker or a disk: from half a second to a minute.
     pub const SERVICE: Self = Self::new(Duration::from_millis(500), Duration::from_secs(60));
 
     /// Pauses from `first` to `longest`.
@@ -30,17 +30,17 @@ impl Backoff {
         pause
     }
 
-    /// As [`Self::pause`], shortened at random by up to a half.
+    /// Like [`Self::pause`], but shortened at random by up to a half.
     pub fn jittered(&mut self) -> Duration {
         shortened(self.pause())
     }
 
-    /// Begins again after a success.
+    /// Starts again with the first pause, after a success.
     pub fn reset(&mut self) {
         self.next = self.first;
     }
 
-    /// The pause after this many failures in a row, from 1.
+    /// The pause after this many failures in a row, counted from 1.
     #[must_use]
     pub fn after(&self, failures: u32) -> Duration {
         self.first.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(self.longest)

@@ -1,16 +1,16 @@
-//! A map in order whose entries lie side by side, with hardly any room between.
+//! An ordered map whose entries are stored side by side, with hardly any unused space between them.
 //!
-//! In: entries to insert and keys to remove. Out: the entries in order, from any place on. `BTreeMap` leaves a third
+//! In: entries to insert and keys to remove. Out: the entries in order, starting at any key. `BTreeMap` leaves a third
 //! of each node empty, and nearly all of a small map. We hold one entry for each turn, part and cue of all banks, so
 //! that matters.
 
-/// Most bytes of a chunk, and so the most that one insertion moves.
+/// The maximum number of bytes in a chunk, and so the most that one insertion moves.
 const CHUNK_BYTES: usize = 8 << 10;
 
 /// A map in the order of its keys.
 #[derive(Debug, Clone)]
 pub struct ChunkedMap<K, V> {
-    /// In order, none of them empty.
+    /// The chunks in order; none of them is empty.
     chunks: Vec<Vec<(K, V)>>,
     len: usize,
 }
@@ -22,7 +22,7 @@ impl<K, V> Default for ChunkedMap<K, V> {
 }
 
 impl<K: Ord + Copy, V> ChunkedMap<K, V> {
-    /// At least two, of which one stays on either side of a cut.
+    /// At least two, so that a split leaves one entry on either side.
     const MOST_IN_CHUNK: usize =
         if size_of::<(K, V)>() > CHUNK_BYTES / 2 { 2 } else { CHUNK_BYTES / size_of::<(K, V)>() };
 
@@ -36,13 +36,13 @@ impl<K: Ord + Copy, V> ChunkedMap<K, V> {
         self.len == 0
     }
 
-    /// What lies at a key.
+    /// The value at a key.
     pub fn get(&self, key: K) -> Option<&V> {
         let (chunk, at) = self.find(key).ok()?;
         Some(&self.chunks[chunk][at].1)
     }
 
-    /// What lies at a key, to change.
+    /// The value at a key, mutable.
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
         let (chunk, at) = self.find(key).ok()?;
         Some(&mut self.chunks[chunk][at].1)
@@ -53,7 +53,7 @@ impl<K: Ord + Copy, V> ChunkedMap<K, V> {
         self.chunks.last()?.last()
     }
 
-    /// Puts a value at a key; gives what lay there.
+    /// Puts a value at a key; returns the previous value.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         match self.find(key) {
             Ok((chunk, at)) => Some(std::mem::replace(&mut self.chunks[chunk][at].1, value)),
@@ -64,7 +64,7 @@ impl<K: Ord + Copy, V> ChunkedMap<K, V> {
         }
     }
 
-    /// What lies at a key; puts a value there if there is none.
+    /// The value at a key; puts one there if there is none.
     pub fn get_or_insert_with(&mut self, key: K, value: impl FnOnce() -> V) -> &mut V {
         let (chunk, at) = match self.find(key) {
             Ok(place) => place,
@@ -73,7 +73,7 @@ impl<K: Ord + Copy, V> ChunkedMap<K, V> {
         &mut self.chunks[chunk][at].1
     }
 
-    /// Removes a key; gives what lay there.
+    /// Removes a key; returns its value.
     pub fn remove(&mut self, key: K) -> Option<V> {
         let (chunk, at) = self.find(key).ok()?;
         let entries = &mut self.chunks[chunk];
@@ -98,7 +98,7 @@ impl<K: Ord + Copy, V> ChunkedMap<K, V> {
         self.rest(place)
     }
 
-    /// The entries after a key, in order; all of them after None.
+    /// The entries after a key, in order; all entries for `None`.
     pub fn after(&self, key: Option<K>) -> impl Iterator<Item = &(K, V)> {
         self.rest(match key.map(|key| self.find(key)) {
             None => (0, 0),
@@ -114,7 +114,7 @@ impl<K: Ord + Copy, V> ChunkedMap<K, V> {
         begun.iter().rev().chain(self.chunks.iter().take(chunk).rev().flat_map(|entries| entries.iter().rev()))
     }
 
-    /// Bytes in memory of the entries, without what they point to.
+    /// Bytes that the entries take in memory, without what they point to.
     pub fn bytes(&self) -> usize {
         let entries = self.chunks.iter().map(Vec::capacity).sum::<usize>() * size_of::<(K, V)>();
         entries + self.chunks.capacity() * size_of::<Vec<(K, V)>>()
@@ -126,17 +126,17 @@ impl<K: Ord + Copy, V> ChunkedMap<K, V> {
         rest.iter().chain(self.chunks.iter().skip(chunk + 1).flatten())
     }
 
-    /// Puts an entry at the place where [`Self::find`] did not find it; gives its place.
+    /// Puts an entry at the place that [`Self::find`] returned as an error; returns its final place.
     fn enter(&mut self, (mut chunk, mut at): (usize, usize), entry: (K, V)) -> (usize, usize) {
         self.len += 1;
         let Some(entries) = self.chunks.get_mut(chunk) else {
-            // Most maps need no more than one.
+            // Most maps need only one chunk.
             self.chunks.reserve_exact(1);
             self.chunks.push(vec![entry]);
             return (chunk, at);
         };
         if entries.len() >= Self::MOST_IN_CHUNK {
-            // What comes in order fills each chunk; what comes anywhere halves it.
+            // Entries that arrive in order leave each chunk full; any other entry splits a chunk in half.
             let cut = if at == entries.len() { at } else { entries.len() / 2 };
             let second = entries.split_off(cut);
             entries.shrink_to_fit();
@@ -147,7 +147,7 @@ impl<K: Ord + Copy, V> ChunkedMap<K, V> {
         }
         let entries = &mut self.chunks[chunk];
         if entries.len() == entries.capacity() {
-            // By a quarter: the library would double the room. A full chunk has none to spare.
+            // Grows by a quarter, because the standard library would double the space. A full chunk has no spare space.
             let more = (entries.len() / 4).max(3).min(Self::MOST_IN_CHUNK - entries.len());
             entries.reserve_exact(more);
         }
@@ -155,8 +155,8 @@ impl<K: Ord + Copy, V> ChunkedMap<K, V> {
         (chunk, at)
     }
 
-    /// The chunk and the place there of a key; as an error, those where it would lie. A chunk that is not there
-    /// only if there is none.
+    /// The chunk of a key and its place in it; as an error, the chunk and place where it would go. That chunk is
+    /// missing only if there is no chunk at all.
     fn find(&self, key: K) -> Result<(usize, usize), (usize, usize)> {
         let later = self.chunks.partition_point(|entries| entries.first().is_some_and(|(first, _)| *first <= key));
         let chunk = later.saturating_sub(1);
@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    /// So large that some tens fill a chunk.
+    /// So large that a few dozen fill a chunk.
     type Large = (bool, [u64; 15]);
 
     fn key((key, _): &(u16, Large)) -> u16 {

@@ -1,16 +1,16 @@
-//! Halves of characters in JSON: escapes such as `\ud83d` without their other half.
+//! Lone surrogates in JSON: escapes such as `\ud83d` without their other half.
 //!
-//! In: bytes of JSON. Out: the same number of bytes, in which each such half is the replacement character U+FFFD.
-//! Programs that cut a text after a number of UTF-16 units write them, and no JSON reader here takes them: one letter
-//! would cost a whole message, or a request of many. Places and lines stay as they are. Never fails, and changes no
-//! escape that is whole.
+//! In: bytes of JSON. Out: the same number of bytes, in which each lone surrogate is the replacement character U+FFFD.
+//! Programs that cut a text after a number of UTF-16 units write them, and no JSON parser here accepts them: one such
+//! escape would cost a whole message, or a request with many. Byte positions and line numbers stay the same. Never
+//! fails, and never changes a complete escape.
 
 use std::borrow::Cow;
 
-/// How the replacement character is escaped: as long as any other escape of four digits.
+/// The escape of the replacement character, which is as long as any other escape with four digits.
 const REPLACEMENT: &[u8; 6] = b"\\ufffd";
 
-/// The bytes without halves of characters.
+/// The bytes without lone surrogates.
 #[must_use]
 pub fn without_half_characters(json: &[u8]) -> Cow<'_, [u8]> {
     let mut whole = Cow::Borrowed(json);
@@ -18,7 +18,7 @@ pub fn without_half_characters(json: &[u8]) -> Cow<'_, [u8]> {
     while let Some(found) = json.get(at..).and_then(|rest| rest.iter().position(|byte| *byte == b'\\')) {
         at += found;
         let Some(unit) = escaped_unit(json, at) else {
-            // An escape of one letter; a backslash behind a backslash begins none.
+            // An escape with one letter. The second of two backslashes does not begin an escape.
             at += 2;
             continue;
         };
@@ -37,7 +37,7 @@ pub fn without_half_characters(json: &[u8]) -> Cow<'_, [u8]> {
     whole
 }
 
-/// The UTF-16 unit of an escape `\uXXXX` at a place.
+/// The UTF-16 unit of an escape `\uXXXX` at this position.
 fn escaped_unit(json: &[u8], at: usize) -> Option<u32> {
     let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;
     digits.iter().try_fold(0, |unit, digit| Some(unit * 16 + char::from(*digit).to_digit(16)?))

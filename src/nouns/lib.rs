@@ -1,7 +1,7 @@
-//! The nouns that every room shares, and what a pipeline file may say.
+//! The types that all crates share, and what a pipeline file may say.
 //!
-//! In: plain values, and the text of a pipeline file. Out: types with one JSON form each, and settings whose
-//! every number is checked. Imports no other room, opens no file and reads no clock.
+//! In: plain values, and the text of a pipeline file. Out: types with one JSON form each, and settings whose every
+//! number is checked. Never imports another of our crates, opens a file or reads a clock.
 //!
 //! | module | question |
 //! |---|---|
@@ -14,9 +14,9 @@
 //! | [`logged_bank`] | How do log lines name a bank? |
 //! | [`trace_parent`] | Which trace does a request belong to? |
 //! | [`months`] | Which month does an English word name? |
-//! | [`half_characters`] | What happens to half a character in JSON? |
-//! | [`chunked_map`] | How do many entries lie in order in little room? |
-//! | [`sparse`] | How does a collection have little more room than it needs? |
+//! | [`half_characters`] | What happens to a lone surrogate in JSON? |
+//! | [`chunked_map`] | How are many entries kept in order in little memory? |
+//! | [`sparse`] | How does a collection avoid taking much more memory than it needs? |
 
 pub mod backoff;
 pub mod chunked_map;

@@ -1,7 +1,7 @@
 //! How log lines name a bank.
 //!
-//! In: a bank. Out: its name where the settings allow that, otherwise a keyed hash: who reads the log can tell
-//! banks apart, and learns the name of none.
+//! In: a bank. Out: its name if the settings allow that, otherwise a keyed hash, with which a reader of the log can
+//! distinguish banks without learning their names.
 
 use std::{
     fmt,
@@ -22,9 +22,9 @@ pub enum BankNames {
 
 static NAMES: OnceLock<BankNames> = OnceLock::new();
 
-/// Decides for this process; the first call counts. Without one the key is a random one of the process.
+/// Sets how this process names banks; only the first call counts. Without a call, banks are hashed with a random key.
 pub fn name_banks(names: BankNames) {
-    // A second service in one process goes by the first one's settings.
+    // A second service in the same process uses the first one's settings.
     let _ = NAMES.set(names);
 }
 
@@ -47,7 +47,7 @@ fn hashed(bank: &Bank, key: &[u8; 32]) -> String {
 }
 
 fn random_key() -> [u8; 32] {
-    // The standard library's keys are random; it gives them away only hashed.
+    // The standard library's keys are random, but it shows only hashes made with them.
     let words = [0_u64, 1, 2, 3].map(|word| RandomState::new().hash_one(word));
     let mut key = [0; 32];
     key.chunks_exact_mut(8).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));

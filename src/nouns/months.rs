@@ -1,7 +1,7 @@
 //! The English names of the months.
 //!
-//! In: a word. Out: the month that it names, from 1; and the twelve names. Never knows another language, and no
-//! way to cut a name but to its first three letters.
+//! In: a word. Out: the month that it names, from 1; and the twelve names. Never knows another language, or any
+//! abbreviation other than the first three letters.
 
 /// The names, January first.
 pub const MONTHS: [&str; 12] = [
@@ -19,7 +19,7 @@ pub const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// The month whose name a word is, whole or cut to three letters, in capitals or not.
+/// The month that a word names, in full or by its first three letters, in upper or lower case.
 #[must_use]
 pub fn month(word: &str) -> Option<i8> {
     let is_of = |name: &str| [name, name.get(..3).unwrap_or(name)].iter().any(|form| form.eq_ignore_ascii_case(word));

@@ -1,7 +1,7 @@
 //! The JSON Schema of every record of every topic, of an exported bank and of a pipeline file, from the Rust types.
 //!
-//! Out: (name, schema) pairs; `schemas/topics/NAME.v1.json`, `schemas/bank.v1.json` and `schemas/pipeline.v1.json` hold the same text, and a test fails when
-//! they drift apart.
+//! Out: (name, schema) pairs; `schemas/topics/NAME.v1.json`, `schemas/bank.v1.json` and `schemas/pipeline.v1.json` hold
+//! the same text, and a test fails when they drift apart.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 

@@ -1,7 +1,7 @@
 //! Wakes threads that wait until something happens.
 //!
-//! In: word that something may have happened. Out: threads that look again. A thread notes the count, looks, and
-//! waits for a higher one: what happens between its look and its wait wakes it at once.
+//! In: calls that say that something may have happened. Out: threads that wake and check. A thread notes the count,
+//! checks, and waits for a higher count, so that anything that happens between its check and its wait wakes it at once.
 
 use std::{
     sync::{Condvar, Mutex},
@@ -10,7 +10,7 @@ use std::{
 
 use crate::sync;
 
-/// Counts what may have happened.
+/// Counts how often something may have happened.
 #[derive(Debug, Default)]
 pub struct Signal {
     count: Mutex<u64>,
@@ -53,7 +53,7 @@ mod tests {
         let signal = Signal::default();
         let seen = signal.count();
         signal.raise();
-        // It would wait for a day.
+        // Without the earlier signal, this would wait for a day.
         signal.wait(seen, Duration::from_secs(86_400));
         signal.wait(signal.count(), Duration::ZERO);
         assert_eq!(signal.count(), seen + 1);

@@ -1,20 +1,20 @@
-//! Collections with little more room than they need.
+//! Collections that take little more memory than they need.
 //!
-//! In: a collection that grows, or one after removals. Out: the same one. A collection of the library doubles
-//! its room when it is full, and keeps the room of its largest size: where a window closes, that is the room of
-//! its turns, for ever.
+//! In: a collection that grows, or one after removals. Out: the same one. A collection of the standard library doubles
+//! its capacity when it is full, and keeps the capacity of its largest size: after a window closes, it would keep the
+//! memory of the window's turns for ever.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     hash::{BuildHasher, Hash},
 };
 
-/// How many times as much room as it needs a collection may have.
+/// A collection may have this many times the capacity that it needs.
 const SPARSE: usize = 4;
 
-/// A collection that may have more room than it needs.
+/// A collection that may have more capacity than it needs.
 pub trait Sparse {
-    /// Gives room back where there is four times as much as what it holds takes.
+    /// Frees memory if the capacity is more than four times what the contents need.
     fn give_room_back(&mut self);
 }
 
@@ -50,12 +50,12 @@ impl<T> Sparse for VecDeque<T> {
     }
 }
 
-/// Puts a value at the end of a vector, which grows by an eighth where the library would double it.
+/// Puts a value at the end of a vector, which grows by an eighth; the standard library would double it.
 pub fn push_sparingly<T>(to: &mut Vec<T>, value: T) {
     insert_sparingly(to, to.len(), value);
 }
 
-/// Puts a value at a place of a vector, which grows by an eighth where the library would double it.
+/// Inserts a value into a vector, which grows by an eighth; the standard library would double it.
 pub fn insert_sparingly<T>(to: &mut Vec<T>, at: usize, value: T) {
     if to.len() == to.capacity() {
         to.reserve_exact((to.len() / 8).max(1));
@@ -80,7 +80,7 @@ mod tests {
             let spare = numbers.capacity() - numbers.len();
             assert!(spare <= numbers.len() / 8, "{spare} of {}", numbers.len());
         }
-        // Each second one lies before the last.
+        // Every second insertion goes before the last element.
         assert!(numbers.into_iter().eq((0..10_000).map(|n| n ^ 1)));
     }
 

@@ -1,11 +1,11 @@
-//! Locks that are entered even when a thread panicked while it held them.
+//! Locks that can be taken even after a thread panicked while it held them.
 //!
-//! In: a mutex, read-write lock or condition variable. Out: its guard, or its value. Never: a
-//! second panic because of the first.
+//! In: a mutex, read-write lock or condition variable. Out: its guard, or its value. Never a second panic because of
+//! the first.
 //!
-//! A poisoned lock says only that a thread panicked inside. That panic already ended the thread
-//! and is reported where the thread is joined, and the values behind these locks are replaced
-//! whole, so a panic leaves the old value or the new one, never half of each.
+//! A poisoned lock says only that a thread panicked while it held the lock. That panic has already ended the thread,
+//! and is reported where the thread is joined. The values behind these locks are replaced as a whole, so a panic leaves
+//! the old value or the new one, never half of each.
 
 use std::{
     sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
@@ -37,12 +37,12 @@ pub fn write<T: ?Sized>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until notified; the caller looks at the value.
+/// Waits until notified; the caller checks the value.
 pub fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until notified or until `timeout` has passed; the caller looks at the value to tell which.
+/// Waits until notified or until `timeout` has passed; the caller checks the value to find out which.
 pub fn wait_timeout<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>, timeout: Duration) -> MutexGuard<'a, T> {
     condvar.wait_timeout(guard, timeout).unwrap_or_else(PoisonError::into_inner).0
 }

@@ -1,11 +1,11 @@
 //! The trace that a request belongs to, as W3C Trace Context writes it.
 //!
 //! In: a header `traceparent`, such as `00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01`. Out: the ids. A
-//! malformed one is ignored, and the answer does not show that.
+//! malformed header is ignored, and the answer does not mention it.
 
 use std::{cell::RefCell, fmt};
 
-/// Where a request stands in a trace.
+/// The position of a request in a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceParent {
     trace: String,
@@ -14,7 +14,7 @@ pub struct TraceParent {
 }
 
 impl TraceParent {
-    /// The value of a header; None where it is malformed.
+    /// Parses the value of a header; `None` if it is malformed.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut fields = text.trim().split('-');
@@ -48,7 +48,7 @@ impl TraceParent {
         self.flags
     }
 
-    /// The same trace, for a request that this process sends on behalf of it.
+    /// The same trace, for a request that this process sends as a part of it.
     #[must_use]
     pub fn child(&self) -> Self {
         Self { parent: format!("{:016x}", fastrand::u64(1..)), ..self.clone() }
@@ -65,13 +65,13 @@ thread_local! {
     static CURRENT: RefCell<Option<TraceParent>> = const { RefCell::new(None) };
 }
 
-/// The trace of what this thread works on.
+/// The trace of the request that this thread works on.
 #[must_use]
 pub fn current() -> Option<TraceParent> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// Works for a trace, or for none.
+/// Runs `work` as a part of a trace, or of none.
 pub fn within<T>(trace: Option<TraceParent>, work: impl FnOnce() -> T) -> T {
     struct Restored(Option<TraceParent>);
     impl Drop for Restored {
@@ -79,7 +79,7 @@ pub fn within<T>(trace: Option<TraceParent>, work: impl FnOnce() -> T) -> T {
             CURRENT.set(self.0.take());
         }
     }
-    // Also where the work panics.
+    // The earlier trace is restored even if the work panics.
     let _before = Restored(CURRENT.replace(trace));
     work()
 }

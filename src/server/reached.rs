@@ -36,7 +36,7 @@ pub enum ReachError {
         problem: String,
     },
     /// The answer is of another version.
-    #[error("{url}: {problem}; use programs of one version")]
+    #[error("{url}: {problem}; use the same version of the program on both sides")]
     Form {
         /// What was called.
         url: String,

@@ -1,9 +1,9 @@
 //! Webhooks: requests of platforms on their way to their sources.
 //!
-//! In: requests to `/sources/NAME`, on a listener that anybody may reach. Out: 200 once everything in the request is durable; 401 where the
-//! signature is missing, wrong or old; 503 where this instance does not hold the source, or cannot
-//! store now: the platform sends again. A refused request leaves nothing behind, and nothing is read of one
-//! to a source that is not there.
+//! In: requests to `/sources/NAME`, on a listener that anybody may reach. Out: 200 once everything in the request is
+//! durable; 401 where the signature is missing, wrong or old; 503 where this instance does not hold the source, or
+//! cannot store now: the platform sends again. A refused request leaves nothing behind, and nothing is read of one to a
+//! source that is not there.
 
 use std::{
     collections::BTreeMap,

@@ -1,8 +1,8 @@
-//! Files that were compressed one by one.
+//! Unpacks files that were compressed individually.
 //!
-//! In: a stream of bytes. Out: the same bytes, or, where they begin like gzip, what was compressed. A stream that
-//! begins like another known compression, or like an archive, is an error that says what to do, since its bytes are
-//! no text in any format. Never holds more than a chunk.
+//! In: a stream of bytes. Out: the same bytes or, if they begin like gzip, the unpacked bytes. A stream that begins
+//! like another known compression, or like an archive, is an error that says what to do, since such bytes are not text
+//! in any format. Never holds more than a chunk.
 
 use std::{
     fs::File,
@@ -13,19 +13,19 @@ use std::{
 use flate2::bufread::MultiGzDecoder;
 
 const GZIP: &[u8] = b"\x1f\x8b";
-/// How other compressed files begin, and what they are called.
+/// The first bytes of other compressed files, and what messages call them.
 const OTHERS: [(&[u8], &str); 4] = [
     (b"\x28\xb5\x2f\xfd", "compressed with zstd"),
     (b"\xfd7zXZ\0", "compressed with xz"),
     (b"7z\xbc\xaf\x27\x1c", "an archive of 7-Zip"),
     (b"PK\x03\x04", "a zip archive"),
 ];
-/// The longest of these beginnings.
+/// The length of the longest of these.
 const BEGINNING_BYTES: u64 = 6;
-/// How a name shows that a file is in gzip.
+/// The suffix of files in gzip.
 const ENDING: &str = ".gz";
 
-/// What a stream holds, unpacked where it is in gzip.
+/// The content of a stream, unpacked if it is in gzip.
 ///
 /// # Errors
 /// When the stream cannot be read, or is compressed in another way.
@@ -33,7 +33,8 @@ pub(super) fn unpacked(mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Re
     let mut start = Vec::new();
     (&mut input).take(BEGINNING_BYTES).read_to_end(&mut start)?;
     let other = OTHERS.iter().find(|(beginning, _)| start.starts_with(beginning)).map(|(_, what)| *what);
-    // Behind the level, so that a text that begins with these letters is none.
+    // The bytes after the compression level are checked too, so that a text that begins with these letters is not taken
+    // for bzip2.
     let is_bzip2 = start.starts_with(b"BZh") && start.ends_with(b"1A");
     if let Some(what) = other.or(is_bzip2.then_some("compressed with bzip2")) {
         return Err(io::Error::other(format!("it is {what}; unpack it and name what was inside")));
@@ -43,8 +44,8 @@ pub(super) fn unpacked(mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Re
     Ok(if is_gzip { Box::new(MultiGzDecoder::new(BufReader::new(input))) } else { Box::new(input) })
 }
 
-/// How many bytes a file of `bytes` holds. Of gzip, what its end says, which is the last part's size modulo 4 GiB:
-/// good enough for a progress bar.
+/// The unpacked size of a file of `bytes`. For gzip it is the number at the end of the file, the last part's size
+/// modulo 4 GiB: good enough for a progress bar.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -62,7 +63,7 @@ pub(super) fn unpacked_bytes(path: &Path, bytes: u64) -> io::Result<u64> {
     Ok(u32::from_le_bytes(size).into())
 }
 
-/// A file's name without what says that it is in gzip.
+/// A file's name without the suffix of gzip.
 pub(super) fn without_ending(name: &str) -> &str {
     name.strip_suffix(ENDING).filter(|name| !name.is_empty()).unwrap_or(name)
 }
@@ -92,7 +93,7 @@ mod tests {
         for text in [&b""[..], b"a", b"BZh and more", b"{}\n", b"\xef\xbb\xbfa longer text"] {
             assert_eq!(read(text).unwrap(), text);
             assert_eq!(read(&gzip(text)).unwrap(), text);
-            // Files that were put behind one another, as `cat` does.
+            // Files that were joined, as `cat` does.
             assert_eq!(read(&[gzip(text), gzip(b"more")].concat()).unwrap(), [text, b"more"].concat());
         }
         for (beginning, what) in OTHERS.into_iter().chain([(&b"BZh91AY"[..], "compressed with bzip2")]) {

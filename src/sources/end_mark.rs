@@ -7,8 +7,8 @@ use jiff::SignedDuration;
 
 use nouns::model::{Bank, EventTime, Idle, TurnEvent};
 
-/// An idle mark that says the source is silent until 366 days after the bank's last turn. That is longer
-/// than any gap that the configuration allows. The mark is at most at the last valid day.
+/// An idle mark, which says that the source is silent until 366 days after the bank's last turn. That is longer than
+/// any gap that the configuration allows. The mark is never later than the last valid day.
 #[must_use]
 pub fn end_mark(bank: &Bank, last: EventTime) -> TurnEvent {
     const LAST_DAY_MS: i64 = 7_258_032_000_000; // 2199-12-31T00:00:00Z

@@ -13,7 +13,7 @@ pub enum SourceError {
     Read {
         /// The file, or `-`.
         path: PathBuf,
-        /// The last complete line; 0 before the first.
+        /// The last line that was read completely; 0 before the first.
         line: u64,
         /// The operating system's error.
         #[source]
@@ -43,7 +43,7 @@ pub enum SourceError {
     },
 }
 
-/// The error of a file that was read up to `line`.
+/// The error for a file that was read up to `line`.
 pub fn unreadable(path: &Path, line: u64, source: std::io::Error) -> SourceError {
     SourceError::Read { path: path.to_owned(), line, source }
 }

@@ -1,4 +1,4 @@
-//! What a format of turns is.
+//! Defines what a format of turns is.
 //!
 //! In: nothing. Out: the shape of the constant that each source file exports. `formats.rs` lists
 //! them.
@@ -19,17 +19,17 @@ pub struct SourceFormat {
     pub about: &'static str,
     /// Whether `-` as the path reads standard input.
     pub standard_input: bool,
-    /// What `source.only` chooses, in the plural; none where a file cannot be divided.
+    /// What `source.only` chooses, as a plural noun; `None` if a file cannot be divided.
     pub only: Option<&'static str>,
-    /// Whether a file, directory or archive is of this format, as far as its sample shows.
+    /// Whether a file, directory or archive has this format, as far as its sample shows.
     pub looks_like: fn(&Sample) -> bool,
     /// How it is opened.
     pub open: Opener,
 }
 
 impl SourceFormat {
-    /// A format that stands in no list here, for [`super::open_as`]: its source makes its own turns. `only` is what
-    /// `source.only` chooses, in the plural.
+    /// A format that is not in [`super::FORMATS`], for [`super::open_as`]: its source makes its own turns. `only` is
+    /// what `source.only` chooses, as a plural noun.
     #[must_use]
     pub const fn of_turns(
         (name, about): (&'static str, &'static str),
@@ -47,9 +47,9 @@ pub type OpenTurns = fn(&SourceSettings, Option<&Bank>) -> Result<Box<dyn Source
 /// How a format is opened.
 #[derive(Debug, Clone, Copy)]
 pub enum Opener {
-    /// It makes its own turns. The bank is that of the settings, as for [`super::open`].
+    /// The source makes its own turns. The bank is the one in the settings, as for [`super::open`].
     Turns(OpenTurns),
-    /// A chat platform's export: the reader finds messages, [`super::chat::ChatSource`] makes
-    /// turns of them and applies banks, privacy, names and redaction.
+    /// A chat platform's export: the reader finds messages; [`super::chat::ChatSource`] makes turns from them and
+    /// applies banks, privacy, names and redaction.
     Chat(fn(&SourceSettings) -> Result<Box<dyn ChatReader>, SourceError>),
 }

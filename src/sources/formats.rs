@@ -1,7 +1,7 @@
-//! The list of formats, from which sources are opened and the help is made.
+//! The list of formats, used to open sources and to write the help.
 //!
-//! In: the name of a format, or `auto`, and the settings of a source. Out: an open source, or an error
-//! that names the key. A new format is a file with a `FORMAT`, its `mod` line, and its line here.
+//! In: the name of a format, or `auto`, and the settings of a source. Out: an open source, or an error that names the
+//! key. To add a format, write a file with a `FORMAT`, its `mod` line, and its line here.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use super::{
 };
 use nouns::{config::SourceSettings, model::Bank};
 
-/// Every format of turns, in the order of the help.
+/// Every format of turns, in the order in which the help lists them.
 pub const FORMATS: &[SourceFormat] = &[
     jsonl::FORMAT,
     slack::FORMAT,
@@ -37,13 +37,13 @@ pub const FORMATS: &[SourceFormat] = &[
     messenger::FORMAT,
 ];
 
-/// The name that leaves it to the file which format it has.
+/// The name that stands for recognising the format from the file.
 pub const AUTO: &str = "auto";
 
-/// The format of a name.
+/// The format with this name.
 ///
 /// # Errors
-/// [`SourceError::Settings`] with the names that are known.
+/// [`SourceError::Settings`], which lists the known names.
 pub fn format(name: &str) -> Result<SourceFormat, SourceError> {
     FORMATS.iter().find(|format| format.name == name).copied().ok_or_else(|| SourceError::Settings {
         key: "format",
@@ -59,18 +59,18 @@ pub fn format_names(last_separator: &str) -> String {
 
 /// Opens the source that the settings name.
 ///
-/// A record that names no bank gets `settings.bank`. Where a file holds several conversations, it is
-/// the first part of each conversation's bank; for chat exports, a template of banks.
+/// A record that names no bank gets `settings.bank`. If a file holds several conversations, `settings.bank` is the
+/// first part of each conversation's bank; for chat exports, it is a bank template.
 ///
 /// # Errors
-/// [`SourceError`] when the file cannot be opened, is not of its format, or a setting
-/// does not fit the format.
+/// [`SourceError`] when the file cannot be opened or does not have the format, or when a setting does not fit the
+/// format.
 pub fn open(settings: &SourceSettings) -> Result<Box<dyn Source>, SourceError> {
     let named = if settings.format == AUTO { None } else { Some(format(&settings.format)?) };
     open_named(named, settings)
 }
 
-/// Opens a source of a format that may stand in no list here.
+/// Opens a source of a format that need not be in [`FORMATS`].
 ///
 /// # Errors
 /// As [`open`].
@@ -100,19 +100,19 @@ fn open_named(named: Option<SourceFormat>, settings: &SourceSettings) -> Result<
     }
 }
 
-/// The error of a file in which a reader found nothing of its format.
+/// The error for a file in which a reader found nothing of its format.
 fn not_of(format: &SourceFormat, path: &Path) -> SourceError {
     SourceError::Format {
         path: path.to_owned(),
         line: 1,
         column: 1,
-        problem: format!("nothing in it is of the format {} ({})", format.name, format.about),
+        problem: format!("it holds nothing in the format {} ({})", format.name, format.about),
         remedy: "name such an export, or the format that it has",
     }
 }
 
-/// The named format, if the file can be of it; where none is named, the one that the file looks like. Beside it, whether the file looks like it: the reader of a file that does not has to find
-/// something.
+/// The named format, if the file may have it; if none is named, the format that the file looks like. Also returns
+/// whether the file looks like that format: if it does not, the reader has to find something in it.
 fn format_of(named: Option<SourceFormat>, settings: &SourceSettings) -> Result<(SourceFormat, bool), SourceError> {
     if settings.path == Path::new("-") {
         return match named {
@@ -121,7 +121,7 @@ fn format_of(named: Option<SourceFormat>, settings: &SourceSettings) -> Result<(
                 Err(SourceError::Settings { key: "path", problem: format!("{name} is read from a file; name it") })
             }
             None => {
-                let problem = format!("standard input is not looked at before it is read; name its format, not {AUTO}");
+                let problem = format!("the format of standard input cannot be recognised; name it instead of {AUTO}");
                 Err(SourceError::Settings { key: "format", problem })
             }
         };
@@ -136,13 +136,13 @@ fn format_of(named: Option<SourceFormat>, settings: &SourceSettings) -> Result<(
     let names: Vec<&str> = likely.iter().map(|format| format.name).collect();
     let path = settings.path.display();
     let problem = match (named, &likely[..]) {
-        // What no format claims is read as it was named: the reader says what is wrong with it.
+        // A file that no format recognises is read in the named format: the reader says what is wrong with it.
         (Some(named), []) => return Ok((named, false)),
         (None, [one]) => return Ok((*one, true)),
         (Some(named), _) => {
             format!("{path} is not {}; it looks like {}: name that format, or {AUTO}", named.name, join(&names, " or "))
         }
-        (None, []) => format!("{path} looks like no format that is known; write one of {}", format_names(", ")),
+        (None, []) => format!("{path} has no known format; write one of {}", format_names(", ")),
         (None, _) => format!("{path} may be {}; name one of them", join(&names, " or ")),
     };
     Err(SourceError::Settings { key: "format", problem })
@@ -160,7 +160,7 @@ fn refuse_chat_settings(name: &str, settings: &SourceSettings) -> Result<(), Sou
     match given.into_iter().find(|(_, given)| *given) {
         None => Ok(()),
         Some((key, _)) => {
-            Err(SourceError::Settings { key, problem: format!("{name} is no chat export; leave it out") })
+            Err(SourceError::Settings { key, problem: format!("{name} is not a chat export; leave it out") })
         }
     }
 }

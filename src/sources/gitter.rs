@@ -1,7 +1,7 @@
-//! Gitter rooms, as its API and its exporters wrote them: a JSON array of messages.
+//! Gitter rooms, as Gitter's API and exporters wrote them: a JSON array of messages.
 //!
-//! In: a file, or a folder or zip archive of files, each a room. Out: messages, oldest first. A
-//! message's room is named by its file: the messages do not tell it. Its words are its Markdown.
+//! In: a file, or a folder or zip archive of files, each a room. Out: messages, oldest first. A message's room is named
+//! after its file, because the messages do not name it. A message's words are its Markdown.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
@@ -29,7 +29,7 @@ use nouns::{
 /// Gitter rooms.
 pub(super) const FORMAT: SourceFormat = SourceFormat {
     name: "gitter",
-    about: "Gitter: JSON arrays of messages, one room a file",
+    about: "Gitter: JSON arrays of messages, one room per file",
     standard_input: false,
     only: Some("rooms"),
     looks_like: |sample| {
@@ -42,7 +42,7 @@ pub(super) const FORMAT: SourceFormat = SourceFormat {
     open: Opener::Chat(|settings| Ok(Box::new(Reordered::new(Gitter::open(settings)?)))),
 };
 
-/// Rooms that are read one after the other.
+/// Rooms that are read one after another.
 struct Gitter {
     tree: Tree,
     zone: Zone,
@@ -53,7 +53,7 @@ struct Gitter {
     total_bytes: u64,
     /// Hashes of the messages that began a thread.
     roots: HashSet<u64>,
-    /// When the message with an id was sent, by the hash of room and id.
+    /// When the first message with an id was sent, by the hash of file and id.
     sent: HashMap<u64, i64>,
     unread: Unread,
 }
@@ -202,7 +202,7 @@ impl Gitter {
             return Ok(ChatItem::Skip(Skip::Empty));
         }
         let text = if message.status { format!("{} {}", author.name, text.trim_start_matches("/me ")) } else { text };
-        // Two messages with one id were sent at two times: both are kept.
+        // Two messages with the same id but different times are both kept.
         let key = hash(file, &message.id);
         let first = *self.sent.entry(key).or_insert(record.unix_ms);
         let id = if first == record.unix_ms { message.id } else { format!("{}@{}", message.id, record.unix_ms) };
@@ -212,7 +212,7 @@ impl Gitter {
             Some(Account { id, handle: Some(name.clone()), name, bot: false })
         });
         let version = message.edited_at.as_deref().map_or(0, |edited| {
-            // An edit without a readable time still is one.
+            // An edit without a readable time is still an edit.
             self.time(edited).and_then(|t| u64::try_from(t.unix_ms).ok()).unwrap_or(1)
         });
         Ok(ChatItem::Message(Box::new(ChatMessage {

@@ -1,9 +1,9 @@
-//! JSON Lines: one turn event a line, from a file or from standard input (`-`).
+//! JSON Lines: one turn event per line, from a file or from standard input (`-`).
 //!
-//! In: bytes. Out: for each line that is not blank an event, or a dead letter with the origin
-//! `FILE:LINE`; after the last line of a file (not of a stream) an idle mark for each bank. Memory is
-//! bounded: a line of more than [`MAX_LINE_BYTES`] is never kept whole. A byte order mark at the start
-//! and CRLF are accepted, and so is a file in gzip. A time without a zone is rejected.
+//! In: bytes. Out: for each line that is not blank an event, or a dead letter with the origin `FILE:LINE`; after the
+//! last line of a file (not of a stream) an idle mark for each bank. Memory is bounded: a line of more than
+//! [`MAX_LINE_BYTES`] is never kept in full. A byte order mark at the start and CRLF are accepted, and so is a file in
+//! gzip. A time without a zone is rejected.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -30,7 +30,7 @@ use nouns::{
 /// JSON Lines.
 pub(super) const FORMAT: SourceFormat = SourceFormat {
     name: "jsonl",
-    about: "JSON Lines, one turn a line; - reads standard input",
+    about: "JSON Lines, one turn per line; - reads standard input",
     standard_input: true,
     only: None,
     looks_like: |sample| {
@@ -49,7 +49,7 @@ pub struct Jsonl {
     file_bytes: Option<u64>,
     /// The latest event time of each bank.
     latest: BTreeMap<Bank, EventTime>,
-    /// Remaining idle marks, once the end was reached.
+    /// The remaining idle marks, once the end has been reached.
     marks: Option<VecDeque<TurnEvent>>,
 }
 
@@ -84,7 +84,7 @@ impl Jsonl {
         }
     }
 
-    /// Parses one record; a record without a bank gets the source's.
+    /// Parses one record; a record without a bank gets the source's bank.
     fn event(&self, line: &[u8]) -> Result<TurnEvent, String> {
         let line = &*without_half_characters(line);
         if let Some(bank) = &self.bank
@@ -135,7 +135,7 @@ impl Jsonl {
     }
 }
 
-/// Adds what to do to serde's message, which only says what is wrong.
+/// Adds advice to serde's message, which only says what is wrong.
 fn with_advice(message: String) -> String {
     let advice = if message.contains("missing field `bank`") {
         "add it to the record, or name one bank for the whole source"
@@ -229,7 +229,7 @@ mod tests {
         (file, settings)
     }
 
-    /// Everything in a file with these bytes; origins without the file's path.
+    /// Everything that is read from a file with these bytes; origins without the file's path.
     fn read(bytes: &[u8], bank: Option<&str>) -> SourceBatch {
         let (_file, settings) = file(bytes);
         let bank = bank.map(|b| Bank::parse(b).unwrap());

@@ -1,16 +1,14 @@
-//! Turns in, one file per origin.
+//! Reads turns; each origin has a module of its own.
 //!
-//! In: a file, a stream, or a platform. Out: turn events in the origin's order, and dead letters for
-//! records that were rejected; both in batches. A bad record never ends a source, never panics,
-//! and its dead letter names its place; only an origin that cannot be read at all is an error.
-//! Nothing but `live` reads a clock or a socket.
+//! In: a file, a stream, or a platform. Out: turn events in the origin's order, and dead letters for records that were
+//! rejected; both in batches. A bad record never ends a source or causes a panic, and its dead letter says where it
+//! was; only an origin that cannot be read at all is an error. Only `live` reads a clock or a socket.
 //!
-//! `jsonl` reads one format and describes it in a constant `FORMAT`; so does `slack`, a chat platform's export,
-//! on what `chat` has for all of them.
-//! `formats` lists these constants and recognises the format of a file. `turn_source` is the
-//! interface, `summary` says what a source holds, `queue` holds a file that is read whole, `lines`
-//! splits a file into lines, `compressed` unpacks it, `utf16` decodes it, `live` follows platforms while people talk, `end_mark` closes a finished origin, `zone` reads times that name no
-//! zone.
+//! `jsonl` reads one format and describes it in a constant `FORMAT`; so does `slack`, which reads a chat platform's
+//! export and builds on `chat`, the part that all such platforms share. `formats` lists these constants and recognises
+//! the format of a file. `turn_source` is the interface; `summary` says what a source holds; `queue` holds a file that
+//! is read whole; `lines` splits a file into lines; `compressed` unpacks it; `utf16` decodes it; `live` follows
+//! platforms live; `end_mark` closes a finished origin; `zone` reads times without a time zone.
 
 mod chat;
 mod compressed;

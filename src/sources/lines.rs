@@ -1,11 +1,11 @@
-//! The lines of a file, in bounded memory.
+//! Splits a file into lines, in bounded memory.
 //!
-//! In: a stream of bytes. Out: its lines with their numbers, without their ends (LF or CRLF). A byte
-//! order mark at the start is skipped. A line of more than [`MAX_LINE_BYTES`] is never kept whole.
+//! In: a stream of bytes. Out: its lines with their numbers, without their ends (LF or CRLF). A byte order mark at the
+//! start is skipped. A line of more than [`MAX_LINE_BYTES`] is never kept in full.
 
 use std::io::{self, BufRead, BufReader, Read};
 
-/// Longest line in bytes, without its end: room for the longest text with every character escaped.
+/// The longest line in bytes, without its end: large enough for the longest text with every character escaped.
 pub(super) const MAX_LINE_BYTES: usize = 2 << 20;
 /// How many bytes of an overlong line are kept.
 const KEPT_BYTES: usize = 4_096;
@@ -26,7 +26,7 @@ pub(super) struct Line {
     pub(super) number: u64,
     /// Its bytes, without the end of line; of an overlong line, its beginning.
     pub(super) bytes: Vec<u8>,
-    /// The length of an overlong line.
+    /// The full length, if the line is overlong.
     pub(super) too_long: Option<u64>,
 }
 
@@ -36,7 +36,7 @@ impl Lines {
         Self::with_max_bytes(input, MAX_LINE_BYTES)
     }
 
-    /// The lines of a stream whose lines may be longer or shorter than [`MAX_LINE_BYTES`].
+    /// The lines of a stream, with another limit than [`MAX_LINE_BYTES`].
     pub(super) fn with_max_bytes(input: Box<dyn Read + Send>, max_bytes: usize) -> Self {
         Self { reader: BufReader::with_capacity(1 << 16, input), max_bytes, read_bytes: 0, line: 0 }
     }
@@ -51,7 +51,7 @@ impl Lines {
         self.line
     }
 
-    /// Whether a whole line has arrived already.
+    /// Whether a complete line has already arrived.
     pub(super) fn has_line(&self) -> bool {
         self.reader.buffer().contains(&b'\n')
     }

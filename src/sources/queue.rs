@@ -1,7 +1,7 @@
-//! The events and rejects of a file that is read at once, until they are returned in batches.
+//! Holds the events and rejects of a file that is read at once, until they are returned in batches.
 //!
-//! In: events and rejects in order. Out: batches up to the requested size, and the progress in records;
-//! the marks that a source adds are not counted. Never reads a file.
+//! In: events and rejects in order. Out: batches up to the requested size, and the progress in records; marks added by
+//! a source are not counted. Never reads a file.
 
 use std::collections::VecDeque;
 
@@ -31,12 +31,12 @@ impl Item {
 }
 
 impl Queue {
-    /// An event of the file, or a mark that a source adds.
+    /// Adds an event of the file, or a mark that a source adds.
     pub fn event(&mut self, event: TurnEvent) {
         self.push(Item::Event(event));
     }
 
-    /// A damaged value, with its file and its position in it.
+    /// Adds a reject for a damaged value, with its file and its position in the file.
     pub fn reject(&mut self, file: &str, place: &str, reason: String, value: &Value) {
         let origin = format!("{file}: {place}");
         self.push(Item::Reject(DeadLetter::new(origin, reason, value.to_string().as_bytes())));
@@ -66,7 +66,7 @@ impl Queue {
         (!(batch.events.is_empty() && batch.rejects.is_empty())).then_some(batch)
     }
 
-    /// How many records were returned, of how many.
+    /// How many records were returned, and how many there are.
     #[must_use]
     pub fn progress(&self) -> SourceProgress {
         SourceProgress { done: self.done, total: Some(self.total), unit: "turns" }

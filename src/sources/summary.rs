@@ -1,8 +1,7 @@
-//! What a source holds, counted without storing any of it.
+//! Counts what a source holds, without storing any of it.
 //!
-//! In: a source. Out: its turns, speakers and times by bank, what was changed or left out, and why
-//! records were rejected. A turn that comes again in a later version counts once. Memory grows by
-//! eight bytes a turn; no text is kept.
+//! In: a source. Out: its turns, speakers and times by bank, what was changed or left out, and why records were
+//! rejected. A turn that occurs in several versions counts once. Memory grows by eight bytes per turn; no text is kept.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -18,7 +17,7 @@ use super::{
 };
 use nouns::model::{Bank, EventTime, Turn, TurnEvent};
 
-/// How many reasons for rejected records are told apart.
+/// How many reasons for rejected records are counted separately.
 const REASONS: usize = 20;
 
 /// What a source holds.
@@ -36,20 +35,19 @@ pub struct Summary {
     pub attachments: u64,
     /// By bank.
     pub banks: BTreeMap<String, BankSummary>,
-    /// What is there and is not a turn, by the reason.
+    /// How many items were not turns, by reason.
     pub skipped: BTreeMap<String, u64>,
-    /// Parts of turns that could not be read, by the field or the kind.
+    /// Parts of turns that could not be read, by field or kind.
     pub unread: BTreeMap<String, u64>,
-    /// Passages that were replaced, by what stands there now.
+    /// Passages that were replaced, by their replacement.
     pub redacted: BTreeMap<&'static str, u64>,
     /// Texts that were cut because they are too long.
     pub cut: u64,
     /// Records that were rejected.
     pub rejected: u64,
-    /// The first reasons for rejections, with the place of the first record of each and how many
-    /// there are.
+    /// The first reasons for rejections, each with the place of its first record and the number of records.
     pub reasons: Vec<Rejection>,
-    /// What the user should know beside.
+    /// What else the user should know.
     pub notices: Vec<String>,
 }
 
@@ -221,14 +219,14 @@ impl BankSummary {
     }
 }
 
-/// The numbers of each kind, or `0`.
+/// The total with the number of each kind, or `0`.
 fn counted<N: Display>(counts: &BTreeMap<N, u64>) -> String {
     let total: u64 = counts.values().sum();
     let parts: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
     if parts.is_empty() { total.to_string() } else { format!("{total}: {}", parts.join(", ")) }
 }
 
-/// The speakers with most turns first, at most twenty.
+/// The speakers, those with the most turns first; at most twenty.
 fn most(speakers: &BTreeMap<String, u64>) -> String {
     const SHOWN: usize = 20;
     let mut ordered: Vec<(&String, &u64)> = speakers.iter().collect();
@@ -260,7 +258,7 @@ impl SeenIds {
     }
 }
 
-/// Values that are hashes already.
+/// A hasher for values that already are hashes.
 #[derive(Default)]
 struct IdentityHasher(u64);
 

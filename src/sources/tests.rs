@@ -1,9 +1,9 @@
-//! Tests of invalid settings, and the function that the formats' tests share.
+//! Tests of invalid settings, and a function that the formats' tests share.
 
 use super::*;
 use nouns::config::SourceSettings;
 
-/// Everything in a source, `limit` at a time.
+/// Reads everything in a source, `limit` at a time.
 pub(super) fn drain(source: &mut dyn Source, limit: usize) -> SourceBatch {
     let mut all = SourceBatch::default();
     while let Some(batch) = source.next(limit).unwrap() {
@@ -28,7 +28,7 @@ fn invalid_settings_are_named() {
         (settings("slack", "-", "Z", &[]), "source.path: slack is read from a file"),
         (settings("slack", "none", "noon", &[]), "source.zone: \"noon\" is not an offset or a zone"),
         (settings("jsonl", "-", "Z", &["a"]), "source.only: jsonl holds no conversations"),
-        (settings("auto", "-", "Z", &[]), "source.format: standard input is not looked at"),
+        (settings("auto", "-", "Z", &[]), "source.format: the format of standard input cannot be recognised"),
         (settings("auto", "none", "Z", &[]), "none: cannot be read after line 0"),
         (settings("jsonl", "none.jsonl", "Z", &[]), "none.jsonl: cannot be read after line 0"),
     ] {
@@ -76,7 +76,7 @@ fn a_file_in_which_nothing_is_of_the_named_format_is_an_error() {
     }
     let array = SourceSettings::new("teams", folder.path().join("array.json"));
     let error = open(&array).unwrap().next(1).unwrap_err().to_string();
-    let expected = "array.json:1:1: nothing in it is of the format teams (Microsoft Teams: JSON of Microsoft Graph's \
+    let expected = "array.json:1:1: it holds nothing in the format teams (Microsoft Teams: JSON of Microsoft Graph's \
                     messages, a file or a folder); name such an export, or the format that it has";
     assert!(error.ends_with(expected), "{error}");
 }

@@ -17,12 +17,12 @@ pub struct SourceBatch {
     pub rejects: Vec<DeadLetter>,
 }
 
-/// How far a source is, for a progress bar.
+/// How much of a source has been read, for a progress bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceProgress {
-    /// The amount that is read.
+    /// The amount that has been read.
     pub done: u64,
-    /// The whole amount, where it is known.
+    /// The total amount, if it is known.
     pub total: Option<u64>,
     /// The unit of both: `bytes` or `turns`.
     pub unit: &'static str,
@@ -31,19 +31,19 @@ pub struct SourceProgress {
 /// What a source left out or changed, for a dry run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SourceCounts {
-    /// What is there and is not a turn, by the reason.
+    /// How many items were not turns, by reason.
     pub skipped: BTreeMap<&'static str, u64>,
-    /// Those of `unsupported` among them whose kind is known, by the kind.
+    /// Of the items skipped as `unsupported`, those with a known kind, by kind.
     pub unsupported: BTreeMap<String, u64>,
-    /// Parts of records that were read without them, by name: fields of another kind than they should be.
+    /// Parts that were left out of records, by name: fields that held another kind of value than they should.
     pub unread: BTreeMap<String, u64>,
-    /// Passages that were replaced before anything was stored, by what stands there now.
+    /// Passages that were replaced before anything was stored, by their replacement.
     pub redacted: BTreeMap<&'static str, u64>,
     /// Texts that were cut because they are too long.
     pub cut: u64,
     /// Speakers that are programs, by bank.
     pub bots: BTreeSet<(Bank, String)>,
-    /// What the user should know after the last record, such as a name in `only` that never came.
+    /// What the user should know after the last record, such as a name in `only` that never occurred.
     pub warnings: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ impl SourceCounts {
         }
     }
 
-    /// What is there and is not a turn, by the reason, with the kinds of what is not supported.
+    /// How many items were not turns, by reason; unsupported ones also by kind.
     #[must_use]
     pub fn skipped_by_kind(&self) -> BTreeMap<String, u64> {
         const UNSUPPORTED: &str = "unsupported";
@@ -78,8 +78,8 @@ impl SourceCounts {
 /// is idempotent, because its turn ids are stable and an identical turn changes nothing (decision 4). So
 /// a process that was killed simply reads the whole source again.
 pub trait Source: Send {
-    /// The next events and rejects: at least one, and up to `limit` together (0 counts as 1). `None` at
-    /// the end, also when called again.
+    /// The next events and rejects: at least one, and up to `limit` together (0 counts as 1). `None` at the end, and on
+    /// every later call.
     ///
     /// # Errors
     /// [`SourceError`] when the file or stream cannot be read further.
@@ -90,7 +90,7 @@ pub trait Source: Send {
     fn counts(&self) -> SourceCounts {
         SourceCounts::default()
     }
-    /// How much of it is read.
+    /// How much of it has been read.
     fn progress(&self) -> SourceProgress;
     /// A notice for the user before the first record, such as the zone that is assumed for a format
     /// without zones (decision 7).

@@ -1,8 +1,8 @@
-//! Texts in UTF-16, as Windows PowerShell and some programs on Windows write them.
+//! Decodes texts in UTF-16, as Windows PowerShell and some other Windows programs write them.
 //!
-//! In: a stream of bytes. Out: the same bytes, or, where a byte order mark says that they are UTF-16, the text in
-//! UTF-8 without that mark. What is no character becomes a replacement character. Never fails of itself, and
-//! never holds more than a chunk.
+//! In: a stream of bytes. Out: the same bytes or, if a byte order mark shows that they are UTF-16, the text in UTF-8
+//! without that mark. Invalid units become replacement characters. Never fails except when the stream cannot be read,
+//! and never holds more than a chunk.
 
 use std::io::{self, BufReader, Cursor, Read};
 
@@ -14,7 +14,7 @@ use encoding_rs_io::DecodeReaderBytesBuilder;
 /// # Errors
 /// When the stream cannot be read.
 pub(super) fn as_utf8(mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
-    // Looked for here, because the decoder leaves a mark without a text behind it where it is.
+    // The mark is checked here, because the decoder does not remove a mark that no text follows.
     let mut start = Vec::new();
     (&mut input).take(2).read_to_end(&mut start)?;
     let encoding = match start[..] {
@@ -22,7 +22,7 @@ pub(super) fn as_utf8(mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Rea
         [0xfe, 0xff] => UTF_16BE,
         _ => return Ok(Box::new(Cursor::new(start).chain(input))),
     };
-    // Buffered, because the decoder loses the end of its last character where that is asked for byte by byte.
+    // Buffered, because the decoder loses the end of its last character if it is read byte by byte.
     Ok(Box::new(BufReader::new(DecodeReaderBytesBuilder::new().encoding(Some(encoding)).build(input))))
 }
 
@@ -30,7 +30,7 @@ pub(super) fn as_utf8(mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Rea
 mod tests {
     use super::*;
 
-    /// Returns so many bytes at a time.
+    /// Returns this many bytes at a time.
     struct Pieces(Cursor<Vec<u8>>, usize);
 
     impl Read for Pieces {

@@ -1,7 +1,7 @@
-//! Times of formats without zones (decision 7).
+//! Reads times of formats without time zones (decision 7).
 //!
-//! In: a civil time, and the zone in the settings: an offset, or a name such as `Europe/Berlin`.
-//! Out: a moment, and the notice that the zone is assumed.
+//! In: a local time, and the zone in the settings, which is an offset or a name such as `Europe/Berlin`. Out: a moment,
+//! and the notice that the zone is assumed.
 
 use std::path::Path;
 
@@ -14,10 +14,10 @@ use jiff::{
 use super::error::SourceError;
 use nouns::model::EventTime;
 
-/// The zone when none is set.
+/// The zone if none is set.
 const UTC: &str = "+00:00";
 
-/// The zone of times that name none.
+/// The zone for times that state none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Zone(TimeZone);
 
@@ -25,13 +25,13 @@ impl Zone {
     /// Reads a setting such as `+02:00`, `Z` or `Europe/Berlin`.
     ///
     /// # Errors
-    /// [`SourceError::Settings`] when it is neither an offset nor a zone that is known.
+    /// [`SourceError::Settings`] when it is neither an offset nor a known zone.
     pub fn parse(zone: &str) -> Result<Self, SourceError> {
         if let Ok(at) = EventTime::read(&format!("2000-01-01T00:00:00{zone}")) {
             let offset = Offset::from_seconds(at.offset_seconds).unwrap_or(Offset::UTC);
             return Ok(Self(TimeZone::fixed(offset)));
         }
-        // A zone's name holds a slash or is `UTC`: abbreviations such as `EST` mislead.
+        // Only names with a slash and `UTC` are accepted, because abbreviations such as `EST` are misleading.
         let named = (zone.contains('/') || zone == "UTC").then(|| TimeZone::get(zone).ok()).flatten();
         named.map(Self).ok_or_else(|| SourceError::Settings {
             key: "zone",
@@ -41,13 +41,13 @@ impl Zone {
         })
     }
 
-    /// A zone by its name, such as `Europe/Berlin` or `EST5EDT`; none where it is not known.
+    /// A zone by its name, such as `Europe/Berlin` or `EST5EDT`; `None` if it is not known.
     pub(crate) fn named(name: &str) -> Option<Self> {
         TimeZone::get(name).ok().map(Self)
     }
 
-    /// The moment of a civil time; `None` if it is out of range. Where a change of the clocks makes
-    /// an hour come twice, the first one is taken; in an hour that is left out, the clock goes on.
+    /// The moment of a local time; `None` if it is out of range. If a clock change repeats an hour, the first one is
+    /// taken; a time in a skipped hour is shifted forward.
     pub fn moment(&self, local: DateTime) -> Option<EventTime> {
         let zoned = self.0.to_ambiguous_zoned(local).compatible().ok()?;
         event_time(zoned.timestamp(), zoned.offset())
@@ -61,19 +61,19 @@ impl Zone {
     }
 }
 
-/// Offsets of seconds, which zones had before about 1900, are rounded to minutes.
+/// Offsets with seconds, which zones had before about 1900, are truncated to minutes.
 fn event_time(moment: Timestamp, offset: Offset) -> Option<EventTime> {
     EventTime::new(moment.as_millisecond(), offset.seconds() / 60 * 60).ok()
 }
 
-/// The notice of a format without zones (decision 7).
+/// The notice for a format without zones (decision 7).
 pub fn zone_notice(path: &Path, zone: &str) -> String {
     format!("{}: its {}", path.display(), zone_assumed(zone))
 }
 
-/// The same without the file.
+/// The same notice without the file.
 pub(crate) fn zone_assumed(zone: &str) -> String {
-    // A user who has set it needs no notice of where to set it.
+    // A user who has set the zone does not need to be told where to set it.
     let advice = if zone == UTC { "; set source.zone (--zone) if that is wrong" } else { ", as source.zone says" };
     format!("times have no zone and are read as {zone}{advice}")
 }

@@ -1,7 +1,7 @@
 //! What unit tests of several crates share.
 //!
-//! In: the name of a test. Out: a line that says what was skipped, a process for a test that measures its own
-//! memory, and how much that is. Used by tests alone.
+//! In: the name of a test. Out: a line that says what was skipped, a separate process for a test that measures its own
+//! memory, and the size of that memory. Used only by tests.
 
 use std::{env, fs, io::Write, process::Command};
 
@@ -10,10 +10,10 @@ pub fn skipped(what: &str) {
     drop(writeln!(std::io::stderr(), "SKIPPED {what}"));
 }
 
-/// Runs a test again in a process of its own, where no other test takes memory; true in that process.
+/// Runs a test again in a process of its own, in which no other test takes memory; true in that process.
 ///
 /// # Panics
-/// Where the test fails there, or no test has this name.
+/// If the test fails there, or no test has this name.
 #[must_use]
 pub fn in_own_process(test: &str) -> bool {
     const MARK: &str = "RIPPLEMEM_OWN_PROCESS";
@@ -28,7 +28,7 @@ pub fn in_own_process(test: &str) -> bool {
     false
 }
 
-/// Bytes of this process in memory; 0 where the system does not tell.
+/// Bytes of memory that this process uses; 0 if the system does not report it.
 #[must_use]
 pub fn resident_bytes() -> u64 {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();

@@ -87,9 +87,9 @@ refused(MemoryNotFoundError, "no such id", lambda: client.get("0b5c1f7e-1111-4a4
 
 # Delete, then it is gone.
 assert client.delete(lisbon)["message"]
-refused(MemoryNotFoundError, "not there", lambda: client.get(lisbon))
-refused(MemoryNotFoundError, "not there", lambda: client.history(lisbon))
-refused(MemoryNotFoundError, "not there", lambda: client.update(lisbon, text="x"))
+refused(MemoryNotFoundError, "does not exist", lambda: client.get(lisbon))
+refused(MemoryNotFoundError, "does not exist", lambda: client.history(lisbon))
+refused(MemoryNotFoundError, "does not exist", lambda: client.update(lisbon, text="x"))
 assert not any("Porto" in text for text in texts(client.search("Where did Ann move?", filters={"user_id": "ann"})))
 three = [{"role": "user", "content": text} for text in "xyz"]
 ids = [one["id"] for one in client.add(three, agent_id="a")["results"]]

@@ -1,4 +1,4 @@
-//! The arguments of `ripplemem bench`, and its steps one after the other.
+//! The arguments of `ripplemem bench`, and the sequence of its steps.
 //!
 //! In: arguments. Out: the figures on stdout. A step that fails has said why on stderr.
 
@@ -21,33 +21,34 @@ use super::{
     step::Step,
 };
 
-/// Turns of a synthetic dialogue, unless the arguments say how many.
+/// How many turns the synthetic dialogue has, unless the arguments say it.
 const TURNS: u64 = 10_000;
 
-/// Measure on this machine how fast a memory takes in turns and answers, and how much room it takes.
-/// Without FORMAT and PATH it measures a synthetic dialogue. Nothing of it stays.
+/// Measure on this machine how fast a memory ingests turns and answers, and how much space it takes. Without FORMAT and
+/// PATH, it measures a synthetic dialogue. Everything that it writes is removed at the end.
 #[derive(Args)]
 #[command(mut_arg("format", |arg| arg.required(false).requires("path")), mut_arg("path", |arg| arg.required(false)))]
 pub(crate) struct Bench {
     #[command(flatten)]
     source: Option<SourceArguments>,
-    /// How many turns: of a file the first ones (all without this option), of the synthetic dialogue 10000.
+    /// How many turns. Without it, all turns of a file, or 10000 turns of the synthetic dialogue. Of a file, the first
+    /// turns are taken.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     turns: Option<u64>,
-    /// Divide the turns into this many banks of the same size, in their order. Without it a file keeps
-    /// its banks, and the synthetic dialogue is one.
+    /// Divide the turns, in their order, into this many banks of the same size. Without it, a file keeps its banks, and
+    /// the synthetic dialogue is one bank.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     banks: Option<u64>,
     /// The seed of the synthetic dialogue: the same one gives the same turns.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many questions are asked: turns that ask something.
+    /// How many questions are asked. They are turns that ask something.
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     questions: u64,
-    /// Make vectors of hashes instead of the pipeline's model: faster, and only the memory is measured.
+    /// Make vectors from hashes instead of with the pipeline's model. This is faster, and measures only the memory.
     #[arg(long)]
     hashed: bool,
-    /// A pipeline file, for its settings. Without it, the defaults. Its log and its snapshots stay as they are.
+    /// A pipeline file, for its settings. Without it, the defaults. Its log and its snapshots are not touched.
     #[arg(long)]
     pipeline: Option<PathBuf>,
     /// Print JSON.
@@ -131,7 +132,7 @@ impl Bench {
     }
 }
 
-/// What a step measures, in a process with the arguments of this one.
+/// Runs a step in a process with the same arguments, and returns what it measured.
 fn of_process<T: DeserializeOwned>(step: Step, within: &Path) -> Result<T> {
     let program = std::env::current_exe().context("this program's own file is not known")?;
     let output = Command::new(program)

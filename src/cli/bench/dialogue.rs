@@ -1,14 +1,14 @@
 //! A synthetic dialogue.
 //!
-//! In: a seed, a number of turns and of banks. Out: the turns, the same ones for the same seed. Their
-//! lengths are like those of people who write to each other: one to three sentences of five to
-//! fifteen words. Words are English and as unevenly frequent as in a language; there are names, places,
-//! times, questions, and sessions of some dozen turns on different days.
+//! In: a seed, a number of turns and of banks. Out: the turns; the same seed gives the same turns. Their lengths are
+//! like those of messages between people: one to three sentences of five to fifteen words. The words are English and as
+//! unevenly frequent as in real language. There are names, places, times, questions, and sessions of a few dozen turns
+//! on different days.
 
 use nouns::model::{Bank, EventTime, Turn, TurnEvent};
 use sources::{Source, SourceBatch, SourceError, SourceProgress};
 
-/// English words, one in a line, in order.
+/// English words, one per line, the most frequent first.
 const WORDS: &str = include_str!("words.txt");
 const NAMES: [&str; 24] = [
     "Ann", "Ben", "Clara", "David", "Elena", "Frank", "Grace", "Hugo", "Ines", "Jack", "Karin", "Leo", "Maria", "Nils",

@@ -1,7 +1,7 @@
 //! The results of the bench, and their table.
 //!
-//! In: what each step measured. Out: figures with their ratios, as JSON or as a table. A figure that
-//! this system does not tell is left out.
+//! In: what each step measured. Out: figures with their ratios, as JSON or as a table. A figure that this system does
+//! not report is left out.
 
 use serde::Serialize;
 
@@ -40,7 +40,7 @@ struct Ingest {
     turns_per_second: f64,
     texts_per_second: f64,
     embedder_alone_texts_per_second: f64,
-    /// The time of the whole path over that of the embedder alone, for the same texts.
+    /// The time of the whole path, divided by that of the embedder alone for the same texts.
     over_embedder_alone: f64,
 }
 
@@ -49,22 +49,23 @@ struct Ingest {
 struct Memory {
     /// With the model and one turn.
     empty_bytes: Option<u64>,
-    /// Above that, at the peak of the ingestion.
+    /// Above the memory with the model and one turn, at the peak of the ingestion.
     peak: Room,
-    /// Above that, after the ingestion.
+    /// Above the memory with the model and one turn, after the ingestion.
     ingested: Room,
-    /// Above that, in a new process that read the snapshot and answered the questions.
+    /// Above the memory with the model and one turn, in a new process that has read the snapshot and answered the
+    /// questions.
     restored: Room,
 }
 
 #[derive(Serialize)]
 struct Disk {
-    /// The log with its caches.
+    /// The log, with its caches.
     log: Room,
     snapshot: Room,
 }
 
-/// Room in memory or on disk; none where the system does not tell.
+/// Space in memory or on disk; `None` where the system does not report it.
 #[derive(Serialize)]
 struct Room {
     bytes: Option<u64>,
@@ -85,7 +86,7 @@ struct Ask {
     p99_ms: Option<f64>,
     without_embedding_p50_ms: Option<f64>,
     without_embedding_p99_ms: Option<f64>,
-    /// The median time of a question over that of embedding its texts.
+    /// The median time of a question, divided by that of embedding its texts.
     over_embedding: Option<f64>,
 }
 
@@ -199,10 +200,10 @@ fn megabytes(bytes: u64) -> String {
 }
 
 fn not_told() -> String {
-    "not told by this system".to_owned()
+    "not reported by this system".to_owned()
 }
 
-/// The percentile at `hundredths`; none without values.
+/// The percentile at `hundredths`; `None` if there are no values.
 fn percentile(values: &[f64], hundredths: usize) -> Option<f64> {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);

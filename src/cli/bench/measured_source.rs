@@ -1,9 +1,9 @@
-//! A source that is measured: limited to its first turns, divided into banks, counted.
+//! A source that is measured: its turns are limited in number, divided into banks, and counted.
 //!
-//! In: a source. Out: its turns, where banks are asked for under other banks, in their order; then a mark
-//! that closes the windows of each bank, as at the end of a file. Remembers the first line of a bounded number
-//! of turns that ask something, evenly spread. Marks such as the end of a session are left out where banks
-//! change, since they belong to the source's own.
+//! In: a source. Out: its turns in order, under new banks if a number of banks is asked for; then for each bank a mark
+//! that closes its windows, as at the end of a file. It remembers the first lines of a bounded number of turns that ask
+//! something, evenly spread. If the banks are new, marks such as the end of a session are left out, since they belong
+//! to the source's own banks.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use anyhow::Result;
 use nouns::model::{Bank, EventTime, Question, TurnEvent};
 use sources::{Source, SourceBatch, SourceCounts, SourceError, SourceProgress, end_mark};
 
-/// Shortest text that may be asked, in characters: "Why?" asks for nothing that can be found.
+/// The shortest text that may be asked, in characters: "Why?" asks for nothing that can be found.
 const SHORTEST_QUESTION: usize = 20;
-/// Longest one, so that a pasted document is no question.
+/// The longest text that may be asked, in characters, so that a pasted document is not used as a question.
 const LONGEST_QUESTION: usize = 400;
 
 /// A source on its way into the memory.
@@ -21,7 +21,7 @@ pub(super) struct MeasuredSource {
     source: Box<dyn Source>,
     /// How many turns are read, if not all.
     limit: Option<u64>,
-    /// Into how many banks they go, if not into their own.
+    /// Into how many banks the turns are divided, if they do not keep their own.
     banks: Option<u64>,
     turns: u64,
     /// The time of the last turn of each bank.
@@ -40,17 +40,17 @@ impl MeasuredSource {
         Self { source, limit, banks, turns: 0, latest: BTreeMap::new(), marks: None, asking, others }
     }
 
-    /// Turns so far.
+    /// The number of turns so far.
     pub(super) fn turns(&self) -> u64 {
         self.turns
     }
 
-    /// Banks so far.
+    /// The number of banks so far.
     pub(super) fn banks(&self) -> u64 {
         self.latest.len() as u64
     }
 
-    /// Turns that ask something; other turns where too few do.
+    /// Turns that ask something; filled up with other turns if there are too few.
     pub(super) fn questions(&self) -> Vec<Question> {
         let missing = self.asking.wanted.saturating_sub(self.asking.found.len());
         self.asking
@@ -62,20 +62,20 @@ impl MeasuredSource {
             .collect()
     }
 
-    /// The bank of the next turn, where the banks change.
+    /// The bank of the next turn, if the banks are new.
     fn bank(&self) -> Option<Bank> {
         let (banks, limit) = (self.banks?, self.limit?);
         let number = u128::from(self.turns) * u128::from(banks) / u128::from(limit.max(1));
         Bank::parse(&format!("bench/{number}")).ok()
     }
 
-    /// Takes an event; None where it is left out.
+    /// Takes an event; `None` if it is left out.
     fn take(&mut self, event: TurnEvent) -> Option<TurnEvent> {
         let TurnEvent::Turn(mut turn) = event else {
             return Some(event).filter(|_| self.banks.is_none());
         };
         if let Some(bank) = self.bank() {
-            // Two banks may have the same names of turns and of sessions.
+            // Two banks may use the same names for turns and sessions.
             let within = |name: &str| cut(&format!("{}/{name}", turn.bank));
             let (id, reply_to, session) =
                 (within(&turn.turn), turn.reply_to.as_deref().map(within), turn.session.as_deref().map(within));
@@ -129,7 +129,7 @@ impl Source for MeasuredSource {
     }
 }
 
-/// A name that fits, with its end rather than its beginning: ends tell names apart.
+/// Shortens a name so that it fits, and keeps its end, because names differ at the end rather than the beginning.
 fn cut(name: &str) -> String {
     let from = name.len().saturating_sub(nouns::model::MAX_NAME_BYTES);
     let from = (from..=name.len()).find(|at| name.is_char_boundary(*at)).unwrap_or(name.len());
@@ -139,7 +139,7 @@ fn cut(name: &str) -> String {
 /// A bounded number of questions, evenly spread over all that came.
 struct Spread {
     wanted: usize,
-    /// One of this many is kept.
+    /// One question of this many is kept.
     step: u64,
     seen: u64,
     found: Vec<Question>,

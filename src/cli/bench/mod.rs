@@ -1,14 +1,14 @@
-//! `ripplemem bench`: what this machine holds, and how fast it answers.
+//! `ripplemem bench`: how much memory this machine can hold, and how fast it answers.
 //!
-//! In: a source, or the seed of a synthetic dialogue. Out: a table or JSON on stdout. The command
-//! starts itself once for each step, so that a step's memory is that of a process which did nothing
-//! else. Everything is written below a temporary directory, which is deleted at the end. No memory of
-//! the user is opened, and no language model is asked.
+//! In: a source, or the seed of a synthetic dialogue. Out: a table or JSON on stdout. The command starts itself once
+//! for each step, so that the memory use of a step is that of a process that did nothing else. Everything is written
+//! below a temporary directory, which is deleted at the end. Never opens a memory of the user, and never asks a
+//! language model.
 //!
-//! - `command`: the arguments, and the steps one after the other.
-//! - `dialogue`: the synthetic dialogue; `measured_source`: a source, limited and divided into banks,
-//!   that remembers what may be asked.
-//! - `step`: what each process does; `process_memory`: what the system says of its memory.
+//! - `command`: the arguments, and the sequence of the steps.
+//! - `dialogue`: the synthetic dialogue; `measured_source`: a source, limited and divided into banks, that remembers
+//!   turns that can be asked as questions.
+//! - `step`: what each process does; `process_memory`: what the system says about its memory.
 //! - `figures`: the results, and their table.
 
 mod command;

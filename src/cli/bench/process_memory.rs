@@ -1,18 +1,19 @@
 //! How much memory this process takes.
 //!
-//! In: nothing. Out: bytes that are resident now, and the most since a mark. None where the system does
-//! not tell, which is everywhere but on Linux.
+//! In: nothing. Out: the bytes that are resident now, and the maximum since a mark. `None` on systems that do not
+//! report them, which are all but Linux.
 
 use std::{
     fs,
     time::{Duration, Instant},
 };
 
-/// Time between two looks whether the memory still changes.
+/// The time between two checks of whether the memory still changes.
 const LOOK: Duration = Duration::from_millis(250);
-/// Looks that see the same: longer than the allocator takes to give back what is free.
+/// How many checks in a row must see no change: together they take longer than the allocator needs to return free
+/// memory.
 const STILL: usize = 8;
-/// Longest wait for that.
+/// The longest wait for the memory to stop changing.
 const MOST_WAIT: Duration = Duration::from_secs(20);
 
 /// Bytes in memory now.
@@ -43,7 +44,7 @@ pub(super) fn peak_bytes() -> Option<u64> {
     field("VmHWM:")
 }
 
-/// Forgets the peak so far; whether the system does.
+/// Forgets the peak so far; returns whether the system supports that.
 pub(super) fn mark_peak() -> bool {
     fs::write("/proc/self/clear_refs", "5").is_ok()
 }

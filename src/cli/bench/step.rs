@@ -1,8 +1,8 @@
 //! What each process of the bench does.
 //!
-//! In: the settings, and the directory that the steps share. Out: what was measured. `empty` says what a
-//! process takes that remembers one turn and has answered one question. `ingest` fills a log and
-//! writes a snapshot. `restore` opens it again and asks.
+//! In: the settings, and the directory that the steps share. Out: what was measured. `empty` measures a process that
+//! remembers one turn and has answered one question. `ingest` fills a log and writes a snapshot. `restore` opens it
+//! again and asks questions.
 
 use std::{
     fs, io,
@@ -30,13 +30,13 @@ use super::{
     process_memory::{mark_peak, peak_bytes, resident_bytes, settled_bytes},
 };
 
-/// Most texts that the embedder alone is timed with, evenly spread over all.
+/// The maximum number of texts with which the embedder alone is timed, evenly spread over all texts.
 const MOST_TEXTS: usize = 4_000;
 /// Records of the log that are read at once.
 const RECORDS_AT_ONCE: usize = 512;
 /// The bank of the turn that opens the model.
 const WARM: &str = "bench-warm";
-/// Where the questions lie between two steps.
+/// The file that keeps the questions between two steps.
 const QUESTIONS: &str = "questions.json";
 
 /// A step of the bench.
@@ -44,20 +44,20 @@ const QUESTIONS: &str = "questions.json";
 pub(super) enum Step {
     /// A memory of one turn.
     Empty,
-    /// The turns into the memory.
+    /// Ingests the turns into the memory.
     Ingest,
-    /// From the snapshot, and questions.
+    /// Starts from the snapshot, and asks the questions.
     Restore,
 }
 
-/// What an empty process takes.
+/// What an empty process needs.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Empty {
-    /// Once it has answered.
+    /// After it has answered.
     pub resident_bytes: Option<u64>,
 }
 
-/// What the ingestion took.
+/// What the ingestion needed.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Ingested {
     pub turns: u64,
@@ -66,7 +66,7 @@ pub(super) struct Ingested {
     /// Texts that went through the model.
     pub texts: u64,
     pub seconds: f64,
-    /// Texts a second of the embedder alone.
+    /// Texts per second of the embedder alone.
     pub alone_texts_per_second: f64,
     /// With the model open, before the first turn.
     pub empty_bytes: Option<u64>,
@@ -77,16 +77,16 @@ pub(super) struct Ingested {
     pub snapshot_bytes: u64,
 }
 
-/// What a start from the snapshot took, and the questions after it.
+/// What a start from the snapshot needed, and the questions after it.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Restored {
     pub seconds: f64,
     pub units: u64,
-    /// Once the questions are answered.
+    /// After the questions were answered.
     pub resident_bytes: Option<u64>,
     /// Milliseconds of each question.
     pub asked_ms: Vec<f64>,
-    /// The same, asked again at once with the vectors of its texts given.
+    /// Milliseconds of each question when it is asked again at once with the vectors of its texts.
     pub without_embedding_ms: Vec<f64>,
 }
 
@@ -108,10 +108,10 @@ impl Step {
         pipeline.snapshot.directory = within.join("snapshots").to_string_lossy().into_owned();
     }
 
-    /// What a process takes that holds next to nothing.
+    /// Measures a process that holds next to nothing.
     pub(super) fn empty(pipeline: &Pipeline) -> Result<Empty> {
         drop(warm(pipeline)?);
-        // Opened again, so that no model is open but that of the questions.
+        // Opened again, so that only the model for the questions is open.
         let service = open(pipeline)?;
         let question = Question::new(Bank::parse(WARM)?, "What opens the model?");
         ask_all(&service, pipeline, &[question])?;
@@ -186,13 +186,13 @@ fn warm(pipeline: &Pipeline) -> Result<Service> {
     Ok(service)
 }
 
-/// Units of the whole memory but that of [`warm`].
+/// The units of the whole memory, except that of [`warm`].
 fn units_of(service: &Service) -> Result<u64> {
     let all = service.replica().digest(None)?.value.units;
     Ok(all - service.replica().digest(Some(&Bank::parse(WARM)?))?.value.units)
 }
 
-/// Asks each question twice, the second time with the vectors of the first; the milliseconds of both.
+/// Asks each question twice, the second time with the vectors of the first; returns the milliseconds of both.
 fn ask_all(service: &Service, pipeline: &Pipeline, questions: &[Question]) -> Result<(Vec<f64>, Vec<f64>)> {
     let embedders = EmbedderPool::open(&pipeline.embed, &pipeline.model())?;
     let ask = |question: &Question, kept: &KeptVectors| -> Result<f64> {
@@ -200,7 +200,7 @@ fn ask_all(service: &Service, pipeline: &Pipeline, questions: &[Question]) -> Re
         service.replica().ask(question, &embedders, Some(kept), &Cancellation::default())?;
         Ok(milliseconds(started.elapsed()))
     };
-    // The first answers only fill the caches of the machine.
+    // The first answers only warm up the machine's caches.
     for question in questions.iter().take(questions.len() / 20) {
         ask(question, &KeptVectors::default())?;
     }
@@ -237,7 +237,7 @@ fn embedded_texts(service: &Service, pipeline: &Pipeline) -> Result<Vec<SpannedT
     Ok(texts)
 }
 
-/// Texts a second of the embedder alone, in batches of the size that the path uses.
+/// Texts per second of the embedder alone, in batches of the size that the path uses.
 fn alone(pipeline: &Pipeline, texts: &[SpannedText]) -> Result<f64> {
     let step = texts.len().div_ceil(MOST_TEXTS).max(1);
     let texts: Vec<SpannedText> = texts.iter().step_by(step).cloned().collect();
@@ -261,7 +261,7 @@ fn bytes_below(directory: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// Less than the length of a file that is filled later.
+/// The bytes that a file takes up on disk, which may be less than its length if it is filled later.
 #[cfg(unix)]
 fn taken_up(file: &fs::Metadata) -> u64 {
     use std::os::unix::fs::MetadataExt;

@@ -1,7 +1,7 @@
 //! The Kafka cluster of a pipeline.
 //!
-//! In: a pipeline whose log is on Kafka. Out: a finding; the cluster is asked for its brokers and topics, and nothing is
-//! created there.
+//! In: a pipeline whose log is on Kafka. Out: a finding; the cluster is asked for its brokers and topics, and nothing
+//! is created there.
 
 use nouns::config::Pipeline;
 use ripplemem::log::{self, ClusterState};
@@ -15,7 +15,7 @@ pub(super) fn broker(pipeline: &Pipeline) -> Finding {
     match log::reach_cluster(&pipeline.log) {
         Ok(ClusterState { brokers, topics: 0 }) => Finding::ok(
             OF,
-            format!("{brokers} answer; no topic of {prefix:?} is there yet, the first start makes them"),
+            format!("{brokers} answer; no topic of {prefix:?} exists yet; the first start creates them"),
         ),
         Ok(ClusterState { brokers, topics }) => {
             Finding::ok(OF, format!("{brokers} answer, with {topics} topics of {prefix:?}"))

@@ -1,6 +1,6 @@
 //! The arguments, and the order of the lines.
 //!
-//! In: which memory. Out: the findings on stdout; exit code 1 where something must be mended.
+//! In: which memory. Out: the findings on stdout; exit code 1 if something must be fixed.
 
 use std::process::ExitCode;
 
@@ -19,7 +19,7 @@ use crate::cli::{memory_arguments::MemoryArguments, output::print};
 
 /// Check what a service needs here: models, processor, disk, limits, addresses and the cluster.
 ///
-/// Each line says what to do where something must be mended; the exit code is then 1.
+/// If something must be fixed, its line says what to do, and the exit code is 1.
 #[derive(Args)]
 pub(crate) struct Doctor {
     /// Print JSON.

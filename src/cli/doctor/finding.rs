@@ -1,18 +1,18 @@
-//! What was found of one thing.
+//! What was found when one thing was checked.
 //!
-//! In: how it is, what was seen, what to do. Out: a line for people, or JSON.
+//! In: its state, what was seen, and what to do. Out: a line for people, or JSON.
 
 use serde::Serialize;
 
-/// How a thing is.
+/// The state of a thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
     /// As it should be.
     Ok,
-    /// It works, and could be better.
+    /// It works, but could be better.
     Note,
-    /// It must be mended.
+    /// It must be fixed.
     Mend,
 }
 
@@ -20,9 +20,9 @@ pub(super) enum State {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     pub(super) state: State,
-    /// Of what, in one word.
+    /// What was checked, in one word.
     pub(super) of: &'static str,
-    /// What was seen and, where something is to be done, what.
+    /// What was seen and, if something has to be done, what.
     pub(super) text: String,
 }
 
@@ -39,7 +39,7 @@ impl Finding {
         Self { state: State::Mend, of, text: text.into() }
     }
 
-    /// The line, without its end.
+    /// The line, without a line break.
     pub(super) fn line(&self) -> String {
         let state = match self.state {
             State::Ok => "ok",

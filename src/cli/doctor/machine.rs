@@ -1,10 +1,10 @@
-//! The program, the processor, and what the system lets a process do.
+//! Checks the program, the processor, and the limits that the system sets for a process.
 //!
 //! In: nothing. Out: findings.
 
 use super::finding::Finding;
 
-/// Open files below which a service has few connections: it takes half of them.
+/// With fewer open files than this, a service has few connections, because it uses half of them for connections.
 const FEW_FILES: u64 = 4_096;
 
 /// The program of this process.
@@ -26,7 +26,7 @@ pub(super) fn program() -> Finding {
     Finding::ok("program", format!("{} for {system} on {processor}, with {features}", env!("CARGO_PKG_VERSION")))
 }
 
-/// What the processor can, for vectors.
+/// What the processor can do for vectors.
 pub(super) fn processor() -> Finding {
     #[cfg(target_arch = "x86_64")]
     {
@@ -42,7 +42,7 @@ pub(super) fn processor() -> Finding {
         if fast.is_empty() {
             return Finding::note(
                 "processor",
-                "no AVX2: answers are the same, and take several times as long; choose a processor or a virtual \
+                "no AVX2: answers are the same, but take several times as long; choose a processor or a virtual \
                  machine that has it",
             );
         }
@@ -61,8 +61,8 @@ pub(super) fn open_files() -> Finding {
         Ok((soft, hard)) => Finding::note(
             "open files",
             format!(
-                "at most {soft}, so a service takes {} connections at once; for more, `ulimit -n {}` before the start, \
-                 or LimitNOFILE= in a unit of systemd",
+                "at most {soft}, so a service takes {} connections at once; for more, run `ulimit -n {}` before the \
+                 start, or set LimitNOFILE= in a systemd unit",
                 soft / 2,
                 hard.min(65_536)
             ),
@@ -71,7 +71,7 @@ pub(super) fn open_files() -> Finding {
     }
 }
 
-/// Elsewhere it is not known.
+/// On other systems it is not known.
 #[cfg(not(unix))]
 pub(super) fn open_files() -> Finding {
     Finding::ok("open files", "the limit is not known on this system")

@@ -1,7 +1,7 @@
 //! `ripplemem doctor`: what this machine and this configuration lack, before a service is started.
 //!
-//! In: a pipeline. Out: a line for each thing that was looked at, with what to do where it must be mended, and exit
-//! code 1 where something must. Starts no service and opens no memory; what it writes to try a directory it removes.
+//! In: a pipeline. Out: a line for each thing that was checked, with what to do if it must be fixed, and exit code 1 if
+//! anything must be fixed. It starts no service and opens no memory, and removes what it writes to test a directory.
 //!
 //! - `command`: the arguments, and the order of the lines.
 //! - `finding`: a line.

@@ -1,4 +1,4 @@
-//! ONNX Runtime, the embedding model and the language model.
+//! Checks ONNX Runtime, the embedding model and the language model.
 //!
 //! In: a pipeline. Out: findings; the embedding model is loaded and embeds a word. Sends nothing to a language model.
 
@@ -15,7 +15,7 @@ pub(super) fn embedding_model(pipeline: &Pipeline) -> Vec<Finding> {
     if matches!(pipeline.model().runner, Runner::Onnx | Runner::Catalogue) {
         match assets::library(&pipeline.embed) {
             Ok(path) => findings.push(Finding::ok("runtime", path.display().to_string())),
-            // Without it no model can be loaded, which would be said with the same words.
+            // Without it no model can be loaded, and the model's message would have the same words.
             Err(error) => return vec![Finding::mend("runtime", error.to_string())],
         }
         if let Ok(path) = assets::model_directory(&pipeline.embed, &pipeline.embed.model) {

@@ -1,6 +1,6 @@
-//! The memory's directory, and the addresses that a service would listen on.
+//! Checks the memory's directory, and the addresses that a service would listen on.
 //!
-//! In: a pipeline. Out: findings. An address is bound for a moment; a file that tries the directory is removed.
+//! In: a pipeline. Out: findings. An address is bound for a moment; a file that tests the directory is removed.
 
 use std::{
     io::ErrorKind,
@@ -13,24 +13,25 @@ use nouns::config::Pipeline;
 use super::finding::Finding;
 use crate::cli::serve::LISTEN;
 
-/// Free bytes of a disk below which a memory soon stops: a store keeps what it writes twice for a while.
+/// With fewer free bytes on the disk than this, a memory soon stops, because for a while a store keeps two copies of
+/// what it writes.
 const LITTLE_SPACE: u64 = 1 << 30;
 
-/// Whether the directory, or the nearest one above it that is there, can be written, and the space there.
+/// Whether the directory, or its nearest parent that exists, can be written, and the free space there.
 pub(super) fn directory(path: &Path) -> Vec<Finding> {
     const OF: &str = "memory";
-    // Of a relative path the last ancestor is empty: the working directory.
+    // The last ancestor of a relative path is empty, which means the working directory.
     let there = |path: &&Path| path.as_os_str().is_empty() || path.exists();
     let nearest = path.ancestors().find(there).filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let shown = path.display();
     let mut findings = vec![match tempfile::tempfile_in(nearest) {
         Ok(_) if nearest == path => Finding::ok(OF, format!("{shown} can be written")),
-        Ok(_) => Finding::ok(OF, format!("{shown} is not there yet; the first start makes it")),
+        Ok(_) => Finding::ok(OF, format!("{shown} does not exist yet; the first start creates it")),
         Err(error) => Finding::mend(
             OF,
             format!(
-                "{} cannot be written ({error}); give this user the right to, or name another directory with --data or \
-                 log.directory",
+                "{} cannot be written ({error}); give this user the right to write it, or name another directory with \
+                 --data or log.directory",
                 nearest.display()
             ),
         ),
@@ -48,7 +49,10 @@ fn readers(path: &Path) -> Option<Finding> {
     (mode & 0o077 != 0).then(|| {
         Finding::note(
             "readers",
-            format!("{} has the mode {mode:03o}: others reach what is remembered; `chmod 700` it", path.display()),
+            format!(
+                "{} has the mode {mode:03o}, so other users can read what is remembered; run `chmod 700` on it",
+                path.display()
+            ),
         )
     })
 }
@@ -91,15 +95,15 @@ pub(super) fn addresses(pipeline: &Pipeline) -> Vec<Finding> {
 
 fn address((of, listen): (&'static str, &str)) -> Finding {
     let Ok(parsed) = listen.parse::<SocketAddr>() else {
-        return Finding::mend(of, format!("{listen:?} is not address:port; write such as {LISTEN}"));
+        return Finding::mend(of, format!("{listen:?} is not address:port; write an address such as {LISTEN}"));
     };
     match TcpListener::bind(parsed) {
         Ok(_) => Finding::ok(of, format!("{listen} is free")),
         Err(error) if error.kind() == ErrorKind::AddrInUse => Finding::note(
             of,
             format!(
-                "somebody listens on {listen}; if that is this service, all is well, else stop it or choose another port \
-                 ({of}.listen)"
+                "somebody listens on {listen}; if that is this service, all is well; otherwise stop it, or choose \
+                 another port ({of}.listen)"
             ),
         ),
         Err(error) => Finding::mend(

@@ -1,10 +1,10 @@
-//! Turns, already chosen, to one unit.
+//! Composes one unit from turns that are already chosen.
 //!
-//! In: one turn, a question and its answer, or consecutive turns, and the window's speakers. Out:
-//! the unit's restatement, cues and parts. The words stay unchanged, in quotation marks, with the
-//! speaker and the addressee named in front, so that a reader can resolve I, you and we; resolved
-//! dates follow in square brackets. Cues that the words do not ground are empty (decision 9). A long
-//! turn is never part of another's unit: it makes units of its own, whose parts are its passages.
+//! In: one turn, a question and its answer, or consecutive turns, and the window's speakers. Out: the unit's
+//! restatement, cues and parts. The words stay unchanged, in quotation marks, with the speaker and the addressee named
+//! in front, so that a reader can resolve I, you and we; resolved dates follow in square brackets. Cues for which the
+//! words give no evidence are empty (decision 9). A long turn is never part of another turn's unit: it makes units of
+//! its own, whose parts are its passages.
 
 use std::{rc::Rc, sync::LazyLock};
 
@@ -25,22 +25,22 @@ use crate::language::{
 };
 use nouns::model::{Attachment, Cues, Interval, Language, Marks, SpeakerKind, TextRange, WindowTurn, canonical_name};
 
-/// Most passages of a unit: those of a longer turn are divided among several.
+/// The maximum number of passages in a unit; the passages of a longer turn are divided among several units.
 const MOST_PASSAGES: usize = 256;
 
 /// A turn, only its questions, or some passages of it, as it enters a unit.
 pub(super) struct Utterance<'w> {
     pub(super) window_turn: &'w WindowTurn,
     language: Language,
-    /// The words, with single spaces between them; of passages as they are.
+    /// The words, with single spaces between them; for passages, the text as it is.
     pub(super) words: String,
-    /// What was said and shared, with its passages, where the turn is long.
+    /// If the turn is long, what was said and shared, with its passages.
     long: Option<(Rc<str>, Vec<Passage>)>,
-    /// Which of how many units of a turn it makes, where that is more than one.
+    /// If the turn makes several units, which one this is, and how many there are.
     number: Option<(usize, usize)>,
-    /// The words with their own line breaks, where the whole turn is taken.
+    /// The words with their own line breaks, if the whole turn is taken and has several lines.
     lines: Option<String>,
-    /// What was shared in the turn, where the whole turn is taken.
+    /// What was shared in the turn, if the whole turn is taken.
     pub(super) shared: Vec<String>,
     /// The speaker that it replies to, by the platform's `reply_to`.
     pub(super) replies_to: Option<&'w str>,
@@ -58,7 +58,7 @@ impl<'w> Utterance<'w> {
         }
     }
 
-    /// A short turn whole, or the passages of a long one, as many as a unit holds.
+    /// A whole short turn as one utterance, or a long turn as several, each with as many passages as a unit holds.
     pub(super) fn all(window_turn: &'w WindowTurn, languages: &TurnLanguages) -> Vec<Self> {
         if !stands_alone(window_turn) {
             return vec![Self::whole(window_turn, languages)];
@@ -85,7 +85,7 @@ impl<'w> Utterance<'w> {
         Self::of(window_turn, languages, asked)
     }
 
-    /// These words of a turn, and nothing else of it.
+    /// These words of a turn, and nothing else from it.
     fn of(window_turn: &'w WindowTurn, languages: &TurnLanguages, words: String) -> Self {
         Self {
             window_turn,
@@ -116,7 +116,7 @@ impl<'w> Utterance<'w> {
     /// The unit's parts for it: one for each passage.
     fn parts(&self) -> Vec<DraftPart> {
         let Some((said, passages)) = &self.long else { return vec![self.part()] };
-        // A turn is a few mebibytes long at most.
+        // A turn is at most a few mebibytes long.
         let range = |start: usize, end: usize| {
             let [start, end, total] = [start, end, said.len()].map(|at| at as u32);
             Some(TextRange { start, end, total })
@@ -169,7 +169,7 @@ pub(super) fn compose(utterances: &[Utterance<'_>], people: &[String]) -> Option
         let others: Vec<String> = people.iter().filter(|p| *p != utterance.speaker()).cloned().collect();
         let friends = names.companions(people);
         let known: Vec<String> = people.iter().chain(&friends).cloned().collect();
-        // German writes every noun with a capital: "in Ruhe" is no place.
+        // In German, every noun has a capital: "in Ruhe" is not a place.
         if utterance.language != Language::De {
             places.extend(names.locations(&known));
         }
@@ -206,7 +206,7 @@ pub(super) fn compose(utterances: &[Utterance<'_>], people: &[String]) -> Option
     })
 }
 
-/// Quotation marks besides those of English.
+/// Quotation marks other than the English ones.
 const OTHER_QUOTES: [(char, char); 6] = [('「', '」'), ('『', '』'), ('《', '》'), ('„', '“'), ('«', '»'), ('»', '«')];
 
 /// Times, questions and quotes in a turn's words.
@@ -222,7 +222,7 @@ fn marks(words: &str, language: Language) -> Marks {
     }
 }
 
-/// Whether a text has at least `least` content words, without the names of `people`.
+/// Whether a text has at least `least` content words, not counting the names of `people`.
 pub(super) fn informative(text: &str, people: &[String], least: u32) -> bool {
     let least = usize::try_from(least).unwrap_or(usize::MAX);
     let name = |word: &str| {
@@ -278,8 +278,8 @@ pub fn caption(attachment: &Attachment) -> Option<String> {
     Some(shared(attachment.kind.as_deref().map(one_line).as_deref(), &text))
 }
 
-/// Who a turn addresses: the person it names, the speaker it replies to, or "you" where only two
-/// people are present.
+/// Whom a turn addresses: the person it names, the speaker it replies to, or, if it says "you" and only two people are
+/// present, the other one.
 fn addressee(utterance: &Utterance<'_>, names: &NameText<'_>, people: &[String]) -> Option<String> {
     let others: Vec<String> = people.iter().filter(|p| *p != utterance.speaker()).cloned().collect();
     names.addressee(&others).or_else(|| utterance.replies_to.map(str::to_owned)).or_else(|| match others.as_slice() {
@@ -337,9 +337,8 @@ fn with_dates(words: &str, times: &[TimeMention]) -> String {
     out
 }
 
-/// The event time by decision 9: the first time in the last utterance that has one; else the
-/// moment of speaking, for questions, wishes, plans and the present; empty for a vague time and
-/// for an undated past.
+/// The event time by decision 9: the first time in the last utterance that has one; otherwise the moment of speaking,
+/// for questions, wishes, plans and the present; empty for a vague time and for an undated past.
 fn event_time(last: &Utterance<'_>, times: &[Vec<TimeMention>]) -> Option<Interval> {
     if let Some(mention) = times.iter().rev().find_map(|found| found.first()) {
         return Some(mention.interval);

@@ -1,6 +1,6 @@
 //! Units before they are embedded.
 //!
-//! Out: what an extractor makes: a unit without vectors and without an id, which follow from it.
+//! Out: what an extractor makes, a unit without its vectors and id, which are derived from it later.
 
 use nouns::model::{Cues, EventTime, Marks, SpeakerKind, TextRange};
 
@@ -17,7 +17,7 @@ pub struct DraftUnit {
     pub sources: Vec<String>,
     /// The ordinal of its first source.
     pub ordinal: u32,
-    /// The turn before its first source in the session, where the window holds it.
+    /// The turn before its first source in the session, if the window holds it and it is short.
     pub before: Option<DraftPart>,
     /// Its parts, in ordinal order; never empty. The parts are embedded.
     pub parts: Vec<DraftPart>,
@@ -35,13 +35,13 @@ pub struct DraftPart {
     pub ordinal: u32,
     /// The speaker.
     pub speaker: String,
-    /// What the speaker is.
+    /// The kind of speaker, such as a person or an assistant.
     pub kind: Option<SpeakerKind>,
     /// When it was said.
     pub said_at: EventTime,
     /// The words, with captions.
     pub text: String,
-    /// Where a passage of a long turn lies in its text.
+    /// Where a passage is in the text of its long turn.
     pub range: Option<TextRange>,
     /// Times, questions and quotes in the words.
     pub marks: Marks,

@@ -5,8 +5,8 @@
 /// A window whose turns are not in order.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "window {start} of session {session:?}: turn {turn:?} at ordinal {ordinal} does not follow the one before; \
-     order the turns by ordinal, each once"
+    "window {start} of session {session:?}: turn {turn:?} at ordinal {ordinal} does not follow the turn before it; \
+     order the turns by ordinal, and include each only once"
 )]
 pub struct OutOfOrder {
     /// The session.

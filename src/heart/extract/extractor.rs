@@ -8,7 +8,7 @@ use nouns::model::Window;
 
 /// Turns a window into drafts of units.
 pub trait Extractor: Send {
-    /// Why a window gives no drafts.
+    /// Why no drafts were made from a window.
     type Error: std::error::Error;
 
     /// Name and version, recorded with every unit: `rules/5`.
@@ -16,6 +16,6 @@ pub trait Extractor: Send {
     /// The drafts of a window.
     ///
     /// # Errors
-    /// [`Extractor::Error`] when the window gives none.
+    /// [`Extractor::Error`] if none can be made.
     fn extract(&self, window: &Window) -> Result<Vec<DraftUnit>, Self::Error>;
 }

@@ -1,14 +1,14 @@
-//! Windows to drafts of memory units.
+//! Turns windows into drafts of memory units.
 //!
-//! In: a window's turns. Out: [`DraftUnit`]s, without vectors or ids. Never guesses: a cue that
-//! the dialogue does not ground stays empty.
+//! In: a window's turns. Out: [`DraftUnit`]s, without vectors or ids. Nothing is guessed: a cue for which the dialogue
+//! gives no evidence stays empty.
 //!
 //! The files:
 //! - `extractor`, `draft`, `error`: the trait, its result, its failure.
 //! - `rules`: the extractor that needs no model (`models` has the one that asks a language model);
 //!   `plain`: the unit of a single turn, while its window is open.
-//! - `compose`: chosen turns to one unit, for `rules` and `plain`; `passages`: a long turn to what is quoted of it;
-//!   `turn_languages`: the language of each turn.
+//! - `compose`: composes one unit from chosen turns, for `rules` and `plain`; `passages`: cuts a long turn into the
+//!   passages that are quoted; `turn_languages`: the language of each turn.
 
 mod compose;
 mod draft;

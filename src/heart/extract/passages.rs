@@ -1,44 +1,44 @@
-//! A long turn to the passages that are quoted.
+//! Cuts a long turn into the passages that are quoted.
 //!
-//! In: the text of a turn. Out: byte ranges that follow one another and hold the whole text, of some 100 tokens
-//! each, cut at the seams of its structure: sections, paragraphs, items of lists, rows of tables; code apart;
-//! sentences and words where a block is longer. A function of the text alone, in time that grows with its
-//! length; [`CUTTER`] names the version of that function.
+//! In: the text of a turn. Out: consecutive byte ranges of about 100 tokens each that cover the whole text. It is cut
+//! at the seams of its structure: sections, paragraphs, list items, table rows, and the edges of code; a longer block
+//! is cut at sentences or words. The result depends on the text alone, and the time grows with its length; [`CUTTER`]
+//! names the version of this function.
 
 use std::ops::Range;
 
 /// Name and version, recorded with every record that holds passages.
 pub const CUTTER: &str = "passages/1";
-/// Most bytes of a person's turn that is quoted whole: 240 tokens of English. What a person writes into a chat is
-/// rarely longer, and half of it is rarely enough.
+/// The maximum number of bytes in a person's turn that is quoted whole: 240 tokens of English. What a person writes
+/// into a chat is rarely longer, and quoting half of it is rarely enough.
 pub const WHOLE_BYTES: usize = 1_000;
-/// Most bytes of a passage, without the lines that are repeated in front of it: 100 tokens of English. A longer turn
-/// of an assistant, a tool or a bot is cut.
+/// The maximum number of bytes in a passage, not counting the lines that are repeated in front of it: 100 tokens of
+/// English. A longer turn of an assistant, a tool or a bot is cut.
 pub const PASSAGE_BYTES: usize = 420;
 /// Longer lines in front of a table or of code are not repeated.
 const MOST_REPEATED_BYTES: usize = 200;
-/// A seam in the first third of a full passage is not taken.
+/// A passage is not cut in its first third: one part out of this many.
 const THIRDS: usize = 3;
 
 /// A passage of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passage {
-    /// Where it lies.
+    /// Its byte range.
     pub range: Range<usize>,
-    /// The lines that it repeats from further in front: a table's header, or the line that opens code. Empty where
-    /// it begins the table or the code, or is neither.
+    /// The lines that it repeats from further up: a table's header, or the line that opens code. Empty if it begins the
+    /// table or the code, or is neither.
     pub repeats: Range<usize>,
 }
 
 impl Passage {
-    /// Its text, behind the lines that it repeats.
+    /// Its text, after the lines that it repeats.
     #[must_use]
     pub fn of(&self, text: &str) -> String {
         [&self.repeats, &self.range].map(|range| text.get(range.clone()).unwrap_or_default()).concat()
     }
 }
 
-/// Whether a passage is code between fences, by which its words alone are found.
+/// Whether a passage is fenced code, which is normally found only by its words.
 #[must_use]
 pub fn is_code(passage: &str) -> bool {
     fence(passage).is_some()
@@ -75,13 +75,13 @@ enum Kind {
     Code,
 }
 
-/// Whether a block goes into the passage whose last block is of a kind: a heading begins a passage, and goes with
-/// what follows it; tables and code stand apart.
+/// Whether a block is added to a passage whose last block is of a kind: a heading begins a passage and stays with what
+/// follows it; tables and code are passages of their own.
 fn packs(last: Kind, next: Kind) -> bool {
     matches!((last, next), (Kind::Heading, Kind::Heading | Kind::Text) | (Kind::Text, Kind::Text))
 }
 
-/// A block of lines, the empty ones behind it included.
+/// A block of lines, including the empty lines after it.
 struct Block {
     kind: Kind,
     range: Range<usize>,
@@ -110,7 +110,7 @@ fn blocks(text: &str) -> Vec<Block> {
             open_fence = Some(opening);
             blocks.push(Block { kind: Kind::Code, range: start..end, header: line.len(), lines: 1 });
         } else if is_empty {
-            // Empty lines in front of everything go with what follows.
+            // Empty lines at the very beginning belong to the first block.
             extend(&mut blocks, end);
         } else {
             let kind = kind(line);
@@ -179,12 +179,12 @@ fn is_item(line: &str) -> bool {
     rest.is_some_and(|rest| rest.starts_with(char::is_whitespace))
 }
 
-/// The line that opens or closes code: which character, and how often.
+/// The line that opens or closes code: its character, and how often it is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Fence {
     character: char,
     count: usize,
-    /// Whether nothing follows it in its line.
+    /// Whether nothing follows it in the line.
     is_bare: bool,
 }
 
@@ -207,8 +207,8 @@ fn fence(text: &str) -> Option<Fence> {
     })
 }
 
-/// A block in pieces that are short enough: at the last line break that makes a piece nearly full, else at the last
-/// end of a sentence, else at the last space, else at a character.
+/// Cuts a block into pieces that are short enough. A piece is cut at its last line break; without one, at its last end
+/// of a sentence; without one, at its last space; otherwise at a character boundary.
 fn pieces(text: &str, block: &Range<usize>) -> Vec<Range<usize>> {
     let mut out = Vec::new();
     let mut start = block.start;
@@ -227,7 +227,7 @@ fn pieces(text: &str, block: &Range<usize>) -> Vec<Range<usize>> {
     out
 }
 
-/// Where the best seam of a full piece lies.
+/// The place of the best seam in a full piece.
 fn seam(piece: &str) -> Option<usize> {
     let least = piece.len() / THIRDS;
     let mut found: [Option<usize>; 3] = [None; 3];
@@ -238,7 +238,7 @@ fn seam(piece: &str) -> Option<usize> {
         let next = characters.peek().map(|(_, c)| *c);
         let level = match c {
             '\n' => Some(0),
-            // A mark that stands without a space behind it.
+            // These marks end a sentence without a space after them.
             '。' | '！' | '？' | '；' => Some(1),
             c if c.is_whitespace() && next.is_some_and(|next| !next.is_whitespace()) => {
                 Some(if ends_sentence && next.is_some_and(|next| !next.is_lowercase()) { 1 } else { 2 })
@@ -329,7 +329,7 @@ mod tests {
     }
 
     proptest! {
-        /// The passages follow one another and hold the whole text; none is longer than it may be, but for white space.
+        /// The passages are consecutive and cover the whole text; apart from white space, none is longer than allowed.
         #[test]
         fn passages_are_the_text(
             text in "(# |## |\\*\\*b\\*\\*\n|- |1\\. |\n|\n\n|```\n|~~~rs\n|\\| a \\| b\\|\n|\\|--\\|\n|[ -~äü李。]{1,90}| ){0,60}",

@@ -1,8 +1,8 @@
-//! A turn of an open window, to its units (decision 2).
+//! Makes the units of a turn in an open window (decision 2).
 //!
-//! In: one turn, the languages of its window, and the speakers so far. Out: the units that the rules would make of the turn
-//! alone: one, or several of a very long turn; none for a deleted turn, a context turn, or a turn
-//! without content. The same turn and speakers always give the same units.
+//! In: one turn, the languages of its window, and the speakers so far. Out: the units that the rules would make of the
+//! turn alone: one, or several for a very long turn; none for a deleted turn, a context turn, or a turn without
+//! content. The same turn and speakers always give the same units.
 
 use super::{
     DraftUnit, TurnLanguages,
@@ -13,8 +13,8 @@ use nouns::model::WindowTurn;
 /// Name and version, recorded with every plain unit.
 pub const PLAIN: &str = "plain/3";
 
-/// The units of a single turn. `languages` are those of its window's turns so far; `speakers` are the speakers of its window so far;
-/// `least_content_words` is the extractor's setting.
+/// The units of a single turn. `languages` are those of its window's turns so far; `speakers` are the speakers of its
+/// window so far; `least_content_words` is the extractor's setting.
 #[must_use]
 pub fn plain_units(
     turn: &WindowTurn,

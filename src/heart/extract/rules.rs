@@ -1,12 +1,11 @@
-//! A window to units by rules of English; no language model, no network.
+//! Makes a window's units by rules, without a language model or a network.
 //!
-//! In: a window. Out: with `unit_turns` above 1, units of that many consecutive turns, whose
-//! parts are the turns. With `unit_turns` = 1, a unit for each turn with content, and an answer
-//! forms one unit with its question; the question then makes no second unit, unless its turn
-//! also makes a statement. A context turn only serves as the question of an answer, and as the
-//! turn before the first unit. A long turn makes units of its own, by passages, and divides the
-//! turns around it. The same window always gives the same units, and a deleted turn changes only
-//! its own units, or those that it divided.
+//! In: a window. Out: with `unit_turns` above 1, units of that many consecutive turns, whose parts are the turns. With
+//! `unit_turns` = 1, a unit for each turn with content. An answer forms one unit with its question, and the question
+//! then has no unit of its own unless its turn also makes a statement. A context turn only serves as the question of an
+//! answer, and as the turn before the first unit. A long turn makes units of its own, from its passages, and the turns
+//! before and after it are in different units. The same window always has the same units, and a deletion changes only
+//! the units of the deleted turn, or those that it divided.
 
 use super::{
     DraftPart, DraftUnit, Extractor, OutOfOrder, TurnLanguages,
@@ -34,7 +33,7 @@ impl RulesExtractor {
         Self { unit_turns, least_content_words, language }
     }
 
-    /// The language of turns that tell none at the beginning of a window.
+    /// The language of turns at the beginning of a window that show no language.
     #[must_use]
     pub fn language(&self) -> Language {
         self.language
@@ -113,19 +112,19 @@ fn groups(
     units
 }
 
-/// The turn before the ordinal `first`, where the window holds one and it is short.
+/// The turn before the ordinal `first`, if the window holds one and it is short.
 fn part_before(live: &[&WindowTurn], first: u32, languages: &TurnLanguages) -> Option<DraftPart> {
     let before = live.iter().rev().find(|turn| turn.ordinal < first)?;
     (!stands_alone(before)).then(|| Utterance::whole(before, languages).part())
 }
 
-/// The draft that a stored unit was made from.
+/// The draft from which a stored unit was made.
 #[must_use]
 pub fn draft_from_record(unit: &Unit, record: &MemoryRecord, settings: &ExtractSettings) -> DraftUnit {
     let live: Vec<&WindowTurn> = record.turns.iter().filter(|t| !t.deleted).collect();
     let languages = TurnLanguages::of(&record.turns, settings.language);
     let grouped = settings.unit_turns > 1 && record.state == WindowState::Final;
-    // Only a language model's unit has its restatement as its part.
+    // Only a unit from a language model has its restatement as its part.
     let restated = matches!(unit.parts.as_slice(), [only] if only.text == unit.restatement);
     let by_passages = unit.parts.iter().any(|part| part.range.is_some());
     let part = |part: &Part| DraftPart {
@@ -166,7 +165,7 @@ struct UnitTurn<'w> {
     /// The turn whose question it answers.
     question: Option<&'w WindowTurn>,
     replies_to: Option<&'w str>,
-    /// Whether its last sentence asks.
+    /// Whether its last sentence is a question.
     asks: bool,
     /// Whether it makes a statement besides its questions.
     states: bool,
@@ -191,7 +190,7 @@ fn candidate<'w>(
     .filter(|t| t.turn.speaker != window_turn.turn.speaker);
     let utterance = Utterance::whole(window_turn, languages);
     let (_, statements) = split_questions(&utterance.words);
-    // A turn that only asks back is no answer.
+    // A turn that only asks something in return is not an answer.
     let answers = !statements.is_empty() || !utterance.shared.is_empty();
     // A long turn stands alone, whether it asks or answers.
     let target_asks =
@@ -210,7 +209,7 @@ fn candidate<'w>(
     })
 }
 
-/// The whole turn of a question, or only its questions where it also makes a statement.
+/// The whole turn of a question, or only its questions if it also makes a statement.
 fn question_of<'w>(
     question: &'w WindowTurn,
     languages: &TurnLanguages,

@@ -359,7 +359,7 @@ fn consecutive_turns_are_one_unit_with_a_part_each() {
         units[0].restatement
     );
 
-    // A deletion changes only its own unit; the next unit has another turn before it.
+    // A deletion changes only the unit of its turn; the next unit has another turn before it.
     turns[4].deleted = true;
     let after = grouped(turns);
     assert_eq!(sources(&after), [vec!["t1", "t2", "t3"], vec!["t5", "t6", "t7"]]);
@@ -379,7 +379,7 @@ fn turns_without_content_join_units_but_make_none() {
     assert!(grouped(Vec::new()).is_empty());
 }
 
-/// The language of a turn that tells none is that of the turn before it in the window, deleted ones left out.
+/// A turn that shows no language has the language of the turn before it in the window, not counting deleted turns.
 #[test]
 fn a_part_states_the_language_that_it_is_read_in() {
     let languages = |turns: Vec<WindowTurn>| -> Vec<Language> {
@@ -400,7 +400,7 @@ fn a_part_states_the_language_that_it_is_read_in() {
     assert_eq!(marks, [(Language::Zh, true), (Language::Zh, false)]);
 }
 
-/// "In Ruhe" is no place, whatever its capital.
+/// "In Ruhe" is not a place, in spite of its capital.
 #[test]
 fn german_nouns_are_no_places() {
     let places = |text: &str| grouped(vec![turn(0, "Ann", text)])[0].cues.locations.clone();

@@ -1,7 +1,7 @@
 //! The language of each turn of a window.
 //!
-//! In: the turns of one window, in order, and the language of those that tell none at its beginning. Out: the language
-//! that each is read in. Looks at nothing outside the window, so that an edit changes the record of its window alone.
+//! In: the turns of one window, in order, and the language for turns at its beginning that show none. Out: the language
+//! that each is read in. Nothing outside the window counts, so that an edit changes only the record of its own window.
 
 use crate::language::languages::languages;
 use nouns::model::{Language, WindowTurn};
@@ -11,7 +11,7 @@ use nouns::model::{Language, WindowTurn};
 pub struct TurnLanguages(Vec<(u32, Language)>);
 
 impl TurnLanguages {
-    /// Of the turns of a window, in ordinal order; a deleted one tells nothing.
+    /// The languages of a window's turns, in ordinal order; deleted turns do not count.
     #[must_use]
     pub fn of<'w>(turns: impl IntoIterator<Item = &'w WindowTurn>, otherwise: Language) -> Self {
         let live: Vec<&WindowTurn> = turns.into_iter().filter(|turn| !turn.deleted).collect();
@@ -19,7 +19,7 @@ impl TurnLanguages {
         Self(live.iter().map(|turn| turn.ordinal).zip(found).collect())
     }
 
-    /// The language of a turn; English of one that is not in the window.
+    /// The language of a turn; English if the turn is not in the window.
     #[must_use]
     pub fn of_turn(&self, turn: &WindowTurn) -> Language {
         let found = self.0.binary_search_by_key(&turn.ordinal, |(ordinal, _)| *ordinal);

@@ -1,8 +1,8 @@
 //! Days, weeks, months and years as intervals, and intervals as words.
 //!
-//! In: dates of the Gregorian calendar and the offset at which they were meant. Out:
-//! closed intervals from the first to the last millisecond of the days. Never panics; an interval
-//! outside the years that a turn may have is `None`.
+//! In: dates of the Gregorian calendar and the UTC offset in which they were meant. Out: closed intervals from the
+//! first to the last millisecond of the days. It never panics; an interval outside the years that a turn may have is
+//! `None`.
 
 use jiff::{
     Span,
@@ -90,7 +90,7 @@ pub(super) enum CalendarUnit {
     Week,
     /// Saturday and Sunday.
     Weekend,
-    /// First to last.
+    /// First to last day.
     Month,
     /// January to December.
     Year,
@@ -129,22 +129,22 @@ impl Stretch {
         })
     }
 
-    /// The stretch of the same unit, a number of them later (earlier when negative).
+    /// The stretch that is this number of units later (earlier if the number is negative).
     pub(super) fn relative(date: Date, unit: CalendarUnit, count: i64) -> Option<Self> {
         Self::around(shift(date, unit, count)?, unit)
     }
 
-    /// The month of a year.
+    /// A month of a year.
     pub(super) fn month(year: i16, month: i8) -> Option<Self> {
         Self::around(Date::new(year, month, 1).ok()?, CalendarUnit::Month)
     }
 
-    /// The year.
+    /// A whole year.
     pub(super) fn year(year: i16) -> Option<Self> {
         Self::around(Date::new(year, 1, 1).ok()?, CalendarUnit::Year)
     }
 
-    /// The date, when the stretch is exactly one whole day.
+    /// The date, if the stretch is exactly one whole day.
     pub(super) fn whole_day(&self) -> Option<Date> {
         (*self == Self::days(self.first.date(), self.first.date())).then(|| self.first.date())
     }
@@ -157,7 +157,7 @@ impl Stretch {
         Some(Self { first: date.to_datetime(*from), last: date.to_datetime(*to) })
     }
 
-    /// The interval; `None` when an end lies outside the years that a turn may have.
+    /// The interval; `None` if an end is outside the years that a turn may have.
     pub(super) fn interval(&self, offset_seconds: i32) -> Option<Interval> {
         let offset = Offset::from_seconds(offset_seconds).ok()?;
         let start_ms = offset.to_timestamp(self.first).ok()?.as_millisecond();
@@ -194,8 +194,8 @@ pub(super) fn is_month_name(word: &str) -> bool {
     MONTHS.iter().any(|m| m.eq_ignore_ascii_case(word))
 }
 
-/// A weekday by its full name, in lower case. Abbreviations are left out: "sun", "sat"
-/// and "wed" are words of their own.
+/// A weekday by its full name, in lower case. Abbreviations are left out, because "sun", "sat" and "wed" are also
+/// ordinary words.
 pub(super) fn weekday_number(word: &str) -> Option<Weekday> {
     Some(match word {
         "monday" => Weekday::Monday,

@@ -1,7 +1,7 @@
-//! By which name a turn greets somebody.
+//! The name by which a turn greets somebody.
 //!
-//! In: the words of a turn. Out: the name behind its first greeting, capitalised as it stands. Who is
-//! meant is not decided here. "Hi there" and "Thanks for coming" greet nobody by name.
+//! In: the words of a turn. Out: the name after its first greeting, capitalised as written. Who is meant is not decided
+//! here. "Hi there" and "Thanks for coming" greet nobody by name.
 
 use std::sync::LazyLock;
 

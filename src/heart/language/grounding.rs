@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 
 use nouns::model::canonical_name;
 
-/// Letters of an ending, at most.
+/// The maximum number of letters in an ending.
 const ENDING: usize = 2;
-/// Letters of a word that may have an ending, at least.
+/// The minimum number of letters in a word that may have an ending.
 const STEM: usize = 3;
 
 /// The texts in which names are looked up.

@@ -1,4 +1,4 @@
-//! Rules of English that other rooms use: times, names, places, sentences, questions.
+//! Rules of language that other modules use: times, names, places, sentences, questions.
 //!
 //! In: text, and what the caller already knows (the moment it was said, the people of the
 //! dialogue). Out: ranges and values found in it. Pure: no clock, no file, no language model.

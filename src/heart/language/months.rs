@@ -1,8 +1,7 @@
-//! The months that a text names, with their year where it names one.
+//! The months that a text names, each with its year if the text names one.
 //!
-//! In: English text. Out: pairs of year and month in the order of the text, without
-//! repetition. Never guesses a year. "May" counts only where its neighbours show that it is
-//! the month.
+//! In: English text. Out: pairs of year and month in the order of the text, without repetition. A year is never
+//! guessed. "May" counts only if the words around it show that it is the month.
 
 use super::calendar::month_number;
 

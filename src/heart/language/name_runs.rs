@@ -1,25 +1,24 @@
 //! Where a run of capitalised words ends.
 //!
-//! In: words, by the view that a reader has of them. Out: one past the last word of the run.
-//! One walk serves three readers that differ on purpose: a question joins titles and small
-//! words ("Hill of the Crows", "Mrs. Okafor"), a place joins one small word ("Bay of Fundy"), and
-//! the capitalised runs by which a bank's parts are scored join none.
+//! In: words, as a reader sees them. Out: one past the last word of the run. The same code serves three readers that
+//! differ on purpose: a question joins titles and small words ("Hill of the Crows", "Mrs. Okafor"), a place joins one
+//! small word ("Bay of Fundy"), and the capitalised runs by which a bank's parts are scored join none.
 
 /// How one reader sees the words of a text. An index past the last word is never any of these.
 pub(super) trait RunWords {
-    /// Small words that may stand between two words of a run, at most.
+    /// The maximum number of small words between two words of a run.
     const MOST_LINKS: usize;
 
     /// Whether the word may be part of a name.
     fn is_part(&self, at: usize) -> bool;
 
-    /// Whether the word may stand inside a name in lower case.
+    /// Whether the word may occur inside a name in lower case.
     fn is_link(&self, at: usize) -> bool;
 
     /// Whether the word follows the one before it without a break.
     fn is_joined(&self, at: usize) -> bool;
 
-    /// Whether a run ends with this word whatever follows: it is possessive.
+    /// Whether a run ends with this word whatever follows, because the word is possessive.
     fn ends_run(&self, at: usize) -> bool;
 }
 

@@ -1,4 +1,4 @@
-//! A text split for the search of names: words with their capitals, possessives and gaps.
+//! A text split for the search for names: words with their capitals, possessives and gaps.
 //!
 //! In: a text. Out: its words in order. A caller that looks for several things splits a text once.
 //! Days, months and "I" are not part of a name.
@@ -24,7 +24,7 @@ impl<'t> NameText<'t> {
     }
 }
 
-/// A word of a text, apostrophes inside kept, a possessive ending left out.
+/// A word of a text: apostrophes inside it are kept, a possessive ending is left out.
 pub(super) struct NameWord<'t> {
     pub(super) range: Range<usize>,
     pub(super) lower: Cow<'t, str>,
@@ -32,7 +32,7 @@ pub(super) struct NameWord<'t> {
     pub(super) possessive: bool,
     /// Whether it opens a sentence or a quotation.
     pub(super) opens: bool,
-    /// Whether one space is all that stands between it and the word before it.
+    /// Whether only one space is between it and the word before it.
     pub(super) follows: bool,
 }
 

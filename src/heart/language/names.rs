@@ -1,9 +1,9 @@
 //! Names of people in English text.
 //!
-//! In: a text and the full names of the people known from the dialogue. Out: who is addressed,
-//! who is mentioned, and who else is named beside a word such as "sister" or "friend". A
-//! nickname counts only as the beginning (three letters or more) of exactly one known first
-//! name. Days, months and "I" are never names. What is not clearly a person is left out.
+//! In: a text and the full names of the people known from the dialogue. Out: who is addressed, who is mentioned, and
+//! who else is named next to a word such as "sister" or "friend". A nickname counts only as the beginning (three
+//! letters or more) of exactly one known first name. Days, months and "I" are never names. A word that is not clearly a
+//! person is left out.
 
 use std::ops::Range;
 
@@ -15,8 +15,8 @@ use super::{
     sentences::is_common_opening,
 };
 
-/// Runs of capitalised words that may be names, without a possessive ending. The first
-/// word of a sentence counts only when it is no ordinary word and another capital follows.
+/// Runs of capitalised words that may be names, without a possessive ending. The first word of a sentence counts only
+/// if it is not an ordinary word and another capitalised word follows.
 #[must_use]
 pub fn capitalised(text: &str) -> Vec<Range<usize>> {
     let words = NameText::of(text).words;
@@ -38,7 +38,7 @@ pub fn capitalised(text: &str) -> Vec<Range<usize>> {
     out
 }
 
-/// Runs without small words. A possessive first word does not end its run: "Rex's Park" is one.
+/// Runs without small words. A possessive first word does not end its run: "Rex's Park" is one run.
 struct PlainRun<'w, 't> {
     words: &'w [NameWord<'t>],
     start: usize,
@@ -76,8 +76,7 @@ pub fn addressee(text: &str, known: &[String]) -> Option<String> {
     NameText::of(text).addressee(known)
 }
 
-/// People named beside a word for a person: "my sister Sarah", "my friend Tom Hill".
-/// Known people are left out.
+/// People named next to a word for a person: "my sister Sarah", "my friend Tom Hill". Known people are left out.
 #[must_use]
 pub fn companions(text: &str, known: &[String]) -> Vec<String> {
     NameText::of(text).companions(known)

@@ -1,29 +1,29 @@
-//! Which words tell that a place follows, for questions and for turns of dialogue.
+//! Which words show that a place follows, in questions and in turns of dialogue.
 //!
-//! In: the words before a capitalised phrase. Out: whether a place follows. Both readers share
-//! the tables. Each row names the readers for which its word counts: a question is short and
-//! formal, so its rules look further back; a turn is loose, so its rules ask for nearer words.
-//! A row changes answers: measure before you change one.
+//! In: the words before a capitalised phrase. Out: whether a place follows. The readers of questions and of turns share
+//! the tables. Each row names the readers for which its word counts: a question is short and formal, so its rules look
+//! further back; a turn is informal, so its rules require nearer words. Rows affect answers: measure before you change
+//! one.
 
-/// For whom the word of a row counts.
+/// The readers for which the word of a row counts.
 type Readers = u8;
-/// A word, in lower case, and for whom it counts. Tables are sorted by word.
+/// A word, in lower case, and the readers for which it counts. Tables are sorted by word.
 type Row = (&'static str, Readers);
 
-/// In a question. In [`MOTION`]: at most [`MOTION_REACH`] words before "to" or "from".
+/// Counts in a question. In [`MOTION`]: at most [`MOTION_REACH`] words before "to" or "from".
 pub(super) const QUESTION: Readers = 1;
-/// In a turn of dialogue.
+/// Counts in a turn of dialogue.
 pub(super) const TURN: Readers = 1 << 1;
-/// In a question, directly before "from".
+/// Counts in a question, directly before "from".
 const QUESTION_FROM: Readers = 1 << 2;
-/// In a turn, directly before "to" or with one word between.
+/// Counts in a turn, directly before "to" or with one word in between.
 const TURN_TO: Readers = 1 << 3;
-/// In a turn, directly before "from".
+/// Counts in a turn, directly before "from".
 const TURN_FROM: Readers = 1 << 4;
-/// In a turn, directly before "around".
+/// Counts in a turn, directly before "around".
 const TURN_AROUND: Readers = 1 << 5;
 
-/// Words between a verb of motion and the "to" or "from" that belongs to it in a question, at most.
+/// How many words before the "to" or "from" of a question a verb of motion may be.
 const MOTION_REACH: usize = 5;
 
 /// Whether a table holds a word for a reader.
@@ -31,7 +31,7 @@ fn counts(table: &[Row], word: &str, reader: Readers) -> bool {
     table.binary_search_by_key(&word, |(w, _)| *w).is_ok_and(|at| table.get(at).is_some_and(|(_, r)| r & reader != 0))
 }
 
-/// Whether a word, in lower case, is the name of a feast: a time, neither person nor place.
+/// Whether a word, in lower case, is the name of a holiday, which is a time and neither a person nor a place.
 pub(super) fn is_feast(word: &str, reader: Readers) -> bool {
     counts(FEASTS, word, reader)
 }
@@ -51,9 +51,9 @@ pub(super) fn question_leads_to_place<'w>(back: impl Fn(usize) -> &'w str) -> bo
     counts(VISITS, leading, QUESTION)
 }
 
-/// Whether the words before a capitalised phrase of a turn say that a place follows. `back` is
-/// as for [`question_leads_to_place`]; `article` says whether "the" stood between. The last
-/// argument tells whether the phrase ends in a word such as "park".
+/// Whether the words before a capitalised phrase of a turn say that a place follows. `back` is as for
+/// [`question_leads_to_place`]; `article` says whether "the" was in between. The last argument says whether the phrase
+/// ends in a word such as "park".
 pub(super) fn turn_leads_to_place<'w>(
     article: bool,
     back: impl Fn(usize) -> &'w str,
@@ -64,7 +64,7 @@ pub(super) fn turn_leads_to_place<'w>(
         "in" => !counts(NOT_BEFORE_PLACES, governor, TURN),
         "through" => article,
         "around" => counts(MOTION, governor, TURN_AROUND),
-        // At, to and from also stand before people, firms and works: ask for motion or the article.
+        // "at", "to" and "from" also precede people, companies and works, so they need a verb of motion or the article.
         "to" => counts(MOTION, governor, TURN_TO) || counts(MOTION, back(3), TURN_TO),
         "from" => counts(MOTION, governor, TURN_FROM),
         "at" => article || ends_in_place_noun(),
@@ -72,8 +72,7 @@ pub(super) fn turn_leads_to_place<'w>(
     }
 }
 
-/// Prepositions that a place follows. In a turn "in", "at", "around" and "through" have rules
-/// of their own.
+/// Prepositions that a place follows. In a turn, "in", "at", "around" and "through" have rules of their own.
 const PREPOSITIONS: &[Row] = &[
     ("across", QUESTION | TURN),
     ("around", QUESTION),
@@ -104,7 +103,7 @@ const VISITS: &[Row] = &[
     ("visits", QUESTION),
 ];
 
-/// Words after which no place follows: in a question before any preposition, in a turn before "in".
+/// Words after which no place follows: in a question if they precede any preposition, in a turn if they precede "in".
 const NOT_BEFORE_PLACES: &[Row] = &[
     ("angry", QUESTION),
     ("believe", QUESTION | TURN),
@@ -221,7 +220,7 @@ const MOTION: &[Row] = &[
     ("were", QUESTION_FROM),
 ];
 
-/// Feasts.
+/// Holidays.
 const FEASTS: &[Row] = &[
     ("christmas", QUESTION | TURN),
     ("diwali", QUESTION),

@@ -1,8 +1,8 @@
 //! Names of places in English text.
 //!
-//! In: a text and the people known from the dialogue. Out: canonical names of places that
-//! the text grounds: a capitalised phrase after a preposition of place or motion, or a
-//! country or state named anywhere. Never a time, a known person, or a person's house.
+//! In: a text and the people known from the dialogue. Out: canonical names of places for which the text has evidence: a
+//! capitalised phrase after a preposition of place or motion, or a country or state named anywhere. A time, a known
+//! person or a person's house is never a place.
 
 use super::{
     name_runs::{RunWords, run_end},
@@ -53,7 +53,7 @@ fn places(text: &str, words: &[NameWord<'_>], people: &[String]) -> Vec<String> 
     out
 }
 
-/// Where a capitalised phrase that starts at `i` ends: "Bay of Fundy", "New York City".
+/// The end of a capitalised phrase that starts at `i`: "Bay of Fundy", "New York City".
 fn phrase_end(words: &[NameWord<'_>], i: usize) -> Option<usize> {
     PlacePhrase(words).is_part(i).then(|| run_end(&PlacePhrase(words), i))
 }
@@ -89,8 +89,8 @@ fn preposition(words: &[NameWord<'_>], i: usize) -> bool {
     spaced && turn_leads_to_place(article, |n| back(n + usize::from(article)), || place_noun(words, i))
 }
 
-/// Whether a phrase after a preposition may be a place. One common word, an abbreviation of a
-/// subject, a language and a series are not.
+/// Whether a phrase after a preposition may be a place. A single common word, an abbreviation of a subject, a language
+/// and a series may not.
 fn acceptable(words: &[NameWord<'_>], i: usize, next: usize) -> bool {
     let Some(word) = words.get(i) else { return false };
     let single = next == i + 1;
@@ -101,7 +101,7 @@ fn acceptable(words: &[NameWord<'_>], i: usize, next: usize) -> bool {
         return false;
     }
     let digits = word.lower.chars().any(|c| c.is_ascii_digit());
-    // "in Python code", "in Disney movies": a single name before such a noun is a kind, not a place.
+    // "in Python code", "in Disney movies": a single name before such a noun says what kind it is; it is not a place.
     let following = words.get(next).filter(|w| w.follows).map_or("", |w| &*w.lower);
     let kind = single
         && (following.ends_with("ies")
@@ -196,7 +196,7 @@ const PLACE_NOUNS: &[&str] = &[
     "zoo",
 ];
 
-/// Capitalised words after "in" or "at" that are neither places nor feasts, sorted.
+/// Capitalised words after "in" or "at" that are neither places nor holidays, sorted.
 const NOT_PLACES: &[&str] = &[
     "arabic",
     "bible",
@@ -232,8 +232,8 @@ const NOT_PLACES: &[&str] = &[
     "zoom",
 ];
 
-/// Countries and states whose bare name grounds a place, sorted. Those that are also names
-/// of people or things ("Georgia", "Jordan", "Turkey", "Chad", "Virginia") are left out.
+/// Countries and states whose name alone is enough evidence for a place, sorted. Those that are also names of people or
+/// things ("Georgia", "Jordan", "Turkey", "Chad", "Virginia") are left out.
 const REGIONS: &[&str] = &[
     "alabama",
     "alaska",

@@ -1,7 +1,7 @@
-//! Sentences, questions and the words that carry content: content words of English only.
+//! Sentences, questions and content words; the content words are those of English only.
 //!
-//! In: a text. Out: byte ranges of its sentences, whether it asks, and its content words in
-//! lower case. Greetings, thanks, fillers and function words are not content. Never panics.
+//! In: a text. Out: byte ranges of its sentences, whether it asks, and its content words in lower case. Greetings,
+//! thanks, fillers and function words are not content. It never panics.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -14,7 +14,7 @@ use super::languages::is_asking_mark;
 pub fn sentences(text: &str) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = Vec::new();
     for (start, piece) in text.split_sentence_bound_indices() {
-        // Symbols after a full stop close the sentence before: "So nice! 🎉 Did you go?"
+        // Symbols after a full stop belong to the previous sentence: "So nice! 🎉 Did you go?"
         let symbols = piece.len() - piece.trim_start_matches(|c: char| c.is_whitespace() || is_symbol(c)).len();
         if let Some((last, head)) = out.last_mut().zip(piece.get(..symbols)).filter(|(_, h)| h.contains(is_symbol)) {
             last.end = start + head.trim_end().len();
@@ -28,8 +28,8 @@ pub fn sentences(text: &str) -> Vec<Range<usize>> {
         let start = start + (piece.len() - piece.trim_start().len());
         let range = start..start + trimmed.len();
         let before = out.last().and_then(|l| text.get(l.clone())).unwrap_or_default();
-        // A piece without a letter (an emoji, a bracket) belongs to what stands before it,
-        // and an abbreviation's full stop ends no sentence.
+        // A piece without a letter (an emoji, a bracket) belongs to the piece before it, and the full stop of an
+        // abbreviation does not end a sentence.
         let tail = !trimmed.chars().any(char::is_alphanumeric) || ends_in_abbreviation(before);
         match out.last_mut() {
             Some(last) if tail => last.end = range.end,
@@ -39,7 +39,7 @@ pub fn sentences(text: &str) -> Vec<Range<usize>> {
     out
 }
 
-/// Whether a text ends by asking; emoji, quotes and brackets after the mark do not count.
+/// Whether a text ends with a question; emoji, quotes and brackets after the mark do not count.
 #[must_use]
 pub fn is_question(text: &str) -> bool {
     let end = text.trim_end_matches(|c: char| {
@@ -47,7 +47,7 @@ pub fn is_question(text: &str) -> bool {
             && !is_asking_mark(c)
             && !matches!(c, '.' | '!' | '…' | ',' | ';' | ':' | '。' | '！' | '，' | '।')
     });
-    // "What?!" asks.
+    // "What?!" is a question.
     end.trim_end_matches(['!', '！']).ends_with(is_asking_mark)
 }
 
@@ -62,7 +62,7 @@ pub fn content(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
     words(text).filter(|w| !is_empty_word(w))
 }
 
-/// Whether a text holds at least a number of content words; stops counting there.
+/// Whether a text has at least this many content words; counting stops there.
 #[must_use]
 pub fn has_content(text: &str, least: usize) -> bool {
     content(text).take(least).count() >= least
@@ -74,13 +74,12 @@ pub fn is_empty_word(word: &str) -> bool {
     is_function_word(word) || FILLERS.binary_search(&word).is_ok()
 }
 
-/// Every word that carries no content, in lower case; contractions as halves.
+/// Every word that carries no content, in lower case; contractions are listed as two halves.
 pub fn empty_words() -> impl Iterator<Item = &'static str> {
     FUNCTION_WORDS.iter().chain(FILLERS).copied()
 }
 
-/// Whether a word, in lower case, carries grammar rather than content. A contraction does
-/// when both its halves do.
+/// Whether a word, in lower case, carries grammar rather than content. A contraction does if both its halves do.
 #[must_use]
 pub fn is_function_word(word: &str) -> bool {
     word.split('\'').all(|half| FUNCTION_WORDS.binary_search(&half).is_ok())
@@ -109,7 +108,7 @@ fn words(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
     })
 }
 
-/// Arrows, pictures and emoji with their joiners; no letters, no quotation marks.
+/// Arrows, pictures and emoji with their joiners, but no letters or quotation marks.
 fn is_symbol(c: char) -> bool {
     matches!(c, '\u{200d}' | '\u{2190}'..='\u{2bff}' | '\u{fe00}'..='\u{fe0f}' | '\u{1f000}'..='\u{1faff}')
 }

@@ -1,12 +1,12 @@
 //! Attachments inside the text of a part: how they are written and parsed.
 //!
-//! In: words, and the attachments shared with them. Out: `words [photo: caption]`, and back. Text
-//! that a speaker typed in this format parses as an attachment.
+//! In: words, and the attachments shared with them. Out: `words [photo: caption]`, and the reverse. Text that a speaker
+//! typed in this format is parsed as an attachment.
 
-/// How each kind opens in brackets, and how a sentence names it.
+/// For each kind, its opening in brackets and the words by which a sentence names it.
 const KINDS: [(&str, &str); 3] = [("[photo: ", "a photo: "), ("[file: ", "a file: "), ("[shared: ", "something: ")];
 
-/// An attachment of a kind with a caption, as it stands inside a text.
+/// An attachment of a kind with a caption, as it is written inside a text.
 #[must_use]
 pub fn shared(kind: Option<&str>, caption: &str) -> String {
     match kind.map(str::trim) {

@@ -1,16 +1,16 @@
-//! Whether a clause speaks of the past or of the future.
+//! Whether a clause is about the past or about the future.
 //!
-//! In: a clause's words in lower case and a place in it. Out: the tense of the nearest
-//! wording that has one, or `Unclear`. Never looks past the clause it is given.
+//! In: a clause's words in lower case and a place in it. Out: the tense of the nearest wording that has one, or
+//! `Unclear`. Nothing outside the given clause is looked at.
 
-/// What a clause speaks of.
+/// The time that a clause is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tense {
     /// It happened.
     Past,
     /// It is going to happen.
     Future,
-    /// Nothing in the wording tells.
+    /// Nothing in the wording shows it.
     Unclear,
 }
 
@@ -20,7 +20,7 @@ pub fn tense(sentence: &str) -> Tense {
     let lower = sentence.to_lowercase();
     let mut words: Vec<&str> = Vec::new();
     for piece in lower.split_whitespace() {
-        // Marks matter only where they stand inside a word: "i ' ll".
+        // Marks matter only inside a word: "i ' ll".
         words.extend(
             piece
                 .split_inclusive(['\'', '’'])
@@ -39,8 +39,8 @@ pub fn tense(sentence: &str) -> Tense {
     tense_at(&words, 0)
 }
 
-/// The tense of the wording nearest to `at`, an index into the clause's words; of two
-/// equally near, the one before it.
+/// The tense of the wording nearest to `at`, an index into the clause's words; if two are equally near, the one before
+/// `at` counts.
 #[must_use]
 pub fn tense_at(clause: &[&str], at: usize) -> Tense {
     let mut best: Option<(usize, Tense)> = None;
@@ -80,7 +80,7 @@ fn tense_of(clause: &[&str], i: usize) -> Option<Tense> {
     if matches!((this, before(1)), ("got", "ve" | "have" | "has")) {
         return None;
     }
-    // "is called", "feel loved", "so excited": a descriptive participle is not a past.
+    // "is called", "feel loved", "so excited": a descriptive participle is not a past form.
     let describes = matches!(
         before(1),
         "is" | "are"
@@ -106,7 +106,7 @@ fn is_apostrophe(word: &str) -> bool {
     matches!(word, "'" | "’")
 }
 
-/// Words in -ed that are not a past.
+/// Words in -ed that are not past forms.
 const ADJECTIVES: &[&str] = &[
     "amazed",
     "ashamed",
@@ -154,7 +154,7 @@ const ADJECTIVES: &[&str] = &[
     "worried",
 ];
 
-/// Past forms that do not end in -ed, sorted. Left out where the present looks the same.
+/// Past forms that do not end in -ed, sorted. Those that look like the present form are left out.
 const PAST: &[&str] = &[
     "ate", "became", "been", "began", "bought", "broke", "brought", "built", "came", "caught", "chose", "did", "died",
     "drank", "drew", "drove", "fell", "felt", "flew", "forgot", "fought", "found", "gave", "got", "grew", "had",

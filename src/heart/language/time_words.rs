@@ -1,7 +1,7 @@
-//! How many expressions of time a text holds, vague ones included.
+//! How many expressions of time a text has, including vague ones.
 //!
-//! In: English text. Out: a count; nothing is resolved. A question for a time prefers texts that
-//! say when something was, even vaguely.
+//! In: English text. Out: a count; nothing is resolved. A question about a time prefers texts that say when something
+//! was, even vaguely.
 
 use std::sync::LazyLock;
 

@@ -1,6 +1,6 @@
 //! The number of o200k tokens of a text.
 //!
-//! In: a text. Out: its number of tokens. The vocabulary is compiled in and loaded once a process;
+//! In: a text. Out: its number of tokens. The vocabulary is compiled in and loaded once per process;
 //! nothing is fetched.
 
 use bpe_openai::{Tokenizer, o200k_base};

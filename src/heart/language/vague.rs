@@ -1,13 +1,13 @@
-//! Whether a text holds a vague time.
+//! Whether a text contains a vague expression of time.
 //!
-//! In: a text. Out: true when it holds wording such as "recently", "a few years ago" or "the
-//! other day", which names a time but no interval. Exact times in the same text do not matter.
+//! In: a text. Out: true if it contains wording such as "recently", "a few years ago" or "the other day", which names a
+//! time but not an interval. Exact times in the same text do not matter.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Whether a text holds a time that names no interval.
+/// Whether a text contains an expression of time that does not name an interval.
 #[must_use]
 pub fn has_vague_time(text: &str) -> bool {
     VAGUE.as_ref().is_some_and(|r| r.is_match(text))

@@ -1,8 +1,7 @@
 //! What goes into the memory dataflow and what comes out of it.
 //!
-//! In: memory records in the order of their log, and probes. Out: recalled units with
-//! fixed-point scores, each answer as of one epoch and with the offsets that it
-//! reflects. Nothing here computes.
+//! In: memory records in the order of their log, and probes. Out: recalled units with fixed-point scores. Each answer
+//! is as of one epoch and states the offsets that it reflects. Nothing is computed here.
 
 use std::sync::Arc;
 
@@ -43,9 +42,9 @@ pub struct FirstHopProbe {
 pub struct Hit {
     /// The unit.
     pub unit: Arc<UnitBody>,
-    /// Through which index ([`Channel::Structural`] is the cue channel).
+    /// The index that found it ([`Channel::Structural`] is the cue channel).
     pub channel: Channel,
-    /// Rank in that index, from 1.
+    /// Its rank in that index, from 1.
     pub rank: u32,
     /// That index's score: a cosine, a structural score, or BM25 divided by 16.
     pub score: Score,
@@ -53,7 +52,7 @@ pub struct Hit {
     pub alignment: Score,
 }
 
-/// The first hop by familiarity: scores the parts of one bank, in a large bank its candidates.
+/// The first hop by familiarity: scores the parts of one bank; in a large bank, only the candidates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FamiliarityProbe {
     /// The bank.
@@ -62,32 +61,32 @@ pub struct FamiliarityProbe {
     pub vector: FixedVector,
     /// The question's words; tokenised and stemmed like parts.
     pub words: String,
-    /// The language of the words, where they tell it; else they are read like most parts of the bank.
+    /// The language of the words, if they show it; otherwise they are read like most parts of the bank.
     pub language: Option<Language>,
-    /// The words without the names of people, as they stand in the question.
+    /// The words except the names of people, as they are written in the question.
     pub topics: Vec<String>,
-    /// The words of the persons' names, without [`topics`](Self::topics).
+    /// The words of the persons' names, except those in [`topics`](Self::topics).
     pub persons: Vec<String>,
     /// Words and phrases of the question that may name a speaker; canonical.
     pub names: Vec<String>,
-    /// The name of the person who acts, where the question names several.
+    /// The name of the person who acts, if the question names several.
     pub subject: Option<String>,
-    /// Who asks, where the question says it; canonical.
+    /// Who asks, if the question says so; canonical.
     pub asker: Option<String>,
     /// Whether it asks for a time.
     pub asks_time: bool,
-    /// Months that it names, with their year where it names one.
+    /// Months that it names, with the year if it names one.
     pub months: Vec<(Option<i16>, i8)>,
     /// Days that it names, first and last, as days since 1970-01-01.
     pub days: Vec<(i64, i64)>,
-    /// What each term weighs.
+    /// The weight of each term.
     pub weights: FamiliarityWeights,
-    /// What a cosine of the vectors' model counts as.
+    /// How cosines of the vectors' model are scaled.
     pub cosines: CosineScale,
     /// Whether names by which speakers are greeted count as theirs.
     pub greeted_names: bool,
-    /// The zero of the scale is the score of the part that this share of the compared text lies above,
-    /// the thousandth at the latest.
+    /// Sets the zero of the scale: the score that this share of the compared text exceeds, but no lower than the score
+    /// of the thousandth part.
     pub zero: f64,
     /// Only the best parts of this many estimated tokens are compared.
     pub scale_tokens: usize,
@@ -96,7 +95,7 @@ pub struct FamiliarityProbe {
     pub candidates: usize,
     /// How many of the best units' edges lead to further candidates.
     pub linked_units: usize,
-    /// Most parts of the answer.
+    /// The maximum number of parts in the answer.
     pub limit: usize,
 }
 
@@ -111,38 +110,38 @@ pub struct FamiliarParts {
     pub parts_total: usize,
     /// Number of those that an assistant said.
     pub assistants: usize,
-    /// What the question is about, without function words; each stem once.
+    /// What the question is about, except function words; each stem once.
     pub topics: Vec<Topic>,
-    /// The only person who speaks in the bank, beside assistants, tools and bots.
+    /// The only person who speaks in the bank, apart from assistants, tools and bots.
     pub only_person: Option<String>,
-    /// Some who speak in the bank, where the asker does not.
+    /// Some of those who speak in the bank, if the asker does not.
     pub unknown_asker: Option<Vec<String>>,
 }
 
 /// A topic of a question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Topic {
-    /// As it stands in the question.
+    /// As it is written in the question.
     pub word: String,
-    /// Parts of the bank that hold it.
+    /// The number of parts of the bank that hold it.
     pub parts: usize,
-    /// How rare it is: ln(1 + parts of the bank / parts that hold it), and for what no part holds as for one; 0 for
-    /// a name.
+    /// How rare it is: ln(1 + parts of the bank / parts that hold it). A topic that no part holds counts as if one did;
+    /// a name has 0.
     pub rarity: f64,
     /// Whether it belongs to the name of somebody who never speaks in the bank.
     pub is_name: bool,
 }
 
 impl FamiliarParts {
-    /// The share of the question's topics, weighed by rarity, of which each has its bit ([`FamiliarPart::topics`]). A
-    /// topic that no part of the bank holds counts as the rarest.
+    /// The share of the question's topics, weighted by rarity, whose bits are set in `topics`
+    /// ([`FamiliarPart::topics`]). A topic that no part of the bank holds counts as the rarest.
     #[must_use]
     pub fn coverage(&self, topics: u64) -> f64 {
         let has_bit = |at: usize| u32::try_from(at).ok().and_then(|at| topics.checked_shr(at)).unwrap_or(0) & 1 == 1;
         self.topics_share(|at, _| has_bit(at))
     }
 
-    /// The share of the topics, by rarity, that no part of the bank holds.
+    /// The share of the topics, weighted by rarity, that no part of the bank holds.
     #[must_use]
     pub fn absent(&self) -> f64 {
         self.topics_share(|_, topic| topic.parts == 0)
@@ -170,7 +169,7 @@ pub struct FamiliarPart {
     pub unit: Arc<UnitBody>,
     /// Its index among the unit's parts.
     pub part: usize,
-    /// The keys of its speaker's whole name and of the first word of it ([`crate::memory::name_key`]).
+    /// The keys of its speaker's whole name and of the first word of that name ([`crate::memory::name_key`]).
     pub speaker: [u64; 2],
     /// Whether it ends with a question.
     pub asks: bool,
@@ -180,8 +179,8 @@ pub struct FamiliarPart {
     pub score: f64,
     /// Cosine of the question and the part's best sentence.
     pub cosine: Score,
-    /// The question's topics that stand in the part itself: a bit each, in the order of [`FamiliarParts::topics`], of
-    /// the first 64.
+    /// The question's topics that occur in the part itself: one bit for each of the first 64, in the order of
+    /// [`FamiliarParts::topics`].
     pub topics: u64,
     /// The terms of the score.
     pub terms: FamiliarityTerms,
@@ -213,7 +212,7 @@ pub struct NeighbourhoodProbe {
     pub bank: BankKey,
     /// Where to start.
     pub anchors: Vec<UnitId>,
-    /// Most edges from an anchor: 1 or 2.
+    /// The maximum number of edges from an anchor: 1 or 2.
     pub hops: u32,
     /// Whether a path may change its channel.
     pub mixed: bool,
@@ -223,7 +222,7 @@ pub struct NeighbourhoodProbe {
     pub target: FixedVector,
     /// The target's cues.
     pub target_cues: Cues,
-    /// Whether the answer has the anchors as well, each with an empty path.
+    /// Whether the answer includes the anchors, each with an empty path.
     pub itself: bool,
 }
 
@@ -244,11 +243,11 @@ pub struct PathStep {
 /// fewest hops, then the greatest product of weights, then the least ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neighbour {
-    /// The unit; one of the probe's anchors only where the probe asks for them.
+    /// The unit; one of the probe's anchors only if the probe asks for them.
     pub unit: Arc<UnitBody>,
     /// The channel of the path (of its last step, on a mixed path).
     pub channel: Channel,
-    /// The path, from the anchor on: one or two steps; none for an anchor.
+    /// The path from the anchor: one or two steps; none for an anchor.
     pub path: Vec<PathStep>,
     /// Product of the weights.
     pub path_weight: Score,

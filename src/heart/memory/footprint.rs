@@ -1,18 +1,18 @@
 //! How many bytes the units of banks take in memory, by part.
 //!
-//! In: lengths and capacities of what the indexes hold. Out: the bytes that they asked the allocator for.
-//! What the allocator adds to that is not in it, and the bytes of maps are estimates. Pure.
+//! In: lengths and capacities of what the indexes hold. Out: the bytes that they asked the allocator for. What the
+//! allocator adds is not counted, and the bytes of maps are estimates. Pure.
 
 use std::mem::size_of;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Entries of a full hash map of eight buckets: the rest stays free.
+/// The maximum number of entries for every eight buckets of a hash map; the other bucket stays free.
 const OF_EIGHT: usize = 7;
-/// Bytes of a hash map for each bucket, beside the entry.
+/// Bytes of a hash map for each bucket, besides the entry.
 const BUCKET_BYTES: usize = 1;
-/// Bytes of an `Arc` or `Rc` beside its value.
+/// Bytes of an `Arc` or `Rc` besides its value.
 pub(super) const COUNTS_BYTES: usize = 2 * size_of::<usize>();
 
 /// Bytes in memory, by part.
@@ -38,7 +38,7 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// Adds that of another bank.
+    /// Adds the footprint of another bank.
     pub fn add(&mut self, other: &Self) {
         self.units += other.units;
         self.text_bytes += other.text_bytes;
@@ -50,13 +50,13 @@ impl Footprint {
         self.edge_bytes += other.edge_bytes;
     }
 
-    /// All of it.
+    /// The sum of all parts.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.parts().into_iter().map(|(_, bytes)| bytes).sum()
     }
 
-    /// Each part by a short name.
+    /// Each part with a short name.
     #[must_use]
     pub fn parts(&self) -> [(&'static str, u64); 7] {
         [
@@ -76,7 +76,7 @@ pub(super) fn vec_bytes<T>(of: &Vec<T>) -> usize {
     of.capacity() * size_of::<T>()
 }
 
-/// Bytes of a hash map with room for `capacity` entries.
+/// Bytes of a hash map with space for `capacity` entries.
 pub(super) fn map_bytes<K, V>(capacity: usize) -> usize {
     capacity.div_ceil(OF_EIGHT) * (OF_EIGHT + 1) * (size_of::<(K, V)>() + BUCKET_BYTES)
 }

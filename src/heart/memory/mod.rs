@@ -5,10 +5,10 @@
 //! records: the same log gives the same units, edges and scores whatever the batching,
 //! the arrival order and the number of shards and threads. No clock, file, socket or model is used.
 //!
-//! From the bottom up: `vectors`, `units`, `edges` that they choose, `lexical` for their words, `candidates` and
-//! `familiarity` for the first look at a question, `dataflow` that wires all this, and `shard`, whose handle is what
-//! callers hold: the banks of one shard never meet those of another. `api` is what callers send and get; `work`
-//! counts what a step costs, `footprint` how much room it takes.
+//! From the bottom up: `vectors`, `units`, `edges`, which units choose, `lexical` for their words, `candidates` and
+//! `familiarity` for the first look at a question, `dataflow`, which wires all this, and `shard`, whose handle callers
+//! hold. The banks of one shard never meet those of another. `api` is what callers send and get; `work` counts what a
+//! step costs; `footprint` counts how much memory the units take.
 
 mod api;
 mod candidates;

@@ -1,4 +1,4 @@
-//! Shards side by side on one thread: none waits for another, none falls with another.
+//! Shards side by side on one thread: no shard waits for another, and a failed shard does not take others down.
 
 use std::{rc::Rc, sync::Arc};
 
@@ -113,8 +113,8 @@ fn probe(name: &str) -> FamiliarityProbe {
     }
 }
 
-/// A shard without a thread, in slices of least work where nothing else is said. The test says when it does
-/// the next one.
+/// A shard without a thread; unless a test says otherwise, its slices are as small as possible. The test decides when
+/// it does the next slice.
 struct Stepped {
     shard: Shard,
     commands: Sender<Command>,
@@ -156,7 +156,7 @@ impl Stepped {
         self.shard.work() || answered
     }
 
-    /// Steps until the answer is there; the number of parts in it.
+    /// Steps until the answer is there; returns the number of parts in it.
     fn parts(&mut self, answer: &Receiver<Answered<Vec<Row>>>) -> usize {
         loop {
             if let Ok(answered) = answer.try_recv() {
@@ -202,7 +202,7 @@ fn a_slow_load_delays_no_other_banks_answer() {
     slow.wait_for_loads().expect("loaded");
     other.wait_for_loads().expect("loaded");
     assert_eq!(loaded.try_iter().count(), 1);
-    // A test thread that sleeps too long may find the load done: then a longer one follows.
+    // A test thread that sleeps too long may find the load done; then a longer load follows.
     let mut windows = 0;
     let overtook = [600, 1_200, 2_400].into_iter().any(|more| {
         slow.load(load("large", windows..windows + more)).expect("a load");
@@ -210,14 +210,14 @@ fn a_slow_load_delays_no_other_banks_answer() {
         assert_eq!((units(&slow, "small"), familiar(&slow, "small")), (3, 3));
         assert_eq!((units(&other, "elsewhere"), familiar(&other, "elsewhere")), (2, 2));
         let overtook = loaded.try_recv().is_err();
-        // What was sent after the load waits for the whole of it.
+        // A probe that was sent after the load waits for the whole load.
         assert_eq!((units(&slow, "large"), familiar(&slow, "large")), (u64::from(windows), windows as usize));
         overtook
     });
     assert!(overtook, "no answer came while the large bank was being loaded");
 }
 
-/// While a large bank is scanned part by part, others are answered and loaded, and it is not changed.
+/// While a large bank is scanned part by part, other banks are answered and loaded, and the large bank is not changed.
 #[test]
 fn a_long_scan_delays_no_other_bank_and_sees_one_state() {
     let mut stepped = Stepped::new();
@@ -271,14 +271,14 @@ fn a_shard_that_is_dropped_leaves_nothing_behind() {
             after_first = testing::resident_bytes();
         }
     }
-    // One shard of this size holds about 300 KB: 900 that leaked would be far more.
+    // One shard of this size holds about 300 KB: 900 leaked shards would hold far more.
     let grown = testing::resident_bytes().saturating_sub(after_first);
     assert!(grown < 64 << 20, "{grown} bytes more after 900 shards");
 }
 
 #[test]
 fn what_was_removed_is_given_up_once_a_shard_is_idle() {
-    // Each load is one batch, and those of different sizes are not merged at once.
+    // Each load is one batch, and batches of different sizes are not merged at once.
     let mut stepped = Stepped::with_slices(u64::MAX);
     let (kept, removed) = (load("a", 0..3_000), load("a", 3_000..4_500));
     let keys: Vec<RecordKey> = removed.changes.iter().map(|(key, _)| *key).collect();

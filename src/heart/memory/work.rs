@@ -8,24 +8,24 @@ pub(super) const SLICE: u64 = 2_000_000;
 
 /// Indexing one unit: tokenising its parts, ordering its cues, arranging its edges.
 pub(super) const INDEXED_UNIT: u64 = 60_000;
-/// Comparing a new or deleted unit with one that is there.
+/// Comparing a new or deleted unit with one that is already there.
 pub(super) const COMPARED_UNIT: u64 = 5;
 /// Adding one unit whose choices are known.
 pub(super) const PLACED_UNIT: u64 = 40_000;
 /// Adding one known choice.
 pub(super) const KNOWN_CHOICE: u64 = 3_000;
-/// Multiplying a question's vector with one vector of a part.
+/// Multiplying a question's vector by one vector of a part.
 pub(super) const SCANNED_VECTOR: u64 = 40;
 /// One pass over one part or unit of a long scan.
 pub(super) const PASSED_PART: u64 = 250;
 
-/// Counting a posting of a word in its part and the parts around it.
+/// Counting a word's posting in its part and in the parts around it.
 pub(super) const COUNTED_POSTING: u64 = 30;
 /// Reading a posting.
 pub(super) const READ_POSTING: u64 = 2;
-/// Multiplying a question's vector with a block of 64 codes.
+/// Multiplying a question's vector by a block of 64 codes.
 pub(super) const SCANNED_BLOCK: u64 = 250;
-/// The first estimates of the parts of a block of 64, their codes included.
+/// Making the first estimates for a block of 64 parts, including the scan of their codes.
 pub(super) const ESTIMATED_BLOCK: u64 = 650;
 /// Choosing a candidate, and listing the parts around it.
 pub(super) const CHOSEN_PART: u64 = 400;

@@ -5,8 +5,8 @@
 //! with the event's own time where it differs from the time of saying. Excerpts: one
 //! heading a session and day with the time of its first quoted turn, then each turn,
 //! `Name: words`, with its own line breaks ([`super::quotation`]), a long one by the passages that are
-//! quoted of it. The words of a turn never start a line or a heading. When recollection abstains, the first line says that nothing supports the
-//! question (decision 17).
+//! quoted of it. The words of a turn never start a line or a heading. When recollection abstains, the first line says
+//! that nothing supports the question (decision 17).
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -11,8 +11,8 @@ use nouns::model::{MAX_QUESTION_BYTES, Question, QuestionCues, canonical_name};
 /// Reads a question, once for all steps of a recollection.
 ///
 /// # Errors
-/// [`RecallError::EmptyQuestion`] when it holds neither a word nor another sign, and [`RecallError::LongQuestion`] when it
-/// is longer than [`MAX_QUESTION_BYTES`].
+/// [`RecallError::EmptyQuestion`] when it holds neither a word nor another sign, and [`RecallError::LongQuestion`] when
+/// it is longer than [`MAX_QUESTION_BYTES`].
 pub fn read(question: &Question) -> Result<ReadQuestion<'_>, RecallError> {
     let bytes = question.text.len();
     if bytes > MAX_QUESTION_BYTES {

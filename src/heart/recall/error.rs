@@ -15,7 +15,7 @@ pub enum RecallError {
     #[error("question: empty; ask with at least one word")]
     EmptyQuestion,
     /// The question is longer than `MAX_QUESTION_BYTES`.
-    #[error("question: {bytes} bytes long; ask in at most {MAX_QUESTION_BYTES}")]
+    #[error("question: {bytes} bytes long; shorten it to at most {MAX_QUESTION_BYTES}")]
     LongQuestion {
         /// Its length in bytes of UTF-8.
         bytes: usize,
@@ -29,7 +29,7 @@ pub enum RecallError {
         known: String,
     },
     /// What was said before is too long.
-    #[error("said_before: {bytes} bytes long; send the last turns alone, at most {MAX_QUESTION_BYTES}")]
+    #[error("said_before: {bytes} bytes long; send only the last turns, at most {MAX_QUESTION_BYTES} bytes")]
     LongConversation {
         /// The length of all its turns, in bytes of UTF-8.
         bytes: usize,

@@ -6,8 +6,8 @@
 //! Reads no clock, opens nothing; only `memory` and `embed` can fail.
 //!
 //! A question's way: `recollect` (the loop), `cues`, `first_hop` with `cutoff` or `shares`, then each round a
-//! plan (`planner`: `rules_planner` or `unplanned`, with `target`; `models` has the one by a language model) and `expand`; then
-//! `agreement`, `assemble`, `abstain`, `budget` and `context`. `trace` turns evidence into a page.
+//! plan (`planner`: `rules_planner` or `unplanned`, with `target`; `models` has the one by a language model) and
+//! `expand`; then `agreement`, `assemble`, `abstain`, `budget` and `context`. `trace` turns evidence into a page.
 
 mod abstain;
 mod agreement;

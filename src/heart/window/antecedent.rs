@@ -1,25 +1,24 @@
-//! Which earlier turn a turn answers, where conversations cross.
+//! Which earlier turn a turn answers, if conversations cross.
 //!
-//! In: a turn, and those before it. Out: the turn that it most likely answers, or that it begins a
-//! conversation. Each choice has features: how far back and how long ago, who speaks, who addresses
-//! whom, which words both share, and which conversation the speaker was in. A choice's score is the
-//! weighted sum of its features, and the highest score wins; of equals the newest. The features follow
-//! those that Kummerfeld et al. (2019) found useful. English matters little: a question mark, a few
-//! greetings, and common words that do not count as shared.
+//! In: a turn, and those before it. Out: the turn that it most likely answers, or that it begins a conversation. Each
+//! choice has features: how far back and how long ago, who speaks, who addresses whom, which words both share, and
+//! which conversation the speaker was in. A choice's score is the weighted sum of its features. The highest score wins;
+//! among equals, the newest turn wins. The features follow those that Kummerfeld et al. (2019) found useful. They
+//! depend little on English: they use a question mark, a few greetings, and common words that do not count as shared.
 
 use std::collections::BTreeSet;
 
 use super::words::Words;
 
-/// How many turns before a turn are looked at.
+/// How many earlier turns are considered.
 pub const REACH: usize = 60;
 /// How many features a choice has.
 pub const FEATURES: usize = 24;
 /// The features of a choice.
 pub type Features = [f64; FEATURES];
 
-/// The weights: `ripplemem eval conversations DIR --fit` prints them for the annotated logs of a
-/// directory. These are of `new-domains`, four channels that are not Ubuntu's.
+/// The weights: `ripplemem eval conversations DIR --fit` prints them for the annotated logs of a directory. These were
+/// fitted on `new-domains`, four channels that are not Ubuntu's.
 pub const WEIGHTS: Features = [
     -1.32, -0.95, -0.32, 1.33, 0.91, 0.25, 2.05, 0.31, 0.89, -1.43, 1.28, 1.07, -1.83, 1.56, -1.13, 4.34, -0.92, 0.81,
     1.41, 1.31, 1.28, -0.93, 1.43, 0.89,
@@ -38,8 +37,8 @@ pub struct ConversationTurn<'a> {
     pub conversation: usize,
 }
 
-/// Which of the turns `before`, newest first, a turn answers; none where it begins a conversation.
-/// The turn's own conversation is not looked at.
+/// Which of the turns `before`, newest first, a turn answers; none if it begins a conversation. The `conversation` of
+/// the new turn itself is not used.
 #[must_use]
 pub fn antecedent(new: &ConversationTurn<'_>, before: &[ConversationTurn<'_>]) -> Option<usize> {
     let score = |features: &Features| features.iter().zip(&WEIGHTS).map(|(value, weight)| value * weight).sum::<f64>();
@@ -53,7 +52,7 @@ pub fn antecedent(new: &ConversationTurn<'_>, before: &[ConversationTurn<'_>]) -
     (best < before.len()).then_some(best)
 }
 
-/// The features of each choice: one for each turn before, and the last for none of them.
+/// The features of each choice: one choice for each earlier turn, and a last one for none of them.
 #[must_use]
 pub fn choices(new: &ConversationTurn<'_>, before: &[ConversationTurn<'_>]) -> Vec<Features> {
     let me = new.speaker;
@@ -119,7 +118,7 @@ pub fn choices(new: &ConversationTurn<'_>, before: &[ConversationTurn<'_>]) -> V
 mod tests {
     use super::*;
 
-    /// Which line answers which, as `speaker: text` at a minute each.
+    /// Which line answers which. Each line is `speaker> text`, and there is one per minute.
     fn answered(lines: &[&str]) -> Vec<Option<usize>> {
         let said: Vec<(String, Words)> = lines
             .iter()

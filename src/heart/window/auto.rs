@@ -1,10 +1,9 @@
 //! The session of a turn that names none (decision 5).
 //!
-//! In: event times. Out: the number of the first session whose range of event times, widened by
-//! the gap on both sides, contains a time; else a new number. Sessions never merge, even when
-//! their ranges come to overlap. Looking up and growing take logarithmic time in the number of
-//! sessions. An edit of a session's first or last time takes linear time in its turns, and, where it
-//! moves that time inwards, in the number of sessions.
+//! In: event times. Out: the number of the first session whose range of event times, widened by the gap on both sides,
+//! contains a time; otherwise a new number. Sessions never merge, even if their ranges come to overlap. Looking up and
+//! growing take logarithmic time in the number of sessions. An edit of a session's first or last time takes linear time
+//! in its turns and, if it moves that time inwards, in the number of sessions.
 
 use nouns::chunked_map::ChunkedMap;
 
@@ -12,10 +11,10 @@ use nouns::chunked_map::ChunkedMap;
 #[derive(Debug, Default)]
 pub(super) struct AutoSessions {
     gap_ms: i64,
-    /// By session: the first and the last of its event times.
+    /// For each session, the first and the last of its event times.
     ranges: ChunkedMap<u32, (i64, i64)>,
-    /// By start: disjoint stretches of time, with the lowest number among the sessions whose
-    /// widened range covers them.
+    /// Disjoint stretches of time, by start, each with the lowest number among the sessions whose widened range covers
+    /// it.
     cover: ChunkedMap<i64, Stretch>,
 }
 
@@ -31,7 +30,7 @@ impl AutoSessions {
         Self { gap_ms, ..Self::default() }
     }
 
-    /// The session that a turn of this time joins; a new number where there is none.
+    /// The session that a turn of this time joins; a new number if there is none.
     pub(super) fn session_at(&self, time_ms: i64) -> u32 {
         match self.stretch_at(time_ms) {
             Some((_, stretch)) => stretch.session,
@@ -55,7 +54,7 @@ impl AutoSessions {
         self.ranges.insert(session, (first.min(time_ms), last.max(time_ms)));
     }
 
-    /// Replaces the time of a turn that was added before; `times` are then those of the session's turns.
+    /// Replaces the time of a turn that was added before; `times` are the times of the session's turns after that.
     pub(super) fn retime(&mut self, session: u32, old_ms: i64, new_ms: i64, times: impl Iterator<Item = i64>) {
         self.add(session, new_ms);
         let Some(range) = self.ranges.get_mut(session) else { return };
@@ -132,7 +131,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Decision 5, by a scan of all sessions.
+    /// Follows decision 5 by a scan of all sessions.
     fn plain(sessions: &[Vec<i64>], time: i64, gap: i64) -> u32 {
         let holds = |times: &Vec<i64>| {
             let (first, last) = (times.iter().min(), times.iter().max());

@@ -1,7 +1,7 @@
-//! One bank's turn events to its changed windows.
+//! Turns one bank's turn events into its changed windows.
 //!
-//! In: events in the order of the log. Out: the windows that they changed. A version that does not
-//! win changes nothing, not even by its event time. When a window closes is said in `closing`.
+//! In: events in the order of the log. Out: the windows that they changed. A version that does not win changes nothing;
+//! not even its event time counts. `closing` says when a window closes.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -38,28 +38,27 @@ pub(super) struct BankWindows {
     pub(super) positions: Positions,
     /// Deletions of turns that have not arrived, by turn id.
     pub(super) unseen: BTreeMap<String, UnseenDeletion>,
-    /// Turn ids whose record in the reserved session is to be written, or to be removed where
-    /// `unseen` lacks them.
+    /// Turn ids whose record in the reserved session is to be written or, if they are not in `unseen`, removed.
     changed_unseen: BTreeSet<String>,
-    /// The open windows: (latest event time of the own turns, session).
+    /// The open windows: (latest event time of their own turns, session).
     pub(super) open: BTreeSet<(i64, usize)>,
     /// Turns that were edited or deleted since [`Self::take_revised`].
     revised: BTreeSet<String>,
     /// Windows with something to write: (session, start).
     pub(super) changed: BTreeSet<(usize, u32)>,
-    /// Turns of the windows that closed since the last event.
+    /// The number of turns in the windows that closed since the last event.
     closing_turns: usize,
-    /// Longest context of any window.
+    /// The length of the longest context of any window.
     pub(super) reach: u32,
     /// The turns of restored records, until [`Self::reconcile`].
     pub(super) restored: Vec<RestoredTurn>,
 }
 
-/// A turn in one restored record, to find records that hold a replaced version.
+/// A turn in a restored record, kept to find records that hold a replaced version.
 #[derive(Debug)]
 pub(super) struct RestoredTurn {
     pub(super) position: TurnPosition,
-    /// Start of the record's window.
+    /// The start of the record's window.
     pub(super) start: u32,
     pub(super) version: (u64, bool, u64),
 }
@@ -94,7 +93,7 @@ impl BankWindows {
         }
     }
 
-    /// Applies an event; gives the number of turns in the windows that it closed.
+    /// Applies an event; returns the number of turns in the windows that it closed.
     pub(super) fn apply(&mut self, offset: u64, event: &TurnEvent) -> usize {
         match event {
             TurnEvent::Turn(turn) => self.apply_turn(offset, turn),
@@ -165,7 +164,7 @@ impl BankWindows {
         (is_closed == key.turn.is_none() && !turns.is_empty()).then_some(turns)
     }
 
-    /// The hole of a turn that was deleted before it arrived.
+    /// The empty record that stands for a turn that was deleted before it arrived.
     fn unseen_turn(&self, turn: &str, unseen: &UnseenDeletion) -> WindowTurn {
         let hole = Turn {
             bank: self.bank.clone(),
@@ -223,11 +222,11 @@ impl BankWindows {
         self.append(session, offset, turn);
     }
 
-    /// Deletes a turn, also one that has not arrived.
+    /// Deletes a turn, even one that has not arrived yet.
     pub(super) fn delete(&mut self, offset: u64, deletion: &Deletion) {
         if let Some(position) = self.positions.get(&deletion.turn, &self.sessions) {
             let Some(current) = self.current(position) else { return };
-            // Its ids, speaker and time stay, without words, reply and attachments.
+            // Its ids, speaker and time stay; its words, reply and attachments do not.
             let (text, reply_to, attachments) = (String::new(), None, Vec::new());
             let kept = current.whole(&self.bank);
             let emptied = Turn { version: deletion.version, text, reply_to, attachments, ..kept };
@@ -246,7 +245,7 @@ impl BankWindows {
         self.changed_unseen.insert(deletion.turn.clone());
     }
 
-    /// Removes a deletion from the reserved session: its turn has arrived.
+    /// Removes a deletion from the reserved session, because its turn has arrived.
     pub(super) fn remove_unseen(&mut self, turn: &str) -> Option<UnseenDeletion> {
         let unseen = self.unseen.remove(turn)?;
         if unseen.in_log {
@@ -261,7 +260,7 @@ impl BankWindows {
         self.sessions.get(position.session)?.turns.get(position.ordinal)
     }
 
-    /// Replaces the current version of a turn where the new one wins (decision 4).
+    /// Replaces the current version of a turn if the new one wins (decision 4).
     fn revise(&mut self, position: TurnPosition, new: &HeldTurn<'_>) {
         let Some(session) = self.sessions.get_mut(position.session) else { return };
         let Some(current) = session.turns.get(position.ordinal) else { return };
@@ -304,8 +303,8 @@ impl BankWindows {
         }
     }
 
-    /// The session of a turn (decision 5): the caller's thread or session, else by event time; where
-    /// conversations cross, the one that it belongs to.
+    /// The session of a turn (decision 5): the caller's thread or session, or else a session by event time; if
+    /// conversations cross, the conversation that it belongs to.
     fn session_of(&mut self, turn: &Turn) -> usize {
         if self.rules.sessions && self.rules.crossing && turn.thread.is_none() {
             return self.conversation_of(turn);
@@ -319,7 +318,8 @@ impl BankWindows {
         self.session(&SessionId(name))
     }
 
-    /// The conversation of the turn that a turn answers, as far as its caller or its words say which.
+    /// The conversation of the turn that a turn answers, if its caller or its words show which one; otherwise a new
+    /// conversation.
     fn conversation_of(&mut self, turn: &Turn) -> usize {
         let room = turn.session.as_deref();
         let named = turn.reply_to.as_ref().and_then(|id| self.positions.get(id, &self.sessions));
@@ -335,7 +335,7 @@ impl BankWindows {
         }
     }
 
-    /// The index of a session by its name; adds a session that is new.
+    /// The index of a session by its name; a new session is added.
     pub(super) fn session(&mut self, id: &SessionId) -> usize {
         if let Some(&index) = self.names.get(id) {
             return index;
@@ -390,7 +390,7 @@ impl BankWindows {
         open.into_iter().for_each(|index| self.close(index));
     }
 
-    /// Closes the open windows of the bank that a text of this time closes.
+    /// Closes the bank's open windows that a text with this time closes.
     fn close_before(&mut self, unix_ms: i64) {
         self.close_while(|rules, last_ms| rules.closes_at_text(last_ms, unix_ms));
     }

@@ -21,7 +21,7 @@ use nouns::{
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
     turns: u32,
-    /// Turns of the window before that a window holds as context.
+    /// The number of turns of the previous window that a window holds as context.
     pub(super) overlap: u32,
     pub(super) gap_ms: i64,
     /// Whether a bank is divided into sessions.
@@ -51,14 +51,13 @@ impl Rules {
         turns >= self.turns
     }
 
-    /// Rule 2: a text of `text_ms` was applied. A text from long before the window's last event
-    /// time, as in the import of an old export, closes nothing: else each turn of the import would
-    /// become a window.
+    /// Rule 2: a text of `text_ms` was applied. A text from long before the window's last event time, as in the import
+    /// of an old export, closes nothing: otherwise each turn of the import would become a window.
     pub(super) fn closes_at_text(&self, last_ms: i64, text_ms: i64) -> bool {
         self.sessions && last_ms.saturating_add(self.gap_ms) < text_ms
     }
 
-    /// Rule 3: the sessions whose windows the end mark of `name` closes.
+    /// Rule 3: the sessions whose windows the end mark for `name` closes.
     pub(super) fn ended_by(&self, name: &str) -> Vec<SessionId> {
         let kinds = if self.sessions { &["caller", "thread"][..] } else { &[] };
         kinds.iter().map(|kind| SessionId(format!("{kind}:{name}"))).collect()

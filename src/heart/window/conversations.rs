@@ -1,9 +1,9 @@
-//! Which conversation of a room a turn belongs to, where conversations cross.
+//! Which conversation of a room a turn belongs to, if conversations cross.
 //!
-//! In: the turns of a room, a caller's session or the rest of a bank, by event time and offset. Out: the
-//! turn that a new turn answers, within the gap of its time. What is kept is a function of the turns
-//! as they stand, so that it is the same after a restart; words of turns are made again where they are
-//! needed and no longer at hand.
+//! In: the turns of a room (a caller's session, or the rest of a bank), by event time and offset. Out: the conversation
+//! of the turn that a new turn answers, within the gap before its time. What is kept is a function of the current
+//! turns, so that it is the same after a restart. A turn's words are split again if they are needed and no longer
+//! cached.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -18,7 +18,7 @@ use super::{
 };
 use nouns::model::{SessionId, Turn};
 
-/// Turns whose words are kept at hand.
+/// The number of turns whose words are cached.
 const AT_HAND: usize = 16 * REACH;
 
 /// The turns of a bank in which conversations cross, by room.
@@ -47,7 +47,7 @@ impl Heard {
 }
 
 impl Conversations {
-    /// The name of a conversation that begins in a room: a caller's session, or none.
+    /// The name of a new conversation in a room, which is a caller's session or none.
     pub(super) fn begin(&self, room: Option<&str>) -> SessionId {
         SessionId(format!("talk:{}:{}", self.next, room.unwrap_or_default()))
     }
@@ -59,7 +59,7 @@ impl Conversations {
         self.rooms.entry(room.to_owned()).or_default().insert(moment(turn), position);
     }
 
-    /// Takes note of a new version of a turn.
+    /// Updates the moment of a turn that has a new version.
     pub(super) fn revise(&mut self, session: &SessionId, old: &HeldTurn<'_>, new: &HeldTurn<'_>) {
         let Some(room) = parse(session).and_then(|(_, room)| self.rooms.get_mut(room)) else { return };
         if let Some(position) = room.remove(&moment(old)) {
@@ -67,8 +67,8 @@ impl Conversations {
         }
     }
 
-    /// The index of the session that a turn joins, which none of the bank's turns is yet; none where it
-    /// begins a conversation. It answers no turn from more than `gap_ms` before it.
+    /// The index of the session that a new turn joins; none if the turn begins a conversation. It never answers a turn
+    /// that is more than `gap_ms` earlier.
     pub(super) fn joined(&mut self, turn: &Turn, sessions: &[Session], gap_ms: i64) -> Option<usize> {
         let room = self.rooms.get(turn.session.as_deref().unwrap_or_default())?;
         let at_ms = turn.time.unix_ms;

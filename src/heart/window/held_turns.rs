@@ -1,8 +1,7 @@
-//! The turns of a session as a windower holds them. All turns of all banks are held like this.
+//! The turns of a session as a windower holds them. All turns of all banks are held in this way.
 //!
-//! In: turns. Out: the same turns, by ordinal. Up to sixteen that follow one another are one piece of memory,
-//! in which each takes its names and words and some twenty bytes. To read one, those before it in its piece
-//! are passed over.
+//! In: turns. Out: the same turns, by ordinal. Up to sixteen consecutive turns share one piece of memory, in which each
+//! takes the bytes of its names and words and about twenty more. To read one, those before it in its piece are skipped.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,9 +10,9 @@ use nouns::{
     sparse::insert_sparingly,
 };
 
-/// Most turns in one piece of memory.
+/// The maximum number of turns in one piece of memory.
 const MOST_IN_RUN: u32 = 16;
-/// A piece of this size takes no further turn at its end, because a change moves everything behind it.
+/// A piece of this size takes no further turn at its end, because a change moves everything after it.
 const FULL_BYTES: usize = 4 << 10;
 
 /// The winning version of a turn, without its bank.
@@ -22,7 +21,7 @@ pub(super) struct HeldTurn<'t> {
     pub(super) ordinal: u32,
     pub(super) version: u64,
     pub(super) deleted: bool,
-    /// Offset in the turns topic of this version.
+    /// The offset of this version in the turns topic.
     pub(super) source_offset: u64,
     pub(super) unix_ms: i64,
     offset_seconds: i32,
@@ -36,14 +35,14 @@ pub(super) struct HeldTurn<'t> {
     thread: Option<&'t str>,
     #[serde(borrow)]
     reply_to: Option<&'t str>,
-    /// Kind, caption and address of each: the encoding of an [`Attachment`] omits those that are absent, which
-    /// only a format with names can read.
+    /// The kind, caption and address of each. [`Attachment`] itself is not used, because its encoding omits absent
+    /// fields, and only a format with field names can read that.
     #[serde(borrow)]
     attachments: Vec<[Option<&'t str>; 3]>,
 }
 
 impl<'t> HeldTurn<'t> {
-    /// A version of a turn, to hold at an ordinal.
+    /// A version of a turn, to be held at an ordinal.
     pub(super) fn of(turn: &'t Turn, ordinal: u32, source_offset: u64) -> Self {
         let attachments = turn.attachments.iter();
         let attachments =
@@ -66,7 +65,7 @@ impl<'t> HeldTurn<'t> {
         }
     }
 
-    /// The turn of a bank.
+    /// The whole turn, in its bank.
     pub(super) fn whole(&self, bank: &Bank) -> Turn {
         let owned = |name: Option<&str>| name.map(str::to_owned);
         let attachments = self.attachments.iter().map(|texts| {
@@ -93,7 +92,7 @@ impl<'t> HeldTurn<'t> {
         (self.version, self.deleted)
     }
 
-    /// Whether both say the same, whatever offset they were read at.
+    /// Whether both are equal apart from the offset at which they were read.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let source_offset = other.source_offset;
         Self { source_offset, ..self.clone() } == *other
@@ -103,7 +102,7 @@ impl<'t> HeldTurn<'t> {
 /// The turns of a session.
 #[derive(Debug, Default)]
 pub(super) struct HeldTurns {
-    /// By ordinal, none of them empty.
+    /// In the order of ordinals; none is empty.
     runs: Vec<Run>,
 }
 
@@ -151,23 +150,24 @@ impl HeldTurns {
         }
     }
 
-    /// Keeps no room for more turns: a window has closed, and none may come.
+    /// Releases the space that was kept for more turns: a window has closed, and there may be no more turns.
     pub(super) fn shrink_last(&mut self) {
         if let Some(last) = self.runs.last_mut() {
             last.bytes.shrink_to_fit();
         }
     }
 
-    /// The run that holds an ordinal, or would hold it; behind all of them where it comes after their turns.
+    /// The index of the run that holds an ordinal, or would hold it; the number of runs if the ordinal is after all
+    /// turns.
     fn run_of(&self, ordinal: u32) -> usize {
         self.runs.partition_point(|run| run.last < ordinal)
     }
 }
 
-/// Turns that follow one another.
+/// Consecutive turns.
 #[derive(Debug, Default)]
 struct Run {
-    /// The ordinal of the last one.
+    /// The ordinal of the last turn.
     last: u32,
     count: u32,
     /// The turns, one after the other.
@@ -175,7 +175,7 @@ struct Run {
 }
 
 impl Run {
-    /// The turns, each with where it starts.
+    /// The turns, each with the place where it starts.
     fn turns(&self) -> impl Iterator<Item = (usize, HeldTurn<'_>)> {
         let mut rest = self.bytes.as_slice();
         std::iter::from_fn(move || {
@@ -209,18 +209,18 @@ impl Run {
             self.count += 1;
         }
         if self.bytes.capacity() - self.bytes.len() < encoded.len() {
-            // Less than the library would.
+            // Grows by less than the library would.
             self.bytes.reserve_exact(encoded.len().max(self.bytes.len() / 4));
         }
         self.bytes.splice(start..end, encoded);
         if self.bytes.len() < self.bytes.capacity() / 4 * 3 {
-            // Of a deleted turn little stays.
+            // Little remains of a deleted turn, so the freed space is released.
             self.bytes.shrink_to_fit();
         }
         self.last = self.last.max(turn.ordinal);
     }
 
-    /// Cuts its second half off if it has become too large.
+    /// Splits off its second half if it has become too large.
     fn cut(&mut self) -> Option<Self> {
         let is_large = self.count > MOST_IN_RUN || self.count > 1 && self.bytes.len() > 2 * FULL_BYTES;
         if !is_large {

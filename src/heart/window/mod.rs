@@ -1,10 +1,9 @@
-//! Turns to windows: a fold over one partition of the turns log.
+//! Turns become windows: a fold over one partition of the turns log.
 //!
-//! In: the settings, after a restart the live memory records of the partition, then its turn
-//! events in offset order. Out: the windows that changed, and which records of the memory log they
-//! replace or remove (decisions 1 to 6). The state after a drain is a function of the records that
-//! were drained, so a restart from them continues as if there had been none. Never reads a clock, a
-//! file or a socket; never waits; keeps nothing of the text of a deleted turn.
+//! In: the settings; after a restart, the live memory records of the partition; then its turn events in offset order.
+//! Out: the windows that changed, and which records of the memory log they replace or remove (decisions 1 to 6). The
+//! state after a drain is a function of the records that were drained, so a restart from them continues as if there had
+//! been none. It never reads a clock, a file or a socket, never waits, and keeps no text of a deleted turn.
 //!
 //! - `closing`: when a window closes.
 //! - `windower`: all banks of a partition.
@@ -13,10 +12,10 @@
 //! - `held_turns`: the turns of a session, in little memory.
 //! - `positions`: where each turn of a bank is, by its id.
 //! - `auto`: the session of a turn that names none.
-//! - `conversations`: the session of a turn where conversations cross; `antecedent` says which turn
-//!   it answers, by `words` and what else tells.
-//! - `restore`: memory records back to the state that wrote them.
-//! - `change`: what a drain hands out.
+//! - `conversations`: the session of a turn if conversations cross; `antecedent` says which turn it answers, from its
+//!   `words` and other features.
+//! - `restore`: rebuilds the state from the memory records that it wrote.
+//! - `change`: what a drain returns.
 
 mod antecedent;
 mod auto;

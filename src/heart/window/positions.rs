@@ -1,7 +1,7 @@
 //! Where each turn of a bank is, by its id.
 //!
-//! In: turns that were added. Out: the session and the ordinal of a turn. Eight bytes are held of a turn:
-//! its id is read where the turn lies, so a look-up is given the bank's sessions.
+//! In: turns that were added. Out: the session and the ordinal of a turn. Only eight bytes are held for each turn: its
+//! id is read from the turn itself, so a look-up needs the bank's sessions.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -24,9 +24,9 @@ impl Positions {
         Some(TurnPosition { session: found.0 as usize, ordinal: found.1 })
     }
 
-    /// Adds a turn that lies in one of the sessions; a turn that is there already keeps its position.
+    /// Adds a turn that is in one of the sessions; a turn that was added before keeps its position.
     pub(super) fn insert(&mut self, position: TurnPosition, sessions: &[Session]) {
-        // Four thousand million sessions would not fit in memory.
+        // Four billion sessions would not fit into memory.
         let at = (position.session as u32, position.ordinal);
         let Some(turn) = id(at, sessions) else { return };
         let hash = |turn: &str| self.hasher.hash_one(turn);

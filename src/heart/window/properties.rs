@@ -34,7 +34,7 @@ fn any_turn(variants: u8) -> impl Strategy<Value = TurnEvent> {
         |(bank, id, version, variant, time, (session, thread))| {
             let turn = format!("t{id}");
             let text = words(&turn, version, variant);
-            // With one text a version, the other fields depend on id and version only, too.
+            // If each version has only one text, the other fields depend only on id and version, too.
             let seed = i64::from(id) * 7 + version as i64;
             let time = if variant == 0 { seed * 11 % 40 } else { time };
             let session = if variant == 0 { seed as usize % SESSIONS.len() } else { session };
@@ -96,7 +96,7 @@ fn any_log(variants: u8) -> impl Strategy<Value = Vec<TurnEvent>> {
         3 => any_deletion(),
         2 => any_mark(),
     ];
-    // A duplicate repeats an earlier event, like a source that reads an export again.
+    // A duplicate repeats an earlier event, as a source does that reads an export again.
     vec((event, prop::option::weighted(0.15, any::<Index>())), 1..70).prop_map(|drawn| {
         let mut log: Vec<TurnEvent> = Vec::new();
         for (event, again) in drawn {

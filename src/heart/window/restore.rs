@@ -1,9 +1,9 @@
-//! Memory records back to the state that wrote them.
+//! Rebuilds the state from the memory records that it wrote.
 //!
-//! In: the live records of a bank, in any order. Out: its sessions, ordinals, versions, deletions
-//! and windows; and, as changes, what the log left unfinished: a closed window without a final
-//! record, open records beside a final one, a record with a replaced version of a turn. End marks
-//! and idle marks are not stored: the transaction that applied one wrote the final record, too.
+//! In: the live records of a bank, in any order. Out: its sessions, ordinals, versions, deletions and windows; and, as
+//! changes, what the log left unfinished: a closed window without a final record, open records next to a final one, a
+//! record with a replaced version of a turn. End marks and idle marks are not stored, because the transaction that
+//! applied one also wrote the final record.
 
 use super::{
     bank::{BankWindows, RestoredTurn, UnseenDeletion},
@@ -15,7 +15,7 @@ use super::{
 use nouns::model::{Deletion, MemoryKey, WindowTurn};
 
 impl BankWindows {
-    /// Takes one record; [`Self::reconcile`] follows the last.
+    /// Takes one record; [`Self::reconcile`] must be called after the last one.
     pub(super) fn restore(&mut self, key: &MemoryKey, turns: &[WindowTurn]) {
         if key.window.session.0 == UNSEEN_SESSION {
             for turn in turns {
@@ -88,7 +88,7 @@ impl BankWindows {
         let starts: Vec<u32> = session.windows.iter().map(|(start, _)| *start).collect();
         for start in starts {
             let Some(last_ms) = session.retime(start) else {
-                // A record without turns; an empty window does not exist.
+                // A record without turns: there are no empty windows.
                 session.windows.remove(start);
                 continue;
             };
@@ -111,7 +111,7 @@ impl BankWindows {
         }
     }
 
-    /// Marks the window of a record that holds a replaced version, so that it is written again.
+    /// Marks the window of a record that holds a replaced version, so that the record is written again.
     fn rewrite_replaced(&mut self, turn: &RestoredTurn) {
         let Some(session) = self.sessions.get_mut(turn.position.session) else { return };
         let current =
@@ -128,8 +128,8 @@ impl BankWindows {
     }
 }
 
-/// Whether a window without a final record had closed, or closes under the current settings:
-/// another follows it, it is full, or a later text closes it.
+/// Whether a window without a final record had closed, or closes under the current settings: another window follows it,
+/// it is full, or a later text closes it.
 fn is_due(session: &Session, start: u32, rules: &Rules, later: &LaterTexts) -> bool {
     let follows = session.open() != Some(start);
     follows || session.is_full(start, rules) || closed_by_later_text(session, start, rules, later)

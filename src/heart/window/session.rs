@@ -1,8 +1,8 @@
 //! One session: its turns by ordinal, and the windows that tile them.
 //!
-//! In: turns to append, ordinals that changed, windows to close. Out: which windows hold a turn,
-//! and a window as the extractor sees it. Windows follow each other without gaps, only the last may
-//! be open, and each has at least one own turn.
+//! In: turns to append, ordinals that changed, windows to close. Out: which windows hold a turn, and a window as the
+//! extractor sees it. Windows follow each other without gaps, only the last may be open, and each has at least one turn
+//! of its own.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -27,12 +27,12 @@ pub(super) struct TurnPosition {
 #[derive(Debug, Default)]
 pub(super) struct WindowSpan {
     pub(super) closed: bool,
-    /// Ordinals of leading context. Stored, since a window made under another setting keeps its
-    /// context, and a deletion must reach it.
+    /// The number of ordinals of leading context. It is stored because a window that was made under another setting
+    /// keeps its context, and a deletion must reach it.
     pub(super) context: u32,
-    /// Latest event time among its own turns, in milliseconds since 1970.
+    /// The latest event time among its own turns, in milliseconds since 1970.
     pub(super) last_ms: i64,
-    /// None where there are no open records, as of most windows.
+    /// None if there are no open records, as for most windows.
     open_records: Option<Box<OpenRecords>>,
 }
 
@@ -46,12 +46,12 @@ pub(super) struct OpenRecords {
 }
 
 impl WindowSpan {
-    /// Its open records, to change.
+    /// Its open records, mutable.
     pub(super) fn open_records(&mut self) -> &mut OpenRecords {
         self.open_records.get_or_insert_default()
     }
 
-    /// Whether an open record of it is in the log.
+    /// Whether any of its open records is in the log.
     pub(super) fn is_open_in_log(&self) -> bool {
         self.open_records.as_ref().is_some_and(|open| !open.in_log.is_empty())
     }
@@ -61,7 +61,7 @@ impl WindowSpan {
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) id: SessionId,
-    /// N, of a session named `auto:N`.
+    /// N, if the session is named `auto:N`.
     pub(super) auto: Option<u32>,
     pub(super) turns: HeldTurns,
     /// By start.
@@ -83,7 +83,7 @@ impl Session {
         self.windows.last().filter(|(_, span)| !span.closed).map(|(start, _)| *start)
     }
 
-    /// Appends a turn, at the next ordinal, to the open window, or opens one. Gives the window's start.
+    /// Appends a turn, at the next ordinal, to the open window, or opens a window. Returns the window's start.
     pub(super) fn append(&mut self, turn: &HeldTurn<'_>, rules: &Rules) -> u32 {
         let (ordinal, time) = (turn.ordinal, turn.unix_ms);
         let start = self.open().unwrap_or(ordinal);
@@ -115,7 +115,7 @@ impl Session {
         self.within(start, self.end(start))
     }
 
-    /// The turns from an ordinal on, up to another one.
+    /// The turns from an ordinal on, up to but not including another one.
     fn within(&self, from: u32, end: u32) -> impl Iterator<Item = HeldTurn<'_>> {
         self.turns.from(from).take_while(move |turn| turn.ordinal < end)
     }
@@ -135,15 +135,15 @@ impl Session {
             .collect()
     }
 
-    /// Recomputes a window's last event time; None for a window without own turns.
+    /// Recomputes a window's last event time; None for a window without turns of its own.
     pub(super) fn retime(&mut self, start: u32) -> Option<i64> {
         let last = self.own(start).map(|turn| turn.unix_ms).max()?;
         self.windows.get_mut(start)?.last_ms = last;
         Some(last)
     }
 
-    /// The records to write for a changed window; None where there are none. From here on its open
-    /// records count as written or removed.
+    /// The records to write for a changed window; None if there are none. After this call, its open records count as
+    /// written or removed.
     pub(super) fn drain(&mut self, bank: &Bank, start: u32) -> Option<WindowChange> {
         let span = self.windows.get_mut(start)?;
         let mut open = span.open_records.take();

@@ -1,14 +1,14 @@
-//! Each rule by a small log, written by hand.
+//! Tests each rule with a small log, written by hand.
 //!
-//! A log is text, one event a line, and so are the changes, so that a test reads like a table. Times
-//! are minutes; the gap is 60 unless a test sets another.
+//! A log is text with one event per line, and so are the changes, so that a test reads like a table. Times are in
+//! minutes; the gap is 60 unless a test sets another one.
 
 use std::collections::BTreeMap;
 
 use super::{WindowChange, Windower};
 use nouns::{config::WindowSettings, model::*};
 
-/// The memory log's live records by key. Panics on a write that the contract excludes.
+/// The memory log's live records by key. A write that the contract does not allow panics.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Ledger(pub(super) BTreeMap<MemoryKey, MemoryRecord>);
 
@@ -51,7 +51,7 @@ impl Ledger {
 
     pub(super) fn restart(&self, settings: &WindowSettings) -> Windower {
         let mut windower = Windower::new(settings);
-        // In reverse: restore must not depend on the order of the log.
+        // In reverse, because restoring must not depend on the order of the log.
         for (key, record) in self.0.iter().rev() {
             windower.restore(key, &record.turns);
         }
@@ -122,9 +122,9 @@ fn drained(windower: &mut Windower) -> String {
     windower.drain().iter().map(show).collect::<Vec<_>>().join("\n")
 }
 
-/// Applies a log, drains at each line `--` and at the end, and compares the drains, which `--`
-/// separates too. Done once straight through, and once with a restart from the records after every
-/// drain: no rule may depend on state that a restart loses.
+/// Applies a log, drains at each line `--` and at the end, and compares the drains, which are also separated by `--`.
+/// This is done once straight through, and once with a restart from the records after every drain: no rule may depend
+/// on state that a restart loses.
 fn check(settings: &WindowSettings, log: &str, expected: &str) {
     let tidy = |text: &str| text.lines().map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>().join("\n");
     for restart in [false, true] {
@@ -593,7 +593,7 @@ fn after_restart(before: &WindowSettings, log: &str, break_it: impl Fn(&mut Ledg
     changes.iter().map(show).collect::<Vec<_>>().join("\n")
 }
 
-/// The records as after a crash before the final record of a window: its open records are live.
+/// The records as they are after a crash before the final record of a window was written: its open records are live.
 fn reopen(ledger: &mut Ledger, keep_final: bool) {
     let finals: Vec<_> =
         ledger.0.iter().filter(|(key, _)| key.turn.is_none()).map(|(k, r)| (k.clone(), r.clone())).collect();

@@ -1,7 +1,7 @@
 //! The windows of all banks of one partition.
 //!
-//! In: after a restart the live memory records of the partition, then its turn events in offset
-//! order. Out: the windows that changed since the last drain. A redelivered offset changes nothing.
+//! In: after a restart, the live memory records of the partition; then its turn events in offset order. Out: the
+//! windows that changed since the last drain. A redelivered offset changes nothing.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -16,19 +16,19 @@ use super::{bank::BankWindows, change::WindowChange, closing::Rules};
 #[derive(Debug)]
 pub struct Windower {
     rules: Rules,
-    /// The banks in which conversations cross, by whole segments.
+    /// The banks in which conversations cross, as prefixes of whole name segments.
     crossing: Vec<String>,
-    /// Behind a pointer each, as up to half of a table is free.
+    /// Each is behind a pointer, because up to half of a table is free.
     pub(super) banks: HashMap<Bank, Box<BankWindows>>,
     /// Banks with something to drain.
     changed: BTreeSet<Bank>,
-    /// Edited and deleted turns of the drained changes.
+    /// The edited and deleted turns in the drained changes.
     revised: Vec<(Bank, BTreeSet<String>)>,
     /// Turns of the windows that closed since the last drain.
     closing_turns: usize,
     /// The last offset that was applied.
     applied: Option<u64>,
-    /// Records were restored but not reconciled yet.
+    /// Whether records were restored but not reconciled yet.
     unreconciled: bool,
 }
 
@@ -80,9 +80,9 @@ impl Windower {
         }
     }
 
-    /// What changed since the last drain, by bank, session and start. The first drain after a
-    /// restart includes what the records left unfinished: closed windows without a final record,
-    /// open records beside a final one, records with a replaced version of a turn.
+    /// What changed since the last drain, by bank, session and start. The first drain after a restart includes what the
+    /// records left unfinished: closed windows without a final record, open records next to a final one, records with a
+    /// replaced version of a turn.
     #[must_use = "a drained change is not handed out again"]
     pub fn drain(&mut self) -> Vec<WindowChange> {
         self.reconcile();
@@ -112,7 +112,7 @@ impl Windower {
         std::mem::take(&mut self.revised)
     }
 
-    /// A closed window with its current turns; None where it is open or unknown.
+    /// A closed window with its current turns; None if it is open or unknown.
     #[must_use]
     pub fn closed(&self, bank: &Bank, window: &WindowId) -> Option<Window> {
         self.banks.get(bank)?.closed(window)
@@ -124,13 +124,13 @@ impl Windower {
         self.banks.get(bank).map(|bank| bank.closed_windows()).unwrap_or_default()
     }
 
-    /// The session and the ordinal of a turn; None where it has not arrived.
+    /// The session and the ordinal of a turn; None if it has not arrived.
     #[must_use]
     pub fn place(&self, bank: &Bank, turn: &str) -> Option<(&SessionId, u32)> {
         self.banks.get(bank)?.place(turn)
     }
 
-    /// The turns that the whole record of a key holds; None where there is no such record.
+    /// The turns that the whole record of a key holds; None if there is no such record.
     #[must_use]
     pub fn turns_of(&self, key: &MemoryKey) -> Option<Vec<WindowTurn>> {
         self.banks.get(&key.bank)?.turns_of(key)

@@ -1,11 +1,11 @@
-//! What the words of a turn say of the conversation that it belongs to.
+//! What the words of a turn show about the conversation that it belongs to.
 //!
-//! In: a text. Out: whom it may address, which words it shares with others, and whether it asks or
-//! greets. Nothing here looks anything up.
+//! In: a text. Out: whom it may address, the words that it may share with others, and whether it asks or greets.
+//! Nothing is looked up here.
 
 use std::collections::BTreeSet;
 
-/// Words that say nothing of the topic.
+/// Words that do not show the topic.
 const COMMON: [&str; 40] = [
     "about", "also", "been", "can't", "could", "does", "don't", "dont", "from", "have", "here", "i'm", "into", "it's",
     "just", "know", "like", "more", "much", "need", "only", "should", "some", "that", "that's", "them", "then",
@@ -14,16 +14,16 @@ const COMMON: [&str; 40] = [
 /// Words that begin a conversation.
 const GREETINGS: [&str; 11] =
     ["anybody", "anyone", "evening", "greetings", "guys", "hallo", "hello", "hey", "hi", "morning", "yo"];
-/// The least characters of a word that says something of the topic.
+/// The least number of characters in a word that shows the topic.
 const LEAST_TOPIC: usize = 4;
 
 /// The words of a turn, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Words {
-    /// The first word: where it is a name, whom the turn addresses.
+    /// The first word; if it is a name, the turn addresses that person.
     pub(super) first: Option<String>,
     pub(super) all: BTreeSet<String>,
-    /// Those that say something of the topic.
+    /// The words that show the topic.
     pub(super) topic: BTreeSet<String>,
     pub(super) asks: bool,
     pub(super) greets: bool,
@@ -34,7 +34,7 @@ impl Words {
     #[must_use]
     pub fn of(text: &str) -> Self {
         let lower = text.to_lowercase();
-        // What may stand in a nick stays: `_|` and the like.
+        // Characters that may be part of a nickname stay: `_|` and the like.
         let is_edge = |c: char| !c.is_alphanumeric() && !"_|[]^`{}\\".contains(c);
         let mut words = Self { asks: text.contains(['?', '？', '؟']), ..Self::default() };
         for (at, token) in lower.split_whitespace().enumerate() {

@@ -1,8 +1,8 @@
-//! The memory, built from chats and asked their questions.
+//! Builds the memory from chats and asks it their questions.
 //!
-//! In: chats and a pipeline. Out: for each question what the memory quotes, its tokens and its sufficiency. Built
-//! through the real path in a temporary directory; a bank for each chat. A question is asked when the turns before
-//! it are in and the sessions they belong to have ended, and never after later ones.
+//! In: chats and a pipeline. Out: for each question, what the memory quotes, its tokens and its sufficiency. The memory
+//! is built through the real path in a temporary directory, with a bank for each chat. A question is asked once the
+//! turns before it have been added and their sessions have ended, and never after later turns.
 
 use std::{path::Path, time::Instant};
 
@@ -25,7 +25,7 @@ use nouns::{
 use ripplemem::pipeline::{PipelineError, Progress, Service};
 use sources::{Queue, Source, SourceBatch, SourceError, SourceProgress};
 
-/// The first session of a day begins at nine, each further one ten minutes later, the last ones ten to midnight.
+/// The first session of a day begins at nine and each further one ten minutes later, but none after ten to midnight.
 const FIRST_MINUTE: usize = 540;
 const MINUTES_APART: usize = 10;
 const LAST_MINUTE: usize = 1_430;
@@ -33,10 +33,10 @@ const LAST_MINUTE: usize = 1_430;
 /// What the memory quotes for one question.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct QuotedAnswer {
-    /// The chat, and the question's place in it.
+    /// The numbers of the chat and of the question in it.
     pub(super) chat: usize,
     pub(super) question: usize,
-    /// Each passage once, by turn.
+    /// Each passage once, ordered by turn.
     pub(super) quoted: Vec<AgentQuote>,
     pub(super) tokens: usize,
     pub(super) sufficiency: f64,
@@ -54,9 +54,9 @@ pub(super) struct Answers {
 pub(super) struct Built {
     /// Turns that the memory was given.
     pub(super) turns: u64,
-    /// Those of them that were cut.
+    /// How many of them were cut.
     pub(super) cut: u64,
-    /// Seconds in which it took them.
+    /// Seconds that adding them took.
     pub(super) seconds: f64,
 }
 
@@ -88,11 +88,11 @@ pub(super) fn ask(
     Ok(Answers { asked, built })
 }
 
-/// What is done with a question: with the memory, the name of its chat, the turns that hold the answer, and itself.
+/// A function that receives the memory, the name of a chat, the turns that hold the answer, and the question.
 pub(crate) type EachQuestion<'q> = dyn FnMut(&Service, &str, &[String], &Question) -> Result<(), PipelineError> + 'q;
 
-/// Hands each question of a set that is asked to a function: with the memory as it is then, the chat, the turns that
-/// hold the answer, and the question.
+/// Calls a function for each question of a set that is asked, with the memory as it is at that point, the chat, the
+/// turns that hold the answer, and the question.
 ///
 /// # Errors
 /// [`EvalError`] when a file as a whole is damaged, the memory fails, or the function does.
@@ -112,10 +112,10 @@ pub(crate) fn each_question(
     .map(drop)
 }
 
-/// What is done with a question, by the numbers of its chat and of itself.
+/// A function that receives the memory, the numbers of a chat and of a question in it, and the question.
 type PutQuestion<'q> = dyn FnMut(&Service, (usize, usize), &Question) -> Result<(), PipelineError> + 'q;
 
-/// Builds the memory, and hands each question on when the turns before it are in.
+/// Builds the memory, and calls `put` for each question once the turns before it have been added.
 fn put_questions(
     set: AgentSet,
     chats: &[Chat],
@@ -161,7 +161,7 @@ fn put_questions(
     Ok(built)
 }
 
-/// The turns of a chat, each with its number, and an end of each session with that of its last turn.
+/// The turns of a chat, each with its number, and the end of each session with the number of its last turn.
 fn events(chat: &Chat, bank: &Bank, problems: &mut Problems, cut: &mut u64) -> Vec<(usize, TurnEvent)> {
     let mut events = Vec::new();
     let mut sessions: Vec<Date> = Vec::new();
@@ -215,7 +215,7 @@ fn turn(
     Ok(turn)
 }
 
-/// As much of a text as the memory is given.
+/// The part of a text that the memory is given.
 fn shortened(text: &str) -> &str {
     let mut end = MAX_TEXT_BYTES.min(text.len());
     while !text.is_char_boundary(end) {
@@ -227,7 +227,7 @@ fn shortened(text: &str) -> &str {
 /// Turns of a chat as a source.
 struct Messages {
     queue: Queue,
-    /// Turns of all chats before these.
+    /// The number of turns in all earlier chats.
     done: u64,
     total: u64,
 }

@@ -1,10 +1,10 @@
 //! BEAM's chats with their probing questions.
 //!
-//! In: a directory of chats, `SIZE/N/chat.json` with `SIZE/N/probing_questions/probing_questions.json`; one size
-//! of it, or one chat. Out: chats, in the order of sizes and numbers. A group of messages is a session; its day is
-//! that of the latest time anchor so far, as most messages name none. The evidence of an instruction or a
-//! preference is the user's turn that states it, and its fact is the statement itself. A wrong type or a missing
-//! text is counted, never a silent gap.
+//! In: a directory of chats, `SIZE/N/chat.json` with `SIZE/N/probing_questions/probing_questions.json`; or one size in
+//! it, or one chat. Out: chats, in the order of sizes and numbers. A group of messages is a session; its day is that of
+//! the latest time anchor so far, because most messages have none. The evidence of an instruction or a preference is
+//! the user's turn that states it, and its fact is the statement itself. A wrong type or a missing text is counted, and
+//! never passed over silently.
 
 use std::{
     collections::HashMap,
@@ -93,14 +93,14 @@ fn chat(name: String, messages: &Value, questions: &Value, problems: &mut Proble
 struct Reader<'p> {
     name: String,
     turns: Vec<ChatTurn>,
-    /// Where the message with an id stands.
+    /// The position of the message with an id.
     at: HashMap<u64, usize>,
     problems: &'p mut Problems,
 }
 
 impl Reader<'_> {
     fn turns(&mut self, messages: &Value) {
-        // Some sizes have one list of batches, others an object of such lists.
+        // Some sizes have one list of batches, others an object that contains such lists.
         let batches: Vec<&Value> = match messages {
             Value::Object(lists) => lists.values().filter_map(Value::as_array).flatten().collect(),
             other => list(other).iter().collect(),
@@ -170,7 +170,7 @@ impl Reader<'_> {
         Some(ChatQuestion { kind: kind.to_owned(), text, evidence, facts, before: self.turns.len(), answerable })
     }
 
-    /// The turn of these that states something: the user's with most of its stems, the first of equal ones.
+    /// The turn of these that states something: the user's turn with most of its stems; of equal ones, the first.
     fn stating(&self, stated: &str, evidence: &[usize], stems: &mut Stems) -> Option<usize> {
         let is_users = |turn: &&usize| self.turns.get(**turn).is_some_and(|t| t.role == "user");
         let users: Vec<usize> = evidence.iter().filter(is_users).copied().collect();
@@ -187,7 +187,7 @@ impl Reader<'_> {
     }
 }
 
-/// The ids of messages in a value of any depth: numbers, also as text.
+/// The ids of messages at any depth of a value: numbers, or numbers as text.
 fn message_ids(value: &Value, ids: &mut Vec<u64>) {
     match value {
         Value::Number(number) => ids.extend(number.as_u64()),
@@ -198,7 +198,7 @@ fn message_ids(value: &Value, ids: &mut Vec<u64>) {
     }
 }
 
-/// A message without the index behind it, such as `->-> 1,12`.
+/// A message without the index at its end, such as `->-> 1,12`.
 fn without_index(text: &str) -> &str {
     let cut = || {
         let rest = text.trim_end().trim_end_matches(|c: char| c.is_ascii_digit() || c == ',');
@@ -220,7 +220,7 @@ fn is_about_the_answer(fact: &str) -> bool {
         || fact.match_indices("which ").any(|(at, which)| fact.get(at + which.len()..).is_some_and(asks_which))
 }
 
-/// An item of a rubric without what leads up to it: "LLM response should state: you said that".
+/// An item of a rubric without an introduction such as "LLM response should state: you said that".
 fn statement(item: &str) -> String {
     let mut rest = item;
     for _ in 0..3 {
@@ -248,7 +248,7 @@ fn after_you_said(text: &str) -> Option<&str> {
     space(text).then(|| maybe(text, ":").trim_start())
 }
 
-/// The text behind its beginning, in upper or lower case.
+/// The text after this beginning, in upper or lower case; `None` if it begins otherwise.
 fn begins<'t>(text: &'t str, beginning: &str) -> Option<&'t str> {
     let (start, rest) = text.split_at_checked(beginning.len())?;
     start.eq_ignore_ascii_case(beginning).then_some(rest)

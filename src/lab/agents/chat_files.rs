@@ -1,7 +1,7 @@
-//! The door to the files of a set of conversations: which set, which chats.
+//! Reads the files of a set of conversations: which set, which chats.
 //!
-//! In: a path. Out: chats, in the order of their numbers or names, and what was damaged. Reads nothing but the files
-//! of the set.
+//! In: a path. Out: chats, in the order of their numbers or names, and what was damaged. Reads only the files of the
+//! set.
 
 use std::path::Path;
 

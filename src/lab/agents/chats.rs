@@ -1,12 +1,12 @@
 //! Conversations of a user and an assistant, with questions.
 //!
-//! Nouns, and what their files share. Opens nothing.
+//! The types, and what the files that read them share. Opens nothing.
 
 use jiff::civil::Date;
 
 use crate::problems::Problems;
 
-/// What stands where a turn has no text.
+/// The text of a turn that has none.
 const NOTHING_SAID: &str = "…";
 
 /// A benchmark of agents' conversations.
@@ -35,7 +35,7 @@ pub(super) struct Chat {
     /// `100K/1`, or the name of the dialogue.
     pub(super) name: String,
     pub(super) turns: Vec<ChatTurn>,
-    /// In the order of the file.
+    /// The questions in the order of the file.
     pub(super) questions: Vec<ChatQuestion>,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct ChatTurn {
 pub(super) struct ChatQuestion {
     pub(super) kind: String,
     pub(super) text: String,
-    /// The turns that hold what it asks for, each once; empty where nothing does.
+    /// The turns that hold what it asks for, each once; empty if no turn does.
     pub(super) evidence: Vec<usize>,
     /// What an answer has to say.
     pub(super) facts: Vec<String>,
@@ -67,7 +67,7 @@ pub(super) struct ChatQuestion {
 }
 
 impl ChatQuestion {
-    /// Whether it is asked: something can be said about what is quoted for it.
+    /// Whether it is asked, which is the case if what is quoted for it can be scored.
     pub(super) fn is_asked(&self) -> bool {
         !self.answerable || !self.evidence.is_empty()
     }
@@ -80,7 +80,7 @@ pub(super) struct Chats {
     pub(super) problems: Problems,
 }
 
-/// What was said, without space around it.
+/// What was said, without white space around it.
 pub(super) fn said(text: &str) -> String {
     let text = text.trim();
     if text.is_empty() { NOTHING_SAID.to_owned() } else { text.to_owned() }

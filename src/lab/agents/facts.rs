@@ -1,8 +1,8 @@
 //! What a context is worth for a question about long turns.
 //!
-//! In: a conversation, a question, and what is quoted for it. Out: which share of its evidence turns is touched,
-//! and which share of its facts is covered by what is quoted of them. A fact counts only where its evidence turns,
-//! read whole, show it: a sum or a judgement stands in no turn. Says nothing about the words of an answer.
+//! In: a conversation, a question, and what is quoted for it. Out: the share of its evidence turns that is touched, and
+//! the share of its facts that is covered by what is quoted from them. A fact counts only if its evidence turns, read
+//! whole, show it, because a sum or a judgement is not in any turn. Never judges the words of an answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +13,14 @@ use super::{
 };
 use heart::language::tokens;
 
-/// How much of a fact's weight must be quoted, of that which its evidence turns hold.
+/// The share of a fact's weight that must be quoted, of the weight that its evidence turns hold.
 const COVERED: f64 = 0.75;
-/// How much of a fact's weight its evidence turns must hold for it to count.
+/// The share of a fact's weight that its evidence turns must hold for it to count.
 const SHOWN: f64 = 0.6;
-/// Tokens that touch a turn, the line break after each quote included; a shorter turn must be quoted whole.
+/// A turn is touched if this many of its tokens are quoted, the line break after each quote included; a shorter turn
+/// must be quoted whole.
 const TOUCHED_TOKENS: usize = 6;
-/// Slack of a comparison of sums.
+/// The tolerance when sums are compared.
 const SLACK: f64 = 1e-9;
 
 /// The words of a conversation, and how rare they are.
@@ -28,13 +29,13 @@ pub(super) struct Facts {
     of_turn: Vec<BTreeSet<usize>>,
     numbers_of_turn: Vec<BTreeSet<String>>,
     tokens_of_turn: Vec<usize>,
-    /// By stem.
+    /// The weight of each stem.
     weight: Vec<f64>,
     /// The weight of a stem that no turn holds.
     unknown: f64,
 }
 
-/// The share of what a question asks for that is there; none where it asks for nothing of the kind.
+/// The shares of what a question asks for that are quoted; `None` if it asks for nothing of the kind.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct FactShares {
     /// Share of the evidence turns that are touched.
@@ -51,7 +52,7 @@ struct Fact {
 }
 
 impl Facts {
-    /// The words of a conversation. A stem weighs the more the fewer turns hold it.
+    /// The words of a conversation. The fewer turns hold a stem, the more it weighs.
     pub(super) fn of(chat: &Chat) -> Self {
         let mut stems = Stems::new();
         let of_turn: Vec<BTreeSet<usize>> = chat.turns.iter().map(|turn| stems.of(&turn.text)).collect();
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
     use crate::agents::chats::ChatTurn;
 
-    /// Four turns; "kettle" stands in one, "copper" in two.
+    /// Four turns; "kettle" occurs in one of them, "copper" in two.
     fn chat() -> Chat {
         let texts = [
             "I bought a copper kettle for 40 euros on March 3 and I use it daily",
@@ -181,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_fact_is_covered_by_its_numbers_and_three_quarters_of_its_weight() {
-        // kettle: ln 5, copper: ln 3; kettle alone is 0.594 of both.
+        // kettle weighs ln 5 and copper ln 3, so kettle alone has a share of 0.594.
         let asked = question(&[0], &["a copper kettle"]);
         assert_eq!(judge(&asked, &[(0, "kettle")]).1, Some(0.0));
         assert_eq!(judge(&asked, &[(0, "kettle, copper")]).1, Some(1.0));
@@ -193,7 +194,7 @@ mod tests {
 
     #[test]
     fn facts_that_the_evidence_does_not_show_do_not_count() {
-        // The turns hold no 80, and of "kettle harbour dawn" a third.
+        // The turns do not hold 80, and hold only a third of "kettle harbour dawn".
         let asked = question(&[0], &["kettle for 80", "kettle harbour dawn", "copper kettle"]);
         assert_eq!(judge(&asked, &[(0, "copper kettle")]).1, Some(1.0));
         assert_eq!(judge(&question(&[0], &["kettle for 80"]), &[(0, "kettle for 80")]).1, None);

@@ -1,12 +1,12 @@
-//! How good the memory is for an agent: conversations of a user and an assistant, whose turns are long.
+//! How good the memory is for an agent, measured on conversations between a user and an assistant with long turns.
 //!
-//! In: BEAM's or RealMem's files, and a pipeline. Out: which share of the evidence turns is touched and which
-//! share of the reference facts is covered by what is quoted of them, for the memory and for rivals at the same
-//! mean tokens. Whole turns are not asked for: a turn of a thousand tokens holds a fact in one sentence.
+//! In: BEAM's or RealMem's files, and a pipeline. Out: the share of the evidence turns that is touched, and the share
+//! of the reference facts that is covered by what is quoted from them, for the memory and for rivals at the same mean
+//! tokens. Whole turns are not required, because a turn of a thousand tokens holds a fact in one sentence.
 //!
-//! `chats` are the nouns, `chat_files` the door to `beam` and `realmem`, which read them; `words` and `facts` are the metric; `asked` asks the
-//! memory, `passages` and `rivals` are what people build instead; `run` does it all, `result` and `report` show
-//! it.
+//! `chats` has the types; `chat_files` reads them through `beam` and `realmem`; `words` and `facts` are the metric;
+//! `asked` asks the memory; `passages` and `rivals` are what people build instead; `run` does it all; `result` and
+//! `report` show it.
 
 mod asked;
 mod beam;

@@ -1,7 +1,7 @@
-//! Turns cut into passages, in the ways that people build.
+//! Cuts turns into passages, in the ways in which people usually do it.
 //!
-//! In: a chat. Out: its passages in order, with the turn of each and what it costs in a context. Windows overlap
-//! by a quarter and end at words; every word of a turn is in one of them.
+//! In: a chat. Out: its passages in order, with the turn of each and its cost in a context. Windows overlap by a
+//! quarter and end at word boundaries; every word of a turn is in at least one of them.
 
 use super::chats::Chat;
 use heart::language::tokens;
@@ -51,8 +51,8 @@ impl Split {
     }
 }
 
-/// A text in windows of about `size` tokens that overlap by about `overlap`. A word costs a quarter of a token a
-/// letter, scaled to the tokens of the whole text.
+/// A text in windows of about `size` tokens that overlap by about `overlap`. A word costs a quarter of a token per
+/// letter, scaled to the number of tokens in the whole text.
 fn windows(text: &str, size: usize, overlap: usize) -> Vec<String> {
     let words: Vec<&str> = words(text);
     let costs: Vec<f64> =
@@ -81,7 +81,7 @@ fn windows(text: &str, size: usize, overlap: usize) -> Vec<String> {
     }
 }
 
-/// Words, each with the space behind it.
+/// Words, each with the white space after it.
 fn words(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = text.trim_start();
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn windows_overlap_and_hold_every_word() {
-        // Each word is one token and costs one: "go " has 3 letters, 3 / 4 + 0.3 rounds to 1.
+        // Each word is one token and costs one: "go " has 3 letters, and 3 / 4 + 0.3 rounds to 1.
         let text = "go ".repeat(20).trim().to_owned();
         assert_eq!(tokens::count(&text), 20);
         let lengths: Vec<usize> = windows(&text, 8, 2).iter().map(|w| w.split_whitespace().count()).collect();

@@ -1,9 +1,9 @@
 //! RealMem's dialogues and their queries.
 //!
-//! In: the directory of `NAME_dialogues_256k.json`, or one of them. Out: dialogues up to the last session that is
-//! asked about, and the queries of the sessions in the middle, each with the sessions before its own as memory.
-//! Evidence is the turns of the named session that hold the memory an answer uses: the turn that the file itself
-//! names is often "yes, let's do that".
+//! In: the directory of `NAME_dialogues_256k.json`, or one of these files. Out: dialogues up to the last session whose
+//! queries are asked, and the queries of the sessions in the middle, each with the sessions before its own as memory.
+//! Evidence is the turns of the named session that hold the memory which an answer uses, because the turn that the file
+//! itself names is often "yes, let's do that".
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -26,9 +26,9 @@ use crate::{
 const ENDING: &str = "_dialogues_256k";
 /// The sessions whose queries are asked, as shares of a dialogue's sessions.
 const ASKED: std::ops::Range<f64> = 0.4..0.6;
-/// Most turns of a session that hold a memory.
+/// The maximum number of turns of a session that count as holding a memory.
 const MOST_HOLDERS: usize = 3;
-/// The least share of a memory's weight that a turn adds.
+/// The minimum share of a memory's weight that a further turn must add.
 const LEAST_ADDED: f64 = 0.2;
 
 /// Reads the dialogues of a path, or those in `only`.
@@ -51,7 +51,7 @@ fn chat(name: String, sessions: &[Value], problems: &mut Problems) -> Chat {
     let (first_asked, sessions) = (at(ASKED.start), sessions.get(..at(ASKED.end)).unwrap_or_default());
     let mut held = TurnStems::of(sessions);
     let mut chat = Chat { name, turns: Vec::new(), questions: Vec::new() };
-    // The number of each session so far, and its first turn.
+    // The number of each session so far, and of its first turn.
     let mut known: HashMap<&str, (usize, usize)> = HashMap::new();
     for (number, session) in sessions.iter().enumerate() {
         let first = chat.turns.len();
@@ -75,7 +75,7 @@ fn chat(name: String, sessions: &[Value], problems: &mut Problems) -> Chat {
     chat
 }
 
-/// The queries of a session whose answers use memories of known sessions alone.
+/// The queries of a session whose answers use only memories from known sessions.
 fn queries(
     turns: &[Value],
     before: usize,
@@ -118,9 +118,9 @@ fn queries(
 /// The stems of every turn of a dialogue.
 struct TurnStems {
     stems: Stems,
-    /// By session and turn.
+    /// The stems, by session and turn.
     sessions: Vec<Vec<BTreeSet<usize>>>,
-    /// By stem: how many turns hold it.
+    /// The number of turns that hold each stem.
     turns_with: HashMap<usize, f64>,
     turns: f64,
 }
@@ -140,8 +140,8 @@ impl TurnStems {
         Self { stems, sessions, turns_with, turns }
     }
 
-    /// The turns of a session that hold a memory, in order: the one with most of its stems by rarity, then those that
-    /// add enough of what is left.
+    /// The turns of a session that hold a memory, in order: the one with the most of its stems, weighted by rarity,
+    /// then those that add enough of what is left.
     fn holders(&mut self, session: usize, fact: &str) -> Vec<usize> {
         let mut left = self.stems.of(fact);
         let weight = |stem: &usize| (1.0 + self.turns / self.turns_with.get(stem).copied().unwrap_or(1.0)).ln();
@@ -178,7 +178,7 @@ fn without_marks(text: &str) -> String {
     out.trim().to_owned()
 }
 
-/// A field that is text; empty where it is missing.
+/// A text field; empty if it is missing.
 fn text_of<'v>(value: &'v Value, field: &str) -> &'v str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }

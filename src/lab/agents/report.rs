@@ -1,4 +1,4 @@
-//! The figures as a page.
+//! The figures as a page of Markdown.
 //!
 //! In: a result. Out: Markdown, for a terminal or a file. Shares are in percent; a figure that was not measured is
 //! a dash; the same result always gives the same page.

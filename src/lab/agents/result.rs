@@ -1,6 +1,6 @@
-//! The figures of an evaluation on agents' conversations, and the contexts that they are of.
+//! The figures of an evaluation on agents' conversations, and the contexts that they measure.
 //!
-//! Nouns. Shares are fractions; null is not measured.
+//! Only types. Shares are fractions; null means not measured.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::result::Problem;
 pub struct AgentsRun {
     /// The figures.
     pub result: AgentsResult,
-    /// Every context with its score: of the memory first, then of each rival.
+    /// Every context with its score: the memory's first, then each rival's.
     pub contexts: Vec<AgentContext>,
 }
 
@@ -32,21 +32,21 @@ pub struct AgentsResult {
     pub chats: u64,
     /// Turns that the memory was given.
     pub turns: u64,
-    /// Those of them that were cut.
+    /// How many of them were cut.
     pub cut_turns: u64,
     /// Seconds until the memory held all turns.
     pub seconds: f64,
     /// Questions that are scored by their evidence.
     pub questions: u64,
-    /// Questions to which the conversation holds no answer.
+    /// Questions that the conversation does not answer.
     pub unanswerable: u64,
     /// The probability that a question with an answer has the higher sufficiency than one without.
     pub sufficiency_auc: Option<f64>,
-    /// The mean tokens that a cap for each rival was chosen for.
+    /// The mean tokens for which each rival's cap was chosen.
     pub rival_tokens: Option<f64>,
     /// The memory first, then the rivals.
     pub rows: Vec<AgentRow>,
-    /// What was damaged, and what became of it.
+    /// What was damaged, and how it was treated.
     pub problems: BTreeMap<String, Problem>,
     /// The settings.
     pub settings: serde_json::Value,
@@ -59,14 +59,14 @@ pub struct AgentRow {
     pub name: String,
     /// What it quotes.
     pub over: String,
-    /// Most tokens of a question, for a rival.
+    /// The maximum number of tokens for a question, for a rival.
     pub cap: Option<f64>,
-    /// Over all questions.
+    /// Figures over all questions.
     #[serde(flatten)]
     pub overall: AgentFigures,
-    /// By the kind of question.
+    /// The same figures by the kind of question.
     pub by_kind: BTreeMap<String, AgentFigures>,
-    /// By conversation.
+    /// The same figures by conversation.
     pub by_chat: BTreeMap<String, AgentFigures>,
 }
 
@@ -79,11 +79,11 @@ pub struct AgentFigures {
     pub touched: Option<f64>,
     /// Questions with a fact that their evidence turns show.
     pub with_facts: u64,
-    /// Share of those facts that what is quoted of the evidence turns covers.
+    /// Share of those facts that the quotes from the evidence turns cover.
     pub facts: Option<f64>,
     /// Mean o200k tokens of a context.
     pub mean_tokens: Option<f64>,
-    /// o200k tokens of the longest one.
+    /// o200k tokens of the longest context.
     pub most_tokens: u64,
 }
 
@@ -94,7 +94,7 @@ pub struct AgentContext {
     pub retriever: String,
     /// The conversation.
     pub chat: String,
-    /// The question's place in its file, from 0.
+    /// The question's position in its file, from 0.
     pub question: usize,
     /// Its kind.
     pub kind: String,
@@ -115,6 +115,6 @@ pub struct AgentContext {
 pub struct AgentQuote {
     /// The number of the turn in its conversation, from 0.
     pub turn: usize,
-    /// What is quoted of it.
+    /// The quoted text.
     pub text: String,
 }

@@ -1,9 +1,8 @@
-//! What people build instead: passages by meaning, by words, and by both.
+//! What people build instead: passages ranked by meaning, by words, and by both.
 //!
-//! In: chats and the embedder of the pipeline. Out: for each way to cut turns and each way to rank, what is quoted
-//! for each question at a mean number of tokens. Each question has the same cap, chosen so that the mean is that
-//! number; what is quoted is counted with a heading for each session and a label for each turn. No code of
-//! recollection takes part.
+//! In: chats and the embedder of the pipeline. Out: for each way to cut turns and each way to rank, what is quoted for
+//! each question at a mean number of tokens. Each question has the same cap, chosen so that the mean is that number.
+//! The tokens include a heading for each session and a label for each turn. Never uses code of recollection.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,11 +28,11 @@ use ripplemem::pipeline::Progress;
 const HEADING_TOKENS: usize = 14;
 /// Tokens of the speaker before a turn.
 const LABEL_TOKENS: usize = 3;
-/// Most passages of a ranking that are quoted.
+/// The maximum number of passages of a ranking that are quoted.
 const LONGEST: usize = 400;
-/// Most letters of a passage that are embedded.
+/// The maximum number of letters of a passage that are embedded.
 const EMBEDDED_LETTERS: usize = 2_000;
-/// Passages embedded at once.
+/// The number of passages embedded at once.
 const AT_ONCE: usize = 128;
 /// How often the range of the cap is halved.
 const HALVINGS: usize = 20;
@@ -63,13 +62,13 @@ impl Ranking {
 pub(super) struct Rival {
     pub(super) ranking: Ranking,
     pub(super) split: Split,
-    /// Most tokens of a question.
+    /// The maximum number of tokens for a question.
     pub(super) cap: f64,
-    /// By chat and question: what is quoted, and its tokens.
+    /// For each chat and question, what is quoted and its tokens.
     pub(super) quoted: Vec<(usize, usize, Vec<AgentQuote>, usize)>,
 }
 
-/// Every rival, asked the questions that have evidence.
+/// Asks every rival the questions that have evidence.
 ///
 /// # Errors
 /// [`EvalError`] when the model fails.
@@ -122,7 +121,7 @@ impl<'c> Shelf<'c> {
         Self { chat, passages, stems }
     }
 
-    /// The passages that were said before a question, by each ranking.
+    /// The passages that were said before a question, in the order of each ranking.
     fn rank(&self, query: &BaselineQuery, vectors: &[Vec<f32>], before: usize) -> [Vec<usize>; 3] {
         let open = self.passages.partition_point(|passage| passage.turn < before);
         let cosines: Vec<f64> = vectors.iter().take(open).map(|v| dot(v, &query.vector)).collect();
@@ -135,7 +134,8 @@ impl<'c> Shelf<'c> {
         })
     }
 
-    /// As much of a ranking as fits under a cap, from its top to the first that does not fit; and its tokens.
+    /// The part of a ranking that fits under a cap, from its top to the first passage that does not fit; and its
+    /// tokens.
     fn fitting<'o>(&self, order: &'o [usize], cap: f64) -> (&'o [usize], usize) {
         let (mut turns, mut sessions) = (BTreeSet::new(), BTreeSet::new());
         let mut tokens = 0;
@@ -154,7 +154,7 @@ impl<'c> Shelf<'c> {
     }
 }
 
-/// What a rival quotes under the cap that gives the mean tokens.
+/// What a rival quotes under the cap that results in the mean tokens.
 fn quote(
     ranking: Ranking,
     split: Split,

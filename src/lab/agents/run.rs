@@ -126,7 +126,7 @@ impl Scorer<'_> {
     }
 }
 
-/// A row over the contexts of questions that have evidence.
+/// The figures over the contexts of questions that have evidence.
 fn row(name: String, over: String, cap: Option<f64>, contexts: &[AgentContext]) -> AgentRow {
     let scored: Vec<&AgentContext> = contexts.iter().filter(|context| context.touched.is_some()).collect();
     let by = |key: fn(&AgentContext) -> &str| -> BTreeMap<String, AgentFigures> {
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!((row.by_kind["a"].facts, row.by_kind.len(), row.by_chat["1"].questions), (Some(0.5), 2, 3));
     }
 
-    /// The small chat asks four questions with evidence, one without an answer; what is 18 days apart stands in no turn.
+    /// The small chat has four questions with evidence and one without an answer. No turn says what is 18 days apart.
     #[test]
     fn a_rival_that_quotes_everything_touches_and_covers_everything() {
         let settings = "version = 1\nembed.model = \"fixed\"\nlog.fsync = \"system\"\n";

@@ -1,8 +1,8 @@
-//! Texts to the stems and numbers by which facts are compared.
+//! Turns texts into the stems and numbers by which facts are compared.
 //!
-//! In: English text. Out: numbered stems without function words, number words and months; and numbers and days in
-//! one form each, so that `1,200` is `1200`, `two` is `2` and `March 15th` is `3-15`. Written for the metric
-//! alone: it must not change with the words of the memory, whose figures it gives.
+//! In: English text. Out: numbered stems without function words, number words and months; and numbers and days in one
+//! form each, so that `1,200` is `1200`, `two` is `2` and `March 15th` is `3-15`. Written only for the metric: it must
+//! not change together with the memory's own handling of words, which it measures.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -23,14 +23,14 @@ const MONTH_WORDS: &str = "january february march april may june july august sep
 /// Numbers the stems of one conversation.
 pub(super) struct Stems {
     stemmer: TextAnalyzer,
-    /// By stem.
+    /// The number of each stem.
     numbers: HashMap<String, usize>,
-    /// By word; none for words that do not count.
+    /// The stem's number for each word; `None` for words that do not count.
     of_word: HashMap<String, Option<usize>>,
 }
 
 impl Stems {
-    /// Without stems yet.
+    /// No stems yet.
     pub(super) fn new() -> Self {
         let stemmer = TextAnalyzer::builder(RawTokenizer::default()).filter(Stemmer::new(Language::English)).build();
         let left_out = FUNCTION_WORDS.split_whitespace().chain(NUMBER_WORDS).chain(MONTH_WORDS.split_whitespace());
@@ -60,7 +60,7 @@ impl Stems {
     }
 }
 
-/// The words of letters, in lower case, without apostrophes and the `'s` of a genitive.
+/// The words that consist of letters, in lower case, without apostrophes and without the `'s` of a genitive.
 fn words(text: &str) -> Vec<String> {
     let lower = lower(text);
     let bytes = lower.as_bytes();
@@ -118,7 +118,7 @@ pub(super) fn numbers(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// `1,200` as `1200`, `2.50` as `2.5`; what is no number, such as `12:30` or `1.2.3`, as it is.
+/// `1,200` as `1200`, `2.50` as `2.5`; a text that is not a number, such as `12:30` or `1.2.3`, stays as it is.
 fn plain(number: &str) -> String {
     let without = number.replace(',', "");
     without.parse::<f64>().map_or(without, |value| value.to_string())
@@ -135,7 +135,7 @@ fn number_end(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The day that is named at a place, as `3-15`, and where its name ends.
+/// The day that is named at this position, as `3-15`, and where its name ends.
 fn day_at(text: &str, at: usize) -> Option<(String, usize)> {
     if !begins_word(text, at) {
         return None;
@@ -182,7 +182,7 @@ fn written_date(text: &str, at: usize) -> Option<(String, usize)> {
     (dashes && ends_word(text, end)).then(|| (format!("{month}-{day}"), end))
 }
 
-/// A word that begins as a month does, and where it ends.
+/// The month with which a word begins, and where the word ends.
 fn month(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let first = bytes.get(at..at + 3)?;
     let month = MONTHS.iter().position(|m| m.as_bytes() == first)? + 1;
@@ -201,12 +201,12 @@ fn day(bytes: &[u8], at: usize) -> Option<(u32, usize)> {
     Some((day, if suffix { end + 2 } else { end }))
 }
 
-/// How many bytes from a place on are of a kind.
+/// How many bytes of a kind follow each other from this position.
 fn run(bytes: &[u8], at: usize, is: impl Fn(&u8) -> bool) -> usize {
     bytes.get(at..).unwrap_or_default().iter().take_while(|b| is(b)).count()
 }
 
-/// Whether no letter or digit stands right before a place; false inside a letter.
+/// Whether no letter or digit comes directly before this position; false inside a character.
 fn begins_word(text: &str, at: usize) -> bool {
     text.get(..at).is_some_and(|before| !before.chars().next_back().is_some_and(is_of_word))
 }

@@ -1,17 +1,16 @@
-//! A model's thresholds from unlabelled dialogue.
+//! Sets a model's thresholds from unlabelled dialogue.
 //!
-//! In: the vectors of units, bank by bank, and a target. Out: the semantic threshold at which a
-//! unit has the target's mean number of semantic choices, the scale on which a unit matches a
-//! question, and a sweep of other thresholds. Never looks at a benchmark's questions or answers,
-//! at a file or at a clock; the same vectors in any order give the same figures.
+//! In: the vectors of units, bank by bank, and a target. Out: the semantic threshold at which a unit has the target's
+//! mean number of semantic choices, the scale on which a unit matches a question, and a sweep of other thresholds.
+//! Never looks at a benchmark's questions or answers, a file or a clock; the same vectors in any order give the same
+//! figures.
 //!
-//! A unit's choices are the best units of its bank, at most `choices`, at or above the threshold
-//! (decision 11). Cosines are fixed-point, as in the memory. The questions are those that the
-//! dialogue itself asks, embedded as questions to the memory are. The floor of the scale is the
-//! [`CHANCE`] percentile of the cosines of a question with a random unit of its bank: a unit at
-//! or below it says nothing about the question. The ceiling is the same percentile of each
-//! question's best cosine with a unit of other turns: a unit above it says what is asked, and is
-//! not merely the nearest one.
+//! A unit's choices are the best units of its bank, at most `choices`, at or above the threshold (decision 11). Cosines
+//! are fixed-point, as in the memory. The questions are those that the dialogue itself asks, embedded like questions to
+//! the memory. The floor of the scale is the [`CHANCE`] percentile of the cosines of a question with a random unit of
+//! its bank: a unit at or below it says nothing about the question. The ceiling is the same percentile of each
+//! question's best cosine with a unit of other turns: a unit above it says what is asked, and is not just the nearest
+//! one.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,9 +27,9 @@ use nouns::{
     model::{Bank, Score, Unit},
 };
 
-/// The share of random pairs of a question and a unit that lie at or below the floor.
+/// The share of random pairs of a question and a unit that are at or below the floor.
 pub const CHANCE: f64 = 0.95;
-/// About this number of pairs of a question and a unit is drawn; all pairs when there are fewer.
+/// About this many pairs of a question and a unit are drawn; all pairs if there are fewer.
 const PAIRS: usize = 200_000;
 /// Step between the thresholds that are tried.
 const STEP: f64 = 0.001;
@@ -89,27 +88,27 @@ pub struct Calibration {
     pub banks: usize,
     /// The number of units in them.
     pub units: usize,
-    /// Most semantic choices of a unit.
+    /// The maximum number of semantic choices of a unit.
     pub most_choices: usize,
     /// The target for the mean number of choices.
     pub target_choices: f64,
-    /// The threshold whose mean comes nearest to the target, rounded to thousandths; the highest of equals.
+    /// The threshold whose mean comes nearest to the target, rounded to thousandths; of equal ones, the highest.
     pub semantic_threshold: f64,
     /// The mean number of choices at the threshold.
     pub choices: f64,
-    /// The cosine up to which a unit says nothing about a question, rounded to thousandths.
+    /// The cosine at or below which a unit says nothing about a question, rounded to thousandths.
     pub question_floor: f64,
-    /// The cosine from which a unit says what is asked, rounded to thousandths.
+    /// The cosine above which a unit says what is asked, rounded to thousandths.
     pub question_ceiling: f64,
     /// The share of random pairs at or below the floor.
     pub chance: f64,
     /// The number of questions.
     pub questions: usize,
-    /// Thresholds from one at which nearly every unit has all its choices to one at which nearly none has any.
+    /// Thresholds, from one at which nearly every unit has all its choices to one at which almost no unit has any.
     pub sweep: Vec<SweepRow>,
 }
 
-/// Sets a model's thresholds: at most `most_choices` choices a unit, `target` on average.
+/// Sets a model's thresholds: at most `most_choices` choices per unit, and `target` on average.
 ///
 /// # Errors
 /// [`CalibrateError`] when there are too few units or questions, or no threshold reaches the target.
@@ -160,7 +159,7 @@ fn thousandths(value: f64) -> f64 {
     (value * 1_000.0).round() / 1_000.0
 }
 
-/// For each unit the cosines of its nearest units, at most `most`, highest first.
+/// For each unit, the cosines of its nearest units, at most `most`, highest first.
 fn nearest(samples: &[Sample], most: usize) -> Vec<Vec<i32>> {
     let mut best: Vec<Vec<i32>> = vec![Vec::with_capacity(most + 1); samples.len()];
     for (i, a) in samples.iter().enumerate() {
@@ -269,7 +268,7 @@ pub(crate) fn draw(state: &mut u64) -> u64 {
 }
 
 impl Calibration {
-    /// The lines to paste into a pipeline file; with `new`, of an entry that the file lacks.
+    /// The lines to paste into a pipeline file; with `new`, a whole entry that the file does not have yet.
     #[must_use]
     pub fn toml(&self, new: bool) -> String {
         let plain = self.model.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
@@ -316,8 +315,8 @@ impl Calibration {
 mod tests {
     use super::*;
 
-    /// A unit in the plane at an angle in degrees, whose question has the same vector. A cosine
-    /// is that of the difference of two angles.
+    /// A unit in the plane at an angle in degrees, whose question has the same vector. The cosine of two units is that
+    /// of the difference of their angles.
     fn at(turn: usize, degrees: f32) -> Sample {
         let (sin, cos) = degrees.to_radians().sin_cos();
         let vector = quantise(&[cos, sin]);

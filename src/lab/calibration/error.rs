@@ -35,7 +35,7 @@ pub enum CalibrateError {
         units: usize,
     },
     /// No turn asks a question.
-    #[error("calibrate: no question in {units} units; give it a dialogue in which people ask each other")]
+    #[error("calibrate: no question in {units} units; give it a dialogue in which people ask each other questions")]
     NoQuestions {
         /// Units in all banks.
         units: usize,

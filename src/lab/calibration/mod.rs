@@ -1,7 +1,7 @@
-//! A model's thresholds from unlabelled dialogue.
+//! Sets a model's thresholds from unlabelled dialogue.
 //!
-//! In: a log, and a way to embed questions. Out: thresholds with their sweep. `samples` reads the
-//! vectors of a memory topic, `calibrate` sets thresholds from them. Looks at no benchmark.
+//! In: a log, and a way to embed questions. Out: thresholds with their sweep. `samples` reads the vectors of a memory
+//! topic; `calibrate` sets thresholds from them. Never looks at a benchmark.
 
 mod calibrate;
 mod error;

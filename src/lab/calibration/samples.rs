@@ -15,12 +15,12 @@ use models::embed::EmbedError;
 use nouns::model::{Bank, MemoryRecord, Unit, UnitId, Vector};
 use ripplemem::log::{Log, Topic};
 
-/// Fewest content words of a question that is used.
+/// The minimum number of content words in a question that is used.
 const QUESTION_WORDS: usize = 3;
-/// Records read at once.
+/// The number of records read at once.
 const READ_RECORDS: usize = 64;
 
-/// Reads the units of every bank; `embed` gives the vector of a question.
+/// Reads the units of every bank; `embed` returns the vector of a question.
 ///
 /// # Errors
 /// [`SampleError`] when the log cannot be read, or a question cannot be embedded.

@@ -1,8 +1,8 @@
-//! The same system without one of its parts, measured.
+//! Measures the same system without one of its parts.
 //!
-//! In: a built memory and the ablations to measure. Out: a row each, and two for `open-windows`.
-//! Most ablations are other settings over the same log and the same questions; `open-windows`
-//! builds another memory, in which no window is closed, and `model-edges` replaces the edges.
+//! In: a built memory and the ablations to measure. Out: one row for each, and two for `open-windows`. Most ablations
+//! are other settings over the same log and the same questions; `open-windows` builds another memory, in which no
+//! window is closed, and `model-edges` replaces the edges.
 
 use serde::Deserialize;
 
@@ -53,14 +53,14 @@ fn longer_first_hop(
     let mut nearest: Option<(f64, Pipeline, Vec<QuestionScore>)> = None;
     for _ in 0..TRIALS {
         let factor = f64::midpoint(low, high);
-        // The channels round at different points, so that the total grows in small steps.
+        // The channels are rounded at different points, so that the total grows in small steps.
         let wider = |width: usize, at: f64| (width as f64 * factor + at).floor() as usize;
         let mut pipeline = without.clone();
         let recall = &mut pipeline.recall;
         recall.semantic = wider(recall.semantic, 0.5);
         recall.lexical = wider(recall.lexical, 0.25);
         recall.cue = wider(recall.cue, 0.75);
-        // The unit budget belongs to the planned system; this hop is limited by tokens instead.
+        // The budget of units belongs to the planned system; this hop is limited by tokens instead.
         recall.budget = recall.budget.max(recall.semantic + recall.lexical + recall.cue);
         let scored = bench.score(&Service::open(&pipeline, progress)?, progress)?;
         let tokens = mean_tokens(bench, &scored);
@@ -81,7 +81,7 @@ fn longer_first_hop(
     Ok(ComparisonRow { budget: Budget::Tokens(target.round() as usize), ..row })
 }
 
-/// The same memory with edges that the language model decides; the row names their cost.
+/// The same memory with edges that the language model decides; the row states their cost.
 fn model_edges(bench: &Bench, progress: &mut dyn FnMut(Progress)) -> Result<ComparisonRow, EvalError> {
     let LlmEdges { pipeline, asked, undecided, usage } = decide_edges(bench, progress)?;
     let scored = bench.score(&Service::open(&pipeline, progress)?, progress)?;

@@ -1,8 +1,8 @@
 //! Recall and latency by the size of a bank: all conversations merged into one bank that grows.
 //!
-//! In: a bench, sizes in units, and a file of filler turns that no question is about. Out: a row
-//! for each size, with the same questions each time. The bank first holds the conversations that
-//! the questions are about, then the other conversations, then the filler.
+//! In: a bench, sizes in units, and a file of filler turns that no question is about. Out: a row for each size, with
+//! the same questions each time. The bank is filled first with the conversations that the questions are about, then
+//! with the other conversations, then with the filler.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,11 +19,11 @@ use crate::{
 use nouns::model::Bank;
 use ripplemem::pipeline::{Progress, Service};
 
-/// A size is reached within this share of it.
+/// A size counts as reached within this share of it.
 const NEAR: f64 = 0.01;
 const MERGED: &str = "merged";
 
-/// A row for each size; when the turns run out, the last row is of all turns.
+/// A row for each size; when the turns run out, the last row covers all turns.
 pub(crate) fn rows(
     bench: &Bench,
     build: &Build,
@@ -89,7 +89,7 @@ fn recorded(bench: &Bench, asked: &BTreeSet<Bank>, bank: &Bank) -> RecordedTurns
     recorded
 }
 
-/// The figures of a size: with the graph's edges and without them, and from candidates and from every part.
+/// The figures of a size: with and without the graph's edges, and from candidates and from every part.
 fn row(
     bench: &Bench,
     service: Service,

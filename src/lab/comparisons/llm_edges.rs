@@ -1,12 +1,11 @@
-//! Edges that a language model decides instead of thresholds (paper, appendix on the replacement
-//! of edge construction). For evaluation alone.
+//! Edges that a language model decides instead of thresholds (paper, appendix on the replacement of edge construction).
+//! Used only for evaluation.
 //!
-//! In: a built memory and a language model. Out: the same memory with other edges. In one request
-//! a unit, the model sees all candidates of the semantic index and the cue index, and says of
-//! each whether the two units are linked, and how. Each unit keeps the best linked candidates of
-//! a channel, at most as many as the settings allow; the channel's score stays the weight of the
-//! edge. The decisions are written as a snapshot, from which the memory starts as usual. The
-//! model's responses are cached, so that no request is paid twice.
+//! In: a built memory and a language model. Out: the same memory with other edges. In one request per unit, the model
+//! sees all candidates from the semantic index and the cue index, and says for each whether the two units are linked,
+//! and how. Each unit keeps the best linked candidates of a channel, at most as many as the settings allow; the
+//! channel's score remains the weight of the edge. The decisions are written as a snapshot, from which the memory
+//! starts as usual. The model's responses are cached, so that no request is paid for twice.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -41,7 +40,7 @@ const POOL: usize = 20;
 
 /// A memory whose edges the language model decided.
 pub(crate) struct LlmEdges {
-    /// The settings that open it.
+    /// The settings with which it is opened.
     pub(crate) pipeline: Pipeline,
     /// Units that had candidates.
     pub(crate) asked: usize,
@@ -101,7 +100,7 @@ fn units_of(record: &RestoredRecord) -> impl Iterator<Item = (UnitKey, &LiveUnit
     record.extraction.units.iter().map(move |unit| (UnitKey { bank, id: unit.id }, &**unit))
 }
 
-/// For each unit the candidates of both indexes, whatever their scores.
+/// For each unit, the candidates from both indexes, whatever their scores.
 fn candidates<'r>(
     settings: &MemorySettings,
     records: impl Iterator<Item = &'r RestoredRecord>,

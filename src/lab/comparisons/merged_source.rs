@@ -1,9 +1,9 @@
 //! A source that merges conversations into one bank.
 //!
-//! In: the sources of a request. Out: their events as events of one bank, a portion at a time:
-//! first the conversations that are asked about, then the others, then the filler. Names of turns,
-//! sessions and threads begin with the bank that they come from. Turns without a session or
-//! thread get a session named after their bank. Rejects are left out.
+//! In: the sources of a request. Out: their events as events of one bank, one portion at a time: first the
+//! conversations that are asked about, then the others, then the filler. Names of turns, sessions and threads begin
+//! with the bank that they come from. Turns without a session or thread get a session named after their bank. Rejects
+//! are left out.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -11,11 +11,11 @@ use crate::request::EvalRequest;
 use nouns::model::{Bank, Deletion, Idle, MAX_NAME_BYTES, SessionEnd, Turn, TurnEvent};
 use sources::{Source, SourceBatch, SourceError, SourceProgress};
 
-/// The turns of several sources as turns of one bank, a portion at a time.
+/// The turns of several sources as turns of one bank, one portion at a time.
 pub(crate) struct MergedSource {
     sources: VecDeque<Part>,
     bank: Bank,
-    /// Events to give until the next pause.
+    /// Events to return until the next pause.
     left: u64,
     /// Turns given so far.
     given: u64,
@@ -41,7 +41,7 @@ impl MergedSource {
         Ok(Self { sources, bank, left: 0, given: 0 })
     }
 
-    /// Gives this number of events, at least one, until the next pause.
+    /// Allows this many events, at least one, until the next pause.
     pub(crate) fn give(&mut self, events: u64) {
         self.left = events.max(1);
     }
@@ -66,8 +66,8 @@ impl Source for MergedSource {
                 self.sources.pop_front();
                 continue;
             };
-            // Rejects of the conversations were counted when the memory was built; rejected
-            // filler is not missed.
+            // Rejects from the conversations were counted when the memory was built; rejected filler makes no
+            // difference.
             let events = batch.events.into_iter().filter(|event| (part.takes)(event.bank()));
             let events: Vec<TurnEvent> = events.map(|event| merged(event, &self.bank)).collect();
             if !events.is_empty() {
@@ -113,7 +113,7 @@ fn merged(event: TurnEvent, bank: &Bank) -> TurnEvent {
     }
 }
 
-/// The name in the merged bank of a turn, session or thread of another bank.
+/// The name that a turn, session or thread of another bank gets in the merged bank.
 pub(crate) fn merged_name(bank: &Bank, name: &str) -> String {
     let whole = format!("{bank}/{name}");
     if whole.len() <= MAX_NAME_BYTES { whole } else { blake3::hash(whole.as_bytes()).to_hex().to_string() }

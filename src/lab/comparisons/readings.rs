@@ -1,11 +1,10 @@
-//! Answers of one language model from different contexts, side by side.
+//! One language model's answers from different contexts, side by side.
 //!
-//! In: a bench, recollection's evidence with the answers from it, and the contents of its memory.
-//! Out: a row for recollection, for the paper's profile over the same dialogue with the same
-//! embedding model, and for the flat mixture over turns at the tokens of recollection's context
-//! of the same question. Every row counts the same questions: those that the dialogue supports and
-//! that the model answered from every context. Answers come from the cache of responses where it
-//! has them, so that an evaluation that was interrupted goes on where it stopped.
+//! In: a bench, recollection's evidence with the answers from it, and the contents of its memory. Out: a row for
+//! recollection, for the paper's profile over the same dialogue with the same embedding model, and for the flat mixture
+//! over turns at the tokens of recollection's context of the same question. Every row counts the same questions: those
+//! that the dialogue supports and that the model answered from every context. Answers come from the cache of responses
+//! if it has them, so that an interrupted evaluation continues where it stopped.
 
 use super::baselines::mixture_evidence;
 use crate::{
@@ -25,7 +24,7 @@ const PAPER: &str = "paper";
 /// A context's tokens and the answer from it.
 type Reading = (usize, GeneratedAnswer);
 
-/// The rows; none where the request asks for no comparison of answers.
+/// The rows; empty if the request does not ask for a comparison of answers.
 pub(crate) fn rows(
     bench: &Bench,
     contents: &MemoryContents,
@@ -67,7 +66,7 @@ pub(crate) fn rows(
         .collect())
 }
 
-/// Tokens, F1 and BLEU-1 of an answer, where there is one with a reference.
+/// Tokens, F1 and BLEU-1 of an answer, if there is one with a reference.
 fn scores(row: &[Option<Reading>], at: usize) -> Option<(usize, f64, f64)> {
     let (tokens, answer) = row.get(at)?.as_ref()?;
     Some((*tokens, answer.f1?, answer.bleu1?))
@@ -81,7 +80,7 @@ fn paper_evidence(bench: &Bench, progress: &mut dyn FnMut(Progress)) -> Result<V
     if let Ok(paper) = Pipeline::parse(&text) {
         pipeline = Pipeline { log: pipeline.log, llm: pipeline.llm, snapshot: pipeline.snapshot, ..paper };
     }
-    // Its windows are others: they would take the place of paid responses about the windows of this pipeline.
+    // Its windows are different, so their responses would replace the paid responses about this pipeline's windows.
     pipeline.llm.cache_directory = Some(bench.pipeline.llm_directory().join(PAPER));
     let (service, _) = bench.build_variant(PAPER, &mut pipeline, true, progress)?;
     Ok(bench.ask(&service, progress)?.into_iter().map(|measured| measured.evidence).collect())

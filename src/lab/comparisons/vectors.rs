@@ -1,8 +1,8 @@
-//! Ways to make vectors of a turn: what each finds, and what it costs.
+//! Ways of embedding a turn: what each finds, and what it costs.
 //!
-//! In: a bench. Out: a row for each way and precision. Each one is measured through the whole
-//! path: a new memory of the same file, and the same questions. Its seconds are divided by those
-//! of one vector a turn at full precision, measured just before under the same load.
+//! In: a bench. Out: a row for each way and precision. Each one is measured through the whole path: a new memory of the
+//! same file, and the same questions. Its seconds are divided by the seconds for one vector per turn at full precision,
+//! measured just before under the same load.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use models::embed::{self, render_parts};
 use nouns::{config::Pipeline, model::SpannedText};
 use ripplemem::pipeline::Progress;
 
-/// Suffix of a model's name when its weights have 8 bits.
+/// Suffix of a model's name if its weights have 8 bits.
 const INT8: &str = "-int8";
 
 /// What is embedded: name, `block_turns`, `sentence_words` and `pairs` of the settings.
@@ -73,7 +73,7 @@ fn raw_turns(pipeline: &Pipeline, bench: &Bench) -> Vec<SpannedText> {
     turns.map(|turn| render_parts(&template, &[(turn.speaker.as_str(), turn.text.as_str())])).collect()
 }
 
-/// The number of vectors of units and of their parts.
+/// The number of vectors of units and their parts.
 fn count_vectors(contents: &MemoryContents) -> usize {
     let units = contents.records.values().flatten().flat_map(|record| &record.units);
     let parts = |part: &nouns::model::Part| part.vectors.len() + usize::from(part.pair.is_some());

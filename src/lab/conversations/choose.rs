@@ -1,23 +1,23 @@
-//! The choice of the window over a log, line by line.
+//! Runs the window's choice over a log, line by line.
 //!
-//! In: a log, and a gap. Out: for each line the choices with their features, and which was taken. A
-//! line joins the conversation of the line that it answers.
+//! In: a log, and a gap. Out: for each line, the choices with their features, and which of them was taken. A line joins
+//! the conversation of the line that it answers.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::corpus::{AnnotatedLog, Line};
 use heart::window::{ConversationTurn, REACH};
 
-/// A line that was said, and what it may answer.
+/// A line of a log, and the lines that it may answer.
 pub(super) struct Choice<'c> {
     pub(super) line: usize,
     pub(super) new: ConversationTurn<'c>,
-    /// The lines before, newest first, and what was said there.
+    /// The earlier lines, newest first, and what was said in them.
     pub(super) lines: &'c [usize],
     pub(super) before: &'c [ConversationTurn<'c>],
 }
 
-/// Runs `take` over the lines of a log; it returns which of the lines before a line answers.
+/// Calls `take` for each line of a log; it returns which of the earlier lines the line answers.
 pub(super) fn run(log: &AnnotatedLog, gap_ms: i64, mut take: impl FnMut(&Choice<'_>) -> Option<usize>) {
     let mut conversations: BTreeMap<usize, usize> = BTreeMap::new();
     let mut recent: VecDeque<(usize, &Line)> = VecDeque::new();

@@ -1,9 +1,9 @@
-//! Annotated logs of IRC.
+//! Annotated IRC logs.
 //!
-//! In: a directory with files `NAME.annotation.txt`, lines `A B -` that say that line B of the log answers
-//! line A, and beside each the log `NAME.raw.txt` or `NAME.ascii.txt`. A line that begins a conversation
-//! names itself. Out: the lines of each log with speaker, time and words; a notice of the server has
-//! none. Times are those within the log: a day passes where the hour falls back.
+//! In: a directory with files `NAME.annotation.txt`, lines `A B -` that say that line B of the log answers line A, and
+//! beside each the log `NAME.raw.txt` or `NAME.ascii.txt`. A line that begins a conversation names itself. Out: the
+//! lines of each log with speaker, time and words; a server notice has none. Times are relative to the log: when the
+//! hour decreases, a day has passed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,7 +22,7 @@ pub enum CorpusError {
     /// A file or the directory cannot be read.
     #[error("{}", path.display())]
     Unreadable {
-        /// Which.
+        /// The path.
         path: PathBuf,
         /// Why.
         #[source]
@@ -32,21 +32,21 @@ pub enum CorpusError {
     #[error("{}: holds no file whose name ends in {ANNOTATION}; name a directory of irc-disentanglement", .0.display())]
     Empty(PathBuf),
     /// A line of an annotation cannot be read.
-    #[error("{}, line {line}: {text:?} is not a link; a link is two line numbers and -", path.display())]
+    #[error("{}, line {line}: {text:?} is not a link; a link is two line numbers followed by -", path.display())]
     Link {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What stands there.
+        /// The text of the line.
         text: String,
     },
 }
 
-/// A line of a log that somebody said.
+/// A line of a log that a person wrote.
 #[derive(Debug)]
 pub(super) struct Line {
-    /// In lower case.
+    /// The speaker in lower case.
     pub(super) speaker: String,
     pub(super) unix_ms: i64,
     pub(super) words: Words,
@@ -55,9 +55,9 @@ pub(super) struct Line {
 /// A log with its marked links.
 #[derive(Debug)]
 pub(super) struct AnnotatedLog {
-    /// None for a notice of the server.
+    /// The lines; `None` for a server notice.
     pub(super) lines: Vec<Option<Line>>,
-    /// By line: the lines that it answers, or itself.
+    /// For each line, the lines that it answers, or itself.
     pub(super) links: BTreeMap<usize, BTreeSet<usize>>,
 }
 
@@ -106,7 +106,7 @@ fn lines(text: &str) -> Vec<Option<Line>> {
     text.lines().map(|line| read_line(line, &mut last)).collect()
 }
 
-/// `[03:15] <nick> text`, `rust 2018-05-29 [21:20:37] <nick> text`, or with `* nick text` an action.
+/// Reads `[03:15] <nick> text` or `rust 2018-05-29 [21:20:37] <nick> text`; `* nick text` is an action.
 fn read_line(line: &str, last: &mut i64) -> Option<Line> {
     let (before, rest) = line.split_once('[')?;
     if before.starts_with("===") {

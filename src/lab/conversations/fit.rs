@@ -1,9 +1,9 @@
-//! Weights that give the marked links the highest likelihood.
+//! Fits weights that give the marked links the highest likelihood.
 //!
-//! In: annotated logs. Out: a weight for each feature of a choice. Each line chooses among the lines
-//! before and none of them, with a probability that grows with the score; gradient ascent from zero, with
-//! momentum and a small penalty on large weights, so that the same logs always give the same weights.
-//! While it fits, a line's conversation is the marked one.
+//! In: annotated logs. Out: a weight for each feature of a choice. Each line chooses one of the earlier lines or none
+//! of them, with a probability that grows with the score. The fit is gradient ascent from zero, with momentum and a
+//! small penalty on large weights, so that the same logs always give the same weights. During the fit, a line's
+//! conversation is the marked one.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub fn fit_conversations(directory: &Path, gap_minutes: u32) -> Result<Features,
     let mut examples = Vec::new();
     for log in read(directory)? {
         run(&log, i64::from(gap_minutes) * 60_000, |choice| {
-            // What lies before the marked lines is taken as one conversation.
+            // The lines before the marked ones count as one conversation.
             let Some(links) = log.links.get(&choice.line) else { return (!choice.lines.is_empty()).then_some(0) };
             let at = |old: &usize| choice.lines.iter().position(|line| line == old);
             let none = links.contains(&choice.line).then_some(choice.lines.len());
@@ -56,7 +56,7 @@ pub fn fit_conversations(directory: &Path, gap_minutes: u32) -> Result<Features,
     Ok(weights)
 }
 
-/// The mean slope of the log likelihood of what is marked.
+/// The mean gradient of the log likelihood of the marked choices.
 fn gradient(examples: &[Example], weights: &Features) -> Features {
     let mut sum = [0.0; FEATURES];
     for Example { choices, marked } in examples {

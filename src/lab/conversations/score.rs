@@ -1,8 +1,8 @@
-//! How many links and how many whole conversations are found.
+//! Counts how many links and how many whole conversations are found.
 //!
-//! In: annotated logs. Out: counts. A link is a pair of lines, and a line that begins a conversation is
-//! linked to itself, a notice of the server always. A conversation is what links hold together, among
-//! the marked lines; those of a single line do not count. Both as in the tools of irc-disentanglement.
+//! In: annotated logs. Out: counts. A link is a pair of lines. A line that begins a conversation is linked to itself,
+//! and so is every server notice. A conversation is a set of marked lines that links connect; a conversation of a
+//! single line does not count. Both rules are those of the irc-disentanglement tools.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ use super::{
 };
 use heart::window::antecedent;
 
-/// How many are marked, how many were chosen, and how many of these are marked.
+/// How many are marked, how many were chosen, and how many are both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Found {
     /// Marked by people.
@@ -29,13 +29,13 @@ pub struct Found {
 }
 
 impl Found {
-    /// The share of the chosen ones that is right.
+    /// The share of the chosen ones that are right.
     #[must_use]
     pub fn precision(&self) -> f64 {
         self.right as f64 / self.chosen.max(1) as f64
     }
 
-    /// The share of the marked ones that is found.
+    /// The share of the marked ones that are found.
     #[must_use]
     pub fn recall(&self) -> f64 {
         self.right as f64 / self.marked.max(1) as f64
@@ -67,8 +67,8 @@ pub struct ConversationScore {
     pub conversations: Found,
 }
 
-/// Measures the choice of the window on the annotated logs of a directory; no line answers one from
-/// more than `gap_minutes` before it.
+/// Measures the window's choice on the annotated logs of a directory; no line answers a line that was written more than
+/// `gap_minutes` earlier.
 ///
 /// # Errors
 /// [`CorpusError`] when a file cannot be read.
@@ -103,7 +103,7 @@ fn chosen(log: &AnnotatedLog, gap_ms: i64) -> BTreeSet<(usize, usize)> {
 
 /// The conversations of more than one marked line.
 fn conversations(log: &AnnotatedLog, links: &BTreeSet<(usize, usize)>) -> BTreeSet<BTreeSet<usize>> {
-    // By line: the lines of its conversation so far, each under the least of them.
+    // For each line, the lowest line of its conversation so far; for each lowest line, all lines of the conversation.
     let mut least: BTreeMap<usize, usize> = BTreeMap::new();
     let mut members: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for line in links.iter().flat_map(|(a, b)| [a, b]) {
@@ -141,7 +141,7 @@ mod tests {
         let score = score_conversations(home.path(), 60).unwrap();
         assert_eq!((score.logs, score.lines), (1, 5));
         assert_eq!(score.links, Found { marked: 6, chosen: 5, right: 5 });
-        // What is marked holds all three conversations together.
+        // The marked links connect all three conversations.
         assert_eq!(score.conversations, Found { marked: 1, chosen: 1, right: 0 });
         fs::write(home.path().join("x.annotation.txt"), "0 0 -\n1 1 -\n0 2 -\n3 3 -\n2 4 -\n").unwrap();
         let score = score_conversations(home.path(), 60).unwrap();

@@ -1,7 +1,6 @@
-//! Directories of benchmark files, and the conversations that are named of them.
+//! Directories of benchmark files, and the conversations that a request names in them.
 //!
-//! In: a directory, or names. Out: its entries in an order that does not change, or an error that names what is
-//! not there. Reads no file.
+//! In: a directory, or names. Out: its entries in a fixed order, or an error that names what is missing. Reads no file.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +17,7 @@ pub(crate) fn entries(directory: &Path) -> Result<Vec<PathBuf>, DatasetError> {
     Ok(found)
 }
 
-/// Whether every name in `only` is one of a path's conversations.
+/// Checks that every name in `only` is one of a path's conversations.
 pub(crate) fn check_only<'n>(
     path: &Path,
     only: &[String],

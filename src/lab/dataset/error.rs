@@ -21,23 +21,23 @@ pub enum DatasetError {
     Format {
         /// The file.
         path: PathBuf,
-        /// Line of the first mistake, from 1.
+        /// Line of the first error, from 1.
         line: usize,
-        /// Column of the first mistake, from 1.
+        /// Column of the first error, from 1.
         column: usize,
         /// What the parser found.
         problem: String,
         /// The format's name.
         format: &'static str,
     },
-    /// A conversation that is asked for is not there.
+    /// A requested conversation is not there.
     #[error("{path}: holds no conversation {name:?}; name one of these: {known}")]
     NoConversation {
         /// The file or directory.
         path: PathBuf,
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What is there.
+        /// The names that are there.
         known: String,
     },
     /// No question is left to ask.

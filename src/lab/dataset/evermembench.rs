@@ -1,9 +1,8 @@
 //! The questions of EverMemBench-Dynamic: `qa_NNN.json` files beside a `dialogue.json`.
 //!
-//! In: the path of `dialogue.json`. Out: the questions of every `qa_*.json` of its
-//! directory, in the order of their numbers. The files name no evidence turns, so their
-//! questions are asked and timed, but not scored by evidence. The bank is `evermembench/` and
-//! the topic, as in the source.
+//! In: the path of `dialogue.json`. Out: the questions of every `qa_*.json` in its directory, in the order of their
+//! numbers. The files name no evidence turns, so their questions are asked and timed, but not scored by evidence. The
+//! bank is `evermembench/` followed by the topic, as in the source.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Evidence strings to the turns that they name.
+//! Maps evidence strings to the turns that they name.
 //!
 //! In: questions with the file's evidence strings, and the turns that the memory was given. Out:
 //! questions with turn ids; those without any evidence left are removed. Every repaired or lost
@@ -46,7 +46,7 @@ impl Dataset {
     }
 }
 
-/// Most turns of a range: a longer one is a slip of the pen.
+/// The maximum number of turns in a range; a longer one is taken for a typing error.
 const MOST_OF_A_RANGE: u64 = 50;
 
 /// The turns that an evidence string names, and whether the string was repaired.

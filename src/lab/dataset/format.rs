@@ -19,13 +19,13 @@ impl BenchmarkFormat {
     /// Every format, in the order of the help.
     pub const ALL: [Self; 4] = [Self::Locomo, Self::RealTalk, Self::LongMemEval, Self::EverMemBench];
 
-    /// The format of a name, as on the command line.
+    /// The format with this name, as on the command line.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|f| f.name() == name)
     }
 
-    /// Its name: also the name of its source, and the first segment of its banks.
+    /// Its name, which is also the name of its source and the first segment of its banks.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -36,7 +36,7 @@ impl BenchmarkFormat {
         }
     }
 
-    /// The bank of a conversation; none when its name cannot name a bank.
+    /// The bank of a conversation; `None` if its name cannot name a bank.
     pub(super) fn bank(self, conversation: &str) -> Option<Bank> {
         Bank::parse(&format!("{}/{conversation}", self.name())).ok()
     }

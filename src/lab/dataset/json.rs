@@ -1,7 +1,7 @@
 //! Benchmark files as JSON.
 //!
-//! In: a path, and the name of its format. Out: the file's value, or its items one at a time. A file that is not one whole
-//! JSON value is an error with line and column.
+//! In: a path, and the name of its format. Out: the file's value, or its items one at a time. A file that is not one
+//! whole JSON value is an error with line and column.
 
 use std::path::Path;
 
@@ -23,8 +23,8 @@ pub(super) fn list(format: &'static str, path: &Path) -> Result<Vec<Value>, Data
     }
 }
 
-/// Hands out the items of a file that is one JSON list, one at a time with their index: the
-/// larger files do not fit into memory as values.
+/// Calls `take` for each item of a file that is one JSON list, with its index, because the larger files do not fit into
+/// memory as values.
 pub(super) fn each(format: &'static str, path: &Path, mut take: impl FnMut(usize, Value)) -> Result<(), DatasetError> {
     struct Items<F>(F);
     impl<'de, F: FnMut(usize, Value)> serde::de::Visitor<'de> for Items<F> {
@@ -66,7 +66,7 @@ fn not_of(format: &'static str, path: &Path, error: &serde_json::Error) -> Datas
     }
 }
 
-/// A string, or a number or boolean written as one; absent when empty.
+/// A string, or a number or boolean as a string; `None` if empty.
 pub(super) fn words(value: Option<&Value>) -> Option<String> {
     match value? {
         Value::String(text) => Some(text.trim().to_owned()).filter(|t| !t.is_empty()),

@@ -28,7 +28,7 @@ pub(super) fn read(conversations: &[Value], only: &[String]) -> Dataset {
             continue;
         }
         if seen.contains(&name) {
-            dataset.problems.note(Damage::NoConversation, format!("[{index}]: {name} comes twice"));
+            dataset.problems.note(Damage::NoConversation, format!("[{index}]: {name} appears twice"));
             continue;
         }
         seen.push(name);
@@ -41,8 +41,8 @@ pub(super) fn read(conversations: &[Value], only: &[String]) -> Dataset {
     dataset
 }
 
-/// Reads the list of a dialogue's annotated questions. `category` gives the name of a category's
-/// number, and whether the dialogue supports an answer.
+/// Reads the list of a dialogue's annotated questions. `category` returns a category's name by its number, and whether
+/// the dialogue supports an answer.
 pub(super) fn annotated(
     dataset: &mut Dataset,
     name: &str,
@@ -97,7 +97,7 @@ fn category(number: &str) -> Option<(&'static str, Answerability)> {
     }
 }
 
-/// The evidence strings; a single string outside a list counts too.
+/// The evidence strings; a single string without a list is accepted, too.
 fn evidence(value: Option<&Value>, id: &str, problems: &mut Problems) -> Vec<String> {
     let items = match value {
         None | Some(Value::Null) => return Vec::new(),

@@ -1,9 +1,8 @@
-//! The questions of LongMemEval: one haystack of sessions each.
+//! The questions of LongMemEval, each with its own haystack of sessions.
 //!
-//! In: the questions, one after another. Out: each in its own bank
-//! (`longmemeval/QUESTION_ID`), with the turns that `has_answer` marks, under the source's turn
-//! ids. "I" and "you" become the names that the source gives the anonymous roles. A question
-//! whose id ends in `_abs` asks for something that the haystack does not hold.
+//! In: the questions, one after another. Out: each in its own bank (`longmemeval/QUESTION_ID`), with the turns that
+//! `has_answer` marks, under the source's turn ids. "I" and "you" become the names that the source gives to the
+//! anonymous roles. A question whose id ends in `_abs` asks for something that the haystack does not contain.
 
 use jiff::{civil::DateTime, tz::Offset};
 use serde_json::Value;
@@ -38,7 +37,7 @@ pub(super) fn read(dataset: &mut Dataset, index: usize, item: &Value, only: &[St
     }
     if dataset.questions.iter().any(|q| q.id == name) {
         // The source reads only the first history of an id.
-        return dataset.problems.note(Damage::NoConversation, format!("[{index}]: {name} comes twice"));
+        return dataset.problems.note(Damage::NoConversation, format!("[{index}]: {name} appears twice"));
     }
     let (Some(text), Some(bank)) = (words(item.get("question")), BenchmarkFormat::LongMemEval.bank(&name)) else {
         return dataset.problems.note(Damage::NotAQuestion, name);
@@ -74,8 +73,8 @@ pub(super) fn read(dataset: &mut Dataset, index: usize, item: &Value, only: &[St
     });
 }
 
-/// The question with the names that the source gives the anonymous roles: "I" is its user and
-/// "you" its assistant, as in the paper.
+/// The question with the names that the source gives to the anonymous roles: "I" is its user and "you" its assistant,
+/// as in the paper.
 fn with_names(question: &str) -> String {
     let (user, assistant) = (longmemeval::USER, longmemeval::ASSISTANT);
     let mut out = String::with_capacity(question.len());

@@ -1,9 +1,9 @@
-//! Benchmark files to questions, one file per format.
+//! Reads the questions of benchmark files, with one module per format.
 //!
-//! In: a file in its published form, and the turns that the memory was given. Out: questions
-//! with the turns that hold their evidence, and counts of everything that was damaged. A file
-//! that is not one whole JSON value is an error that names the place; smaller damage is repaired
-//! where that is documented, otherwise counted. Nothing is dropped silently.
+//! In: a file in its published form, and the turns that the memory was given. Out: questions with the turns that hold
+//! their evidence, and counts of everything that was damaged. A file that is not one whole JSON value is an error that
+//! names the place. Smaller damage is repaired if that is documented, and otherwise counted. Nothing is ever dropped
+//! silently.
 
 mod directory;
 mod error;

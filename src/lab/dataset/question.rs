@@ -1,7 +1,7 @@
 //! The questions of a benchmark file.
 //!
-//! Nouns, in the order of the file, and the choices that need nothing but the questions
-//! themselves: a limit a conversation, and marks for duplicates.
+//! The types, in the order of the file, and the choices that depend only on the questions themselves: a limit per
+//! conversation, and marks for duplicates.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -11,9 +11,9 @@ use nouns::model::{Bank, EventTime, Question};
 /// Whether the dialogue supports an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answerability {
-    /// It does: the question counts in the overall figures.
+    /// It does, so the question counts in the overall figures.
     Supported,
-    /// It does not: a good memory says so.
+    /// It does not, and a good memory says so.
     Unsupported,
     /// The dataset does not define the question's category.
     Unknown,
@@ -57,7 +57,7 @@ impl DatasetQuestion {
 /// The questions of a file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Dataset {
-    /// In the order of the file.
+    /// The questions in the order of the file.
     pub(crate) questions: Vec<DatasetQuestion>,
     /// What was damaged.
     pub(crate) problems: Problems,
@@ -66,8 +66,8 @@ pub(crate) struct Dataset {
 }
 
 impl Dataset {
-    /// Keeps at most this number of questions a conversation: the first of the file, or, with a seed,
-    /// some chosen at random, which stay in the order of the file.
+    /// Keeps at most this many questions per conversation: the first ones in the file, or, with a seed, a random
+    /// choice, in the order of the file.
     pub(crate) fn limit(&mut self, most: usize, seed: Option<u64>) {
         if let Some(seed) = seed {
             self.choose(most, &mut fastrand::Rng::with_seed(seed));
@@ -80,8 +80,8 @@ impl Dataset {
         });
     }
 
-    /// Keeps at most this number of each conversation's questions, each as likely as the other. A greater
-    /// number keeps those of a smaller one, too, so that an evaluation can be extended.
+    /// Keeps at most this many of each conversation's questions, all with the same probability. A larger number keeps
+    /// all questions of a smaller one, so that an evaluation can be extended.
     fn choose(&mut self, most: usize, random: &mut fastrand::Rng) {
         let mut of_conversation: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for q in &self.questions {

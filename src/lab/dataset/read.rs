@@ -1,4 +1,4 @@
-//! A benchmark file of any format to its questions.
+//! Reads the questions of a benchmark file of any format.
 
 use std::path::Path;
 
@@ -12,8 +12,8 @@ use super::{
     realtalk,
 };
 
-/// Reads the questions of a file: all of them, or those of the conversations in `only`.
-/// `zone_seconds` is the offset of times that name none.
+/// Reads the questions of a file: all of them, or those of the conversations in `only`. `zone_seconds` is the offset
+/// for times without one.
 ///
 /// # Errors
 /// [`DatasetError`] when the file cannot be read or as a whole is not of its format.

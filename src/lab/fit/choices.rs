@@ -1,7 +1,7 @@
 //! Weights to try.
 //!
-//! In: a starting point, a seed. Out: choices: the seven terms, and weights drawn around them, the
-//! same for the same seed. A search draws few weights: those that no draw keeps cost nothing.
+//! In: a starting point, a seed. Out: choices, which are the seven terms and weights drawn around them, the same for
+//! the same seed. A draw gives some terms the weight 0, so that terms which do not help can drop out.
 
 use super::outcomes::Choice;
 use crate::calibration::draw;
@@ -10,15 +10,15 @@ use nouns::config::{FamiliarityWeights, ShareSettings};
 /// A way to choose weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Search {
-    /// The settings as they are, cutoff included.
+    /// The settings as they are, including the cutoff.
     AsItIs,
-    /// The weights as they are; the cutoff is chosen.
+    /// The weights as they are; only the cutoff is chosen.
     Cutoff,
     /// Seven terms with fixed weights; the cutoff is chosen.
     SevenTerms,
-    /// The weights as they are; how persons and assistants share the tokens is drawn.
+    /// The weights as they are; the shares of the tokens for persons and assistants are drawn.
     Shares,
-    /// Weights and shares, drawn.
+    /// Both weights and shares are drawn.
     Drawn,
 }
 
@@ -37,7 +37,8 @@ impl Search {
 
     /// The choices that the search compares.
     pub(super) fn choices(self, as_it_is: &Choice, draws: usize, seed: u64) -> Vec<Choice> {
-        // The shares have numbers of their own: sets of people alone get the same weights with and without them.
+        // The shares have a random sequence of their own, so that sets with only people get the same weights with and
+        // without them.
         let (mut random, mut of_shares) = (Random(seed), Random(!seed));
         let mut shares = || drawn_shares(&as_it_is.shares, &mut of_shares);
         match self {
@@ -84,7 +85,7 @@ const SEVEN: FamiliarityWeights = FamiliarityWeights {
     session: 0.3,
 };
 
-/// Weights around the seven terms, and each of the other terms with a chance of one half.
+/// Weights around those of the seven terms; each of the other terms is used with a probability of one half.
 fn drawn(random: &mut Random) -> FamiliarityWeights {
     let mut w = SEVEN;
     for weight in [
@@ -108,7 +109,8 @@ fn drawn(random: &mut Random) -> FamiliarityWeights {
     w
 }
 
-/// Shares that leave persons the larger part of what is about them, and what a task adds around what it is.
+/// Shares that leave persons the larger part for questions about them; the bonuses for a task are drawn around their
+/// present values.
 fn drawn_shares(around: &ShareSettings, random: &mut Random) -> ShareSettings {
     ShareSettings {
         about_me: random.hundredths(40, 100),
@@ -131,7 +133,7 @@ impl Random {
         (draw(&mut self.0) >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// From one half to two, one as likely to be passed as not.
+    /// From one half to two; above one and below one are equally likely.
     fn factor(&mut self) -> f64 {
         (2.0 * self.unit() - 1.0).exp2()
     }

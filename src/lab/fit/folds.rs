@@ -1,8 +1,8 @@
-//! The whole choice without a dialogue, measured on that dialogue.
+//! Repeats the whole choice without a dialogue, and measures it on that dialogue.
 //!
-//! In: the choices of a search with their outcomes. Out: the sums of each dialogue under what was
-//! chosen on the others, and the choice on all of them. What is chosen: the cutoff of every choice, the
-//! best choices, their mean, and its cutoff. Nothing of a dialogue that is left out is looked at.
+//! In: the choices of a search with their outcomes. Out: the sums of each dialogue under what was chosen on the others,
+//! and the choice on all of them. The cutoff of every choice is chosen first, then the best choices, their mean, and
+//! the cutoff of the mean. Never looks at the dialogue that is left out.
 
 use super::{
     choices::mean,
@@ -11,18 +11,19 @@ use super::{
 };
 use nouns::config::RecallSettings;
 
-/// A mean of this many of the best choices is taken: the best one alone is mostly luck.
+/// The mean of this many of the best choices is taken, because the best one alone is mostly luck.
 const BEST: usize = 16;
-/// A choice keeps to this share of the tokens, as a dialogue that it was not made on costs up to 3 % more.
+/// A choice must stay within this share of the tokens, because a dialogue on which it was not made costs up to 3 %
+/// more.
 const OF_TOKENS: f64 = 0.97;
 
-/// The questions, and what a choice has to keep to.
+/// The questions, and the limits of a choice.
 pub(super) struct Field<'f> {
     pub(super) questions: &'f [QuestionTerms],
     /// The set of each dialogue.
     pub(super) sets: &'f [usize],
     pub(super) settings: &'f RecallSettings,
-    /// Most tokens on average on each set.
+    /// The maximum mean number of tokens on each set.
     pub(super) tokens: f64,
 }
 
@@ -60,8 +61,8 @@ impl Field<'_> {
         Some(FoldChoice { choice, cutoff })
     }
 
-    /// The cutoff with the highest mean of recall and full evidence over the sets, of those that keep
-    /// to the tokens; the highest of all where none does.
+    /// The cutoff with the highest mean of recall and full evidence over the sets, among those that stay within the
+    /// tokens; the highest cutoff if none does.
     fn best_cutoff(&self, outcomes: &Outcomes, without: Option<usize>) -> (f64, usize) {
         let mut best = (f64::MIN, 0);
         for cutoff in 0..CUTOFFS.len() {
@@ -105,7 +106,7 @@ mod tests {
     #[test]
     fn a_cutoff_leaves_tokens_for_the_dialogue_that_is_left_out() {
         let settings = Pipeline::parse("version = 1").unwrap().recall;
-        // One token more at each cutoff, and more recall with it.
+        // Each cutoff costs one more token and has more recall.
         let of_dialogue: [Sums; CUTOFFS.len()] = std::array::from_fn(|at| Sums {
             questions: 1.0,
             recall: at as f64 / 100.0,

@@ -1,9 +1,9 @@
-//! One choice of weights, measured at every cutoff.
+//! Measures one choice of weights at every cutoff.
 //!
-//! In: the questions with their terms, weights, and the settings of the stop. Out: for each dialogue
-//! and each cutoff of a grid, sums over its questions: evidence recall, full evidence, tokens. The
-//! stop is the product's: a share of the way from the bank's background to its best part, at least and
-//! at most some tokens, at most a number of units.
+//! In: the questions with their terms, weights, and the settings of the stop. Out: for each dialogue and each cutoff of
+//! a grid, sums over its questions: evidence recall, full evidence, tokens. The stop is the same as in the memory: a
+//! share of the way from the bank's background to its best part, with a minimum and a maximum number of tokens, and a
+//! maximum number of units.
 
 use super::{terms::QuestionTerms, weigh::scores};
 use heart::{
@@ -13,7 +13,7 @@ use heart::{
 };
 use nouns::config::{FamiliarityWeights, RecallSettings, ShareSettings};
 
-/// Cutoffs that are measured: hundredths of the share, from the highest down.
+/// The cutoffs that are measured: hundredths of the share, from the highest down.
 pub(super) const CUTOFFS: [f64; 61] = {
     let mut cutoffs = [0.0; 61];
     let mut at = 0;
@@ -87,7 +87,7 @@ fn of_question(question: &QuestionTerms, choice: &Choice, settings: &RecallSetti
     };
     let zero = compared.iter().find(reached).or(compared.last()).map_or(0.0, |at| scores[*at]);
     let width = order.first().map_or(0.0, |at| scores[*at] - zero);
-    // The product adds the form's offset to the share.
+    // The memory adds the form's offset to the share.
     let stop = nouns::config::StopSettings {
         share: 0.0,
         time_offset: choice.time_offset,
@@ -117,7 +117,7 @@ fn of_question(question: &QuestionTerms, choice: &Choice, settings: &RecallSetti
     found
 }
 
-/// The sums where persons and assistants share the tokens, whatever the cutoff.
+/// The sums if persons and assistants share the tokens, which no cutoff affects.
 fn shared(
     question: &QuestionTerms,
     form: QuestionForm,
@@ -151,7 +151,7 @@ struct QuotedParts<'q> {
     most_units: usize,
     units: Vec<usize>,
     headings: Vec<usize>,
-    /// For each piece of evidence whether it is quoted.
+    /// For each piece of evidence, whether it is quoted.
     pieces: Vec<bool>,
     estimated: f64,
     tokens: f64,
@@ -200,7 +200,7 @@ mod tests {
     use crate::fit::terms::{PartTerms, TERMS};
     use heart::language::question::QuestionType;
 
-    /// Parts of 200 estimated tokens in units of their own, whose only term is the first.
+    /// Parts of 200 estimated tokens, each in a unit of its own, with a value only for the first term.
     fn question(meanings: &[f32], evidence: &[usize]) -> QuestionTerms {
         let part = |(at, meaning): (usize, &f32)| {
             let mut terms = [0.0; TERMS];
@@ -237,7 +237,7 @@ mod tests {
         let choice = Choice { weights, time_offset: 0.0, gathered_offset: 0.0, shares: settings.shares.clone() };
         settings.familiarity.zero = 1.0;
         (settings.stop.doubling, settings.stop.least_tokens, settings.stop.most_tokens) = (0.0, 300, 900);
-        // Shares 1, 0.7, 0.5, 0.3, 0.
+        // The shares are 1, 0.7, 0.5, 0.3 and 0.
         let asked = question(&[0.3, 1.0, 0.7, 0.0, 0.5], &[2, 0]);
         let found = &outcomes(&[asked], 1, &choice, &settings)[0];
         let at = |cutoff: f64| found[CUTOFFS.iter().position(|c| (c - cutoff).abs() < 1e-9).unwrap()];

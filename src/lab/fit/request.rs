@@ -12,7 +12,7 @@ use nouns::config::Pipeline;
 pub struct FitRequest {
     /// The development sets of people's dialogues: format and path.
     pub sets: Vec<(BenchmarkFormat, PathBuf)>,
-    /// Those of conversations with an assistant.
+    /// The development sets of conversations with an assistant.
     pub agent_sets: Vec<(AgentSet, PathBuf)>,
     /// The settings whose weights are the starting point.
     pub pipeline: Pipeline,
@@ -20,6 +20,6 @@ pub struct FitRequest {
     pub draws: usize,
     /// The seed of the search.
     pub seed: u64,
-    /// Most tokens of a context, on average over the questions of each set.
+    /// The maximum mean number of tokens in a context, over the questions of each set.
     pub tokens: f64,
 }

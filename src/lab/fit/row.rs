@@ -1,6 +1,6 @@
 //! What a fit found.
 //!
-//! Nouns: a row for each way to choose, with figures for each set of dialogues. Shares, not percent.
+//! Only types: a row for each way to choose, with figures for each set of dialogues. Figures are shares, not percent.
 
 use serde::Serialize;
 
@@ -15,12 +15,12 @@ pub struct Fit {
     pub rows: Vec<FitRow>,
 }
 
-/// A way to choose, and what it gives.
+/// A way to choose, and its figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FitRow {
     /// The way.
     pub name: String,
-    /// Each dialogue under what was chosen on the others; one entry a set.
+    /// Each dialogue under what was chosen on the others; one entry per set.
     pub left_out: Vec<FitFigures>,
     /// The same dialogues under what was chosen on all of them.
     pub in_sample: Vec<FitFigures>,
@@ -33,11 +33,11 @@ pub struct FitRow {
 pub struct FitFigures {
     /// Mean share of the evidence turns quoted.
     pub recall: f64,
-    /// Share of the questions with all of them.
+    /// Share of the questions for which all of them are quoted.
     pub full: f64,
     /// Mean o200k tokens of the quoted parts.
     pub tokens: f64,
-    /// Recall of the dialogues.
+    /// How the recall differs between dialogues.
     pub spread: FitSpread,
 }
 

@@ -1,4 +1,4 @@
-//! A fit, from files to rows.
+//! Runs a fit, from files to rows.
 //!
 //! In: a request. Out: rows. Builds a memory of each set through the real path in a temporary
 //! directory, reads the terms of every question once, and chooses. Leaves no file behind.
@@ -23,7 +23,7 @@ use models::embed;
 use nouns::config::{FamiliarityWeights, RecallSettings, ShareSettings, StopSettings};
 use ripplemem::pipeline::Progress;
 
-/// Chooses in every way, and measures each on dialogues that it was not chosen on.
+/// Chooses in every way, and measures each choice on dialogues on which it was not made.
 ///
 /// # Errors
 /// [`EvalError`] when a file as a whole is damaged, or a memory fails.
@@ -98,7 +98,7 @@ fn read_set(
     Ok(())
 }
 
-/// The same of conversations with an assistant, whose questions are asked as the conversation goes on.
+/// The same for conversations with an assistant, whose questions are asked while the conversation goes on.
 fn read_agents(
     request: &FitRequest,
     set: AgentSet,

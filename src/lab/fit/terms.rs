@@ -1,8 +1,8 @@
-//! The parts of a question's bank, with every term of the familiarity score before it is weighed.
+//! The parts of a question's bank, with every term of the familiarity score before it is weighted.
 //!
-//! In: a memory and a question with its evidence. Out: the parts in the order of sessions and
-//! ordinals, each with its terms, what quoting it costs, and which piece of evidence it is. Each term
-//! is read from the memory's own score under weights that let only that term through.
+//! In: a memory and a question with its evidence. Out: the parts in the order of sessions and ordinals, each with its
+//! terms, its cost if it is quoted, and which piece of evidence it is. Each term is read from the memory's own score
+//! under weights that isolate it.
 
 use std::collections::BTreeMap;
 
@@ -45,31 +45,31 @@ pub(super) struct QuestionTerms {
     /// Index of its dialogue, over all sets.
     pub(super) dialogue: usize,
     pub(super) question_type: QuestionType,
-    /// Its form, where persons and assistants share the tokens.
+    /// Its form, if persons and assistants share the tokens.
     pub(super) form: Option<QuestionForm>,
     /// Number of its pieces of evidence.
     pub(super) evidence: usize,
     pub(super) parts: Vec<PartTerms>,
 }
 
-/// A part of the bank as a question sees it.
+/// A part of the bank, with its terms for a question.
 pub(super) struct PartTerms {
     pub(super) terms: [f32; TERMS],
-    /// Whether it is a passage of a long turn, which has no neighbours and is none.
+    /// Whether it is a passage of a long turn, which has no neighbours and is not a neighbour of other parts.
     pub(super) is_passage: bool,
-    /// Number of its session in the order of the parts, and how many sessions were said after it.
+    /// Number of its session in the order of the parts, and how many sessions came after it.
     pub(super) session: usize,
     pub(super) age: usize,
-    /// Whether a person said it, and says in it what is wanted in general.
+    /// Whether a person said it, and whether it says what that person wants in general.
     pub(super) is_of_person: bool,
     pub(super) stands: bool,
     /// Number of its unit, and of its day in its session.
     pub(super) unit: usize,
     pub(super) heading: usize,
-    /// Tokens by which the product's stop counts, and o200k tokens.
+    /// Estimated tokens, which the memory's stop counts, and o200k tokens.
     pub(super) estimated: f64,
     pub(super) tokens: f64,
-    /// Tokens of its line, where persons and assistants share them; else 0.
+    /// Tokens of its line if persons and assistants share the tokens, otherwise 0.
     pub(super) line: usize,
     /// Which piece of the evidence it is.
     pub(super) piece: Option<usize>,
@@ -122,7 +122,7 @@ pub(super) fn terms_of(
     Ok(QuestionTerms { dialogue, question_type, form, evidence: evidence.len(), parts })
 }
 
-/// How many sessions were said after each.
+/// How many sessions came after each.
 fn ages<'f>(parts: &PartsInOrder<'f>) -> BTreeMap<&'f str, usize> {
     let mut last_said: BTreeMap<&str, i64> = BTreeMap::new();
     for ((session, ..), (_, body)) in parts {
@@ -137,7 +137,7 @@ fn ages<'f>(parts: &PartsInOrder<'f>) -> BTreeMap<&'f str, usize> {
 /// The terms of each part, by session, ordinal, unit and part.
 type PartsInOrder<'f> = BTreeMap<(&'f str, u32, UnitId, usize), ([f32; TERMS], PartBody<'f>)>;
 
-/// Small numbers for names, in the order in which they first come.
+/// Small numbers for names, in the order in which they first appear.
 #[derive(Default)]
 struct Numbers(BTreeMap<String, usize>);
 
@@ -151,14 +151,14 @@ impl Numbers {
 /// The index of a term, and its value in the terms of the score.
 type Reading = (usize, fn(&FamiliarityTerms) -> f64);
 
-/// A look at the bank that lets some terms through, each into a field of its own.
+/// A query of the bank with weights for only some terms, each of which ends up in a field of its own.
 #[derive(Clone, Copy)]
 struct Look {
     open: fn(&mut FamiliarityWeights),
     read: &'static [Reading],
 }
 
-/// Looks that together let every term through.
+/// Queries that together read every term.
 const LOOKS: [Look; 3] = [
     Look {
         open: |w| {

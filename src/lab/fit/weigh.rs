@@ -1,13 +1,13 @@
-//! Terms and weights to scores: the arithmetic of the memory's familiarity score.
+//! Computes scores from terms and weights, with the arithmetic of the memory's familiarity score.
 //!
-//! In: the parts of a question with their terms, and weights. Out: a score for each part. The memory
-//! computes the same from its own parts; a test holds the two together.
+//! In: the parts of a question with their terms, and weights. Out: a score for each part. The memory computes the same
+//! from its own parts; a test checks that the two agree.
 
 use super::terms::{PartTerms, QuestionTerms, TERMS, weights_of};
 use heart::language::question::QuestionType;
 use nouns::config::FamiliarityWeights;
 
-/// Number of parts whose mean is the score of a session, as in the memory.
+/// The score of a session is the mean of this many parts, as in the memory.
 const SESSION_BEST: usize = 3;
 
 /// The score of every part.

@@ -1,18 +1,16 @@
 //! EverMemBench-Dynamic's `dialogue.json`: the chats of several groups on one topic, day by day.
 //!
-//! In: the whole file (a few megabytes), as `{"dialogues": {DATE: {GROUP: [message]}}}` or
-//! as a list of `{"topic_id", "date", "dialogues": {GROUP: [message]}}`; a silent group is null.
-//! Out: all groups of a topic in one bank, because its questions span them; one session for each
-//! group and day, named `DATE/GROUP`, ordered by date and then by group; an end mark after each
-//! session, and an idle mark after the last of a topic; for each damaged item a dead letter with the
-//! origin `FILE: DATE/GROUP[4]`, counted from 0 in the file's order.
+//! In: the whole file (a few megabytes), as `{"dialogues": {DATE: {GROUP: [message]}}}` or as a list of `{"topic_id",
+//! "date", "dialogues": {GROUP: [message]}}`; a silent group is null. Out: all groups of a topic in one bank, because
+//! its questions span them; one session for each group and day, named `DATE/GROUP`, ordered by date and then by group;
+//! an end mark after each session, and an idle mark after the last session of a topic; for each damaged item a dead
+//! letter with the origin `FILE: DATE/GROUP[4]`, counted from 0 in the file's order.
 //!
-//! The bank is `evermembench/TOPIC`: the entry's `topic_id`, else the folder of a file
-//! named `dialogue*.json` (`dataset/004/dialogue_en.json` is topic 004, whose questions
-//! are `qa_004.json`), else the file's name without its extension. The id of a turn is
-//! `DATE/GROUP:INDEX` ([`turn_id`]), where INDEX is the message's `message_index`, else its position
-//! from 0, so that evidence can be referred to by date, group and index. Times have no zone.
-//! Questions and profiles are in other files, which this source never reads.
+//! The bank is `evermembench/TOPIC`. The topic is the entry's `topic_id`, else the folder of a file named
+//! `dialogue*.json` (`dataset/004/dialogue_en.json` is topic 004, whose questions are `qa_004.json`), else the file's
+//! name without its extension. The id of a turn is `DATE/GROUP:INDEX` ([`turn_id`]), where INDEX is the message's
+//! `message_index`, else its position from 0, so that evidence can be referred to by date, group and index. Times have
+//! no zone. Questions and profiles are in other files, which this source never reads.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -47,7 +45,7 @@ pub fn session_name(date: &str, group: &str) -> String {
     format!("{date}/{group}")
 }
 
-/// The id of a message: its session, and its `message_index`, else its position from 0.
+/// The id of a message: its session, and its `message_index` or else its position from 0.
 #[must_use]
 pub fn turn_id(date: &str, group: &str, index: u64) -> String {
     format!("{date}/{group}:{index}")
@@ -138,7 +136,7 @@ impl Source for EverMemBench {
     }
 }
 
-/// The groups of each date; a list of days may contain a date twice.
+/// The groups of each date; a file that is a list may contain a date twice.
 type Days<'a> = BTreeMap<&'a str, Vec<&'a Value>>;
 
 fn check_only(only: &[String], days: &[(String, &str, &Value)]) -> Result<(), SourceError> {
@@ -166,7 +164,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The days of a file that is a list: topic, date and groups.
+    /// The days of a file that is a list, each with topic, date and groups.
     fn entries<'v>(&mut self, entries: &'v [Value], topic: &str) -> Vec<(String, &'v str, &'v Value)> {
         let mut days = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
@@ -274,7 +272,7 @@ impl Reader<'_> {
         };
         turn.check().map_err(|e| e.to_string())?;
         if !turns.insert(turn.turn.clone()) {
-            return Err(format!("message_index: {index} comes twice on this day; give each message its own"));
+            return Err(format!("message_index: {index} appears twice on this day; give each message its own"));
         }
         Ok(turn)
     }
@@ -299,7 +297,7 @@ mod tests {
     use super::*;
     use crate::readers::tests::drain;
 
-    /// Everything in a file with this name and these bytes; origins without the file's path.
+    /// Everything in a file with this name and these bytes; origins do not include the file's path.
     fn read(
         name: &str,
         bytes: &[u8],
@@ -395,7 +393,7 @@ mod tests {
         let twice = json!([day(Value::Null, "2025-01-10", json!(7)), day(Value::Null, "2025-01-10", json!(7))]);
         let batch = read("days.json", twice.to_string().as_bytes(), |_| (), None).unwrap();
         assert_eq!(batch.events[0].bank().as_str(), "evermembench/days");
-        assert_eq!(batch.rejects[0].reason, "message_index: 7 comes twice on this day; give each message its own");
+        assert_eq!(batch.rejects[0].reason, "message_index: 7 appears twice on this day; give each message its own");
     }
 
     #[test]
@@ -446,7 +444,7 @@ mod tests {
             (turn("time", json!("at nine")), place, "time: \"at nine\" is not a time; write one", 3),
             (turn("time", json!("1400-01-09 09:00:00")), place, "time: \"1400-01-09 09:00:00\" is out of range", 3),
             (turn("message_index", json!(-1)), place, "message_index: not a whole number; write", 3),
-            (turn("message_index", json!(0)), place, "message_index: 0 comes twice on this day; give", 3),
+            (turn("message_index", json!(0)), place, "message_index: 0 appears twice on this day; give", 3),
             (changed(&|days| days["2025-01-09"]["Group 1"][1] = json!(5)), place, "speaker: missing", 3),
             (changed(&|days| days["2025-01-09"]["Group 2"] = json!("x")), "2025-01-09/Group 2", "not a list; write", 3),
             (changed(&|days| days["2025-01-10"] = json!([])), "2025-01-10", "not an object; write", 3),

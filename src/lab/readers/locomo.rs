@@ -1,10 +1,10 @@
 //! LoCoMo's `locomo10.json`: a list of conversations, each a list of dated sessions.
 //!
-//! In: the whole file (a few megabytes). Out: each conversation in a bank of its own: the turns of its
-//! sessions in numeric order, an end mark after each session, and an idle mark after the last; for each
-//! damaged item a dead letter with the origin `FILE: conv-26/session_3[4]`, counted from 0. Captions of
-//! images become attachments. A session has one time, to the minute and without a zone, which all its
-//! turns get. The questions and annotations in the file are never read.
+//! In: the whole file (a few megabytes). Out: each conversation in a bank of its own: the turns of its sessions in
+//! numeric order, an end mark after each session, and an idle mark after the last; for each damaged item a dead letter
+//! with the origin `FILE: conv-26/session_3[4]`, counted from 0. Captions of images become attachments. A session has
+//! one time, to the minute and without a zone, which all its turns share. The questions and annotations in the file are
+//! never read.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
             Err(e) => return self.reject(format!("[{index}]"), format!("sample_id: {e}"), value),
         };
         if !self.seen.insert(name) {
-            let reason = format!("sample_id: {name:?} comes twice; give each conversation its own");
+            let reason = format!("sample_id: {name:?} appears twice; give each conversation its own");
             return self.reject(format!("[{index}]"), reason, value);
         }
         let Some(conversation) = value.get("conversation").and_then(Value::as_object) else {
@@ -244,7 +244,7 @@ fn turn_of<'a>(
     };
     turn.check().map_err(|e| e.to_string())?;
     if !turns.insert(id) {
-        return Err(format!("dia_id: {id:?} comes twice in the conversation; give each turn its own"));
+        return Err(format!("dia_id: {id:?} appears twice in the conversation; give each turn its own"));
     }
     Ok(turn)
 }
@@ -268,7 +268,7 @@ mod tests {
         SourceSettings::new("locomo", path)
     }
 
-    /// Everything in a file with this value; origins without the file's path.
+    /// Everything in a file with this value; origins do not include the file's path.
     fn read(
         value: &Value,
         change: impl Fn(&mut SourceSettings),
@@ -410,7 +410,7 @@ mod tests {
             (set("text", json!(7)), "conv-1/session_2[1]", "text: not a string; write", 3),
             (set("text", json!(long)), "conv-1/session_2[1]", "text: 1100017 bytes with captions", 3),
             (set("blip_caption", json!([1])), "conv-1/session_2[1]", "blip_caption: not a string; write", 3),
-            (set("dia_id", json!("D2:1")), "conv-1/session_2[1]", "dia_id: \"D2:1\" comes twice in", 3),
+            (set("dia_id", json!("D2:1")), "conv-1/session_2[1]", "dia_id: \"D2:1\" appears twice in", 3),
             (
                 conversation(&|c| c["conversation"]["session_2"][1] = json!("text")),
                 "conv-1/session_2[1]",
@@ -439,7 +439,7 @@ mod tests {
                 2,
             ),
             (conversation(&|c| c["conversation"] = json!([])), "conv-1", "conversation: missing or not an object", 1),
-            (conversation(&|c| c["sample_id"] = json!("conv-2")), "[1]", "sample_id: \"conv-2\" comes twice", 3),
+            (conversation(&|c| c["sample_id"] = json!("conv-2")), "[1]", "sample_id: \"conv-2\" appears twice", 3),
             (conversation(&|c| c["sample_id"] = json!("a b")), "[0]", "sample_id: bank: segment \"a b\"", 1),
             (conversation(&|c| *c = json!(3)), "[0]", "sample_id: missing; add it", 1),
         ] {

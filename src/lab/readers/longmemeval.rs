@@ -1,12 +1,11 @@
 //! LongMemEval's `longmemeval_*.json`: a list of questions, each with its own history.
 //!
-//! In: the whole file. It keeps the file's bytes and parses one question at a time, because the larger
-//! files have hundreds of megabytes. Out: each question's history in a bank of its own: the turns of
-//! its sessions by date, an end mark after each session, and an idle mark after the last; for each
-//! damaged item a dead letter with the origin `FILE: QUESTION/haystack_sessions[3][4]`, counted from 0
-//! in the file's order. A session has one time, to the minute and without a zone, which all its turns
-//! get; its weekday is ignored. The anonymous roles become names: `user` is [`USER`], `assistant` is
-//! [`ASSISTANT`]; "I" in a question means [`USER`].
+//! In: the whole file. The reader keeps the file's bytes and parses one question at a time, because the larger files
+//! have hundreds of megabytes. Out: each question's history in a bank of its own: the turns of its sessions by date, an
+//! end mark after each session, and an idle mark after the last; for each damaged item a dead letter with the origin
+//! `FILE: QUESTION/haystack_sessions[3][4]`, counted from 0 in the file's order. A session has one time, to the minute
+//! and without a zone, which all its turns share; its weekday is ignored. The anonymous roles become names: `user` is
+//! [`USER`], `assistant` is [`ASSISTANT`]; "I" in a question means [`USER`].
 //!
 //! The id of a turn is `SESSION:INDEX` ([`turn_id`]), where INDEX counts from 0 in the file's session,
 //! so that turns marked `has_answer` can be referred to as evidence. The second session of a history
@@ -166,7 +165,7 @@ impl LongMemEval {
             Err(e) => return self.reject(&at, format!("question_id: {e}"), &value),
         };
         if !self.seen.insert(name.to_owned()) {
-            let reason = format!("question_id: {name:?} comes twice; give each question its own");
+            let reason = format!("question_id: {name:?} appears twice; give each question its own");
             return self.reject(&at, reason, &value);
         }
         let list = |key: &'static str| {
@@ -388,7 +387,7 @@ mod tests {
         SourceSettings::new("longmemeval", path)
     }
 
-    /// Everything in a file with these bytes; origins without the file's path.
+    /// Everything in a file with these bytes; origins do not include the file's path.
     fn read(
         bytes: &[u8],
         change: impl Fn(&mut SourceSettings),
@@ -584,7 +583,7 @@ mod tests {
             ),
             (changed(&|v| v[1]["question_id"] = Value::Null), "[1]", "question_id: missing; add", 5),
             (changed(&|v| v[1]["question_id"] = json!("a b")), "[1]", "question_id: bank: segment \"a b\"", 5),
-            (changed(&|v| v[1]["question_id"] = json!("q1")), "[1]", "question_id: \"q1\" comes twice; give", 5),
+            (changed(&|v| v[1]["question_id"] = json!("q1")), "[1]", "question_id: \"q1\" appears twice; give", 5),
             (changed(&|v| v[1] = json!([1])), "[1]", "question_id: missing", 5),
             (sample().to_string().replace("Welcome.", "\\ud800"), "[1]", "not JSON: ", 5),
         ] {

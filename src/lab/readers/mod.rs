@@ -1,7 +1,7 @@
 //! Readers of benchmark files: the dialogues in their published forms.
 //!
-//! In: the file of a benchmark. Out: its turns, as from any other source. Each file describes its format in a
-//! constant `FORMAT`; `open` opens the one that a name names.
+//! In: the file of a benchmark. Out: its turns, as from any other source. Each file describes its format in a constant
+//! `FORMAT`; `open` opens a format by its name.
 
 pub mod evermembench;
 pub mod locomo;

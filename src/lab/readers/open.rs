@@ -14,7 +14,7 @@ pub const FORMATS: &[SourceFormat] = &[locomo::FORMAT, realtalk::FORMAT, longmem
 /// Opens the source that the settings name, a benchmark's file or any other.
 ///
 /// # Errors
-/// As [`sources::open`].
+/// Those of [`sources::open`].
 pub fn open(settings: &SourceSettings) -> Result<Box<dyn Source>, SourceError> {
     match FORMATS.iter().find(|format| format.name == settings.format) {
         Some(format) => sources::open_as(format, settings),

@@ -1,4 +1,4 @@
-//! REALTALK: dialogues of two people in a messaging app, one file each.
+//! REALTALK: dialogues between two people in a messaging app, one file each.
 //!
 //! In: a directory of `Chat_N_NAME_NAME.json` as published, or one of these files. Out: each
 //! dialogue in a bank of its own, `realtalk/FILE` without the extension: the turns of its sessions in
@@ -36,7 +36,7 @@ pub const FORMAT: SourceFormat = SourceFormat::of_turns(
 /// How a message's time is written, such as `29.12.2023, 22:42:04`.
 const TIME_FORMAT: &str = "%d.%m.%Y, %H:%M:%S";
 const WHOLE_FILE: &str = "fetch the whole Chat_N_NAME_NAME.json again: an object with \"name\" and \"session_1\"";
-/// Keys of every file.
+/// The keys that every file has.
 const KEYS: [&str; 2] = ["name", "session_1"];
 
 fn looks_like(sample: &Sample) -> bool {
@@ -78,8 +78,8 @@ impl RealTalk {
     /// bank is given.
     ///
     /// # Errors
-    /// [`SourceError`] when a file cannot be read or is not such an object, the zone is not one, a
-    /// file's name cannot name a bank, or `only` names a dialogue that is not there.
+    /// [`SourceError`] when a file cannot be read or is not such an object, the zone is invalid, a file's name cannot
+    /// name a bank, or `only` names a dialogue that is not there.
     pub fn open(settings: &SourceSettings, bank: Option<&Bank>) -> Result<Self, SourceError> {
         let path = &settings.path;
         let zone = Zone::parse(&settings.zone)?;
@@ -215,7 +215,7 @@ impl Reader<'_> {
         };
         turn.check().map_err(|e| e.to_string())?;
         if !self.turns.insert(id.to_owned()) {
-            return Err(format!("dia_id: {id:?} comes twice in the dialogue; give each message its own"));
+            return Err(format!("dia_id: {id:?} appears twice in the dialogue; give each message its own"));
         }
         Ok(turn)
     }
@@ -234,7 +234,7 @@ impl Reader<'_> {
     }
 }
 
-/// The photo of a message: its caption, and its address where the file names one.
+/// The photo of a message: its caption, and its address if the file names one.
 fn photo(value: &Value) -> Result<Option<Attachment>, String> {
     let caption = match value.get("blip_caption") {
         None | Some(Value::Null) => None,
@@ -269,7 +269,7 @@ mod tests {
         })
     }
 
-    /// Everything in a directory with these files; origins without the directory.
+    /// Everything in a directory with these files; origins do not include the directory.
     fn read(files: &[(&str, Value)], change: impl Fn(&mut SourceSettings)) -> Result<SourceBatch, SourceError> {
         let directory = tempfile::tempdir().unwrap();
         for (name, value) in files {

@@ -1,8 +1,7 @@
 //! The report's first page.
 //!
-//! In: a run, the names of the questions' pages and of the plots, a calibration. Out:
-//! Markdown. Shares are in percent; a figure that was not measured is a dash; the paper's
-//! figures are in separate columns or rows.
+//! In: a run, the names of the questions' pages and of the plots, and a calibration. Out: Markdown. Shares are in
+//! percent; a figure that was not measured is a dash; the paper's figures are in separate columns or rows.
 
 use std::fmt::Write;
 
@@ -336,7 +335,7 @@ impl Page<'_> {
         self.say("## Cost");
         let each = |sum: f64| (r.build.conversations > 0).then(|| sum / r.build.conversations as f64);
         let asked: u64 = r.by_category.values().map(|f| f.questions).sum();
-        // The paper states its costs for LoCoMo alone.
+        // The paper states its costs only for LoCoMo.
         let paper = (r.dataset == "locomo").then_some(self.paper.cost);
         let whole = self.papers().find(|p| p.name == "recollection").cloned().unwrap_or_default();
         let row = |name: &str, ours: Option<f64>, digits: usize, paper: Option<f64>| {
@@ -496,7 +495,7 @@ fn short(f: &Figures) -> [String; 4] {
     [percent(f.evidence_recall), percent(f.full_evidence), number(f.context_tokens, 0), number(f.units, 1)]
 }
 
-/// A table of Markdown.
+/// A Markdown table.
 pub(crate) fn table(out: &mut String, head: &[&str], rows: &[Vec<String>]) {
     // Writing into a string cannot fail.
     let _ = writeln!(out, "| {} |", head.join(" | "));
@@ -512,7 +511,7 @@ pub(crate) fn percent(share: Option<f64>) -> String {
     number(share.map(|s| s * 100.0), 1)
 }
 
-/// A figure, or a dash where it was not measured.
+/// A figure, or a dash if it was not measured.
 pub(crate) fn number(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| "–".to_owned(), |v| format!("{v:.digits$}"))
 }

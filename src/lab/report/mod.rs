@@ -1,10 +1,9 @@
-//! An evaluation to pages that a person reads.
+//! Turns an evaluation into pages for people to read.
 //!
-//! In: a run, and a calibration where there is one. Out: `report.md` with plots as SVG in
-//! one directory, and under `questions/` a page for each question with the way that found
-//! or missed each piece of evidence. Every figure is one of the run's; the paper's figures
-//! come from one data file and are marked as such. Writes nothing outside the directory, and
-//! the same run always gives the same bytes.
+//! In: a run, and a calibration if there is one. Out: `report.md` with plots as SVG in one directory, and under
+//! `questions/` a page for each question that shows how each piece of evidence was found or missed. Every figure comes
+//! from the run; the paper's figures come from one data file and are marked as such. Never writes outside the
+//! directory; the same run always gives the same bytes.
 
 mod error;
 mod markdown;

@@ -1,8 +1,7 @@
-//! Figures to plots: SVG text, drawn without fonts or files of the system.
+//! Draws figures as plots: SVG text, without using fonts or files of the system.
 //!
-//! In: figures of a run, a calibration. Out: SVG documents; the same figures always give
-//! the same text. A figure that was not measured is not drawn, and a plot with nothing to
-//! draw is left out.
+//! In: figures of a run, a calibration. Out: SVG documents; the same figures always give the same text. Never draws a
+//! figure that was not measured; a plot with nothing to draw is left out.
 
 use std::error::Error;
 
@@ -158,7 +157,7 @@ pub(super) fn before_and_after(
     .map(Some)
 }
 
-/// Choices a unit against the threshold, with the chosen threshold.
+/// Choices per unit against the threshold, with the chosen threshold.
 pub(super) fn sweep(calibration: &Calibration) -> Result<Option<String>, DrawError> {
     let (Some(first), Some(last)) = (calibration.sweep.first(), calibration.sweep.last()) else { return Ok(None) };
     let most = calibration.sweep.iter().map(|r| r.choices).fold(calibration.target_choices, f64::max);

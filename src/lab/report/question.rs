@@ -1,8 +1,8 @@
-//! One question's page: the question, what happened to each evidence turn, and the ripple that
-//! found or missed it.
+//! One question's page: the question, what happened to each evidence turn, and the recollection that found or missed
+//! it.
 //!
-//! In: a question's result with its trace. Out: Markdown. The whole trace is shown; a missed turn
-//! says where its unit was last seen.
+//! In: a question's result with its trace. Out: Markdown. The whole trace is shown; for a missed turn, the page says
+//! where its unit was last seen.
 
 use std::{collections::BTreeSet, fmt::Write};
 
@@ -24,7 +24,7 @@ pub(super) fn file_names(questions: &[QuestionResult]) -> Vec<String> {
                 .collect();
             let mut name = format!("{plain}.md");
             let mut again = 2;
-            // On some systems, names that differ only in case are the same file.
+            // On some systems, names that differ only in case denote the same file.
             while name == "README.md" || !taken.insert(name.to_lowercase()) {
                 name = format!("{plain}-{again}.md");
                 again += 1;

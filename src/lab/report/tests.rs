@@ -1,4 +1,4 @@
-//! A small result, rendered; `REWRITE=1` rewrites the golden files.
+//! Renders a small result; `REWRITE=1` rewrites the golden files.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -271,7 +271,7 @@ fn golden(name: &str, text: &str) {
     assert_eq!(text, expected, "{} has changed; REWRITE=1 rewrites it", path.display());
 }
 
-/// Every element is closed in its order, every attribute is quoted, no bare ampersand.
+/// Checks that every element is closed in order, every attribute is quoted, and there is no bare ampersand.
 fn well_formed(svg: &str) -> usize {
     let mut open = Vec::new();
     let mut elements = 0;
@@ -314,7 +314,7 @@ fn a_small_result_is_rendered_the_same_every_time() {
     }
     assert!(read("recall_tokens.svg").contains("dense (turns, as many): 62.5 % at 900"));
     assert!(read("recall_by_category.svg").contains("multi-hop"));
-    // A second report over the first gives the same bytes.
+    // A second report written over the first gives the same bytes.
     let before = read("recall_tokens.svg");
     write(&directory, &run(), None).unwrap();
     assert_eq!(before, read("recall_tokens.svg"));

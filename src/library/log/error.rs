@@ -11,8 +11,9 @@ use super::Topic;
 pub enum LogError {
     /// Another process has the log open.
     #[error(
-        "{directory}: the log is in use by {holder}, and one process at a time has a directory open; stop that process, \
-         run this, and start it again: nothing is lost meanwhile. Or name another log.directory"
+        "{directory}: the log is in use by {holder}, and only one process at a time can have a directory open; stop \
+         that process, run this command, and start the process again: nothing is lost in between. Or name another \
+         log.directory"
     )]
     InUse {
         /// Where the log is.
@@ -22,7 +23,7 @@ pub enum LogError {
     },
     /// The log was created with another partition count, which cannot change.
     #[error(
-        "{directory}: the log was created with {stored} partition(s), log.partitions says {configured}; \
+        "{directory}: the log was created with {stored} partition(s), but log.partitions says {configured}; \
          set log.partitions = {stored}, or ingest into a new directory"
     )]
     Partitions {
@@ -35,8 +36,8 @@ pub enum LogError {
     },
     /// Another build wrote the log.
     #[error(
-        "{directory}: the log has format {found}, this build reads {known}; use the build that wrote it, or name another \
-         log.directory and ingest again"
+        "{directory}: the log has format {found}, but this build reads {known}; use the build that wrote it, or name \
+         another log.directory and ingest again"
     )]
     Version {
         /// Where the log is.
@@ -59,7 +60,7 @@ pub enum LogError {
         #[source]
         source: Option<Box<dyn Error + Send + Sync>>,
     },
-    /// A file operation failed, such as for a full disk or missing rights.
+    /// A file operation failed, for example because the disk is full or rights are missing.
     #[error("{directory}: {doing} failed; {remedy}")]
     Disk {
         /// Where the log is.
@@ -90,7 +91,7 @@ pub enum LogError {
         /// The topic's partition count.
         partitions: u32,
     },
-    /// A transaction covers input that is already covered, or beyond the end of the partition.
+    /// A transaction covers input that is already covered, or input beyond the end of the partition.
     #[error(
         "turns/{partition}: a transaction up to offset {next_offset} is refused: input is covered up to {position} \
          and ends at {end}; continue reading at {position}"
@@ -105,7 +106,7 @@ pub enum LogError {
         /// The end of the partition.
         end: u64,
     },
-    /// The log is on Kafka, and the build has none.
+    /// The log is on Kafka, but this build is without Kafka.
     #[error("log.kind: this build has no Kafka; build it with `cargo build --release`, or write \"embedded\"")]
     NoKafka,
     /// A request to the cluster failed.
@@ -122,7 +123,8 @@ pub enum LogError {
         /// Whether a retry may succeed.
         retriable: bool,
     },
-    /// A record of one of our own topics that says where we are cannot be read, and none of its key follows.
+    /// A record in one of the pipeline's own topics that says how far the pipeline is cannot be read, and no later
+    /// record of its key replaces it.
     #[error(
         "{topic}/{partition}: the record at offset {offset}, {what}, cannot be read: {problem}; its value is not guessed: \
          `ripplemem repair` shows the record and writes a value of your choice"
@@ -144,7 +146,7 @@ pub enum LogError {
     Topics {
         /// The configured broker addresses.
         brokers: String,
-        /// One difference each, with what to do.
+        /// The differences, each with what to do about it.
         differences: Vec<String>,
     },
     /// Another instance took over the partition.
@@ -157,7 +159,7 @@ pub enum LogError {
     },
     /// The memory was switched to a generation of another model.
     #[error(
-        "{topic}: the memory has moved to {to}, with the vectors {model}; name that model in [embed] and start again"
+        "{topic}: the memory has moved to {to}, with vectors from {model}; name that model in [embed] and start again"
     )]
     Moved {
         /// The topic of the old generation.

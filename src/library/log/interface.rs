@@ -1,4 +1,4 @@
-//! The interface that both logs implement, and what a change of the embedding model needs besides.
+//! The interface that both logs implement, and what else a change of the embedding model needs.
 
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -10,7 +10,7 @@ use nouns::{
 
 /// A durable log.
 pub trait Log: SourceLog {
-    /// Partitions of the memory topic, the divisor of [`super::partition_of`].
+    /// The partition count of the memory topic, the divisor in [`super::partition_of`].
     fn partitions(&self) -> u32;
     /// Appends events to their banks' partitions ([`super::partition_of`]) and returns when they
     /// are durable: synced as the fsync policy says, or replicated by the cluster. After an error
@@ -21,7 +21,7 @@ pub trait Log: SourceLog {
     /// Becomes the only owner of a partition, and fences the previous owner: its commits fail
     /// from now on, and its open transaction is aborted.
     fn own(&self, partition: u32) -> Result<(), LogError>;
-    /// Gives a partition up, and what is held for it.
+    /// Gives up a partition, and drops what is held for it.
     fn disown(&self, _partition: u32) {}
     /// Raised whenever a topic may have grown, or the partitions of this process may have changed.
     fn news(&self) -> &Arc<Signal>;
@@ -38,20 +38,20 @@ pub trait Log: SourceLog {
     fn last_transaction(&self, topic: Topic, partition: u32) -> Result<TransactionEnd, LogError>;
     /// How many offsets the turns partition has from `position` on; 0 when none holds a turn.
     fn lag(&self, partition: u32, position: u64) -> Result<u64, LogError>;
-    /// The first offset of the turns partition that no transaction covers. Where this value does not own the
-    /// partition, a transaction that is still open may hide what was committed behind it.
+    /// The first offset of the turns partition that no transaction covers. If this value does not own the partition, a
+    /// transaction that is still open may hide what was committed after it.
     fn read_position(&self, partition: u32) -> Result<u64, LogError>;
     /// The keys of all live records of a memory partition, with their offsets, for a log that
     /// keeps deletions only until its next start. `None` for a log that keeps them for
     /// [`super::REMOVALS_KEPT_MS`].
     fn live_keys(&self, partition: u32) -> Result<Option<Vec<LiveKey>>, LogError>;
-    /// Whether another record of the memory topic with the key of one that was read follows it: of each key only the
-    /// last record counts. False for a log that gives live records alone.
+    /// Whether a later record of the memory topic has the same key as a record that was read, and so replaces it: for
+    /// each key, only the last record counts. Always false for a log that returns only live records.
     fn is_replaced(&self, _partition: u32, _record: &Record) -> Result<bool, LogError> {
         Ok(false)
     }
-    /// Calls `each` with the live records of a memory partition whose keys begin with `prefix`, by key, as of
-    /// one moment, until it breaks off. False for a log without an index of its keys, as Kafka's.
+    /// Calls `each` with the live records of a memory partition whose keys begin with `prefix`, in the order of their
+    /// keys, as of one moment, until `each` breaks off. Returns false if the log has no index of its keys, as on Kafka.
     fn live_records(
         &self,
         _partition: u32,

@@ -1,6 +1,6 @@
-//! Which partitions are this process's.
+//! Which partitions belong to this process.
 //!
-//! In: the decisions of a group, or none where one process has the whole log. Out: what changed.
+//! In: the decisions of a consumer group, or none if one process has the whole log. Out: the changes.
 
 use super::LogError;
 
@@ -13,18 +13,18 @@ pub enum Membership {
     Revoked(Vec<u32>),
 }
 
-/// Who decides which partitions are this process's.
+/// Decides which partitions belong to this process.
 pub trait Assignment {
-    /// The decisions since the last call; never waits. The log's news are raised when there is one.
+    /// The decisions since the last call; never waits. The log's news signal is raised when there is one.
     ///
     /// # Errors
-    /// [`LogError::Cluster`] that a retry cannot mend, such as missing rights.
+    /// [`LogError::Cluster`] that a retry cannot fix, such as missing rights.
     fn changes(&self) -> Result<Vec<Membership>, LogError>;
 
-    /// Shows others how far a partition is, as far as they can see it.
+    /// Shows others how far a partition has been extracted, if the log has a way to show it.
     fn show_position(&self, partition: u32, next_offset: u64);
 
-    /// Whether other processes may have the partitions that this one lacks.
+    /// Whether the partitions that this process does not have may belong to other processes.
     fn is_shared(&self) -> bool;
 }
 

@@ -1,7 +1,7 @@
 //! Kafka's partitioner hash: bytes in, the same 32-bit number out as from the Java client.
 //!
-//! A Kafka client that partitions by key with `murmur2_random` chooses the partition that
-//! [`super::partition_of`] gives. The hash does not depend on platform or byte order.
+//! A Kafka client that partitions by key with `murmur2_random` chooses the same partition as [`super::partition_of`].
+//! The hash does not depend on platform or byte order.
 
 const SEED: u32 = 0x9747_b28c;
 const MULTIPLIER: u32 = 0x5bd1_e995;

@@ -24,7 +24,7 @@ pub fn open_generations(settings: &LogSettings) -> Result<Box<dyn Generations>, 
     })
 }
 
-/// The number of partitions of the turns of an open log. On Kafka they may be more than the memory's.
+/// The partition count of an open log's turns topic. On Kafka it may be larger than the memory topic's.
 ///
 /// # Errors
 /// [`LogError`].
@@ -35,19 +35,19 @@ pub fn turns_partitions(settings: &LogSettings, log: &dyn Log) -> Result<u32, Lo
     }
 }
 
-/// What a Kafka cluster has.
+/// What was found on a Kafka cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClusterState {
-    /// Brokers that it names.
+    /// The number of brokers that it names.
     pub brokers: usize,
-    /// Topics of the pipeline that are there.
+    /// How many of the pipeline's topics exist.
     pub topics: usize,
 }
 
-/// Asks the cluster of a log on Kafka, and creates nothing there.
+/// Asks the cluster of a log on Kafka for its brokers and topics, and creates nothing there.
 ///
 /// # Errors
-/// [`LogError::Cluster`] where it does not answer or refuses access; [`LogError::NoKafka`] in a build without it.
+/// [`LogError::Cluster`] if it does not answer or refuses access; [`LogError::NoKafka`] in a build without it.
 pub fn reach_cluster(settings: &LogSettings) -> Result<ClusterState, LogError> {
     kafka::reach(settings)
 }

@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, fmt};
 use super::partition_of;
 use nouns::model::{Bank, DeadLetter, TurnEvent};
 
-/// Largest record of a topic, in bytes.
+/// The largest record that a topic takes, in bytes.
 pub const MAX_RECORD_BYTES: usize = 8 << 20;
-/// Largest value of a record: with its key and headers it stays within the largest record.
+/// The largest value of a record: together with its key and headers, it fits into the largest record.
 pub const MAX_VALUE_BYTES: usize = MAX_RECORD_BYTES - (64 << 10);
 
 /// One record as read.
@@ -75,8 +75,8 @@ pub struct TransactionEnd {
     pub position: Option<u64>,
 }
 
-/// Where turns lie that were written: proof that they are durable, and what an answer is to reflect.
-/// As text it names the last offset of each partition: `2:17`, or `0:5,2:17`.
+/// Where the turns that were written are in the log: proof that they are durable, and what an answer has to reflect. As
+/// text it names the last offset of each partition: `2:17`, or `0:5,2:17`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Written {
     partitions: u32,
@@ -91,7 +91,7 @@ impl Written {
         Self { partitions, next: BTreeMap::new() }
     }
 
-    /// Reads the form that is displayed; None for another text.
+    /// Parses the text form; `None` for any other text.
     #[must_use]
     pub fn parse(text: &str, partitions: u32) -> Option<Self> {
         let mut written = Self::nothing(partitions);
@@ -102,8 +102,7 @@ impl Written {
         Some(written)
     }
 
-    /// The turns partition of a bank, and the first offset after its turns; None where nothing was
-    /// written to it.
+    /// The turns partition of a bank, and the first offset after its turns; `None` if nothing was written to it.
     #[must_use]
     pub fn of(&self, bank: &Bank) -> Option<(u32, u64)> {
         let partition = partition_of(bank, self.partitions);

@@ -1,9 +1,8 @@
-//! What live sources need of a log: their turns and their position, written together.
+//! What live sources need of a log: it writes their turns and their position together.
 //!
 //! In: the name of a source, and transactions. Out: what the source committed last. A source has one
-//! writer: the newest one fences those before. The turns of a transaction and the position behind them
-//! are written as a whole or not at all, so that a source that starts again misses nothing, and repeats
-//! nothing but what was not written.
+//! writer: the newest one fences the earlier ones. The turns of a transaction and the position after them are written
+//! together or not at all, so that a source that starts again misses nothing, and repeats only what was not written.
 
 use super::LogError;
 use nouns::model::{DeadLetter, TurnEvent};
@@ -30,7 +29,7 @@ pub trait SourceWriter {
 /// What a source committed last.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SourceState {
-    /// Its position; none before its first commit.
+    /// Its position; `None` before its first commit.
     pub cursor: Option<Vec<u8>>,
     /// The names that it has given.
     pub names: Option<Vec<u8>>,
@@ -43,13 +42,13 @@ pub struct SourceTransaction {
     pub events: Vec<TurnEvent>,
     /// Rejected records.
     pub dead_letters: Vec<DeadLetter>,
-    /// The position behind them.
+    /// The position after them.
     pub cursor: Vec<u8>,
-    /// The names that were given; none where they have not changed.
+    /// The names that were given; `None` if they have not changed.
     pub names: Option<Vec<u8>>,
 }
 
-/// The key of a source's names, beside its position, whose key is its name.
+/// The key under which a source's names are stored. Its position is stored under the source's own name.
 pub(super) fn names_key(source: &str) -> Vec<u8> {
     [source.as_bytes(), b"\0names"].concat()
 }

@@ -25,7 +25,7 @@ pub(super) fn run(open: impl Fn(&str) -> Box<dyn Log>) {
     unknown_partitions_are_refused(&*open("unknown"));
 }
 
-/// A turn of `bank` whose text has its number.
+/// A turn of `bank` whose text contains `number`.
 pub(super) fn turn(bank: &str, number: usize) -> TurnEvent {
     TurnEvent::Turn(Turn {
         bank: Bank::parse(bank).unwrap(),
@@ -170,7 +170,7 @@ fn a_read_is_limited_and_starts_anywhere(log: &dyn Log) {
 
 fn a_key_written_again_is_replaced(log: &dyn Log) {
     log.commit(&transaction(0, &[("a", Some("1")), ("b", Some("1"))])).unwrap();
-    // A busy broker may state the end of a moment ago, so what was read says where the next record can lie.
+    // A busy broker may report an end that is out of date, so the offset after what was read is used as the end.
     assert_eq!(live_values(log, 0).len(), 2);
     let before = all(log, Topic::Memory, 0, 0).last().unwrap().offset + 1;
     log.commit(&transaction(0, &[("a", Some("2"))])).unwrap();
@@ -178,7 +178,7 @@ fn a_key_written_again_is_replaced(log: &dyn Log) {
     let late = all(log, Topic::Memory, 0, before);
     assert_eq!(late.len(), 1, "a live reader sees the replacement");
     assert_eq!((late[0].key.as_slice(), late[0].value.as_deref()), (&b"a"[..], Some(&b"2"[..])));
-    // Of two records of a key in one transaction, the last one counts.
+    // If a transaction has two records of the same key, the last one counts.
     log.commit(&transaction(0, &[("c", Some("1")), ("c", Some("2")), ("d", Some("1")), ("d", None)])).unwrap();
     assert_eq!(live_values(log, 0), pairs(&[("a", "2"), ("b", "1"), ("c", "2")]));
     // Partitions do not share keys.

@@ -1,8 +1,8 @@
-//! What each log reads of one topic.
+//! The reader of one topic that each log implements.
 
 use super::{LogError, RawRecord};
 
-/// What each log reads of one topic; [`super::TopicView`] says what the calls mean.
+/// The reader of one topic that each log implements; [`super::TopicView`] says what the calls mean.
 pub(super) trait TopicReader: Send {
     fn name(&self) -> &str;
     fn partitions(&self) -> u32;

@@ -21,7 +21,7 @@ impl TopicView {
         }))
     }
 
-    /// The topic's full name: on the cluster, or with the log's directory.
+    /// The topic's full name: its name on the cluster, or its name together with the log's directory.
     #[must_use]
     pub fn name(&self) -> &str {
         self.0.name()

@@ -1,4 +1,4 @@
-//! What opens a log on Kafka in a build without it: an error that says so.
+//! Stands in for the log on Kafka in a build without Kafka: every call returns an error that says so.
 
 use super::{ClusterState, Generations, LogError, topic_reader::TopicReader};
 use nouns::config::LogSettings;

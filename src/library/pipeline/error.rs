@@ -13,7 +13,7 @@ use sources::SourceError;
 #[derive(Debug, thiserror::Error)]
 pub enum PipelineError {
     /// A turn that was handed over is not valid; nothing was written.
-    #[error("turn {index} of those handed over: {problem}; nothing was written")]
+    #[error("turn {index} of this batch: {problem}; nothing was written")]
     Turn {
         /// Its place among them, from 0.
         index: usize,
@@ -124,7 +124,7 @@ pub enum PipelineError {
         partition: u32,
     },
     /// The bank's shard panicked and is loaded again; the others answer.
-    #[error("bank {bank}: its shard, {partition}, stopped and is loaded again; ask again in a moment")]
+    #[error("bank {bank}: its shard, {partition}, stopped and is being loaded again; ask again in a moment")]
     Loading {
         /// The bank.
         bank: Bank,
@@ -132,7 +132,7 @@ pub enum PipelineError {
         partition: u32,
     },
     /// Too many questions wait already.
-    #[error("too many questions {whose} wait; ask again in a moment, or fewer at once")]
+    #[error("too many questions {whose} are waiting; ask again in a moment, or ask fewer at once")]
     Busy {
         /// `of this bank` or `of all banks`.
         whose: &'static str,

@@ -31,7 +31,7 @@ pub fn extract(
     let mut extraction = Extraction::new(pipeline, log.news())?;
     let stop = || stop.load(Ordering::Relaxed);
     let Some(model) = extraction.open_model(&stop, log.news())? else { return Ok(()) };
-    if let Some(found) = model_of(log)?.filter(|found| *found != model) {
+    if let Some(found) = model_of(log, Some(&model))?.filter(|found| *found != model) {
         return Err(PipelineError::other_model(&found, &model));
     }
     let assignment = join()?;

@@ -23,7 +23,7 @@ pub fn logged(error: &PipelineError) -> String {
             format!("bank {}: its shard, {partition}, is loaded again", LoggedBank(bank))
         }
         PipelineError::UnknownBank { bank, .. } => format!("bank {}: unknown", LoggedBank(bank)),
-        PipelineError::Turn { index, .. } => format!("turn {index} of those handed over is not valid"),
+        PipelineError::Turn { index, .. } => format!("turn {index} of the batch is not valid"),
         PipelineError::Record { partition, offset, .. } => {
             format!("memory partition {partition}, offset {offset}: the record cannot be used")
         }
@@ -56,7 +56,7 @@ pub(super) fn logged_llm(error: &LlmError) -> String {
             format!("{url}: {} ({attempts} attempts); check that it is running", without_reply(problem))
         }
         LlmError::InvalidReply { contract, .. } => {
-            format!("the model's {contract} reply is invalid, also after a repair")
+            format!("the model's {contract} reply is invalid, even after a repair")
         }
         other => other.to_string(),
     }

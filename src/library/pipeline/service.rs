@@ -43,6 +43,8 @@ pub struct Service {
     extraction: Extraction,
     /// Where nobody sends orders while it is driven call by call.
     orders: ArrivingOrders,
+    /// Those of questions, where they were opened before the memory.
+    embedders: Option<Arc<EmbedderPool>>,
     /// Started by the first question.
     front: Mutex<Option<Arc<Front>>>,
 }
@@ -55,13 +57,14 @@ impl Service {
     /// # Errors
     /// [`PipelineError`] that names the file, or the partition and offset.
     pub fn open(pipeline: &Pipeline, progress: &mut dyn FnMut(Progress)) -> Result<Self, PipelineError> {
-        Self::open_with_edges(pipeline, None, progress)
+        Self::open_to_ask(pipeline, None, None, progress)
     }
 
-    /// As [`Self::open`]; `edges` receives every change of the graph's edges.
-    pub(super) fn open_with_edges(
+    /// As [`Self::open`]; `edges` receives every change of the graph's edges, and `embedders` embed the questions.
+    pub(super) fn open_to_ask(
         pipeline: &Pipeline,
         edges: Option<Sender<EdgeChanges>>,
+        embedders: Option<Arc<EmbedderPool>>,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, PipelineError> {
         let log: Arc<dyn Log> = Arc::from(log::open(&pipeline.log)?);
@@ -79,6 +82,7 @@ impl Service {
                 edges,
                 // On Kafka the running service writes them.
                 record: pipeline.log.kind == LogKind::Embedded,
+                asks: embedders.as_ref().and_then(|embedders| embedders.known_model().cloned()),
                 turns: Some(&mut |key, turns| {
                     let partition = log::partition_of(&key.bank, log.partitions());
                     if let Some(live) = restored.get_mut(partition as usize) {
@@ -108,6 +112,7 @@ impl Service {
         let (_, orders) = ExtractionOrders::new(&*log);
         Ok(Self {
             pipeline: pipeline.clone(),
+            embedders,
             front: Mutex::default(),
             replica: Arc::new(replica),
             extraction,
@@ -246,7 +251,10 @@ impl Service {
         if let Some(front) = &*started {
             return Ok(Arc::clone(front));
         }
-        let embedders = Arc::new(EmbedderPool::open(&self.pipeline.embed, &self.pipeline.model())?);
+        let embedders = match &self.embedders {
+            Some(embedders) => Arc::clone(embedders),
+            None => Arc::new(EmbedderPool::open(&self.pipeline.embed, &self.pipeline.model())?),
+        };
         let front = Front::start(Arc::clone(&self.replica), embedders, self.pipeline.serve.threads)?;
         Ok(Arc::clone(started.insert(Arc::new(front))))
     }

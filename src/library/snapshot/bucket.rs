@@ -1,6 +1,7 @@
 //! Opens a bucket of S3, Google Cloud Storage or Azure.
 //!
-//! In: its URL. Out: the store, whose requests end in time. A build without the feature `buckets` refuses.
+//! In: its URL. Out: the store, all of whose requests have a timeout. A build without the feature `buckets` returns an
+//! error.
 
 /// Opens the bucket of a URL.
 #[cfg(not(feature = "buckets"))]
@@ -8,7 +9,7 @@ pub(super) fn bucket(
     _: &url::Url,
     _: std::time::Duration,
 ) -> Result<std::sync::Arc<dyn object_store::ObjectStore>, object_store::Error> {
-    let source = "this build keeps snapshots in directories alone; build it with the feature `buckets`".into();
+    let source = "this build keeps snapshots only in directories; build it with the feature `buckets`".into();
     Err(object_store::Error::Generic { store: "URL", source })
 }
 
@@ -28,7 +29,7 @@ mod remote {
     };
     use url::Url;
 
-    /// Retries of a request, within its timeout.
+    /// How often a request is retried, within its timeout.
     const RETRIES: usize = 4;
     /// The library's timeout of a request: longer than any file takes at the slowest transfer rate.
     const LIBRARY_TIMEOUT: &str = "15 minutes";
@@ -41,7 +42,7 @@ mod remote {
         timeout: Duration,
     ) -> Result<Arc<dyn ObjectStore>, object_store::Error> {
         let (scheme, prefix) = ObjectStoreScheme::parse(url)?;
-        // An error means that a provider is installed already.
+        // An error means that a provider is already installed.
         drop(rustls::crypto::ring::default_provider().install_default());
         let retries = RetryConfig { max_retries: RETRIES, retry_timeout: timeout / 2, ..RetryConfig::default() };
         let limits = [(ClientConfigKey::Timeout, LIBRARY_TIMEOUT), (ClientConfigKey::PoolIdleTimeout, IDLE_TIMEOUT)];

@@ -1,9 +1,9 @@
 //! Claims: which process writes the snapshots of a shard.
 //!
-//! In: the claims of a shard's directory. Out: a new one with the next epoch, or who has the newest.
-//! A claim is created only where none with its epoch exists, so that each epoch has one writer. A
-//! writer that finds a newer claim stops writing, unless that claim was given up unused. A claim has no end of its
-//! own: it is old when its writer has not renewed it for a while, and free when its writer gave it up.
+//! In: the claims of a shard's directory. Out: a new one with the next epoch, or the process that has the newest. A
+//! claim is created only if none with its epoch exists, so that each epoch has one writer. A writer that finds a newer
+//! claim stops writing, unless that claim was given up unused. A claim has no expiry time: it is old when its writer
+//! has not renewed it for a while, and free when its writer gave it up.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub enum ClaimRule {
 pub(super) struct Claim {
     /// The epoch.
     pub epoch: u64,
-    /// The run that has it: its process, and after a dot which of the process's writers.
+    /// The run that has it: its process, then a dot and the number of the writer within the process.
     pub by: String,
     /// When it was last renewed, in milliseconds since 1970; 0: it was given up.
     pub renewed_ms: i64,
@@ -62,7 +62,7 @@ impl Claim {
         Ok(process(&claim.by) == process(run) || now_ms.saturating_sub(claim.renewed_ms) > old_ms)
     }
 
-    /// Claims the next epoch; `None` where another process claims it in the same moment.
+    /// Claims the next epoch; `None` if another process claims it at the same moment.
     pub(super) fn make(
         store: &SnapshotStore,
         partition: u32,
@@ -94,7 +94,7 @@ impl Claim {
         Ok(newer.is_empty() || Manifest::ids(store, partition)?.first().is_none_or(|id| id.epoch <= self.epoch))
     }
 
-    /// Says that its writer is alive; with 0, that it gives the claim up.
+    /// Records that the writer is alive, or, with `now_ms` 0, that it has given the claim up.
     pub(super) fn renew(&mut self, store: &SnapshotStore, partition: u32, now_ms: i64) -> Result<(), SnapshotError> {
         self.renewed_ms = now_ms;
         store.put(&Self::path(partition, self.epoch), self.json())

@@ -1,4 +1,4 @@
-//! Who writes a shard's snapshots: whatever two writers do side by side, and wherever one is killed.
+//! Tests that a shard's snapshots stay whole, whatever two writers do at the same time, and wherever one is killed.
 
 use std::sync::{
     Arc, Barrier, Mutex,
@@ -15,14 +15,14 @@ use super::{
 
 type Step = Box<dyn FnOnce() + Send>;
 
-/// A store that notes the paths it is asked for, and at one of its calls has another do something first.
+/// A store that notes the paths it is asked for, and runs a given step just before one of its calls.
 #[derive(Clone, Default)]
 struct WatchedStore {
     store: FaultyStore,
     paths: Arc<Mutex<Vec<String>>>,
     calls: Arc<AtomicUsize>,
     step: Arc<Mutex<Option<(usize, Step)>>>,
-    /// Where it waits for another before it claims.
+    /// Makes it wait for another writer before it claims.
     gate: Arc<Mutex<Option<Arc<Barrier>>>>,
 }
 
@@ -71,7 +71,7 @@ impl Objects for WatchedStore {
     }
 }
 
-/// A place with two snapshots of a shard, and the history that goes on from there.
+/// A place with two snapshots of a shard, and the history that continues from there.
 fn begun(seed: u64) -> (FaultyStore, History, SnapshotWriter) {
     let store = FaultyStore::default();
     let mut history = History::new(seed, false, true);
@@ -104,8 +104,8 @@ fn listed_files(store: &FaultyStore) -> usize {
     paths.collect::<std::collections::BTreeSet<String>>().len()
 }
 
-/// At each call that a writer makes to the store, another claims the shard, restores it, and writes. The
-/// newer one's snapshot stays whole, and the older one learns that it has lost its claim.
+/// Before each call that a writer makes to the store, another writer claims the shard, restores it, and writes. The
+/// newer writer's snapshot stays whole, and the older one learns that it has lost its claim.
 #[test]
 fn a_writer_that_lost_its_claim_damages_nothing() {
     let (mut at, mut lost, mut won) = (0, 0, 0);
@@ -120,7 +120,7 @@ fn a_writer_that_lost_its_claim_damages_nothing() {
             older.snapshot(5, AT_ONCE).unwrap().unwrap();
             let (more, more_changes) = history.next();
             older.add(&more, &more_changes).unwrap();
-            // What the newer one reads of the log, whatever the older one wrote.
+            // The state that the newer writer reads from the log, whatever the older one wrote.
             let expected: Contents = history.all().expected();
             let newer: Arc<Mutex<Option<SnapshotWriter>>> = Arc::default();
             let step: Step = {
@@ -159,7 +159,7 @@ fn a_writer_that_lost_its_claim_damages_nothing() {
     assert!(at > 10 && lost > 20, "{at} calls, lost {lost} times, kept {won} times");
 }
 
-/// Two writers that claim in the same moment: one of them gets the claim and writes.
+/// Of two writers that claim at the same moment, one gets the claim and writes.
 #[test]
 fn two_writers_of_one_claim_become_one() {
     for seed in 1..20 {
@@ -196,8 +196,8 @@ fn two_writers_of_one_claim_become_one() {
     }
 }
 
-/// At each call that a writer makes for its first snapshot, the one before it writes another, and deletes
-/// files. What the newer one then writes is whole, or it learns that it began too early.
+/// Before each call that a writer makes for its first snapshot, the previous writer writes another snapshot and deletes
+/// files. What the newer writer then writes is whole, or it learns that it began too early.
 #[test]
 fn a_writer_that_continues_an_old_snapshot_notices() {
     let (mut taken, mut kept) = (0, 0);
@@ -237,8 +237,8 @@ fn a_writer_that_continues_an_old_snapshot_notices() {
     assert!(taken > 3 && kept > 10, "{taken} noticed, {kept} wrote");
 }
 
-/// Killed at each of its calls, also between the files and the manifest, a writer leaves a whole snapshot;
-/// the next one continues it, and deletes what was left.
+/// A writer that is killed at any of its calls, even between the files and the manifest, leaves a whole snapshot; the
+/// next writer continues it, and deletes what was left over.
 #[test]
 fn a_writer_that_is_killed_at_any_call_leaves_a_whole_snapshot() {
     let mut killed = 0;
@@ -269,7 +269,7 @@ fn a_writer_that_is_killed_at_any_call_leaves_a_whole_snapshot() {
     assert!(killed > 20, "{killed}");
 }
 
-/// A claim passes on when its writer gives it up, or has not renewed it for a while; on request at once.
+/// A claim passes on when its writer gives it up, or has not renewed it for a while; on request, it passes on at once.
 #[test]
 fn a_claim_passes_on_when_it_is_given_up_or_old() {
     let old = ClaimRule::WhenOld(1_000);

@@ -1,4 +1,4 @@
-//! The columns of the archive's tables, in one place for their schema, rows and description.
+//! The columns of the archive's tables, defined once for their schema, rows and description.
 //!
 //! In: rows. Out: Arrow batches, and the description of each table in `schemas/tables`.
 
@@ -17,7 +17,7 @@ use super::{
 };
 use nouns::model::{DeadLetter, MemoryKey, Turn, TurnEvent, WindowState};
 
-/// The column that is left out where each bank has a directory, whose name is the bank.
+/// The column that is left out if each bank has a directory, whose name is the bank's.
 pub(super) const BANK: &str = "bank";
 
 /// A column of a table.

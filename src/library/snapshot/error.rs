@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Why tables or snapshots could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// A file operation failed, such as for a full disk or missing rights.
+    /// A file operation failed, for example because the disk is full or rights are missing.
     #[error("{path}: {doing} failed: {source}; {remedy}")]
     Disk {
         /// The file or directory.
@@ -33,7 +33,7 @@ pub enum SnapshotError {
         /// The directory.
         directory: PathBuf,
     },
-    /// The directory holds something else than requested.
+    /// The directory holds something other than what was requested.
     #[error("{directory}: {problem}; name another directory")]
     Differs {
         /// The directory.
@@ -43,8 +43,8 @@ pub enum SnapshotError {
     },
     /// A request to the place of the snapshots failed.
     #[error(
-        "{place}: {doing} failed: {problem}; check that the place is reachable and has room, and its access rights: nothing is \
-         lost, the log holds everything"
+        "{place}: {doing} failed: {problem}; check that the place is reachable and has free space, and check its \
+         access rights: nothing is lost, because the log holds everything"
     )]
     Place {
         /// The place, and the object.
@@ -85,8 +85,8 @@ pub enum SnapshotError {
     },
     /// The snapshot is so old that the log may no longer hold the deletions since.
     #[error(
-        "{place}: the newest snapshot is {days} days old, but the log keeps deletions for a week only, so turns deleted \
-         since might come back; move the snapshots away and start again"
+        "{place}: the newest snapshot is {days} days old, but the log keeps deletions for only a week, so turns \
+         deleted since might come back; move the snapshots away and start again"
     )]
     Old {
         /// The place.
@@ -97,8 +97,8 @@ pub enum SnapshotError {
     /// As-of questions need snapshots, and no place for them is configured.
     #[error("as-of questions need snapshots, and none are configured; set snapshot.directory in the pipeline file")]
     None,
-    /// Writing snapshots failed for good before.
-    #[error("snapshots have stopped, because an earlier attempt failed for good; restart")]
+    /// Writing snapshots has failed permanently.
+    #[error("snapshots have stopped, because an earlier attempt failed permanently; restart")]
     Stopped,
     /// An as-of question about a point for which no history is kept.
     #[error("as of {at}: no history is kept for that point; the oldest that can be asked for is {oldest}")]
@@ -110,8 +110,8 @@ pub enum SnapshotError {
     },
     /// Another build wrote the snapshot.
     #[error(
-        "{place}: a snapshot of version {found}, this build reads {known}; use the build that wrote it, or move the \
-         snapshots away or name another snapshot.directory: the memory is then loaded from its log"
+        "{place}: a snapshot of version {found}, but this build reads {known}; use the build that wrote it, or move \
+         the snapshots away or name another snapshot.directory: the memory is then loaded from its log"
     )]
     Version {
         /// The manifest.

@@ -1,4 +1,4 @@
-//! The live memory records, by the names of what they hold: what a removal row must repeat.
+//! The live memory records, with the ids of what they hold, because a removal row must repeat those ids.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,8 +16,8 @@ const NUMBER: usize = size_of::<u32>();
 pub(super) struct LiveRow {
     /// The offset of the read that added it.
     pub since: u64,
-    /// How many units it has, their ids, then each of its turns: the length of its id, and the id. One piece
-    /// of memory, as there are as many rows as open turns and closed windows.
+    /// How many units it has, their ids, then each of its turns: the length of its id, and the id. All of it is one
+    /// allocation, because there are as many rows as open turns and closed windows.
     names: Box<[u8]>,
 }
 

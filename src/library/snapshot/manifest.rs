@@ -1,6 +1,6 @@
 //! The manifest: a snapshot's files and how far it reaches, written last.
 //!
-//! In: the manifests of a shard. Out: their contents, newest first, or why one is unusable; one of another
+//! In: the manifests of a shard. Out: their contents, newest first, or why one is unusable. A manifest of another
 //! version is refused by name. A manifest is never changed. Renamed Rust fields keep their JSON names.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,8 @@ use nouns::model::{Bank, MemoryKey, ModelRef};
 /// Version of the manifests that this build writes, and the only one that it reads.
 const VERSION: u32 = 2;
 
-/// Which snapshot of a shard: the epoch of its writer's claim, then its number. The greatest is the newest.
+/// Identifies a snapshot of a shard, by the epoch of its writer's claim, then its number. The greatest id is the
+/// newest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct ManifestId {
     /// The epoch under which it was written.
@@ -59,8 +60,8 @@ pub struct Manifest {
     pub last_deletion: u64,
     /// The time up to which history was trimmed, in milliseconds since 1970; 0: never.
     pub trimmed_ms: i64,
-    /// Offsets at which as-of questions have no answer: no snapshots were written when they were
-    /// read, so versions between may be missing.
+    /// Offsets at which as-of questions have no answer: no snapshots were written when they were read, so versions in
+    /// between may be missing.
     pub gaps: Vec<Gap>,
     /// Deleted turns that another live record still holds with their text: their rows are removed
     /// together with that record.
@@ -82,8 +83,8 @@ pub struct UnreadableRecord {
     pub offset: u64,
     /// Why it could not be read.
     pub problem: String,
-    /// The offset and the append time of the last record of the read that found it, which make it a point of
-    /// the past; None outside a snapshot.
+    /// The offset and the append time of the last record of the read that found it, which make it a point of the past;
+    /// `None` outside a snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<(u64, i64)>,
 }
@@ -98,13 +99,13 @@ pub struct Reached {
     /// The offset of the last included record, and when that was appended, in milliseconds since
     /// 1970.
     pub last: Option<(u64, i64)>,
-    /// The same of the oldest point for as-of questions: the first snapshot's end, or the start of the
+    /// The same for the oldest point that as-of questions can ask about: the first snapshot's end, or the start of the
     /// kept history.
     pub oldest: Option<(u64, i64)>,
 }
 
 impl Reached {
-    /// A partition of which nothing is included.
+    /// A partition that is not included at all.
     pub(super) fn nothing(partition: u32) -> Self {
         Self { partition, next_offset: 0, last: None, oldest: None }
     }
@@ -159,7 +160,7 @@ impl std::ops::AddAssign for LiveCounts {
 /// Files that were written together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
-    /// One file a table; a table without rows has none.
+    /// One file per table; a table without rows has none.
     pub files: Vec<TableFile>,
 }
 
@@ -168,7 +169,7 @@ pub struct Segment {
 pub struct TableFile {
     /// The table.
     pub table: UpdateTable,
-    /// Its path, from the place on.
+    /// Its path, relative to the place.
     pub path: String,
     /// Its number of rows.
     pub rows: u64,

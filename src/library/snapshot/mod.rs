@@ -1,15 +1,14 @@
-//! Topics as Parquet tables, and snapshots of a memory, to restore it as of now or of the past.
+//! Topics as Parquet tables, and snapshots of a memory, from which it is restored as of now or as of a past point.
 //!
 //! In: records of a topic in offset order; memory records and the graph choices that they change.
 //! Out: Parquet files that DuckDB, pandas and polars read, with an index or a manifest beside them.
-//! This room reads no log: callers hand it the records.
+//! This module reads no log: callers hand it the records.
 //!
 //! - `archive`: the files of a topic's table (`ripplemem replay`); `row` reads a record, `table` and
 //!   `columns` define the tables, `statement` describes them for `schemas/tables`
 //! - `update`: the update tables of a snapshot, whose rows carry +1 or -1
-//! - `writer`: writes snapshots of a shard; `claim`: who writes them; `segment_files` the files,
-//!   `live_rows` what is live, `rewrite` replaces files to delete turns, to trim history, and to merge
-//!   small files
+//! - `writer`: writes snapshots of a shard; `claim`: which process writes them; `segment_files`: their files;
+//!   `live_rows`: what is live; `rewrite`: replaces files to delete turns, to trim history, and to merge small files
 //! - `manifest`: the files of a snapshot, written last; `store`: the directory or `bucket`
 //! - `restore`: reads a snapshot; `restored`: what it returns
 

@@ -24,7 +24,7 @@ use super::{
 use heart::memory::{Extraction, GraphChoice, LiveUnit, RecordKey};
 use nouns::model::{Bank, MemoryKey, UnitId, WindowState, WindowTurn};
 
-/// How often the newest snapshot is looked for again when its writer replaces it during the restore.
+/// How many times the newest snapshot is tried if its writer replaces it during the restore.
 const ATTEMPTS: usize = 3;
 
 /// The snapshots of one log in one place.
@@ -70,8 +70,8 @@ impl Snapshots {
         Self { store: Arc::new(SnapshotStore::over(objects)), log, partitions: 2, settings }
     }
 
-    /// The newest undamaged snapshot of a shard, if any. Calls `warn` for each damaged one, and `progress`
-    /// with the bytes that are read, and all bytes.
+    /// The newest undamaged snapshot of a shard, if any. Calls `warn` for each damaged one, and `progress` with the
+    /// bytes that have been read and the total.
     ///
     /// # Errors
     /// [`SnapshotError`] when the place cannot be reached, or holds snapshots of another log.
@@ -99,7 +99,7 @@ impl Snapshots {
                         if attempt < ATTEMPTS && Manifest::ids(&self.store, partition)? != ids {
                             continue 'again;
                         }
-                        damaged.push(format!("{unfit}; this snapshot is skipped, the one before it is used"));
+                        damaged.push(format!("{unfit}; this snapshot is skipped, and the one before it is used"));
                     }
                     Err(error) => return Err(error),
                 }
@@ -118,8 +118,8 @@ impl Snapshots {
         self.newest_id(partition)?.map(|id| self.listed(partition, id)).transpose()
     }
 
-    /// The newest snapshot that is listed, damaged or not: what a writer that continues from there must
-    /// still find. Ask for it before [`Self::newest`].
+    /// The newest snapshot that is listed, damaged or not. A writer that continues from there must still find it. Ask
+    /// for it before [`Self::newest`].
     ///
     /// # Errors
     /// [`SnapshotError`] when the place cannot be reached.
@@ -148,9 +148,10 @@ impl Snapshots {
     pub fn resolve(&self, partition: u32, at: AsOf) -> Result<u64, SnapshotError> {
         match self.manifest(partition)? {
             Some(manifest) => self.resolve_in(&manifest, partition, at),
-            None => {
-                Err(SnapshotError::Before { at: at.to_string(), oldest: "nothing: there is no snapshot".to_owned() })
-            }
+            None => Err(SnapshotError::Before {
+                at: at.to_string(),
+                oldest: "none, because there is no snapshot".to_owned(),
+            }),
         }
     }
 
@@ -190,9 +191,9 @@ impl Snapshots {
     }
 
     /// A writer of a shard's snapshots that continues from what was restored, or from an empty shard; `seen`
-    /// is [`Self::newest_id`] from before the restore. It claims them with its first snapshot, or by `rule`
-    /// when what waits for that grows too large. `run` must differ from that of every other writer that wrote
-    /// here; before a dot it names the process. `history_days` of history are kept; 0: all.
+    /// is [`Self::newest_id`] from before the restore. It claims them with its first snapshot, or by `rule` when the
+    /// rows that wait for that snapshot grow too large. `run` must differ from the `run` of every other writer that
+    /// wrote here; the part before the dot names the process. `history_days` of history are kept; 0: all.
     ///
     /// # Errors
     /// [`SnapshotError::Place`].
@@ -230,7 +231,10 @@ impl Snapshots {
     /// As [`Self::resolve`], for a manifest.
     fn resolve_in(&self, manifest: &Manifest, partition: u32, at: AsOf) -> Result<u64, SnapshotError> {
         let Some(reached) = manifest.reached.iter().find(|reached| reached.partition == partition) else {
-            return Err(SnapshotError::Before { at: at.to_string(), oldest: "nothing: it is empty".to_owned() });
+            return Err(SnapshotError::Before {
+                at: at.to_string(),
+                oldest: "none, because the snapshot is empty".to_owned(),
+            });
         };
         let (oldest, oldest_ms) = reached.oldest.unwrap_or_default();
         let before = |offset, append_ms| match at {
@@ -403,7 +407,7 @@ impl Snapshots {
                     }
                     if at.is_none() || !heads.continues(row) {
                         let key = heads.key(row).map_err(unfit)?;
-                        // Only a part without turns is new here.
+                        // A record that first appears here is a part without turns.
                         let state = if key.turn.is_some() { WindowState::Open } else { WindowState::Final };
                         at = Some(live.index_of(key, heads.since(row), state));
                     }
@@ -473,11 +477,11 @@ struct SegmentRecord {
     window_turns: Vec<WindowTurn>,
     /// The extractor of its units, if turns were requested.
     extractor: String,
-    /// Converted one by one: as they are stored, the vectors of all would take several times the room.
+    /// Converted one by one: in their stored form, the vectors of all of them would take several times the memory.
     units: Vec<Arc<LiveUnit>>,
 }
 
-/// The live records of a segment that were read so far.
+/// The live records of a segment that have been read so far.
 struct SegmentRecords<'r> {
     records: Vec<SegmentRecord>,
     indexes: HashMap<(RecordKey, u64), usize>,

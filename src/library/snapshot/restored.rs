@@ -1,4 +1,4 @@
-//! What reading a snapshot returns, and the points of the past that can be asked for.
+//! What reading a snapshot returns, and the past points that can be asked for.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},

@@ -32,9 +32,9 @@ type RecordVersion = (RecordKey, u64);
 /// A unit of a version of a record.
 type UnitVersion = (RecordVersion, UnitId);
 
-/// Removes deleted turns from all rows that are not live: the turns, the units made from them, the
-/// units with a part from the turn after them (whose vector saw the deleted turn as its context), and
-/// the choices of those units. Returns whether it removed anything.
+/// Removes deleted turns from all rows that are not live: the turns, the units made from them, the units with a part
+/// from the turn after them (whose vector was computed with the deleted turn as context), and the choices of those
+/// units. Returns whether it removed anything.
 pub(super) fn delete_turns(
     files: &mut SegmentFiles,
     manifest: &mut Manifest,
@@ -49,7 +49,8 @@ pub(super) fn delete_turns(
     let live_units = live.unit_ids();
     let ids: HashSet<UnitId> = units.iter().map(|unit| unit.1).filter(|id| !live_units.contains(id)).collect();
     let mut any = false;
-    // The manifest changes only after all files succeeded: a retry would not find removed units again.
+    // The manifest changes only after all files have succeeded: otherwise a retry would not find the removed units
+    // again.
     let (mut segments, mut still_live) = (Vec::new(), BTreeSet::new());
     for segment in manifest.segments.clone() {
         let mut replaced = Vec::new();
@@ -271,7 +272,7 @@ fn keep_versions(removed: &HashSet<RecordVersion>, batch: &RecordBatch) -> Resul
     (0..batch.num_rows()).map(keep).collect()
 }
 
-/// Of the rows of a choice up to this point, keeps one if the choice existed then.
+/// Keeps one of a choice's rows up to this point if the choice existed then.
 fn keep_one(counts: &mut ChoiceCounts, oldest: OldestPoint, batch: &RecordBatch) -> Result<Vec<bool>, String> {
     let choices = ChoiceColumns::of(batch)?;
     let mut keep = |row| {

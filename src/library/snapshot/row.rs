@@ -1,4 +1,4 @@
-//! A record of a topic as a row: its bytes, and its decoded content.
+//! Turns a record of a topic into a row with its bytes and its decoded content.
 //!
 //! In: a record with its headers. Out: a row. A record that cannot be decoded is a row, too, with
 //! the reason.

@@ -15,12 +15,12 @@ use parquet::{
 
 use super::{SnapshotError, TableFile, UpdateTable, manifest::shard_directory, store::SnapshotStore, update::batches};
 
-/// Encoded bytes of a row group, which waits in memory until it is full.
+/// The encoded size of a row group in bytes; a row group stays in memory until it is full.
 const GROUP_BYTES: usize = 1 << 20;
-/// Rows that are encoded at once: while it encodes, the library takes twelve bytes for each number of a vector.
+/// How many rows are encoded at once: the library takes twelve bytes for each number of a vector while it encodes.
 const ROWS_AT_ONCE: usize = 16;
-/// Encoded bytes of a page. Until a page is full the library takes eight bytes for each of its numbers, which
-/// take one byte or less in the page.
+/// The encoded size of a page in bytes. Until a page is full, the library takes eight bytes for each of its numbers,
+/// which take at most one byte in the page.
 const PAGE_BYTES: usize = 64 << 10;
 
 /// The files of the writer of one shard.
@@ -53,7 +53,7 @@ impl SegmentFiles {
         format!("{}/{}", shard_directory(partition), table.name())
     }
 
-    /// Writes rows of a table to a new file, each batch as it comes; `None` without rows.
+    /// Writes rows of a table to a new file, each batch as it comes; `None` if there are no rows.
     pub(super) fn write(
         &self,
         table: UpdateTable,
@@ -65,7 +65,7 @@ impl SegmentFiles {
         Ok(Some(file))
     }
 
-    /// The rows of a file, read as they are taken.
+    /// The rows of a file, read as they are consumed.
     pub(super) fn read<'f>(
         &'f self,
         file: &'f TableFile,
@@ -90,7 +90,7 @@ impl SegmentFiles {
     }
 }
 
-/// Encodes rows as a Parquet file; `None` without rows.
+/// Encodes rows as a Parquet file; `None` if there are no rows.
 pub(super) fn encode(
     place: &str,
     table: UpdateTable,

@@ -20,11 +20,11 @@ use url::Url;
 use super::{SnapshotError, bucket::bucket};
 use crate::private_directory::create_private;
 
-/// Timeout of a request, before the time for its bytes. An as-of question waits for it.
+/// Timeout of a request, not counting the transfer of its bytes. An as-of question waits for it.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The slowest transfer rate that is allowed, in bytes a second.
+/// The slowest transfer rate that is allowed, in bytes per second.
 const MIN_BYTES_PER_SECOND: u64 = 256 << 10;
-/// Longest error message in characters: some stores answer with a page.
+/// The longest error message in characters: some stores answer with a whole page.
 const MESSAGE_CHARACTERS: usize = 600;
 
 /// The operations that snapshots need from a place.
@@ -35,7 +35,7 @@ pub(super) trait Objects: Send + Sync {
     fn put(&self, path: &str, bytes: Bytes, fresh: bool) -> Result<bool, String>;
     /// The paths of all objects in a directory.
     fn list(&self, directory: &str) -> Result<Vec<String>, String>;
-    /// Deletes an object; one that does not exist is no error.
+    /// Deletes an object; it is no error if the object does not exist.
     fn delete(&self, path: &str) -> Result<(), String>;
 }
 
@@ -101,8 +101,8 @@ impl SnapshotStore {
         self.objects.delete(path).map_err(|problem| self.failed("deleting", path, &problem))
     }
 
-    /// Deletes the leftovers of killed writes in these directories: no listing shows them, and they may
-    /// hold turns that are deleted later.
+    /// Deletes what killed writes left in these directories: no listing shows these files, and they may hold turns that
+    /// are deleted later.
     pub(super) fn sweep(&self, directories: &[String]) -> Result<(), SnapshotError> {
         let Some(place) = &self.directory else { return Ok(()) };
         for path in directories.iter().map(|directory| place.join(directory)) {

@@ -1,4 +1,4 @@
-//! Snapshots of random histories, restored exactly although the store fails now and then.
+//! Tests that snapshots of random histories are restored exactly although the store fails now and then.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -174,7 +174,7 @@ impl Model {
         (records, choices)
     }
 
-    /// The same of the expected state.
+    /// The same for the expected state.
     pub(super) fn expected(&self) -> Contents {
         let records = self.records.iter().map(|(key, record)| {
             let mut units: Vec<u64> = record.units.iter().map(|unit| unit.id.0).collect();
@@ -195,9 +195,9 @@ pub(super) struct History {
     live: [Model; 2],
     offsets: [u64; 2],
     deleted: BTreeSet<String>,
-    /// No turn is deleted.
+    /// Whether no turn is ever deleted.
     edits_only: bool,
-    /// Everything is in partition 0.
+    /// Whether everything is in partition 0.
     one_shard: bool,
 }
 
@@ -305,7 +305,7 @@ pub(super) fn newest(faulty: &FaultyStore) -> Vec<Restored> {
     (0..2).filter_map(|shard| snapshots.newest(shard, true, &mut |_| {}, &mut |_, _| {}).unwrap()).collect()
 }
 
-/// A writer of shard 0 that continues from its newest snapshot.
+/// A writer for shard 0 that continues from its newest snapshot.
 pub(super) fn writer(snapshots: &Snapshots, run: &str, history_days: u64) -> SnapshotWriter {
     writer_of(snapshots, 0, run, history_days)
 }
@@ -365,7 +365,7 @@ proptest! {
                 for (shard, writer) in current.iter_mut().enumerate() {
                     match writer.snapshot(history.now(), AT_ONCE) {
                         Ok(_) => taken[shard] = vec![history.live[shard].expected()],
-                        // It may exist: perhaps only the cleanup after it failed.
+                        // The snapshot may exist: perhaps only the cleanup after it failed.
                         Err(_) => taken[shard].push(history.live[shard].expected()),
                     }
                 }
@@ -509,7 +509,7 @@ fn a_damaged_snapshot_is_named_and_the_one_before_is_used() {
     }
 }
 
-/// It is not taken for damage: the one before it may lack deletions that no log holds any more.
+/// This is not treated as damage: the snapshot before it may lack deletions that no log holds any more.
 #[test]
 fn a_snapshot_of_another_version_is_refused_by_name() {
     for version in [1, 3] {
@@ -524,7 +524,7 @@ fn a_snapshot_of_another_version_is_refused_by_name() {
             assert!(matches!(error, SnapshotError::Version { .. }), "{error}");
             let error = error.to_string();
             let named = "/shard-00000/manifests/00000001-000000000002.json: a snapshot of version ";
-            assert!(error.contains(&format!("{named}{version}, this build reads 2;")), "{error}");
+            assert!(error.contains(&format!("{named}{version}, but this build reads 2;")), "{error}");
             assert!(error.contains("name another snapshot.directory"), "{error}");
         }
     }
@@ -576,7 +576,7 @@ fn child_that_fills_the_disk() {
     for _ in 0..2 {
         let error = writer.snapshot(2, AT_ONCE).unwrap_err().to_string();
         assert!(
-            error.contains("writing failed") && error.contains("room") && error.contains("nothing is lost"),
+            error.contains("writing failed") && error.contains("free space") && error.contains("nothing is lost"),
             "{error}"
         );
     }
@@ -587,7 +587,7 @@ fn on_disk(home: &str) -> Snapshots {
 }
 
 /// A full disk fails a snapshot with an error and leaves no partial file. The snapshot before it stays
-/// usable, and once there is room, the next one has everything.
+/// usable, and once there is space again, the next one has everything.
 #[test]
 fn a_full_disk_during_a_snapshot() {
     let home = tempfile::tempdir().unwrap();

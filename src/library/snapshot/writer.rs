@@ -2,12 +2,12 @@
 //!
 //! In: the reads of the shard's log in order, each with the choices that it changed. Out: segments of
 //! files as they fill, and on request a manifest that lists them all. A listed file is never changed;
-//! an unlisted one is deleted. The writer asks the memory nothing, so no question waits for a snapshot.
+//! an unlisted one is deleted. The writer never reads the memory, so no question waits for a snapshot.
 //!
-//! It stores nothing before it has claimed the shard's snapshots, and then looks whether the snapshot
-//! that it continues is still the newest. It deletes in this order: it writes its manifest, lists what
-//! that one makes obsolete, looks for a newer claim, and only then deletes. A later claimant has read that manifest,
-//! so no file is deleted that the next writer needs.
+//! It stores nothing before it has claimed the shard's snapshots and checked that the snapshot that it continues is
+//! still the newest. It deletes in this order: it writes its manifest, lists what that manifest makes obsolete, checks
+//! for a newer claim, and only then deletes. A later claimant has read that manifest, so no file that the next writer
+//! needs is deleted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -26,11 +26,11 @@ use super::{
 use heart::memory::{ChoiceChanges, RecordKey};
 use nouns::model::{Bank, BankKey, MemoryKey, MemoryRecord};
 
-/// A segment is closed beyond this many bytes of rows.
+/// A segment is closed once its rows exceed this many bytes.
 const SEGMENT_BYTES: usize = 4 << 20;
-/// Encoded bytes that may wait for an unavailable place.
+/// How many encoded bytes may wait while the place is unavailable.
 const PENDING_BYTES: usize = 64 << 20;
-/// History is trimmed at most once in this time, because trimming reads every turn and rewrites files.
+/// History is trimmed at most once in this period, because trimming reads every turn and rewrites files.
 const DAY_MS: i64 = 24 * 3_600_000;
 /// How many manifests are kept.
 const KEPT_MANIFESTS: usize = 2;
@@ -50,7 +50,7 @@ pub struct LogRead {
     pub covers: Vec<(u32, u64)>,
     /// Its records in order; `None` deletes the key.
     pub records: Vec<(MemoryKey, Option<MemoryRecord>)>,
-    /// Those of its records that could not be read; in `records` they delete what their key held.
+    /// Those of its records that could not be read; in `records` they appear as deletions of their keys.
     pub unreadable: Vec<UnreadableRecord>,
 }
 
@@ -59,16 +59,16 @@ pub struct SnapshotWriter {
     files: SegmentFiles,
     /// The manifest of the next snapshot.
     manifest: Manifest,
-    /// The newest snapshot that was listed before it began.
+    /// The newest snapshot that was listed before this writer began.
     seen: Option<ManifestId>,
-    /// The newest snapshot, where it is readable and of this writer or continued by it.
+    /// The newest snapshot, if it is readable and this writer wrote or continues it.
     newest: Option<Manifest>,
     claim: Option<Claim>,
-    /// When it may claim where it runs out of room.
+    /// When it may claim the snapshots if too many bytes are pending.
     rule: ClaimRule,
     live: LiveRows,
     names: HashMap<BankKey, Bank>,
-    /// Deleted turns of which rows may be left.
+    /// Deleted turns of which some rows may be left.
     deleted: DeletedTurns,
     turns: TurnRows,
     units: Option<UnitRows>,
@@ -80,7 +80,7 @@ pub struct SnapshotWriter {
     pending: VecDeque<Vec<(TableFile, Bytes)>>,
     /// How much history is kept; 0: all.
     history_ms: i64,
-    /// The first offset that this run read after the snapshot that it continues, until its own first one.
+    /// The first offset that this run read after the snapshot that it continues; `None` after its own first snapshot.
     first_offset: Option<u64>,
     /// The last read of this run that wrote a row: an as-of question can ask for it.
     last_change: Option<(u64, i64)>,
@@ -275,7 +275,7 @@ impl SnapshotWriter {
         }
     }
 
-    /// Completes the manifest with how far the partition was read.
+    /// Adds to the manifest how far the partition was read.
     fn reach_ends(&mut self) {
         let partition = self.files.partition();
         if self.manifest.reached.is_empty() {
@@ -295,7 +295,7 @@ impl SnapshotWriter {
         self.manifest.live.units = self.live.unit_count();
     }
 
-    /// Whether the newest snapshot says everything already.
+    /// Whether the newest snapshot already holds everything.
     fn is_unchanged(&self) -> bool {
         let bare = |of: &Manifest| Manifest { epoch: 0, number: 0, taken_ms: 0, ..of.clone() };
         self.pending.is_empty() && self.newest.as_ref().is_some_and(|newest| bare(newest) == bare(&self.manifest))
@@ -312,7 +312,7 @@ impl SnapshotWriter {
             return Err(elsewhere());
         }
         let mut claim = Claim::make(store, partition, run, now_ms)?.ok_or_else(elsewhere)?;
-        // From here on nobody deletes what the newest snapshot lists.
+        // From here on, no one deletes what the newest snapshot lists.
         if Manifest::ids(store, partition)?.first().copied() != self.seen {
             claim.renew(store, partition, 0)?;
             return Err(self.taken());
@@ -408,7 +408,7 @@ impl SnapshotWriter {
         }
     }
 
-    /// Replaces the restored choices by those of the current settings, which no read of the log changed.
+    /// Replaces the restored choices with those of the current settings. No read of the log caused this change.
     pub fn replace_choices(&mut self, restored: &Restored, now: ChoiceChanges) {
         let before = restored.choices.iter().flat_map(|(bank, choices)| choices.iter().map(|c| (bank.key(), *c)));
         let mut changes: ChoiceChanges = now.into_iter().chain(before.map(|choice| (choice, -1))).collect();
@@ -429,7 +429,7 @@ impl SnapshotWriter {
         }
     }
 
-    /// Closes the segment where it has enough rows; whether it did.
+    /// Closes the segment if it has enough rows; returns whether it did.
     fn close_full(&mut self) -> Result<bool, SnapshotError> {
         let is_full = self.bytes > SEGMENT_BYTES;
         if is_full {

@@ -4,9 +4,9 @@
 //! or an error that lists every path that was tried. Writes nothing, downloads nothing.
 //!
 //! Order: the pipeline file; `ORT_DYLIB_PATH` (library only); `RIPPLEMEM_HOME`; `../share/ripplemem` and
-//! `../lib/ripplemem` beside the executable's directory, where a wheel, a Debian package and an unpacked archive have
+//! `../lib/ripplemem` beside the executable's directory, where a wheel, a Debian package and an unpacked archive keep
 //! them; `$XDG_DATA_HOME/ripplemem`, or `~/.local/share/ripplemem`; `ripplemem` in each of `XDG_DATA_DIRS`, or in
-//! `/usr/local/share` and `/usr/share`. A place that a setting or variable names is the only one tried.
+//! `/usr/local/share` and `/usr/share`. If a setting or variable names a place, only that place is tried.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use nouns::config::EmbedSettings;
 pub(super) const LIBRARY: &str = "lib/libonnxruntime.so";
 /// The directory of the models below a home.
 pub(super) const MODELS: &str = "models";
-/// RippleMem's directory among those of other programs.
+/// The name of RippleMem's directory beside those of other programs.
 const NAME: &str = "ripplemem";
 /// The tokenizer in a model's directory.
 pub(super) const TOKENIZER_FILE: &str = "tokenizer.json";
@@ -39,7 +39,7 @@ pub fn model_directory(settings: &EmbedSettings, name: &str) -> Result<PathBuf, 
     Environment::of_process().model_directory(settings, &[name])
 }
 
-/// The first of `names` that has a directory, for models that go by several names.
+/// The directory of the first of `names` that has one, for models with several names.
 pub(super) fn first_model_directory(settings: &EmbedSettings, names: &[&str]) -> Result<PathBuf, EmbedError> {
     Environment::of_process().model_directory(settings, names)
 }
@@ -50,21 +50,21 @@ pub fn homes() -> Vec<PathBuf> {
     Environment::of_process().homes()
 }
 
-/// The directory that files are brought to: `RIPPLEMEM_HOME`, else the user's. None where the environment names
-/// neither.
+/// The directory that files are installed to: `RIPPLEMEM_HOME`, or else the user's directory. `None` if the environment
+/// names neither.
 #[must_use]
 pub fn home() -> Option<PathBuf> {
     let environment = Environment::of_process();
     environment.home.clone().or_else(|| environment.of_user())
 }
 
-/// The user's own directory for what RippleMem keeps. None where the environment names no home.
+/// The user's own directory for RippleMem's data. `None` if the environment names no home directory.
 #[must_use]
 pub fn of_user() -> Option<PathBuf> {
     Environment::of_process().of_user()
 }
 
-/// What the process's environment says, as a value that tests can set.
+/// The process's environment, as a value that tests can set.
 #[derive(Default)]
 struct Environment {
     library: Option<PathBuf>,
@@ -75,7 +75,7 @@ struct Environment {
     shared: Vec<PathBuf>,
 }
 
-/// Where data of all users is, where `XDG_DATA_DIRS` does not say it.
+/// Where data shared by all users is, if `XDG_DATA_DIRS` is not set.
 const SHARED: &str = "/usr/local/share:/usr/share";
 
 impl Environment {
@@ -209,7 +209,7 @@ mod tests {
         settings.models_directory = Some(tree.path().join("gone"));
         let places = Environment { home: Some(tree.path().join("home")), ..Environment::default() };
         let error = places.library(&settings).expect_err("the named library is not there").to_string();
-        assert!(error.contains("gone.so; run `ripplemem setup`") && !error.contains("home"), "{error}");
+        assert!(error.contains("gone.so. Run `ripplemem setup`") && !error.contains("home"), "{error}");
         assert!(places.model_directory(&settings, &["m"]).is_err());
 
         settings.onnxruntime = None;

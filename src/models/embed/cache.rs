@@ -1,16 +1,15 @@
-//! Vectors that were computed before, by bank.
+//! A cache of computed vectors, by bank.
 //!
-//! In: texts with their vectors, and the window that uses them. Out: the same vectors, for the
-//! same bank, model and text only. Every key begins with the bank. An entry is evicted with the last
-//! window that uses it, and a bank when its partition is not this process's: only a partition's owner
-//! learns what is deleted there. The memory log is the source of truth, and losing this directory
-//! costs only time: so no write waits for fsync, and a damaged directory is replaced by an empty one.
-//! A vector in steps takes a byte a component, another one four.
+//! In: texts with their vectors, and the window that uses them. Out: the same vectors, for the same bank, model and
+//! text only. Every key begins with the bank. An entry is evicted together with the last window that uses it. A bank is
+//! evicted when its partition does not belong to this process, because only a partition's owner learns what is deleted
+//! there. The memory log is the source of truth, and losing this directory costs only time, so no write waits for
+//! fsync, and a damaged directory is replaced by an empty one. A vector in steps takes one byte per component, any
+//! other vector four.
 //!
-//! Four tables. `entries`: bank, model, text hash -> vectors. `uses`: bank, window, text hash, model
-//! -> nothing. `users`: bank, model, text hash, window -> nothing. `positions`: partition -> the read
-//! position of its turns up to which evictions are known. Fields of varying length carry their length
-//! in two bytes.
+//! There are four tables. `entries`: bank, model, text hash -> vectors. `uses`: bank, window, text hash, model ->
+//! nothing. `users`: bank, model, text hash, window -> nothing. `positions`: partition -> the read position of its
+//! turns up to which evictions are known. Fields of varying length carry their length in two bytes.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +23,7 @@ use nouns::model::{Bank, ModelRef, SpannedText, Vector, WindowId};
 const FOLDER: &str = "vectors-6";
 /// Keys that are evicted in one batch.
 const EVICTED_AT_ONCE: usize = 4_096;
-/// Bytes of blocks of the cache that are kept for the next read.
+/// Bytes of the cache's blocks that are kept in memory for the next read.
 const MEMORY_BYTES: u64 = 256 << 10;
 const HASH_BYTES: usize = 32;
 
@@ -80,14 +79,14 @@ impl VectorCache {
             let positions = database.keyspace("positions", keyspace_options)?;
             Ok(Self { path: path.to_owned(), database, entries, uses, users, positions })
         };
-        // The store may panic on files that it did not write; that counts as damage.
+        // The store may panic when it reads files that it did not write; that counts as damage.
         match std::panic::catch_unwind(open) {
             Ok(opened) => opened.map_err(OpenFailure::of),
             Err(_) => Err(OpenFailure::Damaged("unreadable files".to_owned())),
         }
     }
 
-    /// Closes the cache. An empty one leaves no file behind: a journal would stay as large as it is.
+    /// Closes the cache. An empty cache is removed from disk, because its journal would keep its size.
     pub fn close(self) {
         let Self { path, database, entries, uses, users, positions } = self;
         let is_empty = entries.is_empty().unwrap_or(false);
@@ -110,7 +109,7 @@ impl VectorCache {
             .collect()
     }
 
-    /// Caches vectors that `window` uses; a cached text only gains the window.
+    /// Caches vectors that `window` uses; for a text that is already cached, only the window is added.
     ///
     /// # Errors
     /// [`EmbedError::Cache`] when the disk refuses; nothing of the call is cached then.
@@ -135,8 +134,8 @@ impl VectorCache {
         self.commit(batch)
     }
 
-    /// Removes `window` from the entries of every text but `keep`, and evicts entries that no
-    /// window uses. For a window that was written again, or deleted (`keep` is empty then).
+    /// Removes `window` from the entries of every text except those in `keep`, and evicts the entries that no window
+    /// uses any more. Called after a window was rewritten, or deleted (`keep` is empty then).
     ///
     /// # Errors
     /// [`EmbedError::Cache`] when the disk refuses; nothing is evicted then.
@@ -157,7 +156,7 @@ impl VectorCache {
             let user = user_key(&entry_key, window);
             let mut used = false;
             for guard in self.users.prefix(&entry_key) {
-                // Two of them tell whether there is another.
+                // Reading two users is enough to know whether another window uses the entry.
                 used = guard.key().map_err(|e| self.failed(&e))?[..] != user[..];
                 if used {
                     break;
@@ -172,14 +171,14 @@ impl VectorCache {
         self.commit(batch)
     }
 
-    /// Evicts every bank but those that `keep` names.
+    /// Evicts every bank except those for which `keep` is true.
     ///
     /// # Errors
     /// [`EmbedError::Cache`] when the disk refuses; a later call evicts the rest.
     pub fn retain_banks(&mut self, keep: impl Fn(&Bank) -> bool) -> Result<(), EmbedError> {
         for table in [&self.entries, &self.uses, &self.users] {
             let mut from: Vec<u8> = Vec::new();
-            // The first key of each bank in turn: a bank that stays costs one look.
+            // Reads the first key of each bank in turn, so that a bank that stays costs only one read.
             while let Some(first) = table.range(from.clone()..).next() {
                 let first = first.key().map_err(|e| self.failed(&e))?;
                 let Some(prefix) = prefix_of(&first) else {
@@ -219,7 +218,7 @@ impl VectorCache {
         Some(u64::from_be_bytes(bytes[..].try_into().ok()?))
     }
 
-    /// Notes that evictions up to a read position are done; None forgets the partition.
+    /// Records that evictions up to a read position are done; `None` removes the partition's record.
     ///
     /// # Errors
     /// [`EmbedError::Cache`] when the disk refuses.
@@ -246,7 +245,7 @@ impl VectorCache {
     }
 }
 
-/// Why a cache does not open. Damage is repaired; the rest is for the user.
+/// Why a cache does not open. Damage is repaired; the user has to deal with any other failure.
 enum OpenFailure {
     Refused(String),
     Damaged(String),
@@ -275,7 +274,7 @@ impl OpenFailure {
 
 // ---------------------------------------------------------------- keys and values
 
-/// Covers the text and its spans: the same text with other spans has other vectors.
+/// The hash covers the text and its spans, because the same text with other spans has other vectors.
 fn text_hash(text: &SpannedText) -> [u8; HASH_BYTES] {
     let mut hash = blake3::Hasher::new();
     for span in &text.spans {
@@ -286,7 +285,7 @@ fn text_hash(text: &SpannedText) -> [u8; HASH_BYTES] {
 }
 
 fn put(out: &mut Vec<u8>, field: &[u8]) {
-    // Banks, sessions and hashes are bounded far below 64 KiB by their own checks.
+    // The checks of banks, sessions and hashes limit them far below 64 KiB.
     out.extend_from_slice(&(field.len() as u16).to_be_bytes());
     out.extend_from_slice(field);
 }
@@ -401,7 +400,7 @@ fn take_vector(bytes: &mut &[u8]) -> Option<Vector> {
 
 #[cfg(test)]
 mod tests {
-    // A text with one span is a range in a list, not the list of its members.
+    // A text with one span is given as a range in a list, not as a list of its members.
     #![allow(clippy::single_range_in_vec_init)]
     use super::*;
     use crate::embed::tests::plain;
@@ -544,7 +543,7 @@ mod tests {
         assert_eq!(cache.position(3), None);
     }
 
-    /// What a window writes for a text that every window repeats does not grow with their number.
+    /// If every window repeats a text, the bytes that a window writes for it do not grow with the number of windows.
     #[test]
     fn boilerplate_costs_bytes_in_proportion_to_its_windows() {
         let bytes = |windows: u32| {

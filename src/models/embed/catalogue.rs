@@ -3,10 +3,9 @@
 //! In: texts with spans. Out: their vectors, from one pass for the text and one for each span.
 //! The model's files are read from a directory on this machine; nothing is downloaded.
 //!
-//! A name is the catalogue's code (`Xenova/bge-small-en-v1.5`), its short name
-//! (`BGESmallENV15`; the quantised ones end in `Q`), or the model's usual name
-//! (`BAAI/bge-small-en-v1.5`). A code that several entries share means the entry in full
-//! precision.
+//! A name is the catalogue's code (`Xenova/bge-small-en-v1.5`), its short name (`BGESmallENV15`; the quantised ones end
+//! in `Q`), or the model's usual name (`BAAI/bge-small-en-v1.5`). If several entries share a code, it means the entry
+//! in full precision.
 
 use std::collections::BTreeMap;
 
@@ -113,7 +112,8 @@ impl Embedder for CatalogueEmbedder {
 /// Vectors in the order of `texts`; each batch holds texts of similar length.
 fn run(runner: &mut TextEmbedding, model: &str, texts: &[String], batch: usize) -> Result<Vec<Vector>, EmbedError> {
     let failed = |problem: String| EmbedError::Model { model: model.to_owned(), problem };
-    // Sorted by bytes, not tokens: fastembed tokenises inside, and tokenising twice costs more than it saves.
+    // Sorted by bytes, not by tokens: fastembed tokenises the texts itself, and tokenising twice costs more than it
+    // saves.
     let mut sorted: Vec<(usize, &str)> = texts.iter().map(String::as_str).enumerate().collect();
     sorted.sort_by_key(|(_, text)| std::cmp::Reverse(text.len()));
     let mut found: Vec<(usize, Vector)> = Vec::with_capacity(texts.len());
@@ -207,7 +207,7 @@ mod tests {
             other => other.err().expect("an empty directory").to_string(),
         };
         assert!(
-            error.contains("BAAI/bge-m3/onnx/model.onnx, ") && error.contains("BAAI/bge-m3/model.onnx;"),
+            error.contains("BAAI/bge-m3/onnx/model.onnx, ") && error.contains("BAAI/bge-m3/model.onnx. "),
             "{error}"
         );
         settings.models_directory = Some(root.path().join("none"));

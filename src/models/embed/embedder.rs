@@ -1,7 +1,7 @@
 //! What every embedder does.
 //!
-//! In: texts with spans, or a question. Out: unit-length vectors in the order of the texts.
-//! Never a part of a call: either every text has its vectors, or there is an error.
+//! In: texts with spans, or a question. Out: unit-length vectors in the order of the texts. Never returns only a part
+//! of them: either every text has its vectors, or there is an error.
 
 use super::EmbedError;
 use nouns::model::{ModelRef, SpannedText, Vector};
@@ -9,18 +9,18 @@ use nouns::model::{ModelRef, SpannedText, Vector};
 /// The vectors of one text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpanVectors {
-    /// Of the whole text: the tokens of all spans pooled together, or of the plain text when it has no spans.
+    /// The vector of the whole text: the tokens of all spans pooled together, or those of a plain text without spans.
     pub whole: Vector,
     /// One for each span, in order.
     pub spans: Vec<Vector>,
-    /// The weight of each span in [`super::pool`]: the length of the sum of its tokens' states,
-    /// so that weight times vector is that sum. A model that pools a text itself counts its words
-    /// instead. 0 for a span without a token.
+    /// The weight of each span in [`super::pool`]: the length of the sum of its tokens' states, so that weight times
+    /// vector is that sum. For a model that pools a text itself, the weight is the number of words instead. 0 for a
+    /// span without a token.
     pub weights: Vec<f32>,
 }
 
 impl SpanVectors {
-    /// The same with each vector in steps ([`Vector::in_steps`]).
+    /// The same vectors, each in steps ([`Vector::in_steps`]).
     #[must_use]
     pub fn in_steps(&self) -> Self {
         let spans = self.spans.iter().map(Vector::in_steps).collect();
@@ -32,7 +32,7 @@ impl SpanVectors {
 pub trait Embedder: Send {
     /// Name and hash of the model; the hash covers every setting that changes a vector.
     fn model(&self) -> &ModelRef;
-    /// Components of a vector.
+    /// The number of components in a vector.
     fn dimensions(&self) -> usize;
     /// One result for each text, in order. Batching by length happens inside.
     ///

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum EmbedError {
     /// A file that embedding needs was not found.
-    #[error("{what} is not in any of these places: {}; run `ripplemem setup`, which brings ONNX Runtime and the default model, put the files of another model there (docs/models.md), or name the place in the pipeline file ([embed])", list(.searched))]
+    #[error("{what} is not in any of these places: {}. Run `ripplemem setup`, which installs ONNX Runtime and the default model; for another model, put its files there (docs/models.md) or give their place in the pipeline file ([embed])", list(.searched))]
     Missing {
         /// What the file is.
         what: String,
@@ -42,7 +42,7 @@ pub enum EmbedError {
     },
     /// The model's runner is not part of this build.
     #[error(
-        "embed.model: {name:?} needs a build with `--features qwen3`; build one, or name an endpoint that serves the model (runner = \"endpoint\" and served, in its entry under [embed.models])"
+        "embed.model: {name:?} needs a build with `--features qwen3`; build one, or name an endpoint that serves the model (set runner = \"endpoint\", and served, in its entry under [embed.models])"
     )]
     NotInBuild {
         /// The name as given.
@@ -50,7 +50,7 @@ pub enum EmbedError {
     },
     /// A span is not a range of its text.
     #[error(
-        "text {text}: bytes {start} to {end} are not whole characters of its {length} bytes; cut at character boundaries"
+        "text {text}: bytes {start} to {end} of its {length} split a character or lie outside it; cut at character boundaries"
     )]
     Span {
         /// Which text of the call, from 0.
@@ -70,7 +70,7 @@ pub enum EmbedError {
         /// The runtime's or the endpoint's message.
         problem: String,
     },
-    /// An endpoint is away; a later call may succeed.
+    /// The endpoint cannot be reached; a later call may succeed.
     #[error("model {model}: {problem}; texts wait until the endpoint answers again")]
     Unavailable {
         /// The model's name.
@@ -78,8 +78,8 @@ pub enum EmbedError {
         /// The endpoint's message.
         problem: String,
     },
-    /// An endpoint declines these texts, alone and shortened, while it takes others. No retry helps.
-    #[error("model {model}: {} text(s) are declined, the first with: {}", texts.len(), texts.first().map_or("", |(_, problem)| problem))]
+    /// The endpoint declines these texts, even alone and shortened, but accepts others. Retrying does not help.
+    #[error("model {model}: {} text(s) declined; the reason for the first: {}", texts.len(), texts.first().map_or("", |(_, problem)| problem))]
     Declined {
         /// The model's name.
         model: String,

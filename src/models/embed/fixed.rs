@@ -1,8 +1,8 @@
 //! Vectors from hashes of words, without a model, for tests.
 //!
-//! In: texts with spans. Out: vectors that are the same on every machine. A word's vector
-//! is 384 signs taken from the hash of its lower-cased letters; a text's is their sum, so that
-//! texts with common words are near. All arithmetic but the last step is on integers.
+//! In: texts with spans. Out: vectors that are the same on every machine. A word's vector is 384 signs taken from the
+//! hash of its lower-cased letters. A text's vector is the sum of its words' vectors, so that texts with words in
+//! common are close. All arithmetic except the last step is on integers.
 
 use unicode_segmentation::UnicodeSegmentation;
 

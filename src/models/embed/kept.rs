@@ -1,13 +1,14 @@
-//! Vectors of the texts of one question that is asked again and again.
+//! The vectors of the texts of one question that is asked again and again.
 //!
-//! In: the texts of an asking. Out: their vectors; only those that no earlier asking needed are embedded.
-//! Keeps those of the last askings up to a limit. A text's vector is the same whether it is kept or not.
+//! In: the texts that one run of the question needs. Out: their vectors; a text is embedded only if no earlier run
+//! needed it. Keeps the vectors of the latest runs up to a limit. A text's vector is the same whether it was kept or
+//! not.
 
 use std::{collections::HashMap, sync::Mutex};
 
 use nouns::{model::Vector, sync};
 
-/// Texts kept; a question has two wordings, and a plan adds one for each round.
+/// The maximum number of texts that are kept; a question has two wordings, and a plan adds one for each round.
 const MOST: usize = 16;
 
 /// The vectors of one question.
@@ -15,7 +16,7 @@ const MOST: usize = 16;
 pub struct KeptVectors(Mutex<HashMap<String, Vector>>);
 
 impl KeptVectors {
-    /// The vectors of texts, in order; `embed` makes those that are not kept.
+    /// The vectors of texts, in order; `embed` computes those that are not kept.
     ///
     /// # Errors
     /// Those of `embed`.
@@ -44,7 +45,7 @@ impl KeptVectors {
                 *place = made.next();
             }
         }
-        // A vector that was not made is missing at the end, which the caller tells.
+        // If `embed` returned too few vectors, the result is shorter, which the caller notices.
         Ok(found.into_iter().flatten().collect())
     }
 }

@@ -1,18 +1,18 @@
-//! Text with spans to vectors.
+//! Turns texts with spans into vectors.
 //!
-//! In: texts, each with the byte ranges that need a vector. Out: unit-length vectors of 32-bit
-//! floats. The vectors are written to the memory log, and nothing downstream embeds a remembered
-//! text again. Never: nothing here prints or reads the clock, and only `served` uses a network.
+//! In: texts, each with the byte ranges that need a vector. Out: unit-length vectors of 32-bit floats. The vectors are
+//! written to the memory log, and nothing downstream embeds a remembered text again. Nothing here ever prints or reads
+//! the clock, and only `served` uses a network.
 //!
 //! The files:
 //! - `embedder`: the trait; `open`: the embedder that the pipeline names; `identity`: its hash;
 //!   `pool`: sessions that all questions share; `kept`: the vectors of a question that is asked again.
 //! - Embedders: `onnx` (the default model, one pass for all spans), `catalogue` (fastembed's
 //!   models), `qwen3` (a build feature), `served` (an endpoint), `fixed` (hashes, for tests).
-//! - What they share: `assets` and `model_files` (where files are), `runtime` (ONNX Runtime),
-//!   `passes` (texts cut to a model's length), `worker_pool` (passes run), `spans`, `unit_vector`.
-//! - `setup` brings the files of the default model to where `assets` looks for them.
-//! - `render`: a unit's parts to a text with spans; `cache`: vectors that were computed before.
+//! - What they share: `assets` and `model_files` (where files are), `runtime` (ONNX Runtime), `passes` (texts cut to a
+//!   model's length), `worker_pool` (runs the passes), `spans`, `unit_vector`.
+//! - `setup` installs the files of the default model where `assets` looks for them.
+//! - `render`: makes a text with spans from a unit's parts; `cache`: vectors that have already been computed.
 
 pub mod assets;
 mod cache;

@@ -32,7 +32,7 @@ impl<'a> ModelFiles<'a> {
     }
 }
 
-/// The part of a path behind the last slash.
+/// The part of a path after the last slash.
 pub(super) fn last_segment(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }

@@ -1,9 +1,9 @@
 //! A sentence encoder on ONNX Runtime: one pass gives a vector for every span.
 //!
-//! In: texts with spans. Out: their vectors, pooled from the last hidden rows by the
-//! tokenizer's offsets (see `passes`). Texts run in batches of similar length; the other texts of
-//! a batch change a component by at most 1e-6, and nothing at all where the model runs one text
-//! at a time (`alone`). The model's files are only read; a damaged one is an error that names it.
+//! In: texts with spans. Out: their vectors, pooled from the last hidden rows by the tokenizer's offsets (see
+//! `passes`). Texts run in batches of similar length. The other texts of a batch change a component by at most 1e-6,
+//! and by nothing if the model runs one text at a time (`alone`). The model's files are only read; a damaged file is an
+//! error that names it.
 
 use std::fs::File;
 use std::io::Read;
@@ -31,7 +31,7 @@ pub(super) struct OnnxEmbedder {
     settings: ModelSettings,
     batch: usize,
     tokenizer: Tokenizer,
-    /// One session that uses every thread, or, where a text runs alone, one for each thread.
+    /// One session that uses every thread, or one session for each thread if texts run alone.
     sessions: Vec<Session>,
     signature: ModelSignature,
     dimensions: usize,
@@ -55,7 +55,8 @@ impl OnnxEmbedder {
                 .and_then(|b| Ok(b.with_optimization_level(GraphOptimizationLevel::Level3)?))
                 .and_then(|b| Ok(b.with_intra_threads(threads)?))
                 .and_then(|b| Ok(b.with_intra_op_spinning(false)?))
-                // It would keep a plan of a run's memory for each length of text, and the largest piece of each.
+                // With memory patterns, the runtime would keep a memory plan for each length of text, and the largest
+                // block of each.
                 .and_then(|b| Ok(b.with_memory_pattern(false)?))
                 .and_then(|mut b| b.commit_from_file(&file))
         };
@@ -70,7 +71,7 @@ impl OnnxEmbedder {
         if let Some(expected) = &model.sha256
             && !expected.eq_ignore_ascii_case(&hash)
         {
-            return Err(damaged(&file, format!("has SHA-256 {hash}, and the pipeline asks for {expected}")));
+            return Err(damaged(&file, format!("has SHA-256 {hash}, but the pipeline requires {expected}")));
         }
         let sessions = sessions.map_err(|e| damaged(&file, format!("is not a model that can be run ({e})")))?;
         let session = sessions.first().ok_or_else(|| damaged(&file, "was not loaded".to_owned()))?;
@@ -94,7 +95,7 @@ impl OnnxEmbedder {
             sessions,
             dimensions: 0,
         };
-        // The first run tells the width of a vector, and that the files fit each other.
+        // The first run shows the width of a vector, and that the files fit each other.
         let probe = opened.embed_query("ready").map_err(|e| damaged(&file, format!("does not run ({e})")))?;
         opened.dimensions = probe.len();
         Ok(opened)

@@ -9,7 +9,7 @@ use crate::embed::tests::{cosine, plain, settings};
 
 const MODEL: &str = "all-MiniLM-L6-v2";
 
-/// The default model with another batch size; `None`, reported as skipped, where it is not set up.
+/// The default model with another batch size; `None`, reported as skipped, if it is not set up.
 pub(in crate::embed) fn model(test: &str, batch: usize) -> Option<OnnxEmbedder> {
     let (mut settings, model) = settings(MODEL);
     settings.batch = batch;
@@ -23,7 +23,7 @@ pub(in crate::embed) fn model(test: &str, batch: usize) -> Option<OnnxEmbedder> 
     }
 }
 
-/// The 8-bit model on `threads`; `None`, reported as skipped, where it is not set up.
+/// The 8-bit model on `threads`; `None`, reported as skipped, if it is not set up.
 fn int8(test: &str, threads: usize) -> Option<OnnxEmbedder> {
     let (mut settings, model) = settings("all-MiniLM-L6-v2-int8");
     settings.threads = threads;
@@ -58,7 +58,7 @@ fn known_sentences_have_known_cosines() {
     let Some(mut model) = model("onnx::known_sentences_have_known_cosines", 16) else { return };
     assert_eq!(model.dimensions(), 384);
     assert_eq!(model.model().name, MODEL);
-    // Published by the model's own examples and reproduced in double precision.
+    // These values are published in the model's own examples, and were reproduced in double precision.
     let a = model.embed_query("The weather is lovely today.").expect("a vector");
     let b = model.embed_query("It's so sunny outside!").expect("a vector");
     let c = model.embed_query("He drove to the stadium.").expect("a vector");

@@ -1,7 +1,7 @@
 //! The embedder that the pipeline names.
 //!
-//! In: settings. Out: a loaded model that has embedded one word, so that a file that does not
-//! fit is an error now and not at the first turn.
+//! In: settings. Out: a loaded model that has embedded one word, so that a file that does not fit is an error now and
+//! not at the first turn.
 
 use super::{EmbedError, Embedder, catalogue, fixed, onnx, served};
 use nouns::config::{EmbedSettings, ModelSettings, Runner};
@@ -43,7 +43,7 @@ mod tests {
         for name in ["Qwen/Qwen3-Embedding-0.6B", "qwen3-embedding-8b"] {
             let (settings, model) = settings(name);
             let error = open(&settings, &model).err().expect("not in this build").to_string();
-            let expected = [name, "--features qwen3", "runner = \"endpoint\" and served"];
+            let expected = [name, "--features qwen3", "runner = \"endpoint\", and served"];
             assert!(expected.iter().all(|words| error.contains(words)), "{error}");
         }
     }

@@ -1,12 +1,12 @@
-//! Tokenised texts to passes of bounded length, and token vectors back to span vectors.
+//! Splits tokenised texts into passes of bounded length, and combines token vectors into span vectors.
 //!
 //! In: a text's tokens with their byte offsets, and its spans. Out: passes that each fit the
 //! model, in which every token of a spanned text occurs once; then, from the rows that the
 //! model returns, one unit vector for each span. Sums are kept in 64 bits, so that the order of
 //! passes does not change a vector.
 //!
-//! A token belongs to the span [a, b) when it is not empty, starts at a or later and ends at
-//! b or earlier; the model's special tokens ([CLS], [SEP]) belong to none.
+//! A token belongs to the span [a, b) when it is not empty, starts at a or later and ends at b or earlier; the model's
+//! special tokens ([CLS], [SEP]) belong to no span.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ pub(super) struct TokenizedText {
 }
 
 impl TokenizedText {
-    /// Finds the parts: `special` is 1 at special tokens; the prefix has `prefix` bytes.
+    /// Finds the parts of a text: `special` is 1 at special tokens; the prefix has `prefix` bytes.
     pub(super) fn new(ids: &[u32], offsets: &[(usize, usize)], special: &[u32], prefix: usize) -> Self {
         let head = special.iter().take_while(|m| **m == 1).count();
         let tail = ids.len() - special.iter().skip(head).rev().take_while(|m| **m == 1).count();
@@ -56,7 +56,7 @@ pub(super) struct Pass {
     pub(super) text: usize,
     /// Token ids, special tokens included.
     pub(super) ids: Vec<i64>,
-    /// Which of the text's tokens these are, special tokens and prefix left out.
+    /// Which of the text's tokens these are, not counting special tokens and the prefix.
     content: Range<usize>,
     /// The index in `ids` where they start.
     at: usize,
@@ -66,10 +66,10 @@ pub(super) struct Pass {
 pub(super) struct TextPooling {
     spans: Vec<Range<usize>>,
     sums: Vec<Sum>,
-    /// For each token of the text, whether it lies in a span.
+    /// For each token of the text, whether it is in a span.
     covered: Vec<bool>,
     whole: Sum,
-    /// Of every row, special tokens included: a plain text is pooled over these.
+    /// The sum of all rows, special tokens included: a plain text is pooled over these.
     all: Sum,
     pooling: Pooling,
 }
@@ -77,8 +77,8 @@ pub(super) struct TextPooling {
 impl TextPooling {
     /// Cuts a text into passes of at most `limit` tokens, appended to `passes`.
     ///
-    /// `spans` are bytes of the prefixed text. A text with spans is cut where the cut splits the
-    /// fewest spans, between words; a plain text that is too long is truncated.
+    /// `spans` are byte ranges of the prefixed text. A text with spans is cut between words, at the place that splits
+    /// the fewest spans; a plain text that is too long is truncated.
     pub(super) fn plan(
         text: usize,
         tokens: &TokenizedText,
@@ -133,7 +133,7 @@ impl TextPooling {
         pass.content.clone().filter_map(row).for_each(|row| self.whole.add(row));
     }
 
-    /// The vectors. A span without a token, such as one of blanks, gets the whole text's.
+    /// The vectors. A span without a token, such as one of blanks, gets the vector of the whole text.
     pub(super) fn finish(self) -> SpanVectors {
         let all = self.all.vector();
         let whole = self.whole.vector().or(all).unwrap_or_else(|| Vector::from([]));
@@ -143,7 +143,7 @@ impl TextPooling {
     }
 }
 
-/// A sum of token vectors. It needs no count: the mean has the same direction.
+/// A sum of token vectors. It needs no count, because the mean has the same direction.
 #[derive(Default)]
 struct Sum(Vec<f64>);
 
@@ -164,7 +164,7 @@ impl Sum {
     }
 }
 
-/// For every index between tokens, how many spans a cut there splits.
+/// For every position between two tokens, how many spans a cut there would split.
 fn split_counts(spans: &[Range<usize>], length: usize) -> Vec<usize> {
     let mut change = vec![0isize; length + 2];
     for span in spans.iter().filter(|span| span.len() > 1) {
@@ -203,7 +203,7 @@ fn pass(text: usize, tokens: &TokenizedText, content: Range<usize>) -> Pass {
 
 #[cfg(test)]
 mod tests {
-    // A text with one span is a range in a list, not the list of its members.
+    // A text with one span is given as a range in a list, not as a list of its members.
     #![allow(clippy::single_range_in_vec_init)]
     use super::*;
     use proptest::prelude::*;
@@ -211,7 +211,7 @@ mod tests {
     const CLS: u32 = 101;
     const SEP: u32 = 102;
 
-    /// One token a letter, none for a blank: `ab c` is [CLS] a b c [SEP].
+    /// One token for each letter and none for a blank: `ab c` is [CLS] a b c [SEP].
     fn tokens(text: &str, prefix: usize) -> TokenizedText {
         let letters: Vec<(usize, char)> = text.char_indices().filter(|(_, c)| *c != ' ').collect();
         let ids: Vec<u32> = [CLS].into_iter().chain(letters.iter().map(|(_, c)| *c as u32)).chain([SEP]).collect();
@@ -225,7 +225,7 @@ mod tests {
         pass.ids.iter().filter_map(|id| char::from_u32(*id as u32)).filter(|c| !matches!(c, 'e' | 'f')).collect()
     }
 
-    /// The passes' letters, special tokens left out (`e` is 101 and `f` is 102: the texts use neither).
+    /// Checks the passes' letters, without special tokens (`e` is 101 and `f` is 102, so the texts use neither).
     fn check(text: &str, spans: &[Range<usize>], limit: usize, expected: &[&str]) {
         let mut passes = Vec::new();
         TextPooling::plan(0, &tokens(text, 0), spans, limit, Pooling::Mean, &mut passes);
@@ -239,10 +239,10 @@ mod tests {
         check("abc hij", &[0..3, 4..7], 8, &["abchij"]);
         check("abc hij", &[0..3, 4..7], 7, &["abc", "hij"]);
         check("abc hij kl", &[0..3, 4..7, 8..10], 8, &["abchij", "kl"]);
-        // One span that is too long is cut between words.
+        // A single span that is too long is cut between words.
         check("abc hij kl", &[0..10], 7, &["abc", "hijkl"]);
         check("abchijkl", &[0..8], 7, &["abchi", "jkl"]);
-        // Sentences inside a turn: the turn is split, the sentences are not.
+        // With sentences inside a turn, the turn is split but the sentences are not.
         check("abc hij kl", &[0..10, 0..3, 4..10], 7, &["abc", "hijkl"]);
     }
 

@@ -1,10 +1,9 @@
 //! Sessions of one model that all questions share.
 //!
-//! In: the wordings of a question. Out: their vectors, in order. Each session has a thread of its
-//! own and embeds one text at a time, so the wordings of one question are embedded side by side
-//! where sessions are free. Never two texts in one pass: in full precision the other texts of a
-//! batch change a vector by up to 1e-6, in 8 bits by more, and an endpoint promises nothing, so
-//! that one bank's question would change another's vector.
+//! In: the wordings of a question. Out: their vectors, in order. Each session has a thread of its own and embeds one
+//! text at a time, so the wordings of one question are embedded in parallel if sessions are free. Never embeds two
+//! texts in one pass: the other texts of a batch change a vector, in full precision by up to 1e-6 and in 8 bits by
+//! more, and an endpoint promises nothing. One bank's question would then change the vector of another bank's question.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -26,9 +25,9 @@ use nouns::{
     sync,
 };
 
-/// Retries of an endpoint for a question: few, so that the caller learns soon that it is away.
+/// Retries for a question: few, so that the caller soon learns that the endpoint cannot be reached.
 const QUESTION_RETRIES: u32 = 1;
-/// How long the start waits for an endpoint; requests to it go on after that.
+/// How long opening the pool waits for an endpoint; requests to it continue after that.
 const OPENING_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Sessions of one model.
@@ -39,17 +38,17 @@ pub struct EmbedderPool {
     embedded: AtomicU64,
 }
 
-/// How sessions are opened, and how the endpoint is, where there is one.
+/// How sessions are opened, and the state of the endpoint, if there is one.
 struct SessionOpener {
     settings: EmbedSettings,
     model: ModelSettings,
-    /// Known once one is open.
+    /// Known once a session is open.
     reference: OnceLock<ModelRef>,
-    /// Why the endpoint gave no vector the last time.
+    /// Why the endpoint returned no vector the last time.
     problem: Mutex<Option<String>>,
 }
 
-/// A text to embed; the reply names its place among the wordings.
+/// A text to embed; the reply carries its position among the wordings.
 struct Job {
     text: String,
     place: usize,
@@ -67,7 +66,7 @@ impl SessionOpener {
         EmbedError::Unavailable { model: self.settings.model.clone(), problem: problem.to_owned() }
     }
 
-    /// Keeps why an endpoint is away, until it is there.
+    /// Remembers why the endpoint failed, until it answers again.
     fn noted<T>(&self, outcome: Result<T, EmbedError>) -> Result<T, EmbedError> {
         match &outcome {
             Ok(_) => *sync::lock(&self.problem) = None,
@@ -79,19 +78,20 @@ impl SessionOpener {
 }
 
 impl EmbedderPool {
-    /// Loads the model that the pipeline names, `embed.threads` times. The first session is ready on
-    /// return; the others join when they are loaded. Where the model's endpoint is away, every question asks it
-    /// again, and is told.
+    /// Loads the model that the pipeline names, `embed.threads` times. The first session is ready on return; the others
+    /// join when they are loaded. While the model's endpoint cannot be reached, every question tries it again and gets
+    /// its error.
     ///
     /// # Errors
-    /// As [`open`], except for an endpoint that is away; [`EmbedError::Model`] when no thread can be started.
+    /// Those of [`open`], except for an endpoint that cannot be reached; [`EmbedError::Model`] when no thread can be
+    /// started.
     pub fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Self, EmbedError> {
         let sessions = settings.threads.max(1);
         let mut model = model.clone();
         if let Some(served) = &mut model.served {
             served.retries = served.retries.min(QUESTION_RETRIES);
         }
-        // Each session computes on its own thread alone.
+        // Each session computes only on its own thread.
         let settings = EmbedSettings { threads: 1, ..settings.clone() };
         let opening = SessionOpener { settings, model, reference: OnceLock::new(), problem: Mutex::default() };
         let (jobs, waiting) = unbounded::<Job>();
@@ -121,7 +121,8 @@ impl EmbedderPool {
                 match opening.open() {
                     Ok(embedder) => work(Some(embedder), &opening, &waiting),
                     Err(EmbedError::Unavailable { .. }) => work(None, &opening, &waiting),
-                    // The model has just been opened; if it cannot be once more, the others do the work.
+                    // The model has just been opened once. If it cannot be opened again, the other sessions do the
+                    // work.
                     Err(_) => {}
                 }
             })?;
@@ -129,7 +130,7 @@ impl EmbedderPool {
         Ok(pool)
     }
 
-    /// Waits for the first session; for one that asks an endpoint, only until it is clear that it takes long.
+    /// Waits for the first session. If the session needs an endpoint, the wait is at most [`OPENING_PATIENCE`].
     fn first(&self, opened: &Receiver<Result<(), EmbedError>>) -> Result<(), EmbedError> {
         let opening = &self.opening;
         let Some(served) = &opening.model.served else {
@@ -165,13 +166,19 @@ impl EmbedderPool {
     /// [`EmbedError::Unavailable`] while its endpoint has never answered.
     pub fn model(&self) -> Result<&ModelRef, EmbedError> {
         if self.opening.reference.get().is_none() {
-            // A session opens its own when a text comes.
+            // This only sets the reference; a session opens its own embedder when a text arrives.
             drop(self.opening.open()?);
         }
         self.opening.reference.get().ok_or_else(|| self.opening.silent("its endpoint has not answered yet"))
     }
 
-    /// Why the endpoint gave no vector the last time, where it is away.
+    /// Name and hash of the model, if they are known without asking an endpoint.
+    #[must_use]
+    pub fn known_model(&self) -> Option<&ModelRef> {
+        self.opening.reference.get()
+    }
+
+    /// Why the endpoint returned no vector the last time; `None` once it has answered again.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         sync::lock(&self.opening.problem).clone()
@@ -218,10 +225,10 @@ impl Drop for EmbedderPool {
     }
 }
 
-/// Embeds texts until there are no more; opens the model first where that has not succeeded yet.
+/// Embeds texts until there are no more; opens the model first if that has not succeeded yet.
 fn work(mut embedder: Option<Box<dyn Embedder>>, opening: &SessionOpener, jobs: &Receiver<Job>) {
     for Job { text, place, reply } in jobs {
-        // After a panic the reply is dropped, and the session goes on with the next text.
+        // After a panic the reply is dropped, and the session continues with the next text.
         let embedded = catch_unwind(AssertUnwindSafe(|| {
             let session = match &mut embedder {
                 Some(session) => session,
@@ -230,7 +237,7 @@ fn work(mut embedder: Option<Box<dyn Embedder>>, opening: &SessionOpener, jobs: 
             opening.noted(session.embed_query(&text))
         }));
         if let Ok(vector) = embedded {
-            // The caller may have left.
+            // The caller may no longer be waiting.
             drop(reply.send((place, vector)));
         }
     }

@@ -1,10 +1,10 @@
-//! Qwen3-Embedding on this machine, by fastembed and candle.
+//! Qwen3-Embedding on this machine, with fastembed and candle.
 //!
-//! In: texts with spans. Out: their vectors, from one pass for the text and one for each span. A
-//! vector is the last layer's state of the token that ends the text, at length one. Every text
-//! runs alone: in a batch, even texts of equal length change each other's last digits. The files
-//! are those of the published model, read from a directory on this machine; nothing is
-//! downloaded. The weights are kept as 32-bit floats, 4 bytes a parameter, whatever the files hold.
+//! In: texts with spans. Out: their vectors, from one pass for the text and one for each span. A vector is the last
+//! layer's state of the token that ends the text, scaled to length one. Every text runs alone: in a batch, even texts
+//! of equal length change each other's last digits. The files are those of the published model, read from a directory
+//! on this machine; nothing is downloaded. The weights are kept as 32-bit floats, 4 bytes per parameter, whatever type
+//! the files use.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -26,7 +26,7 @@ use nouns::model::{ModelRef, SpannedText, Vector};
 
 const CONFIG: &str = "config.json";
 const WEIGHTS: &str = "model.safetensors";
-/// Lists the files of weights that are split.
+/// Lists the files of weights that are split among several files.
 const SHARDS: &str = "model.safetensors.index.json";
 
 /// A loaded model.
@@ -66,7 +66,7 @@ impl Qwen3Embedder {
         };
         let probe = opened.embed_query("ready").map_err(|e| unusable(format!("does not run ({e})")))?;
         if probe.len() != dimensions || probe.floats().iter().any(|x| !x.is_finite()) {
-            return Err(unusable(format!("does not give vectors of {dimensions} numbers")));
+            return Err(unusable(format!("does not return vectors of {dimensions} numbers")));
         }
         Ok(opened)
     }
@@ -104,7 +104,7 @@ impl Embedder for Qwen3Embedder {
     }
 }
 
-/// The error's first line: candle may add a backtrace.
+/// The error's first line, because candle may add a backtrace.
 fn first_line(error: &candle_core::Error) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }
@@ -123,7 +123,7 @@ fn read_config(bytes: &[u8]) -> Result<Qwen3Config, String> {
 /// The tokenizer that cuts at `max_tokens` and ends every text with the token that is pooled.
 fn read_tokenizer(bytes: &[u8], max_tokens: usize, rows: usize) -> Result<Tokenizer, String> {
     let mut file: Value = serde_json::from_slice(bytes).map_err(|e| format!("is not a tokenizer ({e})"))?;
-    // The larger models have no rows for the last added tokens, such as `<think>`: read them as text.
+    // The larger models have no rows for the last added tokens, such as `<think>`, so these are read as text.
     if let Some(added) = file.get_mut("added_tokens").and_then(Value::as_array_mut) {
         added.retain(|token| token["id"].as_u64().is_some_and(|id| id < rows as u64));
     }
@@ -133,7 +133,7 @@ fn read_tokenizer(bytes: &[u8], max_tokens: usize, rows: usize) -> Result<Tokeni
     tokenizer.with_truncation(Some(cut)).map_err(|e| format!("cannot cut at {max_tokens} tokens ({e})"))?;
     let end = tokenizer.encode_fast("", true).map_err(|e| e.to_string())?;
     if end.is_empty() {
-        return Err("adds no token at the end of a text, and Qwen3-Embedding reads the vector there".to_owned());
+        return Err("adds no token at the end of a text, but Qwen3-Embedding reads the vector there".to_owned());
     }
     Ok(tokenizer)
 }
@@ -158,7 +158,7 @@ fn read_weights(read: &mut ModelFiles<'_>, directory: &Path, model: &str) -> Res
         let shard = BufferedSafetensors::new(read.read(file)?).map_err(unreadable)?;
         for (name, _) in shard.tensors() {
             let tensor = shard.load(&name, &Device::Cpu).and_then(|t| t.to_dtype(DType::F32)).map_err(unreadable)?;
-            // Files saved with the language model's head prefix the network's names with `model.`.
+            // Files that were saved with the language model's head prefix the network's names with `model.`.
             tensors.insert(name.strip_prefix("model.").unwrap_or(&name).to_owned(), tensor);
         }
     }

@@ -1,6 +1,6 @@
 //! Tests against a synthetic model in the published format: bytes as tokens, weights from a seed.
 
-// A text with one span is a range in a list, not the list of its members.
+// A text with one span is given as a range in a list, not as a list of its members.
 #![allow(clippy::single_range_in_vec_init)]
 
 use std::path::PathBuf;
@@ -22,13 +22,13 @@ const END_ID: u32 = 256;
 const ROWS: usize = 257;
 const HIDDEN: usize = 32;
 const LAYERS: usize = 2;
-/// Not the hidden size over the heads: 4 heads of 16.
+/// 4 heads of 16, which is not the hidden size divided by the number of heads.
 const HEAD: usize = 16;
 const INNER: usize = 48;
 
 type Tensors = HashMap<String, Tensor>;
 
-/// Every tensor by its published name, with values that 16 bits hold.
+/// Every tensor by its published name, with values that fit into 16 bits.
 fn tensors(seed: u64) -> Tensors {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut made = HashMap::new();
@@ -71,7 +71,7 @@ fn config() -> Value {
     })
 }
 
-/// A tokenizer of bytes; `ends`: it appends the end token, as Qwen3-Embedding's does.
+/// A tokenizer of bytes; with `ends` it appends the end token, like Qwen3-Embedding's.
 fn tokenizer(ends: bool) -> String {
     let mut bytes: Vec<char> = ByteLevel::alphabet().into_iter().collect();
     bytes.sort_unstable();
@@ -91,7 +91,7 @@ fn tokenizer(ends: bool) -> String {
     made.to_string(false).expect("a tokenizer is text")
 }
 
-/// A models directory that holds one model.
+/// A models directory that contains one model.
 struct ModelDirectory {
     root: tempfile::TempDir,
     directory: PathBuf,
@@ -157,7 +157,7 @@ fn sample() -> Vec<SpannedText> {
 
 #[test]
 fn vectors_are_those_of_the_published_definition() {
-    // Computed from the same weights in double precision, apart from candle (numpy).
+    // Computed from the same weights in double precision, without candle (numpy).
     let expected = [0.092447, 0.082029, -0.256006, -0.308474, -0.517177, -0.088793, -0.051086, 0.219733];
     let found =
         ModelDirectory::new().open().embed_query("We painted the blue boat before Thursday.").expect("a vector");
@@ -190,7 +190,7 @@ fn a_vector_depends_on_its_text_alone() {
 
 #[test]
 fn the_state_of_the_last_token_is_the_vector() {
-    // With layers that add nothing, each token keeps its row, whatever precedes it.
+    // If the layers add nothing, each token keeps its row, whatever precedes it.
     let mut silent = tensors(1);
     for (name, tensor) in &mut silent {
         if name.contains("o_proj") || name.contains("down_proj") {
@@ -365,7 +365,7 @@ fn a_damaged_file_is_named() {
         *norm = norm.affine(f64::INFINITY, 0.0).expect("numbers");
         made.save(WEIGHTS, &changed);
     };
-    check("", &endless, "does not give vectors of 32 numbers");
+    check("", &endless, "does not return vectors of 32 numbers");
     let names = |made: &ModelDirectory| {
         made.remove(WEIGHTS);
         made.write(SHARDS, "{}");
@@ -373,7 +373,7 @@ fn a_damaged_file_is_named() {
     check(SHARDS, &names, "names no files of weights");
 }
 
-/// What a memory asks of an embedder that a pipeline file names: the same vectors whenever it is opened.
+/// A memory requires that the embedder which a pipeline file names makes the same vectors each time it is opened.
 #[test]
 fn a_pipeline_file_opens_it_by_name_with_the_same_vectors_each_time() {
     let made = ModelDirectory::new();

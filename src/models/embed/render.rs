@@ -1,8 +1,7 @@
-//! A unit's parts to one text with a span for each.
+//! Renders a unit's parts as one text with a span for each.
 //!
-//! In: each part's speaker and text, with what was shared, and the model's template. Out: the
-//! rendered parts joined by one space, and the bytes that each covers. Braces in a speaker's name
-//! or a text are never taken for placeholders.
+//! In: each part's speaker and text, with what was shared, and the model's template. Out: the rendered parts joined by
+//! one space, and the byte range of each. Braces in a speaker's name or a text are never taken for placeholders.
 
 use heart::language::shared::{named, split};
 use nouns::model::SpannedText;
@@ -23,7 +22,7 @@ pub fn render_parts(template: &str, parts: &[(&str, &str)]) -> SpannedText {
     SpannedText { text, spans }
 }
 
-/// The words in the template, then what was shared with them, in words.
+/// Renders the words by the template, then describes what was shared with them.
 fn render(template: &str, speaker: &str, text: &str, out: &mut String) {
     let (words, things) = split(text);
     if !words.is_empty() || things.is_empty() {

@@ -1,7 +1,7 @@
 //! ONNX Runtime, loaded once for the process.
 //!
-//! In: the shared library's path. Out: the one environment that a process can have. The first
-//! library that loads stays: a later call with another path gets the same environment.
+//! In: the shared library's path. Out: the one environment that a process can have. The first library that loads stays
+//! loaded; a later call with another path gets the same environment.
 
 use std::fs::File;
 use std::io::Read;
@@ -35,8 +35,8 @@ pub(super) fn environment(library: &Path) -> Result<&'static Environment, EmbedE
     Ok(ENVIRONMENT.get_or_init(|| environment))
 }
 
-/// Refuses a truncated library: the loader would map it, and touching the missing part would
-/// kill the process with a signal.
+/// Refuses a truncated library. The loader would map it, and an access to the missing part would kill the process with
+/// a signal.
 fn check_complete(library: &Path) -> Result<(), EmbedError> {
     let read = |source| EmbedError::Read { path: library.to_owned(), source };
     let mut file = File::open(library).map_err(read)?;
@@ -54,8 +54,8 @@ fn check_complete(library: &Path) -> Result<(), EmbedError> {
     }
 }
 
-/// Where the section table ends, which linkers write last. `None` when this is not a 64-bit
-/// little-endian ELF file: then only the loader checks it.
+/// The end of the section table, which linkers write last. `None` if this is not a 64-bit little-endian ELF file; then
+/// only the loader checks it.
 fn elf_length(header: &[u8; 64]) -> Option<u64> {
     if !header.starts_with(b"\x7fELF\x02\x01") {
         return None;
@@ -70,7 +70,7 @@ fn elf_length(header: &[u8; 64]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Tests only files that never load: a library that loads would stay for the other tests.
+    /// Tests only files that never load, because a library that loads would stay loaded for the other tests.
     fn check(content: &[u8], expected: &str) {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("libonnxruntime.so");

@@ -1,11 +1,10 @@
-//! A model that an endpoint serves, by OpenAI's embeddings protocol.
+//! A model that an endpoint serves over OpenAI's embeddings protocol.
 //!
-//! In: texts with spans. Out: their vectors at length one, from one text for the whole and one
-//! for each span. Every reply is checked: one vector for each text, all of one width. Transient
-//! failures are retried, after the endpoint's `Retry-After`. A text that the endpoint declines is
-//! sent again alone, then shorter and shorter; what is declined even then is named. Other failures are
-//! returned with the endpoint's message. The vectors go to the log like any others, so an endpoint that answers
-//! differently tomorrow changes no memory.
+//! In: texts with spans. Out: their vectors, scaled to length one. The whole text and each span are sent as separate
+//! texts. Every reply is checked: one vector for each text, all of the same width. Transient failures are retried,
+//! after the endpoint's `Retry-After`. A text that the endpoint declines is sent again alone, then shorter and shorter;
+//! a text that is declined even then is named in the error. Other failures are returned with the endpoint's message.
+//! The vectors go to the log like any others, so an endpoint that answers differently tomorrow changes no memory.
 
 use std::{io::BufRead, time::Duration};
 
@@ -24,12 +23,12 @@ use nouns::{
     model::{ModelRef, SpannedText, Vector},
 };
 
-/// The longest `Retry-After` that a request waits for; a longer one fails it.
+/// The longest `Retry-After` that a request waits for; with a longer one, the request fails.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// The text that shows whether an endpoint works at all.
 const PROBE: &str = "ready";
-/// A text that is declined is not shortened below this.
+/// A text that is declined is not shortened below this length.
 const SHORTEST_BYTES: usize = 64;
 
 /// A model behind an endpoint.
@@ -51,14 +50,14 @@ struct EmbeddingsClient {
 }
 
 impl ServedEmbedder {
-    /// Requests the vector of one word, which tells the width.
+    /// Requests the vector of one word, which shows the width.
     pub(super) fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Self, EmbedError> {
         let served = model.served.clone().ok_or_else(|| EmbedError::Model {
             model: settings.model.clone(),
             problem: "no endpoint is set; write embed.models.NAME.served into the pipeline file".to_owned(),
         })?;
         let endpoint = Endpoint::new(&served.endpoint, "embeddings", &served.key_env);
-        // Such a model's vectors would depend on the other texts of the request.
+        // The vectors of a model that is `alone` would depend on the other texts of the request.
         let batch = if model.alone { 1 } else { settings.batch.max(1) };
         let client = EmbeddingsClient { endpoint, served, batch, threads: settings.threads.max(1) };
         if let Some(variable) = client.endpoint.missing_key() {
@@ -95,8 +94,8 @@ impl Embedder for ServedEmbedder {
 }
 
 impl EmbeddingsClient {
-    /// Vectors in the order of `texts`; several requests run at the same time. A text that is declined
-    /// with others is sent alone, and then shortened.
+    /// Vectors in the order of `texts`; several requests run at the same time. A text that is declined together with
+    /// others is sent alone, and then shortened.
     fn all(&self, texts: &[String], dimensions: usize) -> Result<Vec<Vector>, EmbedError> {
         let (mut found, mut declined) = (Vec::with_capacity(texts.len()), Vec::new());
         let requests: Vec<&[String]> = texts.chunks(self.batch).collect();
@@ -119,7 +118,7 @@ impl EmbeddingsClient {
                                 Ok(vector) => vector,
                                 Err(problem) => {
                                     declined.push((found.len(), problem));
-                                    // Keeps the order; nothing is returned once a text is declined.
+                                    // This keeps the order; no vectors are returned once a text is declined.
                                     Vector::from(vec![0.0; dimensions])
                                 }
                             };
@@ -130,13 +129,14 @@ impl EmbeddingsClient {
             }
         }
         if let Some(other) = found.iter().find(|vector| vector.len() != dimensions) {
-            let problem = format!("vectors of {} components after those of {dimensions}", other.len());
+            let problem = format!("vectors of {} components after vectors of {dimensions}", other.len());
             return Err(self.failed(format!("{problem}; the endpoint now serves another model")));
         }
         if declined.is_empty() {
             return Ok(found);
         }
-        // An endpoint that declines everything is misconfigured or loads its model: no text is to blame.
+        // An endpoint that declines everything is misconfigured, or still loading its model; the texts are not the
+        // cause.
         match self.request(&[PROBE.to_owned()]) {
             Ok(_) => Err(EmbedError::Declined { model: self.served.model.clone(), texts: declined }),
             Err(EmbedFailure::Declined(problem) | EmbedFailure::Misconfigured(problem)) => {
@@ -146,8 +146,8 @@ impl EmbeddingsClient {
         }
     }
 
-    /// The vector of one text that was declined: of the whole text unless that was `tried` alone, else of
-    /// the longest of its halves, quarters and so on that is accepted. The inner error says why none is.
+    /// The vector of one text that was declined. The whole text is sent unless it was already `tried` alone; then its
+    /// first half, quarter and so on, until one is accepted. The inner error says why none was accepted.
     fn alone(&self, text: &str, tried: bool, problem: &str) -> Result<Result<Vector, String>, EmbedError> {
         let mut problem = problem.to_owned();
         let mut bytes = if tried { text.len() / 2 } else { text.len() };
@@ -188,9 +188,9 @@ impl EmbeddingsClient {
                         return Err(self.unavailable(format!("{problem} ({attempts} attempts)")).into());
                     }
                     if attempts == 1 {
-                        // Without the endpoint's message, which may quote a text.
+                        // The log line leaves out the endpoint's message, which may quote a text.
                         let (url, seconds) = (self.endpoint.url(), wait.as_secs_f64());
-                        warn!(url, seconds, "the endpoint of the vectors does not answer; it is asked again");
+                        warn!(url, seconds, "the embeddings endpoint does not answer; the request is sent again");
                     }
                     std::thread::sleep(wait);
                 }
@@ -210,9 +210,9 @@ impl EmbeddingsClient {
 
 /// Why a request has no vectors.
 enum EmbedFailure {
-    /// The endpoint declines these texts; it may take others.
+    /// The endpoint declines these texts; it may accept others.
     Declined(String),
-    /// It takes nothing until its configuration or the account changes.
+    /// The endpoint accepts nothing until its configuration or the account changes.
     Misconfigured(String),
     /// Anything else.
     Failed(EmbedError),
@@ -231,12 +231,12 @@ struct EmbeddingsReply {
 
 #[derive(Deserialize)]
 struct Embedding {
-    /// Absent where the endpoint answers in the order of the texts.
+    /// Absent if the endpoint answers in the order of the texts.
     index: Option<usize>,
     embedding: Numbers,
 }
 
-/// A vector: numbers, or what endpoints write that prefer base64 of little-endian f32.
+/// A vector: numbers, or, from endpoints that prefer it, the base64 of little-endian f32.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Numbers {
@@ -257,7 +257,7 @@ impl Numbers {
     }
 }
 
-/// The vectors of a reply to `texts` texts, in their order and at length one.
+/// The vectors of a reply to `texts` texts, in their order, scaled to length one.
 fn read(reader: &mut dyn BufRead, texts: usize) -> Result<Vec<Vector>, ReplyProblem> {
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).map_err(|e| format!("the connection broke: {e}"))?;
@@ -273,12 +273,14 @@ fn read(reader: &mut dyn BufRead, texts: usize) -> Result<Vec<Vector>, ReplyProb
     }
     found.sort_by_key(|(index, _)| *index);
     if !found.iter().map(|(index, _)| *index).eq(0..texts) {
-        return Err(format!("{} vectors for {texts} texts, or not each text's", found.len()).into());
+        return Err(format!("{} vectors for {texts} texts, or not one for each text", found.len()).into());
     }
     let width = found.first().map_or(0, |(_, vector)| vector.len());
     let valid = |v: &[f64]| v.len() == width && v.iter().all(|x| x.is_finite()) && v.iter().any(|x| *x != 0.0);
     if let Some((index, _)) = found.iter().find(|(_, vector)| !valid(vector)) {
-        return Err(format!("the vector of text {index} is empty, of another width, or not of numbers").into());
+        return Err(
+            format!("the vector of text {index} is empty, has another width, or does not consist of numbers").into()
+        );
     }
     Ok(found.iter().map(|(_, vector)| unit_vector(vector)).collect())
 }
@@ -310,7 +312,11 @@ mod tests {
         );
         check(r#"{"data": [{"embedding": "AAAAAAAA"}]}"#, 1, Err("text 0"));
         check(r#"{"error": {"message": "out of memory", "code": 503}}"#, 1, Err("out of memory"));
-        check(r#"{"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}"#, 2, Err("not each"));
+        check(
+            r#"{"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}"#,
+            2,
+            Err("or not one for each"),
+        );
         check(r#"{"data": [{"index": 0, "embedding": [0, 0]}]}"#, 1, Err("text 0"));
         check(r#"{"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [1, 0]}]}"#, 2, Err("text 1"));
         check("<html>", 1, Err("not a list of embeddings"));

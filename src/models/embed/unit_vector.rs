@@ -1,12 +1,12 @@
 //! Vectors of length one.
 //!
-//! In: sums of vectors. Out: their direction. Sums are kept in 64 bits; a vector has 32.
+//! In: sums of vectors. Out: their direction. Sums are kept in 64 bits; the components of a vector have 32.
 
 use nouns::model::Vector;
 
 /// The direction of a sum of weighted vectors, as if their tokens had been pooled together.
 ///
-/// Vectors that all weigh 0 count equally. `None` for no vectors.
+/// Vectors that all weigh 0 count equally. `None` if there are no vectors.
 #[must_use]
 pub fn pool(parts: &[(&Vector, f32)]) -> Option<Vector> {
     let (first, _) = parts.first()?;

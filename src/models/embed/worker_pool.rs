@@ -13,9 +13,9 @@ use super::passes::{Pass, TextPooling};
 use super::{EmbedError, SpanVectors};
 use nouns::sync;
 
-/// Asks the runtime to free, after a run, what its runs have taken and do not use any more.
+/// Asks the runtime to free, after a run, the memory that its runs have taken and no longer use.
 const GIVE_ROOM_BACK: [&str; 2] = ["memory.enable_memory_arena_shrinkage", "cpu:0"];
-/// After batches of at least this many passes the runtime frees its arena; smaller batches skip that, so that a
+/// The runtime frees its arena after batches of at least this many passes. Smaller batches skip that, so that a
 /// question does not wait for new memory.
 const MANY_PASSES: usize = 16;
 
@@ -75,8 +75,8 @@ pub(super) fn run_in_parallel(
     // Threads pop from the end, so the longest texts run first and no thread ends with a long one alone.
     tasks.sort_by_key(|task| task.passes.iter().map(|pass| pass.ids.len()).sum::<usize>());
     let sessions = sessions.get_mut(..tasks.len().min(sessions.len())).unwrap_or_default();
-    // As a rule each session runs one of the last texts, which are the shortest. One that does not keeps its room
-    // until the next load.
+    // As a rule each session runs one of the last texts, which are the shortest, and then frees its memory. A session
+    // that does not run one keeps its memory until the next load.
     let ends_at = if tasks.len() >= MANY_PASSES { sessions.len() } else { 0 };
     let tasks = Mutex::new(tasks);
     let (first, others) = sessions.split_first_mut().map_or((None, Default::default()), |(f, o)| (Some(f), o));
@@ -96,7 +96,7 @@ pub(super) fn run_in_parallel(
     Ok(found.into_iter().map(|(_, vectors)| vectors).collect())
 }
 
-/// Runs tasks until none is left. The last `ends_at` give room back.
+/// Runs tasks until none is left. After the last `ends_at` tasks, memory is freed.
 fn work(
     session: &mut Session,
     signature: &ModelSignature,
@@ -121,7 +121,7 @@ fn work(
 }
 
 impl ModelSignature {
-    /// Runs passes as one batch; `each` gets every pass with its rows and their width.
+    /// Runs passes as one batch; `each` receives every pass with its rows and their width.
     fn run(
         &self,
         session: &mut Session,

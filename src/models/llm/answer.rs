@@ -1,4 +1,4 @@
-//! Evidence to an answer in words, by a language model (paper, the answer contract).
+//! Turns evidence into an answer in words, with a language model (paper, the answer contract).
 //!
 //! In: evidence. Out: a concise answer, its reasoning, and the lines of the context that it
 //! cites, with their units and turns. The model reads the question and the context with its lines
@@ -18,7 +18,7 @@ use nouns::model::{EventTime, Evidence, EvidenceUnit, Question, UnitId, Usage};
 
 use heart::recall::{day_name, one_line, quote};
 
-/// The answer where there is no evidence.
+/// The answer if there is no evidence.
 const NOTHING: &str = "Nothing in memory supports an answer.";
 
 /// An answer in words.
@@ -47,11 +47,11 @@ pub struct Citation {
     pub sources: Vec<String>,
 }
 
-/// Answers from evidence, before `deadline` where there is one. `show` receives the answer's words
-/// as they are generated, `meter` counts what they take, an answer that fails included.
+/// Answers from evidence, before `deadline` if there is one. `show` receives the answer's words as they are generated.
+/// `meter` counts the usage, also of an answer that fails.
 ///
 /// # Errors
-/// [`LlmError`]; what was shown before it is void.
+/// [`LlmError`]; words that were shown before it are void.
 pub fn answer(
     llm: &Llm,
     evidence: &Evidence,
@@ -92,7 +92,7 @@ pub fn answer(
     })
 }
 
-/// What the model reads, and its numbered lines with their units.
+/// The text that the model reads, and its numbered lines with their units.
 fn numbered(question: &Question, context: &str, units: &[EvidenceUnit]) -> (String, Vec<Citation>) {
     let mut input = format!("question: {}\n", serde_json::Value::from(question.text.trim()));
     if let Some(at) = question.asked_at {
@@ -103,7 +103,7 @@ fn numbered(question: &Question, context: &str, units: &[EvidenceUnit]) -> (Stri
     for line in blocks(context) {
         heading = line.strip_prefix("## ").unwrap_or(heading);
         let before = times_seen.entry((heading, line)).or_insert(0);
-        // A heading, an empty line and the note that nothing supports the question quote no unit.
+        // Headings, empty lines, and the note that nothing supports the question quote no unit.
         match citation(heading, line, *before, units) {
             None => input.push_str(&format!("{line}\n")),
             Some(citation) => {
@@ -116,14 +116,14 @@ fn numbered(question: &Question, context: &str, units: &[EvidenceUnit]) -> (Stri
     (input, lines)
 }
 
-/// The lines of a context, a quoted turn with its further lines as one.
+/// The lines of a context; all lines of one quoted turn count as one.
 fn blocks(context: &str) -> Vec<&str> {
     let mut blocks: Vec<Range<usize>> = Vec::new();
     let (mut at, mut empty) = (0, 0);
     for line in context.split_terminator('\n') {
         let end = at + line.len();
         match blocks.last() {
-            // Its empty lines are the turn's own.
+            // The empty lines before it belong to the turn.
             Some(_) if line.starts_with("  ") => {
                 blocks.truncate(blocks.len() - empty);
                 empty = 0;
@@ -141,8 +141,7 @@ fn blocks(context: &str) -> Vec<&str> {
     blocks.into_iter().filter_map(|block| context.get(block)).collect()
 }
 
-/// The units that a line of the context below a heading quotes, where `before` identical lines come
-/// before it there.
+/// The units that a line of the context quotes; `before` identical lines come before it below the same heading.
 fn citation(heading: &str, line: &str, before: usize, units: &[EvidenceUnit]) -> Option<Citation> {
     let mut turns: BTreeMap<(EventTime, &str), Vec<UnitId>> = BTreeMap::new();
     for unit in units {

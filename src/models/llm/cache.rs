@@ -1,14 +1,14 @@
-//! Paid responses on disk, by bank, and what was spent.
+//! Paid responses on disk, by bank, and the total spending.
 //!
-//! In: requests, their responses, and the windows or turns that they depend on. Out: a cached
-//! response without a call. Every key begins with the bank. A response about windows
-//! (extraction) is evicted when the last of its windows is; a response about what a question
-//! found is evicted when the first of its turns is. A response is on disk before it is used. A
-//! damaged directory is replaced by an empty one, which costs the money again and nothing else.
+//! In: requests, their responses, and the windows or turns that they depend on. Out: a cached response without a call.
+//! Every key begins with the bank. A response about windows (extraction) is evicted together with the last of its
+//! windows; a response about what a question found is evicted together with the first of its turns. A response is on
+//! disk before it is used. A damaged directory is replaced by an empty one; this only means that the responses must be
+//! paid for again.
 //!
-//! Three tables. `entries`: bank, contract, hash, step -> response. `uses`: bank, session and
-//! start of a window or the name of a turn, contract, hash, step -> nothing. `spent`: bank,
-//! contract -> usage. Fields of varying length carry their length in two bytes.
+//! There are three tables. `entries`: bank, contract, hash, step -> response. `uses`: bank, session and start of a
+//! window or the name of a turn, contract, hash, step -> nothing. `spent`: bank, contract -> usage. Fields of varying
+//! length carry their length in two bytes.
 
 use std::{
     collections::BTreeMap,
@@ -35,7 +35,7 @@ const HASH_BYTES: usize = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RequestKey {
     pub(super) contract: Contract,
-    /// Of the first request: a repair has the hash of the request that it repairs.
+    /// The hash of the first request; a repair has the hash of the request that it repairs.
     pub(super) hash: [u8; HASH_BYTES],
     /// 0 for the request itself, 1 for its repair.
     pub(super) step: u8,
@@ -45,7 +45,7 @@ pub(super) struct RequestKey {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Response {
     pub(super) text: String,
-    /// The limit on completion tokens that cut it off.
+    /// The limit on completion tokens that cut it off, if one did.
     pub(super) cut_at: Option<u32>,
     /// It repeated itself and was stopped; the text ends with the first copy.
     pub(super) repeats: bool,
@@ -84,7 +84,7 @@ impl ResponseCache {
         std::fs::create_dir_all(directory).map_err(|e| refused(&e, "check the directory"))?;
         match Self::try_open(&path) {
             Ok(cache) => Ok((cache, None)),
-            Err(fjall::Error::Locked) => Err(refused(&"another process has it open", "close it")),
+            Err(fjall::Error::Locked) => Err(refused(&"another process has it open", "close that process")),
             Err(fjall::Error::Io(e)) => Err(refused(&e, "check permissions and space")),
             Err(error) => {
                 std::fs::remove_dir_all(&path).map_err(|e| refused(&e, "remove it by hand"))?;
@@ -156,8 +156,8 @@ impl ResponseCache {
         self.commit(batch)
     }
 
-    /// Evicts the responses that only the windows among `changed` use, and every response that
-    /// depends on one of the turns among them, except those that `keep` names.
+    /// Evicts the responses that no windows other than those among `changed` use, and every response that depends on
+    /// one of the turns among them, except those for which `keep` is true.
     pub(super) fn evict(
         &self,
         bank: &Bank,
@@ -289,7 +289,7 @@ impl ResponseCache {
 // ---------------------------------------------------------------- keys
 
 fn put_field(out: &mut Vec<u8>, field: &[u8]) {
-    // Banks and sessions are bounded far below 64 KiB by their own checks.
+    // The checks of banks and sessions limit them far below 64 KiB.
     out.extend_from_slice(&(field.len() as u16).to_be_bytes());
     out.extend_from_slice(field);
 }
@@ -317,7 +317,7 @@ fn entry_key(bank: &Bank, key: &RequestKey) -> Vec<u8> {
     out
 }
 
-/// Marks a turn among the windows; no session's name begins with it.
+/// Distinguishes a turn's key from a window's; no session's name begins with it.
 const TURN: &str = "turn:";
 
 /// The key of a turn, in the form of a window's.

@@ -1,9 +1,8 @@
-//! The client: a request, through the cache and one repair, to an accepted value.
+//! The client: takes a request, through the cache and at most one repair, to an accepted value.
 //!
-//! In: requests of any thread. Out: what the caller's `accept` made of a reply. Equal requests
-//! run one at a time, so that the later ones find the first one's response in the cache. A
-//! response is cached before it is used, unless what it depends on changed meanwhile. Never
-//! more than one repair a request.
+//! In: requests from any thread. Out: what the caller's `accept` made of a reply. Equal requests run one at a time, so
+//! that the later ones find the first one's response in the cache. A response is cached before it is used, unless what
+//! it depends on changed during the request. Never repairs a request more than once.
 
 use std::{
     collections::HashMap,
@@ -38,7 +37,7 @@ use nouns::{
 /// Timeout of requests without a deadline, which are background requests.
 const BACKGROUND_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
-/// The most bytes that a repair quotes of a reply that never ended.
+/// The maximum number of bytes that a repair quotes from a reply that never ended.
 const QUOTED_BYTES: usize = 240;
 
 /// A language model behind an endpoint, with its cache of responses.
@@ -46,9 +45,9 @@ pub struct Llm {
     transport: Transport,
     outage: Outage,
     in_flight: InFlight,
-    /// Absent where responses are not cached.
+    /// Absent if responses are not cached.
     cache: Option<ResponseCache>,
-    /// What was last said of the cache, which is said once.
+    /// The last warning about the cache; the same warning is not logged twice in a row.
     said: Mutex<Option<String>>,
     /// Responses that this process paid for.
     spent: UsageByContract,
@@ -59,10 +58,10 @@ pub struct Llm {
 /// A request that is being answered, with its repair.
 struct ActiveRequest<'a> {
     request: &'a LlmRequest<'a>,
-    /// What it depends on.
+    /// The windows or turns that it depends on.
     keys: Vec<WindowId>,
     deadline: Instant,
-    /// Absent where the response is not cached.
+    /// Absent if the response is not cached.
     guard: Option<InFlightGuard<'a>>,
 }
 
@@ -124,7 +123,7 @@ impl Llm {
         self.transport.url()
     }
 
-    /// Fails where the key is missing, as the first request would.
+    /// Fails if the key is missing, as the first request would.
     ///
     /// # Errors
     /// [`LlmError::MissingKey`].
@@ -148,7 +147,7 @@ impl Llm {
     /// Asks the model; `show` receives the reply's text field `field` while it is written.
     ///
     /// # Errors
-    /// As [`Self::ask`]; the text that was shown is void then.
+    /// Those of [`Self::ask`]; the text that was shown is void then.
     pub fn stream<T: DeserializeOwned, U>(
         &self,
         request: &LlmRequest<'_>,
@@ -170,12 +169,12 @@ impl Llm {
         let hash = self.hash(contract, request.input);
         let deadline = request.deadline.unwrap_or_else(|| Instant::now() + BACKGROUND_TIMEOUT);
         let keys = request.depends_on.keys();
-        // Equal requests wait for the first one's cached response; without a cache they need not.
+        // Equal requests wait for the first one's cached response; without a cache there is no reason to wait.
         let first = RequestKey { contract, hash, step: 0 };
         let guard = request.cacheable.then(|| self.in_flight.enter(request.bank, &first, &keys, deadline));
         let guard = guard.map(|entered| entered.ok_or(LlmError::Deadline)).transpose()?;
         let active = ActiveRequest { request, keys, deadline, guard };
-        // The cached repair belongs to the cached reply: after a new reply it is not looked up.
+        // The cached repair belongs to the cached reply, so it is not looked up after a new reply.
         let mut cached = request.cacheable && !request.bypass_cache;
         // The replies, and what is wrong with the last of them.
         let (mut replies, mut wrong) = (Vec::<(RequestKey, Response)>::new(), String::new());
@@ -185,7 +184,7 @@ impl Llm {
             let shown = stream.as_mut().map(|(field, show)| (*field, &mut **show as &mut dyn FnMut(Streamed<'_>)));
             let asked = self.response(&active, &key, &messages, shown, cached);
             let (response, fresh) = match (asked, replies.pop()) {
-                // Why there is a repair says more than that it does not fit.
+                // The reason for the repair says more than the fact that it does not fit into the context.
                 (Err(error), Some((_, reply))) if error.is_too_long() => {
                     let problem = format!("{wrong}; {error}");
                     return Err(LlmError::InvalidReply { contract: contract.name(), problem, reply: reply.text });
@@ -223,7 +222,7 @@ impl Llm {
         }
     }
 
-    /// The response to messages, and whether it is new. `cached`: it may come from the cache.
+    /// The response to messages, and whether it is new. With `cached` it may come from the cache.
     fn response(
         &self,
         active: &ActiveRequest<'_>,
@@ -263,7 +262,7 @@ impl Llm {
         Ok((response?, true))
     }
 
-    /// The most tokens of a request's reply.
+    /// The maximum number of tokens in a request's reply.
     fn completion_tokens(&self, request: &LlmRequest<'_>) -> u32 {
         let limit = request.contract.completion_tokens(self.settings());
         request.reply_tokens.map_or(limit, |tokens| tokens.min(limit))
@@ -274,7 +273,7 @@ impl Llm {
         request.meter.add(usage);
     }
 
-    /// The cached response. One that was cut off at a lower limit than today's is not used.
+    /// The cached response. A response that was cut off at a lower limit than the present one is not used.
     fn lookup(
         &self,
         request: &LlmRequest<'_>,
@@ -292,7 +291,7 @@ impl Llm {
         guard.run_if_valid(|| cache.store(active.request.bank, key, &active.keys, response))
     }
 
-    /// A paid response is used even where it cannot be cached.
+    /// A paid response is used even if it cannot be cached.
     fn warn(&self, stored: Result<(), LlmError>) {
         if let Err(error) = stored {
             let warning = format!("{error}; the paid response is used once and not cached");
@@ -319,7 +318,7 @@ impl Llm {
         self.spent.by_contract()
     }
 
-    /// What the responses cost that this process used, by contract, cached ones included.
+    /// The cost of the responses that this process used, by contract, cached ones included.
     #[must_use]
     pub fn used(&self) -> Vec<(Contract, Usage)> {
         self.used.by_contract()
@@ -343,8 +342,7 @@ impl Llm {
         Ok(found.into_iter().map(|(bank, window, usage)| WindowExpense { bank, window, usage }).collect())
     }
 
-    /// Evicts the responses about a window that was written again, except for the extraction
-    /// from the texts `keep`.
+    /// Evicts the responses about a window that was rewritten, except for the extraction from the texts in `keep`.
     ///
     /// # Errors
     /// [`LlmError::Cache`] when the disk refuses; nothing is evicted then.
@@ -380,8 +378,8 @@ impl Llm {
     }
 }
 
-/// What a repair quotes of the reply. A small model repeats the circle that it is shown, so the
-/// rest of a reply that never ended is left out.
+/// The part of the reply that a repair quotes. A small model repeats a loop that it is shown, so the rest of a reply
+/// that never ended is left out.
 fn quoted(response: &Response) -> &str {
     if !response.repeats && response.cut_at.is_none() {
         return &response.text;

@@ -1,12 +1,12 @@
 //! The six contracts: what a language model is asked for, and the form of its reply.
 //!
-//! Out: for each, its instructions and the JSON Schema of its reply, both files in `prompts`.
-//! Dialogue is never part of the instructions. A hash covers both files: it is recorded with
-//! what the model made, and a changed prompt misses the cache.
+//! Out: for each, its instructions and the JSON Schema of its reply, both files in `prompts`. Dialogue is never part of
+//! the instructions. A hash covers both files. It is recorded with what the model produced, and a changed prompt misses
+//! the cache.
 //!
-//! The schemas bound every string and list, so that a reply that runs away ends. They use what
-//! llama.cpp's server enforces and what vLLM and OpenAI document for structured outputs; only
-//! `maxLength` is not in OpenAI's list, and is left out where the settings say so.
+//! The schemas limit every string and list, so that a runaway reply ends. They use the keywords that llama.cpp's server
+//! enforces and that vLLM and OpenAI document for structured outputs. Only `maxLength` is not in OpenAI's list, and it
+//! is left out if the settings say so.
 
 use std::sync::OnceLock;
 
@@ -20,17 +20,17 @@ use nouns::config::LlmSettings;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Contract {
-    /// A window's turns to memory units.
+    /// Turns a window's turns into memory units.
     Extract,
-    /// A question to its retrieval cues.
+    /// Turns a question into its retrieval cues.
     Cues,
-    /// A question and its evidence to a plan for the next hop.
+    /// Turns a question and its evidence into a plan for the next hop.
     Plan,
-    /// A question and its evidence to an answer in words.
+    /// Turns a question and its evidence into an answer in words.
     Answer,
-    /// A question, its reference answer and a generated answer to a verdict.
+    /// Judges a generated answer by the question and its reference answer.
     Judge,
-    /// A unit and its candidate neighbours to edges; the evaluation compares them with the thresholds.
+    /// Chooses a unit's edges among candidate neighbours; the evaluation compares them with the thresholds.
     Edges,
 }
 
@@ -62,7 +62,7 @@ static FILES: [PromptFiles; 6] =
     [files!("extract"), files!("cues"), files!("plan"), files!("answer"), files!("judge"), files!("edges")];
 
 impl Contract {
-    /// All contracts, in the order in which data meets them.
+    /// All contracts, in the order in which data passes through them.
     pub const ALL: [Self; 6] = [Self::Extract, Self::Cues, Self::Plan, Self::Answer, Self::Judge, Self::Edges];
 
     pub(super) fn byte(self) -> u8 {
@@ -91,17 +91,18 @@ impl Contract {
         &self.compiled().schema
     }
 
-    /// The schema that is sent, its properties in the file's order, in which a model fills them. `None` only if the schema were malformed, which a test rules out.
+    /// The schema that is sent, its properties in the file's order, in which a model fills them. `None` only if the
+    /// schema is malformed, which a test rules out.
     pub(super) fn sent_schema(self, settings: &LlmSettings) -> Option<&'static RawValue> {
         self.compiled().sent[usize::from(settings.bounded_strings)].as_deref()
     }
 
-    /// The longest text of the schema that is sent.
+    /// The text of the schema that is sent, in its longest form.
     pub(super) fn schema_text(self) -> &'static str {
         self.compiled().sent[1].as_ref().map_or("", |schema| schema.get())
     }
 
-    /// The most tokens of a completion.
+    /// The maximum number of tokens in a completion.
     pub(super) fn completion_tokens(self, settings: &LlmSettings) -> u32 {
         let limits = &settings.completion_tokens;
         match self {
@@ -120,7 +121,7 @@ impl Contract {
         &self.compiled().hash
     }
 
-    /// Where a value breaks the schema, each with its JSON pointer; at most 8.
+    /// The places where a value breaks the schema, each with its JSON pointer; at most 8.
     pub(super) fn problems(self, value: &Value) -> Vec<String> {
         self.compiled().check.problems(value)
     }
@@ -146,12 +147,12 @@ impl Contract {
     }
 }
 
-/// A schema's text without spaces: its strings have none.
+/// A schema's text without white space; its strings contain none.
 fn compact(text: &str) -> String {
     text.split_whitespace().collect()
 }
 
-/// A compact schema without `maxLength`, which the files write behind another keyword.
+/// A compact schema without `maxLength`, which always follows another keyword in the files.
 fn without_string_bounds(text: &str) -> String {
     let mut pieces = text.split(",\"maxLength\":");
     let mut out = pieces.next().unwrap_or_default().to_owned();
@@ -181,7 +182,7 @@ mod tests {
         }
     }
 
-    /// Every string that the model words itself and every list has a bound, of the keywords that llama.cpp's
+    /// Every list, and every string that the model words itself, has a bound. The bounds use keywords that llama.cpp's
     /// server enforces; `maxLength` is the only one that OpenAI does not document.
     fn bounded(schema: &Value, place: &str) {
         for keyword in schema.as_object().expect("an object").keys() {

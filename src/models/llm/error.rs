@@ -1,7 +1,7 @@
 //! Why a language model gave no usable reply.
 //!
-//! Out: one error for each thing that a user or a caller does about it. A message names the
-//! endpoint or the setting, never the key.
+//! Out: one error for each remedy that a user or a caller has. A message names the endpoint or the setting, never the
+//! key.
 
 use std::path::PathBuf;
 
@@ -46,7 +46,7 @@ pub enum LlmError {
     TooLong {
         /// The contract's name.
         contract: &'static str,
-        /// Tokens of the prompt and of the longest reply, estimated from above.
+        /// Tokens of the prompt and of the longest reply, as an upper estimate.
         needed: u64,
         /// The model's context.
         context: u32,
@@ -64,7 +64,7 @@ pub enum LlmError {
         attempts: u32,
     },
     /// The reply does not match its contract, and neither does the repaired one.
-    #[error("the model's {contract} reply is invalid, also after a repair: {problem}")]
+    #[error("the model's {contract} reply is invalid, even after a repair: {problem}")]
     InvalidReply {
         /// The contract's name.
         contract: &'static str,
@@ -73,9 +73,9 @@ pub enum LlmError {
         /// The last reply.
         reply: String,
     },
-    /// The request could pass a cap on spending.
+    /// The request could exceed a cap on spending.
     #[error(
-        "{key} is reached: {spent} of {cap} are spent, and the next request may need {next}; raise it to continue, \
+        "{key} is reached: {spent} of {cap} have been spent, and the next request may need {next}; raise it to continue, \
          paid responses are cached"
     )]
     CapReached {
@@ -102,8 +102,8 @@ pub enum LlmError {
 }
 
 impl LlmError {
-    /// Whether the request is longer than the model's context: as reckoned before it was sent, or as the endpoint
-    /// says in words like those of OpenAI, vLLM, llama.cpp and Anthropic.
+    /// Whether the request is longer than the model's context, either by the estimate before it was sent, or by the
+    /// endpoint's message, worded like those of OpenAI, vLLM, llama.cpp and Anthropic.
     #[must_use]
     pub fn is_too_long(&self) -> bool {
         match self {

@@ -1,13 +1,12 @@
-//! A window to units by a language model (paper, section 3.2 and its extraction contract).
+//! Turns a window into units with a language model (paper, section 3.2 and its extraction contract).
 //!
-//! In: a window. Out: units in the model's words, each with its source turns. The turns are sent
-//! as data, one JSON array per line, so that no text can pass for another turn or for an
-//! instruction. A unit that cites a turn outside the window or a deleted turn is refused; one that rests on leading
-//! context alone is left out, because the window before has it; a reply without units is refused where the rules find
-//! something; a person or place that the window does not name is left out. Equal
-//! windows are equal requests, and are paid for once. A window that is longer than the model's
-//! context, as reckoned or as the endpoint says, is sent as several stretches, each in its own
-//! request; when one of them gives no units, the window gives none.
+//! In: a window. Out: units in the model's words, each with its source turns. The turns are sent as data, one JSON
+//! array per line, so that no text can pass for another turn or for an instruction. A unit that cites a turn outside
+//! the window or a deleted turn is refused. A unit that rests only on leading context is left out, because the previous
+//! window has it. A reply without units is refused if the rules find something. A person or place that the window does
+//! not name is left out. Equal windows are equal requests, and are paid for once. A window that is longer than the
+//! model's context, by our estimate or by the endpoint's reply, is sent as several stretches, each in its own request;
+//! if the request for one of them fails, the whole window fails.
 
 use std::{collections::BTreeSet, fmt::Write, ops::Range, sync::Arc};
 
@@ -21,12 +20,12 @@ use nouns::{
     model::{Cues, EventTime, Interval, Language, Marks, Usage, Window, WindowTurn},
 };
 
-/// Turns in front of a later stretch of a window that are sent with it as context.
+/// The number of turns before a later stretch of a window that are sent with it as context.
 const CONTEXT_TURNS: usize = 2;
 /// The limit of a reply: this base, and [`REPLY_FACTOR`] for each token of the stretch's turns.
 const REPLY_TOKENS: u64 = 512;
 const REPLY_FACTOR: u64 = 3;
-/// The line in front of the turns that are not context.
+/// The line before the turns that are not context.
 const TURNS: &str = "turns\n";
 /// The version of how turns are sent and replies are read; the prompt has its own hash.
 const VERSION: &str = "llm/1";
@@ -35,7 +34,7 @@ const VERSION: &str = "llm/1";
 pub struct LlmExtractor {
     llm: Arc<Llm>,
     name: String,
-    /// Say whether a window holds anything, where the model finds nothing.
+    /// The rules decide whether a window contains anything if the model finds nothing.
     rules: RulesExtractor,
     bypass_cache: bool,
     meter: Meter,
@@ -49,7 +48,7 @@ impl LlmExtractor {
         Self { llm, name, rules: RulesExtractor::new(rules), bypass_cache, meter: Meter::default() }
     }
 
-    /// What the windows cost that it has read.
+    /// The cost of the windows that it has read.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.meter.total()
@@ -70,7 +69,7 @@ impl Extractor for LlmExtractor {
         while let Some(stretch) = open.pop() {
             let found = match self.ask(window, &stretch) {
                 Ok(found) => found,
-                // The model's vocabulary needs more tokens than were reckoned, or nobody said what its context is.
+                // The model's vocabulary needs more tokens than estimated, or the length of its context is not set.
                 Err(error) if error.is_too_long() && stretch.turns() > 1 => {
                     open.extend(halves(window, &stretch).into_iter().rev());
                     continue;
@@ -123,9 +122,9 @@ impl LlmExtractor {
 /// A part of a window that is sent in one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stretch {
-    /// The turns that are sent, context included, as indexes into the window's.
+    /// The turns that are sent, context included, as indexes into the window's turns.
     shown: Range<usize>,
-    /// The first that is not context.
+    /// The index of the first turn that is not context.
     start: usize,
 }
 
@@ -142,9 +141,8 @@ pub fn inputs(window: &Window, settings: &LlmSettings) -> Vec<String> {
     stretches(window, settings).iter().map(|stretch| input(window, stretch)).collect()
 }
 
-/// The whole window where that fits into the model's context, else its halves, and so on down to
-/// single turns. A turn that does not fit by itself is a stretch all the same, which is refused
-/// before it is sent.
+/// The whole window if that fits into the model's context, otherwise its halves, and so on down to single turns. A turn
+/// that does not fit by itself is still a stretch, which is refused before it is sent.
 fn stretches(window: &Window, settings: &LlmSettings) -> Vec<Stretch> {
     let start = window.turns.iter().position(|t| !t.context).unwrap_or(window.turns.len());
     let (mut found, mut open) = (Vec::new(), live(window, [Stretch { shown: 0..window.turns.len(), start }]));
@@ -159,7 +157,7 @@ fn stretches(window: &Window, settings: &LlmSettings) -> Vec<Stretch> {
     found
 }
 
-/// A stretch of two turns or more as two, each with the turns in front of it.
+/// Splits a stretch of two turns or more into two, each with the turns before it.
 fn halves(window: &Window, stretch: &Stretch) -> Vec<Stretch> {
     let middle = stretch.start + stretch.turns() / 2;
     let first = Stretch { shown: stretch.shown.start..middle, start: stretch.start };
@@ -174,7 +172,7 @@ fn live<const N: usize>(window: &Window, stretches: [Stretch; N]) -> Vec<Stretch
 }
 
 /// The text that the model is sent for a stretch: its turns, with their numbers in the window, from
-/// 1. Deleted turns are left out, and keep their numbers.
+/// 1. Deleted turns are left out, but the numbers of the others do not change.
 fn input(window: &Window, stretch: &Stretch) -> String {
     let mut out = String::from("context\n");
     for (index, window_turn) in window.turns.iter().enumerate().take(stretch.shown.end).skip(stretch.shown.start) {
@@ -201,7 +199,7 @@ fn input(window: &Window, stretch: &Stretch) -> String {
     out
 }
 
-/// The most tokens that a good reply to a text needs.
+/// The maximum number of tokens that a good reply to a text needs.
 fn reply_tokens(input: &str) -> u32 {
     let turns = input.split_once(TURNS).map_or(input, |(_, turns)| turns);
     u32::try_from(REPLY_TOKENS + REPLY_FACTOR * llm::tokens(turns)).unwrap_or(u32::MAX)
@@ -213,7 +211,7 @@ pub fn has_turns(window: &Window) -> bool {
     window.turns.iter().any(|t| !t.context && !t.deleted)
 }
 
-/// The estimated cost of a window's requests: their prompts, and replies as long as their turns.
+/// The estimated cost of a window's requests, if each reply is as long as its turns.
 #[must_use]
 pub fn estimate(window: &Window, settings: &LlmSettings) -> Usage {
     let mut usage = Usage::default();
@@ -244,7 +242,7 @@ struct UnitReply {
     time: Option<TimeSpan>,
 }
 
-/// The drafts, without repetition; or everything that is wrong with the reply.
+/// The drafts, without duplicates; or everything that is wrong with the reply.
 fn read(window: &Window, stretch: &Stretch, reply: &ExtractionReply) -> Result<Vec<DraftUnit>, String> {
     let (mut drafts, mut problems) = (Vec::<DraftUnit>::new(), Vec::new());
     let grounds = grounds(window);
@@ -262,7 +260,7 @@ fn read(window: &Window, stretch: &Stretch, reply: &ExtractionReply) -> Result<V
     Err(problems.join("; "))
 }
 
-/// The draft of a unit; none where it rests on turns alone that the window or stretch before has, and says itself.
+/// The draft of a unit; `None` if it rests only on turns of the previous window or stretch, which states it itself.
 fn draft(
     window: &Window,
     stretch: &Stretch,
@@ -309,7 +307,7 @@ fn draft(
     }))
 }
 
-/// The exact moment of speaking, where the model wrote it without its fraction of a second.
+/// The exact moment of speaking, if the model wrote it without its fraction of a second.
 fn exact_moment(time: Interval, said_at: EventTime) -> Interval {
     let same = time.start_ms == time.end_ms && time.start_ms == said_at.unix_ms - said_at.unix_ms.rem_euclid(1_000);
     if same { Interval::at(said_at) } else { time }
@@ -359,7 +357,7 @@ mod tests {
         Window { bank, id: WindowId { session: SessionId("s".into()), start: 1 }, turns: turns.collect() }
     }
 
-    /// Settings for a model with a context of `context_tokens`; 0 for one without a limit.
+    /// Settings for a model with a context of `context_tokens`; 0 means no limit.
     fn settings(context_tokens: u32) -> LlmSettings {
         let text =
             format!("version = 1\n[llm]\nendpoint = \"http://x/v1\"\nmodel = \"m\"\ncontext_tokens = {context_tokens}");

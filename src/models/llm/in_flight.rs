@@ -1,9 +1,8 @@
 //! Requests that are being answered now.
 //!
-//! In: a cacheable request and what it depends on. Out: a guard, once no equal request is in
-//! flight; it tells whether the response may still be cached. It may not when a turn or window
-//! that it depends on changed while the model wrote. No response is cached between the moment
-//! an eviction begins and the moment it ends.
+//! In: a cacheable request and what it depends on. Out: a guard, once no equal request is in flight. The guard decides
+//! whether the response may still be cached: it may not if a turn or window that it depends on changed while the model
+//! wrote. No response is cached while an eviction runs.
 
 use std::{
     sync::{Condvar, Mutex, MutexGuard},
@@ -59,8 +58,8 @@ impl InFlight {
         Some(InFlightGuard { all: self, bank: bank.clone(), key: *key })
     }
 
-    /// Marks the requests that depend on one of `changed` as stale, except those that `keep`
-    /// names, and runs `evict` before any response can be cached.
+    /// Marks the requests that depend on one of `changed` as stale, except those for which `keep` is true, and runs
+    /// `evict` before any response can be cached.
     pub(super) fn invalidate<T>(
         &self,
         bank: &Bank,
@@ -82,7 +81,7 @@ impl InFlight {
 }
 
 impl InFlightGuard<'_> {
-    /// Runs `store` unless the request is stale; no eviction runs meanwhile.
+    /// Runs `store` unless the request is stale; no eviction runs during that time.
     pub(super) fn run_if_valid(&self, store: impl FnOnce() -> Result<(), LlmError>) -> Result<(), LlmError> {
         let requests = self.all.lock();
         let stale = requests.iter().any(|pending| self.is(pending) && pending.stale);

@@ -1,9 +1,9 @@
-//! RequestLimits on requests: how many run at once, how many tokens a minute, how much in all.
+//! Limits on requests: how many run at once, how many tokens per minute, and how much may be spent in total.
 //!
-//! In: a request's tokens, estimated from above, and what was spent so far. Out: a permit to
-//! send it, waited for until a deadline; or the cap that it would pass. Requests in flight
-//! count at their estimate, so that concurrent requests never pass a cap together: one that
-//! might waits until the others' real cost is known.
+//! In: an upper estimate of a request's tokens, and what was spent so far. Out: a permit to send it, for which the
+//! caller waits until a deadline; or the cap that it would exceed. Requests in flight count with their estimate, so
+//! that concurrent requests never exceed a cap together: a request that might do so waits until the real cost of the
+//! others is known.
 
 use std::{
     num::NonZeroU32,
@@ -26,7 +26,7 @@ pub(super) struct RequestLimits {
     slots: Receiver<()>,
     free_slot: Sender<()>,
     per_minute: Option<(DefaultDirectRateLimiter, NonZeroU32)>,
-    /// Tokens of prompts and of completions in flight, from above.
+    /// Upper estimates of the prompt tokens and of the completion tokens in flight.
     reserved: Mutex<(u64, u64)>,
     less_reserved: Condvar,
     /// When the endpoint's `Retry-After` ends.
@@ -46,7 +46,7 @@ impl Drop for Permit<'_> {
         reserved.0 = reserved.0.saturating_sub(self.prompt_tokens);
         reserved.1 = reserved.1.saturating_sub(self.completion_tokens);
         self.limits.less_reserved.notify_all();
-        // The channel has room: this permit took one message out of it.
+        // The channel has space, because this permit took one message out of it.
         let _ = self.limits.free_slot.try_send(());
     }
 }
@@ -82,11 +82,11 @@ impl RequestLimits {
         retry_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()))
     }
 
-    /// Waits for a permit to send `prompt_tokens` and to receive `completion_tokens`. `spent` reads what was spent so
+    /// Waits for a permit to send `prompt_tokens` and to receive `completion_tokens`. `spent` returns what was spent so
     /// far.
     ///
     /// # Errors
-    /// [`LlmError::CapReached`] when the request alone could pass a cap; [`LlmError::Deadline`].
+    /// [`LlmError::CapReached`] if the request alone could exceed a cap; [`LlmError::Deadline`].
     pub(super) fn acquire(
         &self,
         settings: &LlmSettings,
@@ -99,7 +99,7 @@ impl RequestLimits {
             Ok(()) => {}
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Err(LlmError::Deadline),
         }
-        // Made before the cap is checked, so that an error returns the slot.
+        // The permit is made before the cap is checked, so that an error returns the slot.
         let mut permit = Permit { limits: self, prompt_tokens: 0, completion_tokens: 0 };
         let mut reserved = sync::lock(&self.reserved);
         loop {
@@ -114,7 +114,7 @@ impl RequestLimits {
             let left = deadline.saturating_duration_since(Instant::now());
             let refused = alone.err().or_else(|| left.is_zero().then_some(LlmError::Deadline));
             if let Some(refused) = refused {
-                // Dropping the permit takes this lock.
+                // Dropping the permit takes this lock, so it is released first.
                 drop(reserved);
                 return Err(refused);
             }
@@ -126,7 +126,7 @@ impl RequestLimits {
         (permit.prompt_tokens, permit.completion_tokens) = (prompt_tokens, completion_tokens);
         if let Some((limiter, capacity)) = &self.per_minute {
             let wanted = u32::try_from(prompt_tokens + completion_tokens).unwrap_or(u32::MAX);
-            // The limiter never grants more than its capacity: a larger request takes all of it.
+            // The limiter never grants more than its capacity, so a larger request takes all of it.
             let wanted = NonZeroU32::new(wanted).unwrap_or(NonZeroU32::MIN).min(*capacity);
             while let Ok(Err(not_yet)) = limiter.check_n(wanted) {
                 let wait = not_yet.wait_time_from(DefaultClock::default().now()).max(Duration::from_millis(1));

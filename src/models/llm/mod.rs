@@ -1,20 +1,20 @@
 //! One client for chat endpoints that speak OpenAI's protocol.
 //!
-//! In: an [`LlmRequest`], which is one of six contracts, the text to read, what that text was
-//! taken from, and a deadline. Out: a value that matches the contract's schema and that the
-//! caller accepted, or an [`LlmError`]. A reply that does not match is repaired once: the model
-//! is told what was wrong. A paid response is cached by bank and content, so nothing is paid
-//! for twice. Never: the text is data, so no reply is run, and no tool is offered to the model.
+//! In: an [`LlmRequest`], which has one of six contracts, the text to read, what that text was taken from, and a
+//! deadline. Out: a value that matches the contract's schema and that the caller accepted, or an [`LlmError`]. A reply
+//! that does not match is repaired once: the model is told what was wrong. A paid response is cached by bank and
+//! content, so nothing is paid for twice. The text is data: no reply is ever executed, and the model is never offered a
+//! tool.
 //!
 //! The files, from the outside in:
 //! - `extractor`, `planner`, `answer`: what the model is asked: to extract units, to plan, to answer in words.
 //! - `client`: cache, repair, and eviction when turns change; `request`, `error`: its input and failures.
-//! - `contract`: prompts and schemas; `reply`: a response checked against its schema (`schema_check`);
-//!   `stream_field`: a field of a reply that is still being written; `thoughts`: what a model thinks in front
-//!   of it; `repetition`: a reply that repeats itself, and is stopped; `span`: times as models write them.
+//! - `contract`: prompts and schemas; `reply`: a response checked against its schema (`schema_check`); `stream_field`:
+//!   a field of a reply that is still being written; `thoughts`: the thoughts that a model writes before it;
+//!   `repetition`: stops a reply that repeats itself; `span`: times as models write them.
 //! - `cache`: responses on disk; `in_flight`: one request at a time for the same content.
-//! - `transport`: retries and backoff; `outage`: fail fast while the endpoint is down;
-//!   `limits`: concurrency, tokens per minute, and caps on spending; `wire`: the protocol.
+//! - `transport`: retries and backoff; `outage`: failing fast while the endpoint is down; `limits`: concurrency, tokens
+//!   per minute, and caps on spending; `wire`: the protocol.
 //! - `cost`: what was spent; `tokens`: what a text will cost, and whether it fits into the model's context.
 
 mod answer;

@@ -1,10 +1,9 @@
-//! Cues and plans by a language model, with rules as the fallback (paper, section 3.4).
+//! Cues and plans from a language model, with rules as the fallback (paper, section 3.4).
 //!
-//! In: a question, the evidence so far. Out: cues whose every name and keyword stands in the
-//! question, and plans whose anchors are units of the evidence. Where the model fails, times out,
-//! or breaks these conditions again after it was told, the rules take its place and the trace
-//! notes why. Recollection always embeds the question's own wording, and the sufficiency is
-//! always the figure of the rules. The model sees only this question's evidence.
+//! In: a question, the evidence so far. Out: cues whose names and keywords all occur in the question, and plans whose
+//! anchors are units of the evidence. If the model fails, times out, or breaks these conditions again after it was
+//! told, the rules take its place and the trace notes why. Recollection always embeds the question's own wording, and
+//! the sufficiency is always the figure of the rules. The model sees only this question's evidence.
 
 use std::{collections::BTreeMap, fmt::Display, sync::Arc, time::Instant};
 
@@ -22,12 +21,12 @@ use nouns::{
     model::{Cues, Plan, QuestionCues, Target, Usage, canonical_name},
 };
 
-/// Keywords of a question, at least and at most (the cue contract of the paper's appendix).
+/// The minimum and maximum number of keywords of a question (the cue contract of the paper's appendix).
 const KEYWORDS: std::ops::RangeInclusive<usize> = 2..=6;
-/// The stop reason where the model sees no way on.
+/// The stop reason if the model sees no way to continue.
 const HOPELESS: &str = "nothing found so far leads on";
 
-/// The planner by a language model.
+/// The planner that asks a language model.
 pub struct LlmPlanner {
     llm: Arc<Llm>,
     rules: RulesPlanner,
@@ -39,9 +38,8 @@ pub struct LlmPlanner {
 }
 
 impl LlmPlanner {
-    /// A planner for one question. It asks `llm` for the cues, the plans or both, as the settings
-    /// say. After `deadline` the rules answer. With `cacheable` the replies are cached for the same
-    /// question.
+    /// A planner for one question. It asks `llm` for the cues, the plans or both, as the settings say. After `deadline`
+    /// the rules answer. With `cacheable` the replies are cached for later runs of the same question.
     #[must_use]
     pub fn new(
         llm: Arc<Llm>,
@@ -128,7 +126,7 @@ impl LlmPlanner {
         round: u32,
         settings: &RecallSettings,
     ) -> Result<Plan, LlmError> {
-        // Best first, by the figure that does not need the model.
+        // Best first, by ρ, which does not need the model.
         let mut best: Vec<(f64, &Candidate)> = rho(evidence, settings).into_iter().zip(evidence).collect();
         best.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.unit.id.cmp(&b.1.unit.id)));
         let (mut labels, mut shown) = (BTreeMap::new(), Vec::with_capacity(best.len()));
@@ -220,7 +218,7 @@ impl Planner for LlmPlanner {
         settings: &RecallSettings,
     ) -> Plan {
         let rules = || self.rules.plan(question, cues, evidence, round, settings);
-        // Nothing to decide: save the call.
+        // There is nothing to decide, so the call is saved.
         if !self.makes_plans || evidence.is_empty() || settings.anchors == 0 || round > settings.rounds {
             return rules();
         }

@@ -1,38 +1,37 @@
 //! Notices a reply that repeats itself while it is written.
 //!
-//! In: a reply's text, piece by piece. Out: whether its end is the same text many times over, and
-//! where the second copy began. Numbers between the strings of JSON count as equal, because a model that
-//! runs away often counts on, and so does white space, with which models indent their JSON. Numbers in a
-//! string are what it says: units that differ in nothing else are different. A copy is at most
-//! [`MAX_PERIOD`] such characters: longer circles end at the completion limit. Never: ordinary lists and
-//! laughter do not fill the required length.
+//! In: a reply's text, piece by piece. Out: whether its end is the same text many times over, and where the second copy
+//! began. Numbers outside JSON strings count as equal, because a runaway model often keeps counting; so do runs of
+//! white space, because models indent their JSON. Numbers inside a string are part of its content: units that differ
+//! only in a number are different. A copy is at most [`MAX_PERIOD`] such characters long: a longer loop runs until the
+//! completion limit. Ordinary lists and laughter are never flagged, because they do not reach the required length.
 
-/// The longest text that is looked for, in bytes with each number and each space as one: a unit with the
-/// longest restatement, indented, its people and places.
+/// The longest copy that is looked for, in bytes, with each number and each run of white space counted as one: long
+/// enough for an indented unit with the longest restatement, its people and its places.
 const MAX_PERIOD: usize = 1_200;
 /// How many copies make a repetition.
 const COPIES: usize = 4;
-/// How many copies of a text as long as [`LONG`] do.
+/// How many copies are enough if the text is as long as [`LONG`].
 const LONG_COPIES: usize = 3;
-/// A text that nobody writes twice by chance.
+/// The length of a text that does not repeat by chance.
 const LONG: usize = 200;
-/// The fewest bytes that the copies fill together.
+/// The minimum number of bytes that the copies fill together.
 const MIN_BYTES: usize = 320;
-/// The longest number or space that counts as one byte; one that goes on is a repetition itself.
+/// The longest number or run of white space that counts as one byte; a longer one is itself a repetition.
 const MAX_RUN: usize = 64;
 
 /// Reads a reply as it arrives.
 #[derive(Debug)]
 pub(super) struct RepetitionGuard {
-    /// The text with each number and space as one byte, and where each byte ends in the text itself.
+    /// The text with each number and each run of white space as one byte, and where each byte ends in the text itself.
     bytes: Vec<(u8, usize)>,
     length: usize,
-    /// How many bytes the last one stands for.
+    /// How many bytes of the text the last one represents.
     run: usize,
-    /// Whether the text is in a string of JSON, and whether its next byte is escaped there.
+    /// Whether the text ends inside a JSON string, and whether the next byte there is escaped.
     in_string: bool,
     escaped: bool,
-    /// For each period, how many of the last bytes equal the one a period before.
+    /// For each period, how many of the last bytes equal the byte one period earlier.
     equal: Vec<usize>,
 }
 
@@ -44,8 +43,8 @@ impl Default for RepetitionGuard {
 }
 
 impl RepetitionGuard {
-    /// Adds a piece. Once the text repeats itself: the length of the text in front of the second copy, in
-    /// bytes. It may end within a character.
+    /// Adds a piece. Once the text repeats itself, returns the length in bytes of the text before the second copy,
+    /// which may end within a character.
     pub(super) fn push(&mut self, piece: &str) -> Option<usize> {
         for byte in piece.bytes() {
             self.length += 1;
@@ -78,7 +77,7 @@ impl RepetitionGuard {
         None
     }
 
-    /// The shortest period with which the text ends often enough, after its last byte is counted.
+    /// The shortest period that repeats often enough at the end of the text, once its last byte has been counted.
     fn repeated_period(&mut self) -> Option<usize> {
         let last = self.bytes.len() - 1;
         let mut found = None;
@@ -98,7 +97,7 @@ impl RepetitionGuard {
 mod tests {
     use super::*;
 
-    /// The text up to the second copy, where the guard stops it; and after how many bytes.
+    /// The length of the text up to the second copy, if the guard stops it, and the number of bytes read by then.
     fn stopped(text: &str) -> Option<(usize, usize)> {
         let mut guard = RepetitionGuard::default();
         text.char_indices().find_map(|(at, c)| {

@@ -1,4 +1,4 @@
-//! A response to a value that matches its contract's schema.
+//! Turns a response into a value that matches its contract's schema.
 //!
 //! In: a response's text. Out: the value, or everything that is wrong with the text, worded for
 //! the model, which is asked to repair it.
@@ -15,7 +15,7 @@ pub(super) fn parse<T: DeserializeOwned>(contract: Contract, response: &Response
     if response.cut_at.is_some() {
         return Err("it was cut off at the limit of its length; be shorter".to_owned());
     }
-    // Some models put their JSON between fences, whatever the prompt says.
+    // Some models put their JSON between code fences, whatever the prompt says.
     let text = response.text.trim();
     let text = text.strip_prefix("```json").or_else(|| text.strip_prefix("```")).unwrap_or(text);
     let text = text.strip_suffix("```").unwrap_or(text).trim();
@@ -31,7 +31,7 @@ pub(super) fn parse<T: DeserializeOwned>(contract: Contract, response: &Response
     serde_json::from_value(value).map_err(|e| e.to_string())
 }
 
-/// The JSON object that a text ends with: some models think aloud in front of it.
+/// The JSON object at the end of a text, because some models think aloud before it.
 fn at_the_end(text: &str) -> Option<serde_json::Value> {
     /// How many places are tried.
     const TRIES: usize = 64;

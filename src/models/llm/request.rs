@@ -1,7 +1,7 @@
 //! What a caller asks a language model for.
 //!
-//! In: a contract, a text, and what the text was taken from. Out: one value that the client
-//! takes; and the pieces of a reply, for a caller that shows it while it is written.
+//! In: a contract, a text, and what the text was taken from. Out: one value that the client accepts, and the pieces of
+//! a reply for a caller that shows it while it is written.
 
 use std::time::Instant;
 
@@ -15,12 +15,12 @@ pub struct LlmRequest<'r> {
     pub contract: Contract,
     /// The bank that the text belongs to; nothing is cached across banks.
     pub bank: &'r Bank,
-    /// What the text was taken from: when that changes, the cached response is evicted.
+    /// What the text was taken from; when that changes, the cached response is evicted.
     pub depends_on: DependsOn<'r>,
     /// The text to read.
     pub input: &'r str,
-    /// The most tokens that a good reply to this text needs, where the caller knows; the setting of
-    /// the contract bounds the reply as well.
+    /// The maximum number of tokens that a good reply to this text needs, if the caller knows it; the contract's
+    /// setting limits the reply as well.
     pub reply_tokens: Option<u32>,
     /// When to give up; absent for background work, which retries until it succeeds or fails.
     pub deadline: Option<Instant>,

@@ -1,17 +1,17 @@
-//! A reply checked against the JSON Schema of its contract.
+//! Checks a reply against the JSON Schema of its contract.
 //!
-//! In: a schema, then values. Out: where a value breaks the schema. A build without the feature `llm` has no
+//! In: a schema, then values. Out: the places where a value breaks the schema. A build without the feature `llm` has no
 //! such check, and opens no language model.
 
 use serde_json::Value;
 
-/// The most problems that are told of one value.
+/// The maximum number of problems that are reported for one value.
 #[cfg(feature = "llm")]
 const MOST_PROBLEMS: usize = 8;
 
 /// A compiled schema.
 pub(super) struct SchemaCheck {
-    /// `None` only if the schema were malformed, which a test of the contracts rules out.
+    /// `None` only if the schema is malformed, which a test of the contracts rules out.
     #[cfg(feature = "llm")]
     validator: Option<jsonschema::Validator>,
 }
@@ -22,7 +22,7 @@ impl SchemaCheck {
         Self { validator: schema.is_object().then(|| jsonschema::validator_for(schema).ok()).flatten() }
     }
 
-    /// Where a value breaks the schema, each with its JSON pointer; at most 8.
+    /// The places where a value breaks the schema, each with its JSON pointer; at most 8.
     pub(super) fn problems(&self, value: &Value) -> Vec<String> {
         let describe = |error: jsonschema::ValidationError<'_>| {
             let place = error.instance_path().to_string();

@@ -1,8 +1,8 @@
-//! Times as models write them, to an interval.
+//! Turns times as models write them into an interval.
 //!
-//! In: a start and an end as text, and the speaker's UTC offset. Out: an interval; or what is
-//! wrong with the text, for the model to repair. A time without an offset has the speaker's. An
-//! end without a fraction includes its last second.
+//! In: a start and an end as text, and the speaker's UTC offset. Out: an interval; or what is wrong with the text, for
+//! the model to repair. A time without an offset gets the speaker's. An end without a fraction includes its last
+//! second.
 
 use serde::Deserialize;
 
@@ -16,7 +16,7 @@ pub struct TimeSpan {
 }
 
 impl TimeSpan {
-    /// The interval; a time without an offset has `offset_seconds`.
+    /// The interval; a time without an offset gets `offset_seconds`.
     ///
     /// # Errors
     /// What is wrong, worded for the model.

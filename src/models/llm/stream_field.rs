@@ -1,8 +1,7 @@
 //! One text field of a JSON object that is still being written.
 //!
-//! In: an object's text, piece by piece, cut anywhere. Out: the part of the field's string that
-//! each piece adds, with escapes resolved. Malformed text adds nothing: the finished text is
-//! checked against its schema afterwards.
+//! In: an object's text, piece by piece, cut anywhere. Out: the part of the field's string that each piece adds, with
+//! escapes resolved. Malformed text adds nothing, because the finished text is checked against its schema afterwards.
 
 /// Extracts one field.
 #[derive(Debug)]
@@ -14,7 +13,7 @@ pub(super) struct FieldParser {
     escape: Escape,
     /// The last string at the top level that may be a key.
     key: Option<String>,
-    /// A colon followed that key: the value comes next.
+    /// Whether a colon followed that key, so that the value comes next.
     value: bool,
 }
 
@@ -22,9 +21,9 @@ pub(super) struct FieldParser {
 enum Escape {
     None,
     Backslash,
-    /// Digits of `\uXXXX`, and the high surrogate before them.
+    /// The digits of `\uXXXX` so far, and the high surrogate before them, if any.
     Code(String, Option<u32>),
-    /// A high surrogate: the low one must follow.
+    /// A high surrogate; the low one must follow.
     High(u32),
     HighBackslash(u32),
 }

@@ -1,17 +1,17 @@
-//! What a model thinks in front of its reply.
+//! Removes the thoughts that a model writes before its reply.
 //!
 //! In: a completion's text, piece by piece, cut anywhere. Out: the text without the block of thoughts that it may begin
-//! with, such as `<think>…</think>`. A mark inside the reply is part of the reply. Holds a few bytes, never the
+//! with, such as `<think>…</think>`. A mark inside the reply is part of the reply. Holds a few bytes, never the whole
 //! thoughts.
 
-/// How thoughts begin and end.
+/// The marks with which thoughts begin and end.
 const MARKS: [(&str, &str); 3] =
     [("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<reasoning>", "</reasoning>")];
 
 /// Reads a completion as it arrives.
 #[derive(Debug, Default)]
 pub(super) struct Thoughts {
-    /// What is not decided yet: the beginning, or the end of the thoughts so far.
+    /// Text that is not decided yet: the beginning of the reply, or the end of the thoughts so far.
     held: String,
     place: Place,
 }
@@ -26,7 +26,7 @@ enum Place {
 }
 
 impl Thoughts {
-    /// What a piece adds to the reply.
+    /// The text that a piece adds to the reply.
     pub(super) fn said(&mut self, piece: &str) -> String {
         if self.place == Place::Saying {
             return piece.to_owned();
@@ -48,17 +48,17 @@ impl Thoughts {
         if let Some((_, said)) = self.held.split_once(end) {
             let said = said.trim_start().to_owned();
             self.held.clear();
-            // A reply may begin with white space in the next piece too, which says nothing.
+            // The next piece may also begin with white space, which does no harm.
             self.place = Place::Saying;
             return said;
         }
-        // The mark may be cut: its beginning is kept.
+        // The end mark may be split between pieces, so its beginning is kept.
         let kept = self.held.ceil_char_boundary(self.held.len().saturating_sub(end.len()));
         self.held.drain(..kept);
         String::new()
     }
 
-    /// What is left at the end: a beginning that turned out to be no thought.
+    /// The text left at the end: a beginning that turned out not to be a thought.
     pub(super) fn end(&mut self) -> String {
         let held = std::mem::take(&mut self.held);
         if self.place == Place::Start { held } else { String::new() }

@@ -1,4 +1,4 @@
-//! How many tokens a request sends, before it is sent.
+//! Counts the tokens of a request before it is sent.
 //!
 //! In: texts. Out: counts by the o200k vocabulary, as an upper estimate for the rate limit, the
 //! caps, the model's context and `ripplemem estimate`. What was really spent comes from the
@@ -32,8 +32,9 @@ pub fn fits(settings: &LlmSettings, contract: Contract, input: &str, reply_token
         || context_tokens(&messages) + u64::from(reply_tokens) <= u64::from(settings.context_tokens)
 }
 
-/// Tokens of messages in the model's context, from above for English: a vocabulary smaller than o200k's needs
-/// more for the same text, and may need a token for each digit, where o200k needs one for three.
+/// The number of tokens that messages take in the model's context; for English, an upper estimate. A vocabulary smaller
+/// than o200k's needs more tokens for the same text, and may need a token for each digit, while o200k needs one for
+/// three.
 pub(super) fn context_tokens(messages: &[ChatMessage]) -> u64 {
     let digits = |text: &str| text.bytes().filter(u8::is_ascii_digit).count() as u64;
     let bound = |text: &str| tokens(text) * 5 / 4 + digits(text) * 2 / 3 + MESSAGE_OVERHEAD_TOKENS;

@@ -1,8 +1,8 @@
-//! Messages to the endpoint, with retries, until there is a reply or no time for one.
+//! Sends messages to the endpoint, with retries, until there is a reply or no time for one.
 //!
-//! In: messages, a contract and a deadline. Out: the reply and what it cost, also when the
-//! request failed after the endpoint had worked on it. Never retries what the endpoint rejects
-//! or refuses, and never sends while it waits out the endpoint's `Retry-After`.
+//! In: messages, a contract and a deadline. Out: the reply and what it cost, or only the cost if the request failed
+//! after the endpoint had worked on it. Never retries what the endpoint rejects or refuses, and never sends before the
+//! endpoint's `Retry-After` is over.
 
 use std::{
     sync::Mutex,
@@ -21,26 +21,26 @@ use super::{
 use endpoint::{Endpoint, RequestFailure, backoff};
 use nouns::{config::LlmSettings, model::Usage, sync};
 
-/// Messages of a first request: the instructions and the text. A repair has more.
+/// The number of messages in a first request: the instructions and the text. A repair has more.
 const FIRST_MESSAGES: usize = 2;
-/// The longest `Retry-After` that a request waits for; a longer one fails it.
+/// The longest `Retry-After` that a request waits for; with a longer one, the request fails.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
-/// A repair is sent when this share of the limit on its reply still fits into the model's context.
+/// A repair is sent if at least the limit on its reply, divided by this, still fits into the model's context.
 const REPAIR_SHARE: u32 = 4;
-/// Retries of a request for which the endpoint may have charged: each may cost its tokens again.
+/// Retries of a request for which the endpoint may have charged; each retry may cost its tokens again.
 const CHARGED_RETRIES: u32 = 1;
 
-/// The way to the endpoint.
+/// Sends requests to the endpoint.
 pub(super) struct Transport {
     settings: LlmSettings,
     endpoint: Endpoint,
     limits: RequestLimits,
-    /// What every process spent on this directory, this one included. The caps count it.
+    /// What all processes spent on this directory, this one included. It counts against the caps.
     total: Mutex<Usage>,
 }
 
 impl Transport {
-    /// Connects to nothing yet. `spent` is what earlier processes spent.
+    /// Does not connect yet. `spent` is what earlier processes spent.
     pub(super) fn new(settings: &LlmSettings, spent: Usage) -> Self {
         Self {
             settings: settings.clone(),
@@ -63,10 +63,10 @@ impl Transport {
         missing.map_or(Ok(()), |variable| Err(LlmError::MissingKey { variable: variable.to_owned() }))
     }
 
-    /// The most tokens of the reply: `limit`, or what the model's context leaves to it.
+    /// The maximum number of tokens in the reply: `limit`, or what the model's context leaves for it.
     ///
     /// # Errors
-    /// [`LlmError::TooLong`] where it leaves less than `limit`, or, to a repair, too little.
+    /// [`LlmError::TooLong`] if the context leaves less than `limit`, or, for a repair, too little.
     fn room(&self, contract: Contract, messages: &[ChatMessage], limit: u32) -> Result<u32, LlmError> {
         let context = self.settings.context_tokens;
         if context == 0 {
@@ -82,8 +82,7 @@ impl Transport {
         Ok(limit.min(room))
     }
 
-    /// Sends messages until there is a reply of at most `limit` tokens. `usage` takes what every
-    /// attempt cost.
+    /// Sends messages until there is a reply of at most `limit` tokens. The cost of every attempt is added to `usage`.
     pub(super) fn send(
         &self,
         contract: Contract,
@@ -127,7 +126,7 @@ impl Transport {
             attempts += 1;
             let milliseconds = u64::try_from(from.elapsed().as_millis()).unwrap_or(u64::MAX);
             let mut charge = |calls, (prompt_tokens, completion_tokens)| {
-                // Added before the permit is dropped: in between, the cap would count neither.
+                // The cost is added before the permit is dropped; in between, the cap would count neither.
                 let cost = Usage { calls, prompt_tokens, completion_tokens, milliseconds };
                 *sync::lock(&self.total) += cost;
                 *usage += cost;
@@ -149,7 +148,7 @@ impl Transport {
                 }
                 Err(RequestFailure::Transient { problem, after, charged }) => {
                     if charged {
-                        // How much it wrote is unknown; it read the prompt at least.
+                        // It is unknown how much the endpoint wrote, but it read at least the prompt.
                         charge(0, (prompt_tokens, 0));
                     }
                     let retries = self.settings.retries;

@@ -1,10 +1,10 @@
 //! The wire format of OpenAI's chat completions.
 //!
-//! In: messages and a schema; the bytes of a reply as server-sent events. Out: a request's JSON; a
-//! reply's text, tokens, and how it ended. Every reply is streamed, so that one that repeats itself
-//! is stopped while it is written. Missing or unknown fields are no error, because endpoints differ. What a model
-//! thinks before it answers is no reply, unless there is nothing else. An `error` in the stream is the endpoint's
-//! failure, and so is a stream without a completion.
+//! In: messages and a schema; the bytes of a reply as server-sent events. Out: a request's JSON; a reply's text,
+//! tokens, and how it ended. Every reply is streamed, so that one that repeats itself is stopped while it is written.
+//! Missing or unknown fields are not errors, because endpoints differ. What a model thinks before it answers is not
+//! part of the reply, unless there is nothing else. An `error` in the stream means that the endpoint failed, and so
+//! does a stream without a completion.
 
 use std::io::{self, BufRead};
 
@@ -31,7 +31,7 @@ impl ChatMessage {
         Self { role: "user", content: content.to_owned() }
     }
 
-    /// A reply that the model gave before.
+    /// An earlier reply of the model.
     pub(super) fn assistant(content: &str) -> Self {
         Self { role: "assistant", content: content.to_owned() }
     }
@@ -46,7 +46,7 @@ impl ChatMessage {
 pub(super) struct ChatBody<'a> {
     pub(super) model: &'a str,
     pub(super) messages: &'a [ChatMessage],
-    /// Always 0: the likeliest answer, and the same one each time as far as the endpoint can.
+    /// Always 0: the most likely answer, and the same one each time, as far as the endpoint can.
     pub(super) temperature: u8,
     pub(super) max_tokens: u32,
     pub(super) response_format: ResponseFormat<'a>,
@@ -66,7 +66,7 @@ pub(super) struct ResponseFormat<'a> {
 struct NamedSchema<'a> {
     name: &'static str,
     strict: bool,
-    /// Byte for byte as in its file: a model fills the properties in the file's order.
+    /// Byte for byte as in its file, because a model fills the properties in the file's order.
     schema: &'a RawValue,
 }
 
@@ -88,13 +88,13 @@ pub(super) struct StreamOptions {
 pub(super) struct ChatReply {
     /// The model's text.
     pub(super) text: String,
-    /// It was cut off at `max_tokens`.
+    /// Whether it was cut off at `max_tokens`.
     pub(super) cut: bool,
     /// It repeated itself and was stopped; the text ends with the first copy.
     pub(super) repeats: bool,
-    /// Where it was stopped: everything that had arrived, which has to be paid for.
+    /// If it was stopped, the text that had arrived after the first copy, which has to be paid for, too.
     pub(super) unread: String,
-    /// Tokens of the prompt and of the completion, where the endpoint reports them.
+    /// Tokens of the prompt and of the completion, if the endpoint reports them.
     pub(super) tokens: Option<(u64, u64)>,
 }
 
@@ -133,7 +133,7 @@ struct TokenCounts {
 }
 
 impl TokenCounts {
-    /// `None` where the endpoint sends zeros instead of counting.
+    /// `None` if the endpoint sends zeros instead of counting.
     fn reported(self) -> Option<(u64, u64)> {
         (self.prompt_tokens > 0).then_some((self.prompt_tokens, self.completion_tokens))
     }
@@ -160,7 +160,7 @@ pub(super) fn read_stream(reader: impl BufRead, each: &mut dyn FnMut(&str)) -> R
             Some(data) => {
                 reading.event(data)?;
                 if reading.reply.repeats {
-                    // The caller drops the connection, and with it the server stops writing.
+                    // The caller drops the connection, so the server stops writing.
                     return Ok(reading.reply);
                 }
             }
@@ -181,9 +181,9 @@ struct Reading<'a> {
     reply: ChatReply,
     guard: RepetitionGuard,
     thoughts: Thoughts,
-    /// What stands where some servers put thoughts.
+    /// The text in the field where some servers put thoughts.
     reasoning: String,
-    /// Whether any choice has come, and whether the completion is whole.
+    /// Whether any choice has arrived, and whether the completion is complete.
     any: bool,
     ended: bool,
     each: &'a mut dyn FnMut(&str),

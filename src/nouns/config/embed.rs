@@ -216,7 +216,7 @@ impl ModelSettings {
         self.languages.is_empty() || self.languages.contains(&language)
     }
 
-    /// What its cosines count as in the scores of questions.
+    /// How its cosines count in the scores of questions.
     #[must_use]
     pub fn cosines(&self) -> CosineScale {
         CosineScale { factor: self.cosine_factor, offset: self.cosine_offset }
@@ -225,7 +225,7 @@ impl ModelSettings {
     fn check(&self, name: &str) -> Result<(), String> {
         if self.question_ceiling < self.question_floor {
             return Err(format!(
-                "embed.models.{name}.question_ceiling: {} is below question_floor, {}; write a larger one",
+                "embed.models.{name}.question_ceiling: {} is below question_floor, {}; write a larger number",
                 self.question_ceiling, self.question_floor
             ));
         }
@@ -234,16 +234,16 @@ impl ModelSettings {
             (None, Runner::Endpoint) => {
                 Err(format!("{key}: missing, and runner = \"endpoint\" needs it; write its endpoint and model"))
             }
-            (Some(_), Runner::Onnx | Runner::Catalogue | Runner::Fixed) => {
-                Err(format!("{key}: only runner = \"endpoint\" is served elsewhere; leave it out, or set that"))
-            }
+            (Some(_), Runner::Onnx | Runner::Catalogue | Runner::Fixed) => Err(format!(
+                "{key}: only a model with runner = \"endpoint\" is served elsewhere; leave this out, or set that runner"
+            )),
             (Some(served), Runner::Endpoint) => {
                 check_url(&format!("{key}.endpoint"), &served.endpoint)?;
                 if served.model.trim().is_empty() {
-                    return Err(format!("{key}.model: missing; write the model's name as the endpoint has it"));
+                    return Err(format!("{key}.model: missing; write the name that the endpoint uses for the model"));
                 }
                 if !(1..=3_600).contains(&served.timeout_seconds) || served.retries > 20 {
-                    return Err(format!("{key}: timeout_seconds is within 1 to 3600, retries within 0 to 20"));
+                    return Err(format!("{key}: timeout_seconds must be within 1 to 3600, and retries within 0 to 20"));
                 }
                 Ok(())
             }

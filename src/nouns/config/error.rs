@@ -24,7 +24,7 @@ pub enum ConfigError {
     },
 }
 
-/// serde lists the known keys of an unknown one; say which was probably meant.
+/// For an unknown key, serde lists the known ones; the message names the one that was probably meant.
 pub(super) fn with_nearest_key(error: &toml::de::Error) -> String {
     let message = error.message();
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();

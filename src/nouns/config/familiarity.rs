@@ -5,29 +5,29 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a cosine of a model counts as in the scores of questions, whose weights were fitted with the cosines of
-/// another model: `factor` times the cosine, and `offset`.
+/// How a model's cosine counts in the scores of questions, whose weights were fitted with the cosines of another model:
+/// as `factor` times the cosine, plus `offset`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CosineScale {
-    /// See there.
+    /// The factor of the cosine.
     pub factor: f64,
-    /// See there.
+    /// The offset that is added to it.
     pub offset: f64,
 }
 
 impl Default for CosineScale {
-    /// The cosines with which the weights were fitted.
+    /// The scale of the cosines with which the weights were fitted.
     fn default() -> Self {
         Self { factor: 1.0, offset: 0.0 }
     }
 }
 
-/// The cosines between which a unit says more and more about a question (`question_floor`, `question_ceiling`), by the
-/// model with which the default weights were fitted.
+/// `question_floor` and `question_ceiling` of the model with which the default weights were fitted: between these two
+/// cosines, a unit says more and more about a question.
 const FITTED: [f64; 2] = [0.415, 0.669];
 
 impl CosineScale {
-    /// The scale of a model by which the same two cosines are `floor` and `ceiling`.
+    /// The scale of a model for which these two cosines are `floor` and `ceiling`.
     #[must_use]
     pub fn between(floor: f64, ceiling: f64) -> Self {
         let [fitted_floor, fitted_ceiling] = FITTED;
@@ -38,7 +38,7 @@ impl CosineScale {
         Self { factor, offset: fitted_floor - factor * floor }
     }
 
-    /// What a cosine counts as.
+    /// How much a cosine counts.
     #[must_use]
     pub fn of(self, cosine: f64) -> f64 {
         self.factor * cosine + self.offset
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(CosineScale::between(model.question_floor, model.question_ceiling), CosineScale::default());
     }
 
-    /// A unit at the floor or the ceiling of another model counts as one there by the fitted model.
+    /// A unit at the floor or the ceiling of another model counts like a unit at that of the fitted model.
     #[test]
     fn another_models_cosines_count_as_those_of_the_fitted_model() {
         let text = "version = 1\nembed.model = \"multilingual-e5-small\"";

@@ -51,7 +51,7 @@ impl HttpSettings {
         self.hosts.iter().cloned().chain(authority).collect()
     }
 
-    /// The URL under which clients reach it from elsewhere, where it listens on `address`.
+    /// The URL under which clients elsewhere reach it when it listens on `address`.
     #[must_use]
     pub fn advertised(&self, scheme: &str, address: SocketAddr) -> String {
         match (self.advertised.trim_end_matches('/'), self.hosts.first()) {
@@ -61,7 +61,7 @@ impl HttpSettings {
         }
     }
 
-    /// Checks that nobody without a token reaches it from elsewhere.
+    /// Checks that no client elsewhere reaches it without a token.
     ///
     /// # Errors
     /// What is wrong with which setting, and what to write.
@@ -69,13 +69,15 @@ impl HttpSettings {
         let Self { listen, hosts, advertised, certificate, key, .. } = self;
         check_advertised(advertised)?;
         if certificate.is_some() != key.is_some() {
-            return Err("http.certificate, http.key: one of them is missing; set both, or none".to_owned());
+            return Err("http.certificate, http.key: one of them is missing; set both or neither".to_owned());
         }
         if listen.is_empty() {
             return Ok(());
         }
         let Ok(address) = listen.parse::<SocketAddr>() else {
-            return Err(format!("http.listen: {listen:?} is not an address with a port; write such as 127.0.0.1:8321"));
+            return Err(format!(
+                "http.listen: {listen:?} is not an address with a port; write, for example, 127.0.0.1:8321"
+            ));
         };
         if !address.ip().is_loopback() && access.token_file.is_none() {
             return Err(format!(
@@ -90,7 +92,7 @@ impl HttpSettings {
     }
 }
 
-/// Checks that the URL names a host, and nothing below it.
+/// Checks that the URL names a host without a path or a query.
 fn check_advertised(advertised: &str) -> Result<(), String> {
     let fits = |url: &Url| {
         matches!(url.scheme(), "http" | "https") && url.has_host() && url.path() == "/" && url.query().is_none()
@@ -98,5 +100,5 @@ fn check_advertised(advertised: &str) -> Result<(), String> {
     if advertised.is_empty() || Url::parse(advertised).is_ok_and(|url| fits(&url)) {
         return Ok(());
     }
-    Err(format!("http.advertised: {advertised:?} is not the URL of a host; write such as http://10.0.0.7:8321"))
+    Err(format!("http.advertised: {advertised:?} is not the URL of a host; write, for example, http://10.0.0.7:8321"))
 }

@@ -40,8 +40,8 @@ pub struct LiveSettings {
     /// homeserver.
     #[serde(default)]
     pub endpoint: String,
-    // The seven that follow are those of `SourceSettings`. One struct of them, flattened into both, would cost errors
-    // their line, their key and the nearest known one.
+    // The next seven fields are also in `SourceSettings`. If one struct of them were flattened into both, errors would
+    // lose their line, their key and the nearest known key.
     /// As in `[source]`: a template of banks. Empty puts each conversation into a bank of its own,
     /// behind the platform's name. A signed webhook needs the plain name of a bank.
     #[serde(default)]
@@ -96,7 +96,7 @@ pub enum Delivery {
 }
 
 impl Platform {
-    /// Its name in a pipeline file, which is that of its export's format, too.
+    /// Its name in a pipeline file, which is also the name of its export's format.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -110,7 +110,7 @@ impl Platform {
 }
 
 impl LiveSettings {
-    /// Whether requests of the platform come in over HTTP.
+    /// Whether the platform sends its messages as HTTP requests.
     #[must_use]
     pub fn has_webhook(&self) -> bool {
         self.platform == Platform::Webhook || self.delivery == Delivery::Webhook
@@ -131,7 +131,7 @@ impl LiveSettings {
         }
     }
 
-    /// Whether each of a file's tables can be read. `tables` are those of `text`.
+    /// Checks that each of a file's tables can be read. `tables` are those of `text`.
     ///
     /// # Errors
     /// The line, the source, the key, and what is wrong.
@@ -155,12 +155,12 @@ impl LiveSettings {
         Err(format!("line {line}: {source}: {key}{}", with_nearest_key(&error)))
     }
 
-    /// Whether the keys fit each other and the platform.
+    /// Checks that the keys fit each other and the platform.
     pub(super) fn check(&self) -> Result<(), String> {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         let name = &self.name;
         if name.is_empty() || name.len() > 64 || !name.chars().all(fits) {
-            return Err(format!("source.name: {name:?} is no name; use 1 to 64 of [A-Za-z0-9._-]"));
+            return Err(format!("source.name: {name:?} is not a valid name; use 1 to 64 of [A-Za-z0-9._-]"));
         }
         let key = |key: &str| format!("source {name:?}: {key}");
         let platform = self.platform.name();
@@ -179,10 +179,10 @@ impl LiveSettings {
                     key(name)
                 ));
             }
-            // Who writes the token itself here must not find it in a log.
+            // A user who writes the token itself here must not find it in a log.
             if !value.is_empty() && !is_variable(value) {
                 return Err(format!(
-                    "{}: what stands there is no name of an environment variable; write a name of letters, digits and \
+                    "{}: the value is not the name of an environment variable; write a name of letters, digits and \
                      _, and put the token itself into that variable",
                     key(name)
                 ));
@@ -195,17 +195,17 @@ impl LiveSettings {
             ("secret_env", !self.secret_env.is_empty() && !self.has_webhook()),
         ];
         if let Some((name, _)) = refused.iter().find(|(_, refused)| *refused) {
-            return Err(format!("{}: has no use for {platform} as it is set here; leave it out", key(name)));
+            return Err(format!("{}: {platform} does not use it with these settings; leave it out", key(name)));
         }
         if self.platform == Platform::Webhook && self.bank.is_empty() {
-            return Err(format!("{}: missing; write the bank of turns that name none", key("bank")));
+            return Err(format!("{}: missing; write the bank for turns that name none", key("bank")));
         }
         if self.platform == Platform::Matrix && self.endpoint.is_empty() {
             return Err(format!("{}: missing; write the address of the homeserver", key("endpoint")));
         }
         if !self.endpoint.is_empty() && !["http://", "https://"].iter().any(|scheme| self.endpoint.starts_with(scheme))
         {
-            return Err(format!("{}: {:?} is no address; begin with https://", key("endpoint"), self.endpoint));
+            return Err(format!("{}: {:?} is not an address; begin it with https://", key("endpoint"), self.endpoint));
         }
         Ok(())
     }
@@ -238,7 +238,7 @@ mod tests {
             shared.push(key.as_str());
         }
         assert_eq!(shared, ["aliases", "bank", "except", "include", "only", "redact", "zone"]);
-        // All of them are handed on.
+        // Every shared setting is passed on.
         let set = json!({"name": "a", "platform": "slack", "bank": "b", "zone": "Z", "only": ["c"], "except": ["d"],
             "include": ["direct"], "aliases": "e", "redact": ["secrets"]});
         let export = serde_json::to_value(serde_json::from_value::<LiveSettings>(set.clone()).unwrap().as_export());

@@ -1,4 +1,4 @@
-//! `[llm]`: the language model, where one is used, and what may be spent on it.
+//! `[llm]`: the language model, if one is used, and what may be spent on it.
 //!
 //! Without an endpoint there is no model, and no other setting may ask for one. The key is never in
 //! a file.
@@ -94,7 +94,7 @@ impl LlmSettings {
         !self.endpoint.is_empty()
     }
 
-    /// The cost of these tokens, in the currency of the prices; 0 where no price is given.
+    /// The cost of these tokens, in the currency of the prices; 0 if no price is given.
     #[must_use]
     pub fn cost(&self, prompt_tokens: u64, completion_tokens: u64) -> f64 {
         (prompt_tokens as f64 * self.prompt_price + completion_tokens as f64 * self.completion_price) / 1e6
@@ -104,7 +104,7 @@ impl LlmSettings {
         if self.is_set() {
             check_url("llm.endpoint", &self.endpoint)?;
             if self.model.trim().is_empty() {
-                return Err("llm.model: missing; write the model's name as the endpoint has it".to_owned());
+                return Err("llm.model: missing; write the name that the endpoint uses for the model".to_owned());
             }
         }
         for (key, value) in [
@@ -131,7 +131,7 @@ impl LlmSettings {
         }
         if value == LLM && !self.is_set() {
             return Err(format!(
-                "llm.endpoint: missing, and {key} = \"llm\" needs it; write the URL in front of /chat/completions, such \
+                "llm.endpoint: missing, and {key} = \"llm\" needs it; write the URL without /chat/completions, such \
                  as \"http://127.0.0.1:8000/v1\", or {key} = \"rules\""
             ));
         }

@@ -121,7 +121,7 @@ pub struct SecuritySettings {
     pub password_env: Option<String>,
 }
 
-/// Names the key where the kind of log is not known: serde's error would not.
+/// Names the key if the kind of log is not known, because serde's error would not.
 pub(super) fn check_kind(table: &toml::Table) -> Result<(), String> {
     let kind = table.get("log").and_then(|log| log.get("kind"));
     match kind.and_then(toml::Value::as_str) {
@@ -152,8 +152,8 @@ impl LogSettings {
         let KafkaSettings { replication, min_insync_replicas, .. } = self.kafka;
         if min_insync_replicas > replication {
             return Err(format!(
-                "log.kafka.min_insync_replicas: {min_insync_replicas} is more than log.kafka.replication, {replication}: no \
-                 record would ever be acknowledged; write at most that"
+                "log.kafka.min_insync_replicas: {min_insync_replicas} is more than log.kafka.replication, {replication}, so \
+                 no record would ever be acknowledged; write at most that number"
             ));
         }
         self.kafka.security.as_ref().map_or(Ok(()), SecuritySettings::check)
@@ -174,7 +174,7 @@ impl SecuritySettings {
             [("mechanism", &self.mechanism), ("username", &self.username), ("password_env", &self.password_env)]
         {
             if sasl != value.is_some() {
-                let problem = if sasl { "missing" } else { "has no use" };
+                let problem = if sasl { "missing" } else { "not used" };
                 return Err(format!("log.kafka.security.{key}: {problem} with protocol {:?}", self.protocol));
             }
         }

@@ -64,7 +64,7 @@ impl MemorySettings {
     pub(super) fn check(&self) -> Result<(), String> {
         if self.semantic_pool < self.semantic_edges.max(1) {
             return Err(format!(
-                "memory.semantic_pool: {} is less than memory.semantic_edges, {}, or 0; write a larger one",
+                "memory.semantic_pool: {} is less than memory.semantic_edges, {}, or 0; write a larger number",
                 self.semantic_pool, self.semantic_edges
             ));
         }

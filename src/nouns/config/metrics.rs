@@ -18,6 +18,6 @@ impl MetricsSettings {
         if self.listen.is_empty() || self.listen.parse::<std::net::SocketAddr>().is_ok() {
             return Ok(());
         }
-        Err(format!("metrics.listen: {:?} is not address:port; write such as 127.0.0.1:9464", self.listen))
+        Err(format!("metrics.listen: {:?} is not address:port; write, for example, 127.0.0.1:9464", self.listen))
     }
 }

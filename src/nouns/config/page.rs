@@ -45,7 +45,7 @@ fn defaults() -> Table {
     profile::settings(profile::names()[0]).unwrap_or_default()
 }
 
-/// Says the default of each key that has one; such a key is not required.
+/// Adds the default of each key that has one; such a key is not required.
 fn fill(schema: &mut Json, default: &Value) {
     let Value::Table(table) = default else {
         if let Ok(value) = serde_json::to_value(default) {
@@ -122,7 +122,7 @@ fn table(page: &mut String, path: &str, schema: &Json, defaults: Option<&Table>)
     }
 }
 
-/// What the keys that differ are in each profile.
+/// The values, in each profile, of the keys that differ from the defaults.
 fn profiles(page: &mut String, defaults: &Table) {
     let of = |name| flat(&profile::settings(name).unwrap_or_default());
     let all = profile::names().map(of);
@@ -172,7 +172,7 @@ fn text(schema: &Json) -> String {
     schema["description"].as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What each of a few values means.
+/// What each value means, if only certain values are allowed.
 fn choices(schema: &Json) -> String {
     let each = |choice: &Json| Some(format!("`{}`: {}", choice["const"], text(choice)));
     variants(schema).iter().filter_map(each).collect::<Vec<_>>().join(" ")

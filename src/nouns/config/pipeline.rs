@@ -84,17 +84,17 @@ pub struct Pipeline {
     pub access: AccessSettings,
 }
 
-/// The key under which the tables `[[source]]` are read; a file writes them under `source`.
+/// The key under which the `[[source]]` tables are read internally; in a file they are written under `source`.
 pub(super) const LIVE_KEY: &str = "[source]";
 
-/// The schema of the type: types, descriptions and ranges, each where it is used.
+/// The type's JSON Schema, with types, descriptions and ranges given inline where they are used.
 pub(super) static SCHEMA: LazyLock<serde_json::Value> = LazyLock::new(|| {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     settings.into_generator().into_root_schema_for::<Pipeline>().to_value()
 });
 
 impl Pipeline {
-    /// Reads and checks a pipeline file. Relative paths in it are taken from its directory.
+    /// Reads and checks a pipeline file. Relative paths in it are resolved against its directory.
     ///
     /// # Errors
     /// [`ConfigError`] that names the file and the key.
@@ -169,7 +169,7 @@ impl Pipeline {
         self.embed.chosen()
     }
 
-    /// Where this process keeps responses of the language model; none for one that does not extract.
+    /// Where this process keeps responses of the language model; `None` if it does not extract.
     #[must_use]
     pub fn responses(&self) -> Option<PathBuf> {
         let extracts = self.log.kind == LogKind::Embedded || self.roles.contains(&Role::Extract);
@@ -182,7 +182,7 @@ impl Pipeline {
         self.llm.cache_directory.clone().unwrap_or_else(|| self.log.directory.join("cache"))
     }
 
-    /// What one section says of itself, then what sections need of each other.
+    /// Checks each section by itself, then what the sections require of each other.
     fn check(&self) -> Result<(), String> {
         self.window.check()?;
         self.embed.check()?;
@@ -227,7 +227,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// What instances need that divide the memory.
+    /// Checks what instances that divide the memory require.
     fn check_hold(&self) -> Result<(), String> {
         if self.serve.hold == Hold::All {
             return Ok(());
@@ -249,18 +249,18 @@ impl Pipeline {
         Ok(())
     }
 
-    /// What the sources need of each other and of the rest.
+    /// Checks what the sources require of each other and of the other sections.
     fn check_live(&self) -> Result<(), String> {
         for (index, source) in self.live.iter().enumerate() {
             source.check()?;
             let name = &source.name;
             if self.live.iter().take(index).any(|other| other.name == *name) {
-                return Err(format!("source.name: {name:?} stands twice; give each source its own"));
+                return Err(format!("source.name: {name:?} is used twice; give each source its own name"));
             }
             let has_address = !self.http.listen.is_empty() || !self.metrics.listen.is_empty();
             if source.has_webhook() && self.log.kind == LogKind::Kafka && !has_address {
                 return Err(format!(
-                    "source {name:?}: its requests need an address to come to; set http.listen, such as 127.0.0.1:8321"
+                    "source {name:?}: its requests need an address to arrive at; set http.listen, such as 127.0.0.1:8321"
                 ));
             }
         }

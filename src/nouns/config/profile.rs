@@ -1,7 +1,7 @@
 //! Profiles: the sets of defaults that a pipeline file starts from.
 //!
-//! In: the table of a file. Out: the table laid over its profile's. Every constant of the paper
-//! stands in the `.toml` files here and nowhere else.
+//! In: the table of a file. Out: the table laid over its profile's. The constants of the paper are in the `.toml` files
+//! here and nowhere else.
 
 use toml::{Table, Value};
 
@@ -15,7 +15,7 @@ const PROFILES: [(&str, &[&str]); 4] = [
     ("paper-evermembench", &[PAPER, include_str!("paper-evermembench.toml")]),
 ];
 
-/// The names of the profiles; the first is the one of a file that names none.
+/// The names of the profiles; the first one applies to a file that names none.
 pub(super) fn names() -> [&'static str; 4] {
     PROFILES.map(|(name, _)| name)
 }
@@ -58,7 +58,7 @@ fn read(text: &str) -> Result<Table, String> {
     text.parse().map_err(|e: toml::de::Error| format!("built-in profile: {e}"))
 }
 
-/// Lays `over` on `base`, table by table; any other value replaces.
+/// Lays `over` on `base`, table by table; a value that is not a table replaces the old one.
 fn lay(base: &mut Table, over: Table) {
     for (key, value) in over {
         match (base.get_mut(&key), value) {

@@ -1,4 +1,4 @@
-//! Whether every number lies in the range that its key declares.
+//! Checks that every number is in the range that its key declares.
 //!
 //! In: the schema of a pipeline file and a file's table. Out: the first key whose number does not
 //! fit. A range is declared once, beside its field (`#[schemars(range(…))]`), and the configuration

@@ -194,7 +194,7 @@ impl RecallSettings {
 }
 
 impl RecallSettings {
-    /// The settings for a question that says how many tokens its context may have, at most; the rest is in
+    /// The settings for a question that names the maximum number of tokens in its context; the other settings change in
     /// proportion.
     #[must_use]
     pub fn within(&self, most_tokens: usize) -> Self {

@@ -41,7 +41,7 @@ impl SnapshotSettings {
         };
         let secret = !url.username().is_empty() || url.password().is_some();
         if secret || url.query().is_some() || url.fragment().is_some() {
-            return refused("a URL with a user, a password, ? or #; credentials belong into environment variables");
+            return refused("a URL with a user, a password, ? or #; credentials belong in environment variables");
         }
         let host = url.host_str().unwrap_or_default();
         match scheme {
@@ -52,7 +52,7 @@ impl SnapshotSettings {
             )),
             "s3" | "gs" | "az" => Ok(()),
             "file" if url.to_file_path().is_ok() => Ok(()),
-            "file" => refused(&format!("{place:?} names no directory of this machine")),
+            "file" => refused(&format!("{place:?} names no directory on this machine")),
             other => refused(&format!("{other}:// is not supported")),
         }
     }

@@ -37,9 +37,9 @@ impl WindowSettings {
             ));
         }
         match self.crossing.iter().find(|bank| bank.split('/').any(str::is_empty)) {
-            Some(bank) => {
-                Err(format!("window.crossing: {bank:?} is no bank; write its name or its first segments, such as irc"))
-            }
+            Some(bank) => Err(format!(
+                "window.crossing: {bank:?} is not a bank; write its name or its first segments, such as irc"
+            )),
             None => Ok(()),
         }
     }

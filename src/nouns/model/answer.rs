@@ -81,7 +81,7 @@ pub struct SaidBefore {
 }
 
 impl Question {
-    /// A question without anything optional.
+    /// A question without any of the optional fields.
     #[must_use]
     pub fn new(bank: Bank, text: impl Into<String>) -> Self {
         Self { bank, text: text.into(), asked_at: None, asker: None, said_before: Vec::new(), most_tokens: None }
@@ -111,7 +111,7 @@ pub enum RefusalCode {
 }
 
 impl RefusalCode {
-    /// As in its JSON form.
+    /// The name in its JSON form.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -173,7 +173,7 @@ impl EdgeRecord {
         let (a, b) = (self.a.0.to_be_bytes(), self.b.0.to_be_bytes());
         let mut key = Vec::with_capacity(64);
         for field in [self.bank.as_str().as_bytes(), self.channel.name().as_bytes(), &a, &b] {
-            // The longest is a bank of 128 bytes.
+            // The longest field is a bank of 128 bytes.
             key.extend_from_slice(&(field.len() as u16).to_be_bytes());
             key.extend_from_slice(field);
         }

@@ -49,7 +49,7 @@ impl Bank {
         self.0.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// The bank's identity in the dataflow: 128 bits of BLAKE3 of its name.
+    /// The bank's identity in the dataflow: 128 bits of the BLAKE3 hash of its name.
     #[must_use]
     pub fn key(&self) -> BankKey {
         let hash = blake3::hash(self.0.as_bytes());

@@ -9,8 +9,8 @@
 //! 2. `memory/bank_index.rs`: an index that finds each unit's choices (see `memory/semantic.rs`
 //!    and `memory/cue.rs`), and `by_chooser`, which restores them from a snapshot;
 //! 3. `memory/census.rs` and `model/export.rs`: its number of edges in digests;
-//! 4. `recall/expand.rs`: how many units it supports and what it compares with the target;
-//!    `recall/assemble.rs`: what it weighs in the evidence;
+//! 4. `recall/expand.rs`: how many units it supports and what it compares with the target; `recall/assemble.rs`: its
+//!    weight in the evidence;
 //! 5. `config/default.toml` and the settings of `memory` and `recall`: its limits;
 //! 6. `tests/oracle/reference.rs`: its edges, computed from scratch.
 //!

@@ -1,6 +1,7 @@
 //! The languages that a text may be read in.
 //!
-//! In: a code of ISO 639-1. Out: a language. What reads a text by it lies in the heart's room `language`.
+//! In: a code of ISO 639-1. Out: a language. The code that reads a text in it is in the module `language` of the crate
+//! `heart`.
 
 use std::fmt;
 
@@ -85,7 +86,7 @@ impl Language {
         Self::Und,
     ];
 
-    /// Its code; `und` for another language than those that are known.
+    /// Its code; `und` for a language that is not in this list.
     #[must_use]
     pub fn code(self) -> &'static str {
         match self {
@@ -120,13 +121,13 @@ impl Language {
         Self::ALL.into_iter().find(|language| language.code() == code)
     }
 
-    /// Its place in [`Self::ALL`], by which it is held in one byte.
+    /// Its position in [`Self::ALL`], with which it is stored in one byte.
     #[must_use]
     pub fn number(self) -> u8 {
         self as u8
     }
 
-    /// The language of a [number](Self::number); English for one that is none.
+    /// The language with this [number](Self::number); English if no language has it.
     #[must_use]
     pub fn of_number(number: u8) -> Self {
         Self::ALL.get(usize::from(number)).copied().unwrap_or_default()

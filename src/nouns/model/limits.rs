@@ -2,18 +2,18 @@
 
 /// The version that every record of every topic carries in `schema`.
 pub const SCHEMA_VERSION: u32 = 1;
-/// The oldest version of a memory record that is read: the one before, where there is one.
+/// The oldest version of a memory record that can be read: the previous one, if there is one.
 pub const OLDEST_SCHEMA_VERSION: u32 = if SCHEMA_VERSION > 1 { SCHEMA_VERSION - 1 } else { 1 };
 /// Longest text of a turn, in bytes of UTF-8.
 pub const MAX_TEXT_BYTES: usize = 1 << 20;
-/// Longest question, in bytes of UTF-8. A model of sentences reads its first 256 tokens; the rest
-/// costs everybody time.
+/// Longest question, in bytes of UTF-8. A sentence embedding model reads only its first 256 tokens; the rest costs time
+/// and changes nothing.
 pub const MAX_QUESTION_BYTES: usize = 8_192;
-/// Longest name of a bank, in characters, which are bytes.
+/// Longest name of a bank, in characters; each of them is one byte.
 pub const MAX_BANK_CHARACTERS: usize = 128;
 /// Longest turn id, speaker, session or thread name, in bytes of UTF-8.
 pub const MAX_NAME_BYTES: usize = 256;
-/// Most attachments of a turn.
+/// The maximum number of attachments in a turn.
 pub const MAX_ATTACHMENTS: usize = 100;
 /// Longest address of an attachment, in bytes of UTF-8.
 pub const MAX_URL_BYTES: usize = 8_192;

@@ -1,11 +1,10 @@
-//! The nouns of the whole system, and the limits of what may enter it.
+//! The types of the whole system, and the limits of what may enter it.
 //!
-//! In: plain values. Out: types that every room shares, each with one JSON form (the schemas in
-//! `schemas/topics` are generated from here). This room imports no other, reads no clock and opens
-//! no file.
+//! In: plain values. Out: types that all crates share, each with one JSON form (the schemas in `schemas/topics` are
+//! generated from here). Never imports another of our crates, reads a clock or opens a file.
 //!
-//! `bank` and `time` come first, then `turn`, `vector`, `unit`, `channel` and `answer` in the data's order;
-//! `usage` is what a language model used, `export` the file in which a bank moves to another log.
+//! `bank` and `time` come first, then `turn`, `vector`, `unit`, `channel` and `answer` in the data's order; `usage` is
+//! what a language model used; `export` is the file in which a bank moves to another log.
 
 mod answer;
 mod bank;

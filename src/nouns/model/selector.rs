@@ -1,7 +1,7 @@
-//! Which turns are meant: to be listed, or to be forgotten.
+//! Selects turns, to list them or to forget them.
 //!
-//! In: what somebody names: ids, people, times, a session, a thread. Out: whether a turn is one of them. A selector
-//! that names nothing is refused, so that an empty form never means everything. Pure; looks nothing up.
+//! In: what the caller names: ids, people, times, a session, a thread. Out: whether a turn is selected. A selector that
+//! names nothing is refused, so that an empty form never means everything. Looks nothing up.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// Checks that it names something, and that what it names can be met.
+    /// Checks that it names something, and that a turn can satisfy it.
     ///
     /// # Errors
     /// [`Invalid`] names the field.
@@ -75,7 +75,7 @@ impl Selector {
         *self == Self::default()
     }
 
-    /// Whether a turn is one of those that are meant.
+    /// Whether a turn is selected.
     #[must_use]
     pub fn takes(&self, turn: &Turn) -> bool {
         let Self { turns, speakers, since, until, session, thread, mentions, all } = self;
@@ -96,7 +96,7 @@ impl Selector {
         self.speakers.iter().any(|name| canonical_name(name) == speaker)
     }
 
-    /// Whether its words, or those of what was attached to it, hold a name that is to be looked for.
+    /// Whether the turn's words, or those of its attachments, contain a name from `mentions`.
     fn is_mentioned(&self, turn: &Turn) -> bool {
         if self.mentions.is_empty() {
             return false;
@@ -110,7 +110,7 @@ impl Selector {
     }
 }
 
-/// The words of a text in lower case, a space before and behind each.
+/// The words of a text in lower case, with a space before and after each.
 fn words(text: &str) -> String {
     let mut out = String::from(" ");
     for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {

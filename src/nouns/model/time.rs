@@ -30,11 +30,15 @@ impl EventTime {
     /// [`Invalid`] when it is not such a time, or lies outside [`FIRST_YEAR`] to [`LAST_YEAR`].
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let read = Self::read(text)?;
-        if is_rfc_3339(text) { Ok(read) } else { Err(Invalid::new("time", format!("{text:?} is no RFC 3339"), REMEDY)) }
+        if is_rfc_3339(text) {
+            Ok(read)
+        } else {
+            Err(Invalid::new("time", format!("{text:?} is not RFC 3339"), REMEDY))
+        }
     }
 
-    /// Reads what [`Self::parse`] reads, and the other forms of ISO 8601 that exports and models write: a space for
-    /// the `T`, digits without separators, an offset of hours.
+    /// Reads what [`Self::parse`] reads, and the other forms of ISO 8601 that exports and models write: a space in
+    /// place of the `T`, digits without separators, an offset in hours.
     ///
     /// # Errors
     /// [`Invalid`] when it is not a time, names no offset, or lies outside [`FIRST_YEAR`] to [`LAST_YEAR`].
@@ -64,10 +68,10 @@ impl EventTime {
         Ok(Self { unix_ms, offset_seconds })
     }
 
-    /// The civil date and time where it was said.
+    /// The local date and time, at the offset at which it was said.
     #[must_use]
     pub fn local(&self) -> jiff::civil::DateTime {
-        // Both parts were checked by `new`; the fallbacks keep this total.
+        // `new` has checked both parts; the fallbacks only avoid a panic.
         let offset = Offset::from_seconds(self.offset_seconds).unwrap_or(Offset::UTC);
         offset.to_datetime(Timestamp::from_millisecond(self.unix_ms).unwrap_or(Timestamp::UNIX_EPOCH))
     }
@@ -189,7 +193,7 @@ mod tests {
         assert_eq!(EventTime::parse("2023-05-08T13:56:00+02:00").map(|t| t.unix_ms), Ok(1_683_546_960_000));
     }
 
-    /// What a request says is RFC 3339; exports and models write more forms of ISO 8601.
+    /// Requests must write RFC 3339; exports and models write other forms of ISO 8601, too.
     #[test]
     fn other_forms_than_rfc_3339_are_read_where_they_are_expected_alone() {
         let expected = EventTime::parse("2024-05-06T09:00:00Z").expect("a time").unix_ms;

@@ -92,7 +92,7 @@ impl SpeakerKind {
     /// All kinds, in their order.
     pub const ALL: [Self; 4] = [Self::Person, Self::Assistant, Self::Tool, Self::Bot];
 
-    /// The kind that a role names, in whatever case; None for any other name.
+    /// The kind that a role names, in upper or lower case; `None` for any other name.
     #[must_use]
     pub fn of_role(role: &str) -> Option<Self> {
         let role = role.to_lowercase();
@@ -112,8 +112,7 @@ impl SpeakerKind {
 }
 
 impl Turn {
-    /// A turn without session, thread or attachments, as it was first said. `turn` is its id, unique in
-    /// the bank.
+    /// A turn without session, thread or attachments, in its first version. `turn` is its id, unique in the bank.
     #[must_use]
     pub fn new(bank: Bank, turn: &str, speaker: &str, text: &str, time: EventTime) -> Self {
         let (turn, speaker, text) = (turn.to_owned(), speaker.to_owned(), text.to_owned());
@@ -121,7 +120,7 @@ impl Turn {
         Self { bank, turn, version: 0, speaker, kind, text, time, session, thread, reply_to, attachments: Vec::new() }
     }
 
-    /// What its speaker is: as the source says, else by the names `user` and `assistant`.
+    /// The kind of speaker: as the source says, or else judged by the names `user` and `assistant`.
     #[must_use]
     pub fn speaker_kind(&self) -> Option<SpeakerKind> {
         let is = |name: &str| self.speaker.eq_ignore_ascii_case(name);
@@ -173,14 +172,14 @@ impl Turn {
         Ok(())
     }
 
-    /// Escapes in JSON make a text up to six times as long: together with many attachments, a turn
-    /// whose fields all fit may still be too large.
+    /// Checks the size in JSON. Escapes make a text up to six times as long, and there may be many attachments, so a
+    /// turn whose fields all fit may still be too large.
     fn check_size(&self) -> Result<(), Invalid> {
         let names = [&self.session, &self.thread, &self.reply_to].map(|name| name.as_ref().map_or(0, String::len));
         let attached = |a: &Attachment| [&a.kind, &a.caption, &a.url].map(|s| s.as_ref().map_or(0, String::len));
         let attached: usize = self.attachments.iter().flat_map(attached).sum();
         let fields = self.turn.len() + self.speaker.len() + self.text.len() + names.iter().sum::<usize>() + attached;
-        // Most turns are so small that they need not be written to see it.
+        // Most turns are so small that this bound decides, without writing the JSON.
         if 6 * fields + 64 * self.attachments.len() + 1_024 <= MAX_TURN_BYTES {
             return Ok(());
         }
@@ -192,7 +191,7 @@ impl Turn {
         Err(Invalid::new("turn", problem, "split it into several turns"))
     }
 
-    /// The captions of its attachments, blank ones left out.
+    /// The captions of its attachments, without blank ones.
     pub fn captions(&self) -> impl Iterator<Item = &str> {
         self.attachments.iter().filter_map(|a| a.caption.as_deref()).filter(|c| !c.trim().is_empty())
     }
@@ -292,10 +291,10 @@ impl TurnEvent {
         let UniqueJson(mut value) =
             serde_json::from_slice(&without_half_characters(text.as_bytes())).map_err(|e| match e.classify() {
                 Category::Data => format!("{e}; write each field once"),
-                _ => format!("not JSON: {e}; write one JSON object a record"),
+                _ => format!("not JSON: {e}; write one JSON object per record"),
             })?;
         let Some(object) = value.as_object_mut() else {
-            return Err("not a JSON object; write one object a record".to_owned());
+            return Err("not a JSON object; write one object per record".to_owned());
         };
         if let Some(version) = object.remove("schema").filter(|v| v.as_u64() != Some(SCHEMA_VERSION.into())) {
             return Err(format!("schema: {version} is not known; this build reads {SCHEMA_VERSION}"));
@@ -360,7 +359,7 @@ impl DeadLetter {
     pub fn new(origin: String, reason: String, payload: &[u8]) -> Self {
         let cut = &payload[..payload.len().min(4096)];
         let payload = String::from_utf8_lossy(cut).into_owned();
-        // An error may quote a field's name, which has any length.
+        // An error may quote a field's name, which may have any length.
         let short = |mut text: String| {
             text.truncate(text.floor_char_boundary(MAX_REASON_BYTES));
             text

@@ -1,7 +1,7 @@
-//! JSON in which every field of an object stands once.
+//! JSON in which every field of an object appears only once.
 //!
-//! In: JSON. Out: its value, or which field stands twice. Readers differ in which of two they take, so that a field
-//! that stands twice would pass a check in front of us as something else than is stored.
+//! In: JSON. Out: its value, or the field that appears twice. Parsers differ in which of the two they use, so a check
+//! in front of us might see another value than the one that is stored.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use serde::{
 };
 use serde_json::{Map, Number, Value};
 
-/// A value without a field that stands twice, at any depth.
+/// A value in which no field appears twice, at any depth.
 pub struct UniqueJson(pub Value);
 
 impl<'de> Deserialize<'de> for UniqueJson {
@@ -70,7 +70,7 @@ impl<'de> Visitor<'de> for Unique {
         while let Some(name) = fields.next_key::<String>()? {
             let UniqueJson(value) = fields.next_value()?;
             if all.contains_key(&name) {
-                return Err(A::Error::custom(format_args!("{name}: stands twice")));
+                return Err(A::Error::custom(format_args!("{name}: is given twice")));
             }
             all.insert(name, value);
         }
@@ -95,7 +95,7 @@ mod tests {
         }
         for twice in [r#"{"a":1,"a":1}"#, r#"{"a":1,"\u0061":2}"#, r#"[{"b":{"a":1,"c":2,"a":3}}]"#] {
             let error = serde_json::from_str::<UniqueJson>(twice).err().map(|e| e.to_string()).unwrap();
-            assert!(error.starts_with("a: stands twice"), "{error}");
+            assert!(error.starts_with("a: is given twice"), "{error}");
         }
     }
 }

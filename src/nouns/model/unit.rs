@@ -66,7 +66,7 @@ pub struct TextRange {
 }
 
 impl TextRange {
-    /// How many bytes it holds.
+    /// How many bytes the passage has.
     #[must_use]
     pub fn bytes(self) -> usize {
         self.end.saturating_sub(self.start) as usize
@@ -137,7 +137,7 @@ pub struct Cues {
 }
 
 impl Cues {
-    /// True when there is nothing to match by.
+    /// True when there is no cue.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.participants.is_empty() && self.locations.is_empty() && self.time.is_none()
@@ -155,7 +155,7 @@ pub fn canonical_name(name: &str) -> String {
 pub struct UnitId(pub u64);
 
 impl UnitId {
-    /// The identity by decision 8: the same content in the same window is the same unit.
+    /// The id that decision 8 defines: the same content in the same window is the same unit.
     #[must_use]
     pub fn of(bank: &Bank, window: &WindowId, sources: &[String], restatement: &str, cues: &Cues) -> Self {
         let json = serde_json::to_vec(&(bank, window, sources, restatement, cues)).unwrap_or_default();
@@ -266,7 +266,7 @@ impl MemoryKey {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(32);
         let mut put = |field: &[u8]| {
-            // Every field was checked to be at most 256 bytes and a prefix of `caller:`.
+            // Every field has been checked: it has at most 256 bytes after a prefix such as `caller:`.
             out.extend_from_slice(&(field.len() as u16).to_be_bytes());
             out.extend_from_slice(field);
         };
@@ -282,7 +282,7 @@ impl MemoryKey {
         out
     }
 
-    /// What the bytes of all keys of a bank begin with, and those of no other bank.
+    /// The bytes with which all keys of a bank begin, and no key of another bank.
     #[must_use]
     pub fn prefix(bank: &Bank) -> Vec<u8> {
         // A bank has at most 128 bytes.

@@ -1,4 +1,4 @@
-//! What a language model took.
+//! What calls of a language model used.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Tokens of prompts and completions.
+    /// Tokens of prompts and completions together.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.prompt_tokens + self.completion_tokens

@@ -1,4 +1,4 @@
-//! Dense vectors, in a byte a component where they are made of whole steps.
+//! Dense vectors, stored in one byte per component if every component is a whole number of steps.
 //!
 //! In: components. Out: the same components, and one JSON form.
 
@@ -8,13 +8,13 @@ use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, de};
 
-/// A dense vector of 32-bit floats. In JSON a string: `i8/400:` and the base64 of a signed
-/// byte for each component, which is that byte over 400; or, where a component is no such
-/// fraction, the base64 of its little-endian bytes alone. Either reads back bit for bit.
+/// A dense vector of 32-bit floats. In JSON a string: `i8/400:` and the base64 of a signed byte for each component,
+/// which is that byte over 400; or, if a component is not such a fraction, only the base64 of its little-endian bytes.
+/// Either reads back bit for bit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Vector(Held);
 
-/// A vector is held in steps where each component is exactly a whole number of them.
+/// A vector is stored in steps if each component is exactly a whole number of them.
 #[derive(Debug, Clone, PartialEq)]
 enum Held {
     Steps(Arc<[i8]>),
@@ -23,9 +23,9 @@ enum Held {
 
 /// Prefix of a vector that is stored as bytes.
 const BYTES: &str = "i8/";
-/// Most steps of a component.
+/// The maximum number of steps in a component.
 const MOST_STEPS: f32 = 127.0;
-/// Components that tell most vectors that are not in steps from those that are.
+/// How many components are enough to recognise most vectors that are not in steps.
 const FIRST_COMPONENTS: usize = 8;
 
 impl Vector {
@@ -51,7 +51,7 @@ impl Vector {
         Self(Held::Steps(steps))
     }
 
-    /// Its components as whole numbers of steps, where each is exactly that and there is one.
+    /// Its components as whole numbers of steps, if each is exactly that and there is at least one.
     #[must_use]
     pub fn as_steps(&self) -> Option<&[i8]> {
         match &self.0 {
@@ -60,7 +60,7 @@ impl Vector {
         }
     }
 
-    /// The components of the vector of which [`Self::as_steps`] gives these numbers of steps.
+    /// The components of the vector for which [`Self::as_steps`] returns these numbers of steps.
     pub fn components_of_steps(bytes: &[i8]) -> impl ExactSizeIterator<Item = f32> + Clone {
         let steps = f32::from(steps(bytes.len()));
         bytes.iter().map(move |step| f32::from(*step) / steps)
@@ -124,21 +124,21 @@ impl FromIterator<f32> for Vector {
     }
 }
 
-/// The components as whole numbers of steps, where each is exactly that.
+/// The components as whole numbers of steps, if each is exactly that.
 fn exact_steps(floats: &[f32]) -> Option<Arc<[i8]>> {
     let steps = f32::from(steps(floats.len()));
-    // The nearest number, but for a fraction of a half, which is no whole number anyway. It rounds without a
-    // call for each component, as every vector of a snapshot comes by here.
+    // Rounds to the nearest number. A fraction of a half may go either way, because it is not a whole number anyway. It
+    // avoids a function call for each component, because every vector of a snapshot passes through here.
     let near = |x: f32| (x * steps + 0.5_f32.copysign(x)).clamp(-MOST_STEPS, MOST_STEPS) as i8;
     let same = |x: &f32| (f32::from(near(*x)) / steps).to_bits() == x.to_bits();
     let is_exact = floats.iter().take(FIRST_COMPONENTS).all(same) && floats.iter().all(same);
     is_exact.then(|| floats.iter().map(|x| near(*x)).collect())
 }
 
-/// Steps of a length of one, by the number of components: 400 for 384 of them, so that 127
-/// steps are six times the usual size of a unit vector's component.
+/// The number of steps in a length of one, by the number of components: 400 for 384 components, so that 127 steps are
+/// six times the usual size of a unit vector's component.
 fn steps(components: usize) -> u16 {
-    // Never near the bounds of the type: a vector has at most some thousand components.
+    // This is never near the bounds of the type: a vector has at most a few thousand components.
     (20.412 * (components as f64).sqrt()).round().clamp(1.0, f64::from(u16::MAX)) as u16
 }
 
@@ -162,7 +162,8 @@ impl<'de> Deserialize<'de> for Vector {
         let text = Cow::<'de, str>::deserialize(d)?;
         if let Some((of_one, bytes)) = text.strip_prefix(BYTES).and_then(|rest| rest.split_once(':')) {
             let of_one = of_one.parse::<u16>().ok().filter(|steps| *steps > 0);
-            let of_one = of_one.ok_or_else(|| de::Error::custom("vector: i8/ and no whole number of steps"))?;
+            let of_one =
+                of_one.ok_or_else(|| de::Error::custom("vector: i8/ is not followed by a whole number of steps"))?;
             let bytes = BASE64.decode(bytes.as_bytes()).map_err(de::Error::custom)?;
             let bytes = bytes.iter().map(|byte| i8::from_le_bytes([*byte]));
             if of_one == steps(bytes.len()) && bytes.clone().all(|step| step != i8::MIN) {
@@ -226,7 +227,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Vector>(&json).expect("a vector"), stepped);
         let other: Vector = stepped.floats().iter().map(|x| x + 1e-4).collect();
         assert!(!serde_json::to_string(&other).expect("a string").contains(':'));
-        // Other steps, and a byte that no vector in steps has.
+        // A different number of steps, and a byte that no vector in steps has.
         for (json, component) in [("\"i8/400:AQ==\"", 1.0 / 400.0), ("\"i8/20:gA==\"", -128.0 / 20.0)] {
             assert_eq!(*serde_json::from_str::<Vector>(json).expect("a vector").floats(), [component]);
         }

@@ -24,7 +24,7 @@ use tracing::error;
 use super::{AccessError, Right};
 use nouns::model::Bank;
 
-/// Most lines that wait for the disk.
+/// The maximum number of lines that wait for the disk.
 const WAITING: usize = 16_384;
 /// How long the last lines may take at the end.
 const FLUSH: Duration = Duration::from_secs(5);
@@ -32,7 +32,7 @@ const FLUSH: Duration = Duration::from_secs(5);
 /// The audit log.
 pub struct Audit {
     lines: Option<Sender<Vec<u8>>>,
-    /// Lines that found no place.
+    /// The number of lines for which there was no space.
     lost: Arc<AtomicU64>,
     /// Ends when the last line is written.
     written: Receiver<()>,
@@ -43,25 +43,24 @@ pub struct Audit {
 pub struct AuditEntry<'r> {
     /// When.
     pub time: Timestamp,
-    /// The token's name; absent where none was needed or shown.
+    /// The token's name; `None` if no token was needed or shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<&'r str>,
     /// The method and the route's pattern, or the tool.
     pub action: &'r str,
-    /// What it needed.
+    /// The right that it needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub right: Option<Right>,
     /// The bank.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bank: Option<&'r Bank>,
-    /// The status of the response. A call that was denied has 403, also where its response is another one, as
-    /// that of a tool; a request whose client left before the response has 499.
+    /// The status of the response. A call that was denied has 403, even if its response has another status, as that of
+    /// a tool does; a request whose client left before the response has 499.
     pub status: u16,
 }
 
 impl Audit {
-    /// Opens a file to append to; nobody but its owner may read a new one. What goes wrong later is
-    /// logged.
+    /// Opens a file to append to; only its owner may read a new one. Later problems are logged.
     ///
     /// # Errors
     /// [`AccessError::File`].
@@ -72,7 +71,7 @@ impl Audit {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(path).map_err(|e| AccessError::File {
             path: path.to_owned(),
-            problem: format!("{e}; name a file that can be written, or none"),
+            problem: format!("{e}; name a file that can be written, or no file"),
         })?;
         let (lines, waiting) = bounded(WAITING);
         let (done, written) = bounded(0);
@@ -87,12 +86,12 @@ impl Audit {
         };
         std::thread::Builder::new().name("audit".to_owned()).spawn(work).map_err(|e| AccessError::File {
             path: path.to_owned(),
-            problem: format!("nothing can write it: {e}; raise the system's limit on threads"),
+            problem: format!("the thread that writes it cannot start: {e}; raise the system's limit on threads"),
         })?;
         Ok(Self { lines: Some(lines), lost, written })
     }
 
-    /// Appends a line, soon.
+    /// Queues a line, which is appended soon.
     pub fn note(&self, entry: &AuditEntry<'_>) {
         let Ok(mut line) = serde_json::to_vec(entry) else { return };
         line.push(b'\n');
@@ -103,18 +102,18 @@ impl Audit {
 }
 
 impl Drop for Audit {
-    /// Waits until the last line is written, but not for a disk that hangs.
+    /// Waits until the last line is written, but only for a few seconds if a disk hangs.
     fn drop(&mut self) {
         self.lines = None;
         let _ = self.written.recv_timeout(FLUSH);
     }
 }
 
-/// Writes lines until no more can come.
+/// Writes lines until all senders are dropped.
 fn write(mut file: File, lines: &Receiver<Vec<u8>>, lost: &AtomicU64, say: &dyn Fn(String)) {
     for line in lines {
         let missing = lost.swap(0, Ordering::Relaxed);
-        // One write for each line, so that lines of several processes do not mix.
+        // There is one write per line, so that lines of several processes do not mix.
         let mut written = file.write_all(&line);
         if missing > 0 && written.is_ok() {
             let time = Timestamp::now();

@@ -22,14 +22,14 @@ pub enum AccessError {
         name: String,
     },
     /// No token has this name.
-    #[error("{path}: no token is named {name:?}; `ripplemem token list` names them")]
+    #[error("{path}: no token is named {name:?}; `ripplemem token list` lists the names")]
     Unknown {
         /// The file.
         path: PathBuf,
         /// The name.
         name: String,
     },
-    /// A name, bank or right that cannot be.
+    /// A name, bank or right that is not valid.
     #[error("{0}")]
     Invalid(String),
 }

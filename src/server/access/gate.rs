@@ -1,10 +1,10 @@
 //! Checks the token of each request.
 //!
-//! In: the token that a request shows. Out: the caller, who is asked for a right and a bank; or why not. A
-//! thread of its own looks at the file once a second, so a revoked token is refused within about a second, and a
-//! disk that hangs holds up no request; a look that takes some seconds is reported. While the file cannot be read
-//! the tokens that were read last stay valid; without the file nobody has access. What a caller may do is
-//! decided by the file as it is now, never as it was when the token was shown.
+//! In: the token that a request shows. Out: the caller, who can be asked for a right in a bank; or why the request is
+//! refused. A separate thread checks the file once a second, so a revoked token is refused within about a second, and a
+//! disk that hangs delays no request; a check that takes several seconds is reported. While the file cannot be read,
+//! the tokens that were read last stay valid; if there is no file, no one has access. What a caller may do is decided
+//! by the file as it is now, never as it was when the token was shown.
 
 use std::{
     collections::HashMap,
@@ -29,11 +29,11 @@ use super::{
 };
 use nouns::{model::Bank, sync};
 
-/// Time between two looks at the file.
+/// The time between two checks of the file.
 const LOOK: Duration = Duration::from_secs(1);
-/// A longer look is reported: until it ends, no revocation takes effect.
+/// A check that takes longer is reported: until it ends, no revocation takes effect.
 const LONG_LOOK: Duration = Duration::from_secs(5);
-/// The longest token that is looked at, in bytes.
+/// The longest token that is considered, in bytes.
 const MAX_TOKEN_BYTES: usize = 256;
 
 /// Checks the token of each request.
@@ -41,7 +41,7 @@ pub struct Gate {
     file: Arc<WatchedFile>,
     /// The token of the commands on this machine.
     local: TokenHash,
-    /// Ends the thread that looks at the file; that thread is not waited for, since a disk may hang.
+    /// Ends the thread that checks the file. The thread is not waited for, since a disk may hang.
     _stop: Sender<()>,
 }
 
@@ -50,7 +50,7 @@ struct WatchedFile {
     path: PathBuf,
     known: RwLock<HashMap<TokenHash, Arc<FileToken>>>,
     look: Mutex<Look>,
-    /// Signals that the known tokens are others now.
+    /// Signals that the known tokens have changed.
     changed: watch::Sender<()>,
 }
 
@@ -60,23 +60,23 @@ struct FileToken {
     limiter: Option<DefaultDirectRateLimiter>,
 }
 
-/// The last look at the file.
+/// The last check of the file.
 struct Look {
     stamp: Option<Stamp>,
     problem: Option<String>,
-    /// When the look that goes on now began; None between two looks, and once it was told.
+    /// When the current check began; `None` between two checks, and once a long one was reported.
     began: Option<Instant>,
 }
 
-/// Who sends a request, and what was asked of its rights.
+/// Who sends a request, and which right was checked last.
 pub struct Caller {
-    /// A token that is valid now; None where no token is asked for.
+    /// A token that was valid when it was shown; `None` if no tokens are required.
     token: Option<ShownToken>,
-    /// What was asked for last.
+    /// What was checked last.
     asked: Mutex<AskedRight>,
 }
 
-/// What a caller's token was asked for last, for the audit log.
+/// The right that was checked last for a caller's token, for the audit log.
 #[derive(Debug, Clone, Default)]
 pub struct AskedRight {
     /// The right.
@@ -87,11 +87,11 @@ pub struct AskedRight {
     pub is_denied: bool,
 }
 
-/// A token that was shown, as it was then.
+/// A token that was shown, as it was at that time.
 struct ShownToken {
     hash: TokenHash,
     known: Arc<FileToken>,
-    /// Where it stands now.
+    /// The file that has its current state.
     file: Arc<WatchedFile>,
 }
 
@@ -101,8 +101,8 @@ pub enum Denied {
     /// It shows no token.
     #[error("no token; send the header Authorization: Bearer TOKEN. `ripplemem token add` makes a token")]
     Missing,
-    /// Nobody has this token.
-    #[error("the token is not known here; `ripplemem token list` names those that are")]
+    /// No token in the file is this one.
+    #[error("the token is not known here; `ripplemem token list` shows the tokens that are")]
     Unknown,
     /// It was revoked, or has expired.
     #[error("token {name}: {why}; ask for a new one")]
@@ -129,13 +129,13 @@ pub enum Denied {
         bank: Bank,
     },
     /// It does not reach every bank.
-    #[error("token {name} does not reach every bank; name one")]
+    #[error("token {name} does not reach every bank; name a bank that it reaches")]
     Everywhere {
         /// The token's name.
         name: String,
     },
     /// It sent too many requests.
-    #[error("token {name} has used its requests of this minute; wait {} s", retry_after.as_secs() + 1)]
+    #[error("token {name} has used up its requests for this minute; wait {} s", retry_after.as_secs() + 1)]
     TooMany {
         /// The token's name.
         name: String,
@@ -145,7 +145,7 @@ pub enum Denied {
 }
 
 impl Denied {
-    /// The name of the token that was shown, where it is known.
+    /// The name of the token that was shown, if it is known.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match self {
@@ -160,10 +160,10 @@ impl Denied {
 }
 
 impl Gate {
-    /// Reads the file. `local` is a token beside those of the file, which may do everything.
+    /// Reads the file. `local` is one more token, which is not in the file and may do everything.
     ///
     /// # Errors
-    /// [`AccessError::File`], also where no thread can be started that looks at it.
+    /// [`AccessError::File`], also if the thread that checks the file cannot be started.
     pub fn open(path: &Path, local: &Secret) -> Result<Self, AccessError> {
         let stamp = stamp(path);
         let known = RwLock::new(known(&TokenFile::read(path)?, &HashMap::new()));
@@ -178,23 +178,23 @@ impl Gate {
         };
         std::thread::Builder::new().name("access-look".to_owned()).spawn(look).map_err(|e| AccessError::File {
             path: path.to_owned(),
-            problem: format!("nothing can look at it: {e}; raise the system's limit on threads"),
+            problem: format!("the thread that checks it cannot start: {e}; raise the system's limit on threads"),
         })?;
         Ok(Self { file, local: hash(local.reveal()), _stop: stop })
     }
 
-    /// Whether any token could be shown now.
+    /// Whether there is no token that could be shown.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         sync::read(&self.file.known).values().all(|known| known.grant.ended(Timestamp::now()).is_some())
     }
 
-    /// The problem of the file since the last call, once.
+    /// A problem with the file since the last call; each problem is returned once.
     pub fn take_problem(&self) -> Option<String> {
         self.file.take_problem(LONG_LOOK)
     }
 
-    /// Who shows this token; counts as one request of its limit.
+    /// The caller that shows this token; the call counts as one request of the token's limit.
     ///
     /// # Errors
     /// [`Denied`].
@@ -236,7 +236,7 @@ impl WatchedFile {
         }
     }
 
-    /// What a look has read is known from now on.
+    /// Takes over what a check has read.
     fn take_up(&self, read: Result<TokenFile, AccessError>, stamp: Option<Stamp>, look: &mut Look) {
         match read {
             Ok(file) => {
@@ -246,12 +246,12 @@ impl WatchedFile {
                 drop(now);
                 self.changed.send_replace(());
             }
-            // It is read again at the next look.
+            // It is read again at the next check.
             Err(error) => look.problem = Some(format!("{error}; the tokens that were read before stay valid")),
         }
     }
 
-    /// The problem of the last look, or that a look takes longer than `long`; each once.
+    /// The problem of the last check, or a notice that a check takes longer than `long`; each is returned once.
     fn take_problem(&self, long: Duration) -> Option<String> {
         let mut look = sync::lock(&self.look);
         let problem = look.problem.take();
@@ -260,8 +260,8 @@ impl WatchedFile {
             is_long.then(|| {
                 look.began = None;
                 format!(
-                    "{}: the system has not let it be read for {} s; no token that is made or revoked counts until it \
-                     does: check the disk, or start the service again",
+                    "{}: the system has not returned its content for {} s; tokens that are made or revoked do not take \
+                     effect until it does: check the disk, or start the service again",
                     self.path.display(),
                     long.as_secs()
                 )
@@ -277,13 +277,13 @@ impl Caller {
         Self { token: None, asked: Mutex::default() }
     }
 
-    /// The token's name, for the audit log; None where no token is asked for.
+    /// The token's name, for the audit log; `None` if no tokens are required.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.token.as_ref().map(|shown| shown.known.grant.name.as_str())
     }
 
-    /// What was asked for last.
+    /// What was checked last.
     #[must_use]
     pub fn asked(&self) -> AskedRight {
         sync::lock(&self.asked).clone()
@@ -292,7 +292,7 @@ impl Caller {
     /// Whether the token gives a right.
     ///
     /// # Errors
-    /// [`Denied::Right`]; [`Denied::Ended`] or [`Denied::Unknown`] where it is refused by now.
+    /// [`Denied::Right`]; [`Denied::Ended`] or [`Denied::Unknown`] if the token is no longer valid.
     pub fn may(&self, right: Right) -> Result<(), Denied> {
         self.noted(right, None, self.has(right).map(drop))
     }
@@ -300,7 +300,7 @@ impl Caller {
     /// Whether the token gives a right in a bank.
     ///
     /// # Errors
-    /// [`Denied::Right`], [`Denied::Bank`]; [`Denied::Ended`] or [`Denied::Unknown`] where it is refused by now.
+    /// [`Denied::Right`], [`Denied::Bank`]; [`Denied::Ended`] or [`Denied::Unknown`] if the token is no longer valid.
     pub fn may_in(&self, right: Right, bank: &Bank) -> Result<(), Denied> {
         self.noted(right, Some(bank), self.still_may_in(right, bank))
     }
@@ -308,19 +308,20 @@ impl Caller {
     /// Whether the token gives a right in every bank.
     ///
     /// # Errors
-    /// [`Denied::Right`], [`Denied::Everywhere`]; [`Denied::Ended`] or [`Denied::Unknown`] where it is refused by now.
+    /// [`Denied::Right`], [`Denied::Everywhere`]; [`Denied::Ended`] or [`Denied::Unknown`] if the token is no longer
+    /// valid.
     pub fn may_everywhere(&self, right: Right) -> Result<(), Denied> {
         self.noted(right, None, self.everywhere(right))
     }
 
-    /// Whether the token gives a right in every bank, where nothing is refused if it does not.
+    /// Whether the token gives a right in every bank, for callers that refuse nothing if it does not.
     #[must_use]
     pub fn sees_all(&self, right: Right) -> bool {
         self.everywhere(right).is_ok()
     }
 
-    /// The token as the file has it now, where it gives a right; None where no token is asked for. A request may
-    /// have waited for long since it showed its token, so nothing is ever decided by what the file said then.
+    /// The token as the file has it now, if it gives a right; `None` if no tokens are required. A request may have
+    /// waited for a long time since it showed its token, so nothing is ever decided by what the file said then.
     fn has(&self, right: Right) -> Result<Option<Arc<FileToken>>, Denied> {
         let Some(shown) = &self.token else { return Ok(None) };
         let known = shown.now()?;
@@ -340,7 +341,7 @@ impl Caller {
         }
     }
 
-    /// Notes what was asked for, and whether it was given.
+    /// Notes which right was checked, and whether the token gives it.
     fn noted(&self, right: Right, bank: Option<&Bank>, given: Result<(), Denied>) -> Result<(), Denied> {
         let is_denied = given.is_err();
         *sync::lock(&self.asked) = AskedRight { right: Some(right), bank: bank.cloned(), is_denied };
@@ -372,13 +373,13 @@ impl Caller {
         self.token.as_ref().is_none_or(|shown| shown.now().is_ok())
     }
 
-    /// Signals when [`Self::still_may_in`] may give something else than before; None where it never does.
+    /// Signals when the result of [`Self::still_may_in`] may have changed; `None` if it never changes.
     #[must_use]
     pub fn changes(&self) -> Option<watch::Receiver<()>> {
         self.token.as_ref().map(|shown| shown.file.changed.subscribe())
     }
 
-    /// How long the token is valid, where it expires, as the file says now.
+    /// For how long the token is still valid, if it expires, as the file says now.
     #[must_use]
     pub fn expires_in(&self) -> Option<Duration> {
         let Ok(known) = self.token.as_ref()?.now() else { return Some(Duration::ZERO) };
@@ -404,7 +405,7 @@ impl Grant {
         self.banks.iter().any(|prefix| prefix.covers(bank))
     }
 
-    /// Why the token is refused at a time, where it is.
+    /// Why the token is refused at a time, if it is.
     fn ended(&self, now: Timestamp) -> Option<&'static str> {
         if self.revoked.is_some() {
             Some("it was revoked")
@@ -416,7 +417,7 @@ impl Grant {
     }
 }
 
-/// The tokens of a file; one whose limit is as before goes on counting.
+/// The tokens of a file. A token whose limit has not changed continues to count its requests.
 fn known(file: &TokenFile, before: &HashMap<TokenHash, Arc<FileToken>>) -> HashMap<TokenHash, Arc<FileToken>> {
     let mut known = HashMap::with_capacity(file.grants().len());
     for grant in file.grants() {
@@ -437,7 +438,7 @@ fn known(file: &TokenFile, before: &HashMap<TokenHash, Arc<FileToken>>) -> HashM
 struct Stamp {
     modified: SystemTime,
     bytes: u64,
-    /// The file's number, and when the system last changed anything of it, which nobody can set.
+    /// The file's number, and when the system last changed anything about it, which no one can set.
     #[cfg(unix)]
     changed: (u64, i64, i64),
 }
@@ -472,7 +473,7 @@ mod tests {
         Gate::open(path, &Secret::generate().unwrap()).unwrap()
     }
 
-    /// Looks at the file, as a second later.
+    /// Checks the file, as the thread does a second later.
     fn later(gate: &Gate) {
         gate.file.look_again();
     }

@@ -17,7 +17,8 @@ pub enum Right {
     Write,
     /// Delete turns.
     Forget,
-    /// Snapshots, extraction again, dead letters, and how the service is; in every bank alone.
+    /// Write snapshots, extract again, read dead letters, and see the state of the service. It counts only with access
+    /// to every bank.
     Admin,
 }
 
@@ -46,7 +47,7 @@ impl FromStr for Right {
     }
 }
 
-/// The banks that begin with some segments: `acme` is `acme` and `acme/support`, not `acme2`.
+/// The banks that begin with some segments: `acme` covers `acme` and `acme/support`, but not `acme2`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum BankPrefix {
@@ -104,7 +105,7 @@ impl fmt::Display for BankPrefix {
     }
 }
 
-/// What one token may do. What it does not name, it does not give.
+/// What one token may do. Anything that it does not name is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
@@ -120,13 +121,13 @@ pub struct Grant {
     pub rights: BTreeSet<Right>,
     /// When it was made.
     pub created: Timestamp,
-    /// From when on it is refused.
+    /// The time from which it is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
     /// When it was revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<Timestamp>,
-    /// Most requests in a minute; without it there is no limit.
+    /// The maximum number of requests per minute; without it, there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_minute: Option<NonZeroU32>,
 }

@@ -1,11 +1,11 @@
 //! Who may do what: tokens, each with banks and rights.
 //!
-//! In: the token that a request shows, a right and a bank. Out: the name of who asks, or why the request
-//! is refused. A token is shown once, when it is made; the file of tokens has its SHA-256 alone. A right
-//! or a bank that the file does not name is not given (decision 41). No error and no list shows a token.
+//! In: the token that a request shows, a right and a bank. Out: the caller's name, or why the request is refused. A
+//! token is shown once, when it is made; the file of tokens has only its SHA-256. A right or a bank that the file does
+//! not name is not granted (decision 41). No error and no list shows a token.
 //!
 //! - `secret`: a new token, and the hash of one
-//! - `grant`: a line of the file: name, banks, rights, expiry
+//! - `grant`: an entry of the file: name, banks, rights, expiry
 //! - `token_file`: the file, read and written as a whole
 //! - `gate`: checks requests, and reads the file again when it has changed
 //! - `audit`: a line for each request, without its content

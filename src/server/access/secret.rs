@@ -1,8 +1,8 @@
 //! A token: 256 random bits, written as text.
 //!
-//! In: the system's random numbers. Out: a token to be shown once, and its hash to be kept. The bits are
-//! random, so a plain SHA-256 cannot be searched through, and a lookup by the hash tells nothing by the
-//! time it takes.
+//! In: the system's random numbers. Out: a token to show once, and its hash to keep. The bits are random, so it is not
+//! possible to find a token for a plain SHA-256 by trying, and the time that a lookup by the hash takes reveals
+//! nothing.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::AccessError;
 
-/// What every token begins with, so that scanners of repositories know one.
+/// What every token begins with, so that repository scanners recognise it.
 const PREFIX: &str = "ripplemem_";
 
 /// SHA-256 of a token.
@@ -28,11 +28,11 @@ impl Secret {
     pub fn generate() -> Result<Self, AccessError> {
         let mut bits = [0_u8; 32];
         getrandom::fill(&mut bits)
-            .map_err(|e| AccessError::Invalid(format!("the system gives no random numbers: {e}")))?;
+            .map_err(|e| AccessError::Invalid(format!("the system provides no random numbers: {e}")))?;
         Ok(Self(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bits))))
     }
 
-    /// The text, for the one who asked for it.
+    /// The text, for the person who asked for it.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0

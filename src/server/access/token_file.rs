@@ -1,9 +1,9 @@
 //! The file of tokens.
 //!
-//! In: a path. Out: the grants; a change is written as a whole, so that a service reads the file before
-//! it or after it. Processes that change the file wait for each other, and each changes what the last one wrote, so
-//! no change is lost. The file holds no token, but write access to it is the right to give rights: a file that
-//! others may write is refused.
+//! In: a path. Out: the grants; a change is written as a whole, so that a service reads the file either before it or
+//! after it. Processes that change the file wait for each other, and each changes what the previous one wrote, so no
+//! change is lost. The file holds no tokens, but whoever may write it can grant rights, so a file that others may write
+//! is refused.
 
 use std::{
     collections::HashSet,
@@ -23,13 +23,13 @@ use super::{
     secret::{from_hex, hash, to_hex},
 };
 
-/// The version of the file's form.
+/// The version of the file's format.
 const VERSION: u32 = 1;
 /// The largest file: some tens of thousands of tokens.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 /// The longest name.
 const MAX_NAME_BYTES: usize = 64;
-/// What the name of the lock's file ends with.
+/// The suffix of the lock file's name.
 const LOCK: &str = ".lock";
 
 /// The file's content.
@@ -55,17 +55,17 @@ pub struct NewGrant {
     pub banks: Vec<BankPrefix>,
     /// What it may do there.
     pub rights: Vec<Right>,
-    /// From when on it is refused.
+    /// The time from which it is refused.
     pub expires: Option<Timestamp>,
-    /// Most requests in a minute.
+    /// The maximum number of requests per minute.
     pub requests_per_minute: Option<NonZeroU32>,
 }
 
 impl TokenFile {
-    /// Reads a file; one that is missing has no tokens.
+    /// Reads a file; a missing file has no tokens.
     ///
     /// # Errors
-    /// [`AccessError::File`] when it cannot be read, or does not say what it should.
+    /// [`AccessError::File`] when it cannot be read, or its content is not valid.
     pub fn read(path: &Path) -> Result<Self, AccessError> {
         let failed = |problem: String| AccessError::File { path: path.to_owned(), problem };
         let unreadable = |e: io::Error| failed(format!("{e}; check its permissions"));
@@ -86,13 +86,17 @@ impl TokenFile {
         let mut text = String::new();
         file.take(MAX_FILE_BYTES).read_to_string(&mut text).map_err(unreadable)?;
         if others_may_write(&metadata) {
-            return Err(failed("others than its owner may write it; chmod 600 it, and check the tokens".to_owned()));
+            return Err(failed(
+                "other users than its owner may write it; run chmod 600 on it, and check the tokens".to_owned(),
+            ));
         }
         let content: Content =
-            serde_json::from_str(&text).map_err(|e| failed(format!("{e}; mend it, or make it again")))?;
+            serde_json::from_str(&text).map_err(|e| failed(format!("{e}; correct it, or make it again")))?;
         if content.version != VERSION {
             let found = content.version;
-            return Err(failed(format!("version {found}, this build reads {VERSION}; use the build that wrote it")));
+            return Err(failed(format!(
+                "version {found}, but this build reads {VERSION}; use the build that wrote it"
+            )));
         }
         let (mut names, mut hashes) = (HashSet::new(), HashSet::new());
         for grant in &content.tokens {
@@ -100,7 +104,10 @@ impl TokenFile {
                 return Err(failed(format!("token {:?}: sha256 is not 64 hexadecimal digits", grant.name)));
             };
             if !names.insert(&grant.name) || !hashes.insert(hash) {
-                return Err(failed(format!("token {:?} is there twice; remove one", grant.name)));
+                return Err(failed(format!(
+                    "token {:?}: another token has its name or its sha256; remove one",
+                    grant.name
+                )));
             }
         }
         Ok(Self { path: path.to_owned(), grants: content.tokens })
@@ -115,7 +122,7 @@ impl TokenFile {
     /// Adds a token to the file as it is now, and writes the file. The caller shows the token once.
     ///
     /// # Errors
-    /// [`AccessError`] for a name that exists or cannot be, or when the file cannot be written.
+    /// [`AccessError`] for a name that exists or is not valid, or when the file cannot be written.
     pub fn add(&mut self, new: NewGrant) -> Result<Secret, AccessError> {
         let NewGrant { name, banks, rights, expires, requests_per_minute } = new;
         let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
@@ -129,7 +136,7 @@ impl TokenFile {
             return Err(AccessError::Exists { path: self.path.clone(), name });
         }
         let secret = Secret::generate()?;
-        // A revoked token of this name stays refused without its line.
+        // A revoked token of this name stays refused without its entry.
         self.grants.retain(|grant| grant.name != name);
         self.grants.push(Grant {
             name,
@@ -148,7 +155,7 @@ impl TokenFile {
     /// Refuses a token from now on, in the file as it is now, and writes it.
     ///
     /// # Errors
-    /// [`AccessError::Unknown`] without such a token; [`AccessError::File`].
+    /// [`AccessError::Unknown`] if there is no such token; [`AccessError::File`].
     pub fn revoke(&mut self, name: &str) -> Result<(), AccessError> {
         let _lock = self.lock()?;
         let Some(grant) = self.grants.iter_mut().find(|grant| grant.name == name) else {
@@ -158,8 +165,8 @@ impl TokenFile {
         self.write()
     }
 
-    /// Waits until no other process changes the file, and reads it again; nobody else changes it until the
-    /// result is dropped. The lock is on a file beside it, which stays: the file itself is replaced.
+    /// Waits until no other process changes the file, and reads it again; no other process changes it until the result
+    /// is dropped. The lock is on a file beside it, which stays, because the file itself is replaced.
     fn lock(&mut self) -> Result<FileLock, AccessError> {
         let mut path = self.path.clone().into_os_string();
         path.push(LOCK);
@@ -178,7 +185,7 @@ impl TokenFile {
         self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
     }
 
-    /// Replaces the file, under the lock; nobody but its owner may read the new one.
+    /// Replaces the file, under the lock; only its owner may read the new one.
     fn write(&self) -> Result<(), AccessError> {
         let failed = |problem: String| AccessError::File { path: self.path.clone(), problem };
         let unwritten = |e: std::io::Error| failed(format!("{e}; check the directory"));
@@ -191,7 +198,7 @@ impl TokenFile {
         Ok(())
     }
 }
-/// Opens a file to read, without waiting: a pipe without a writer would hold the thread that looks for changes.
+/// Opens a file to read, without waiting: a pipe without a writer would block the thread that checks for changes.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -230,7 +237,7 @@ mod tests {
         }
     }
 
-    /// It would hold the thread that looks for changes, and no later revocation would count.
+    /// It would block the thread that checks for changes, and no later revocation would take effect.
     #[cfg(unix)]
     #[test]
     fn a_pipe_in_place_of_the_file_is_refused_at_once() {

@@ -51,7 +51,7 @@ pub enum AnswerPiece {
     Problem(Problem),
 }
 
-/// The words of a [`AnswerPiece::Text`].
+/// The words of a piece of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Words {
     /// Further words of the answer.

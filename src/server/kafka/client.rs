@@ -1,4 +1,4 @@
-//! Asks a running service one question, over its topics.
+//! Asks a running service one question over its topics.
 //!
 //! In: a question. Out: the answer with the same correlation id; other answers on the topic are
 //! ignored.

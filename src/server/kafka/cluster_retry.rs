@@ -1,4 +1,4 @@
-//! What a reader does while the cluster is unavailable: it says so once, and tries again after a pause that grows.
+//! What a reader does while the cluster is unavailable: it reports that once, and tries again after pauses that grow.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::state::State;
 use nouns::backoff::Backoff;
 use ripplemem::log::LogError;
 
-/// Between two attempts: what arrives meanwhile waits for no longer than the longest.
+/// The pauses between two attempts. Records that arrive in a pause wait for no longer than the longest one.
 const PAUSES: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(4));
 
 /// Counts and reports failed reads.
@@ -29,7 +29,7 @@ impl<'s> ClusterRetry<'s> {
     pub(super) fn wait(&mut self, error: &LogError) {
         self.state.metrics.read_failures.inc();
         if !self.failing {
-            warn!(what = self.what, problem = %error, "the cluster is away; reading is tried again");
+            warn!(what = self.what, problem = %error, "the cluster is unavailable; reading is tried again");
         }
         self.failing = true;
         std::thread::sleep(self.pauses.jittered());

@@ -1,8 +1,8 @@
 //! The graph's edges as a compacted topic.
 //!
 //! In: the changes of each complete epoch. Out: a record for each edge, a null for each removed one.
-//! After a start the topic is compared with the memory: edges that were removed while no service ran
-//! get a null, missing ones are written.
+//! After a start, the topic is compared with the memory: edges that were removed while no service ran get a null, and
+//! missing ones are written.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -115,7 +115,7 @@ pub(super) fn publish(
     Ok(())
 }
 
-/// The record of an edge; none if the bank's name is not known, which no live edge has.
+/// The record of an edge; `None` if the bank's name is not known, which does not happen for a live edge.
 fn change(log: &KafkaLog, replica: &Replica, edge: &GraphEdge, added: bool) -> Option<Change> {
     let bank = replica.bank(edge.bank)?;
     let partition = partition_of(&bank, log.partitions());

@@ -1,8 +1,8 @@
 //! The role `serve`: the memory follows every partition of the memory topic that it holds.
 //!
-//! In: records of the memory topic. Out: the memory they make, and readiness once it reflects what
-//! the topic held when the instance began to hold it. A partition that waits before a record of a newer
-//! build, whose shard is still busy with earlier loads, or whose shard has panicked, holds up no other.
+//! In: records of the memory topic. Out: the memory, and readiness once it reflects what each partition held when the
+//! instance took it. A partition does not delay the others if it waits before a record of a newer build, if its shard
+//! is still busy with earlier loads, or if its shard has panicked.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,12 +21,12 @@ use ripplemem::{
 
 /// The longest wait for news of the log.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// Time until a busy shard may have room again.
+/// The time after which a busy shard may be able to take a load again.
 const BUSY: Duration = Duration::from_millis(5);
-/// Time between two looks at a record before which a partition waits.
+/// The time between two attempts to read a record before which a partition waits.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Time between two looks at a shard that has panicked; how soon it is made again is the memory's matter.
+/// The time between two checks of a shard that has panicked; the memory decides when it is rebuilt.
 const FALLEN: Duration = Duration::from_millis(100);
 
 /// Follows every partition of the memory topic that is held.
@@ -39,7 +39,7 @@ pub(super) fn follow(
     started: Instant,
 ) -> Result<(), ServeError> {
     let mut retry = ClusterRetry::new(state, "the memory topic");
-    // Until when each partition waits, and what was said of it since it last moved on.
+    // Until when each partition waits, and which problems were reported since it last made progress.
     let mut waiting: BTreeMap<u32, (Instant, BTreeSet<String>)> = BTreeMap::new();
     let mut quarantined = 0;
     while !stopping.load(Ordering::Relaxed) {
@@ -60,7 +60,7 @@ pub(super) fn follow(
                     waiting.remove(&partition);
                 }
                 Err(PipelineError::Log(error @ LogError::Cluster { retriable: true, .. })) => retry.wait(&error),
-                // A shard that has panicked may need a snapshot that cannot be read: that is its problem alone.
+                // A shard that has panicked may need a snapshot that cannot be read: that concerns only this shard.
                 Err(error @ (PipelineError::Waits { .. } | PipelineError::Memory(_) | PipelineError::Snapshot(_))) => {
                     let waits = matches!(error, PipelineError::Waits { .. });
                     let (until, said) = waiting.entry(partition).or_insert((Instant::now(), BTreeSet::new()));
@@ -73,7 +73,7 @@ pub(super) fn follow(
                                 problem, "the shard's banks keep answering from the state before that record"
                             );
                         } else {
-                            warn!(partition, problem, "the shard is loaded again");
+                            warn!(partition, problem, "the shard is being loaded again");
                         }
                     }
                 }

@@ -1,9 +1,9 @@
-//! The shards of the partitions of questions that the group has assigned to this instance.
+//! Holds the shards of the questions partitions that the group has assigned to this instance.
 //!
 //! In: what the group assigns and revokes, as the reader of questions notes it in the memory. Out:
-//! a shard for each assigned partition; `follow` loads it. Making a shard may take long, so it is
-//! done here, where no consumer waits to be polled. A shard that is revoked stays for two session
-//! timeouts, and goes on following its log: a group that changes its mind costs no load.
+//! a shard for each assigned partition; `follow` loads it. Building a shard may take long, so it is done here, where no
+//! consumer waits to be polled. A shard that is revoked stays for two session timeouts and continues to follow its log,
+//! so that it does not have to be loaded if the group assigns it here again.
 
 use std::{
     collections::BTreeMap,
@@ -28,7 +28,7 @@ pub(super) fn hold(log: &KafkaLog, replica: &Replica, state: &State, stopping: &
     let patience = 2 * Duration::from_secs(log.cluster().settings.session_seconds);
     let mut retry = ClusterRetry::new(state, "the partitions of questions");
     let mut revoked: BTreeMap<u32, Instant> = BTreeMap::new();
-    // Partitions that could not be taken: when that is tried again.
+    // Partitions that could not be taken, and when that is tried again.
     let mut failed: BTreeMap<u32, (Instant, Backoff)> = BTreeMap::new();
     while !stopping.load(Ordering::Relaxed) {
         let seen = log.news().count();
@@ -51,7 +51,7 @@ pub(super) fn hold(log: &KafkaLog, replica: &Replica, state: &State, stopping: &
                     info!(partition, "the shard is held here");
                 }
                 Err(PipelineError::Log(error @ LogError::Cluster { retriable: true, .. })) => retry.wait(&error),
-                // Its snapshot cannot be read: that is this shard's problem alone.
+                // Its snapshot cannot be read: that concerns only this shard.
                 Err(error @ (PipelineError::Snapshot(_) | PipelineError::Memory(_))) => {
                     if !failed.contains_key(&partition) {
                         warn!(partition, problem = logged(&error), "the shard cannot be loaded; it is tried again");
@@ -67,8 +67,8 @@ pub(super) fn hold(log: &KafkaLog, replica: &Replica, state: &State, stopping: &
     Ok(())
 }
 
-/// Fails where the questions topic has more partitions than the memory; fewer are found when the log
-/// is opened.
+/// Fails if the questions topic has more partitions than the memory topic. That it has fewer is noticed when the log is
+/// opened.
 pub(super) fn check(log: &KafkaLog) -> Result<(), ServeError> {
     let topic = log.cluster().topic("questions");
     let found = partitions_of(log.cluster(), &topic)?;

@@ -1,9 +1,9 @@
-//! Where each bank is asked over HTTP, where the instances divide the memory.
+//! Announces which instance answers HTTP requests about each bank, if the instances divide the memory.
 //!
-//! In: the partitions that the group has assigned to this instance, and what the other instances say.
-//! Out: this instance's URL for its partitions, in the topic of instances; for each other partition who
-//! holds it. An instance that finds another's URL for a partition of its own writes its own again, so the last record
-//! is that of an instance which has the partition. Nothing is deleted: the next holder replaces it.
+//! In: the partitions that the group has assigned to this instance, and what the other instances announce. Out: this
+//! instance's URL for its partitions, in the topic of instances; for each other partition, its holder. An instance that
+//! finds another's URL for a partition of its own writes its own again, so the last record is that of an instance that
+//! has the partition. Nothing is deleted: the next holder replaces the record.
 
 use std::{
     collections::BTreeMap,
@@ -17,13 +17,13 @@ use ripplemem::{
     pipeline::Replica,
 };
 
-/// Time between two looks at what is assigned and what others say.
+/// The time between two checks of what is assigned and what others announce.
 const LOOK: Duration = Duration::from_millis(50);
-/// Least time between two times that a partition's holder says so.
+/// The minimum time between two announcements for a partition by its holder.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Says and hears who holds what until `stopping`; `instance` is what is known of the others, and the URL
-/// of this one.
+/// Announces what this instance holds and reads what the others hold, until `stopping`; `instance` is what is known
+/// about the others, and the URL of this one.
 pub(super) fn announce(
     log: &KafkaLog,
     replica: &Replica,
@@ -44,7 +44,7 @@ pub(super) fn announce(
     Ok(())
 }
 
-/// What was said last of each partition, and when this instance last said it.
+/// The last announcement for each partition, and when this instance last made one.
 #[derive(Default)]
 struct Announcements {
     urls: BTreeMap<u32, String>,

@@ -1,8 +1,8 @@
-//! Live sources of a service on Kafka: each runs where its lease lies.
+//! Live sources of a service on Kafka: each runs on the instance that has its lease.
 //!
-//! In: the sources of a pipeline. Out: their turns. The consumer group gives each partition of the topic
-//! `sources` to one instance, which runs the sources of that partition, each on a thread. An instance that
-//! lost a partition and does not know it yet is fenced by the one that has it.
+//! In: the sources of a pipeline. Out: their turns. The consumer group assigns each partition of the topic `sources` to
+//! one instance, which runs the sources of that partition, each on a thread. An instance that has lost a partition and
+//! does not know it yet is fenced by the new owner.
 
 use std::{
     collections::BTreeMap,
@@ -35,7 +35,7 @@ use ripplemem::{
 /// The longest wait for a decision of the group.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// Runs the sources that the group gives to this instance, until `stopping`.
+/// Runs the sources that the group assigns to this instance, until `stopping`.
 pub(super) fn run(pipeline: &Pipeline, log: &KafkaLog, state: &State, stopping: &AtomicBool) -> Result<(), ServeError> {
     let member = Member::join(log, Group::Sources)?;
     let failure: Mutex<Option<PipelineError>> = Mutex::new(None);

@@ -1,21 +1,21 @@
 //! The service on Kafka.
 //!
-//! In: a pipeline whose log is on Kafka. Out: what its roles say. `extract` makes memory records of
-//! the partitions that the group assigns to it; `serve` follows the memory topic of every partition
-//! and answers questions; `replay` writes topics as Parquet. They run side by side in one process,
-//! or in several that share nothing but the topics. What is in flight when a service stops stays in
-//! the topics, and another instance does it.
+//! In: a pipeline whose log is on Kafka. Out: what its roles produce. `extract` makes memory records of the partitions
+//! that the group assigns to it; `serve` follows the memory topic of every partition and answers questions; `replay`
+//! writes topics as Parquet. They run together in one process, or in several that share only the topics. Work that is
+//! in flight when a service stops stays in the topics, and another instance does it.
 //!
 //! `service` starts a thread for each of: the extraction, `follow`, `questions` (with `request`, the form of a
-//! question's record, `pauses`, `reply_topics` and `replies`), `hold` (the shards that the group assigns), `instances`
-//! (where each bank is asked over HTTP), `edges`, `replay`, `leases` (the live sources that the group assigns);
-//! `cluster_retry` is how they retry. `client` asks a running service.
+//! question's record, `in_flight`, which of them are answered, `pauses`, `reply_topics` and `replies`), `hold` (the
+//! shards that the group assigns), `instances` (which instance answers HTTP requests about each bank), `edges`, `replay`,
+//! `leases` (the live sources that the group assigns); `cluster_retry` is how they retry. `client` asks a running service.
 
 mod client;
 mod cluster_retry;
 mod edges;
 mod follow;
 mod hold;
+mod in_flight;
 mod instances;
 mod leases;
 mod pauses;

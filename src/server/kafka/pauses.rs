@@ -1,9 +1,8 @@
-//! Which partitions of questions are paused, because too much waits.
+//! Decides which partitions of questions are paused because too many questions wait.
 //!
 //! In: what the group assigns and revokes, how full the front is, which shards are loading. Out: the
-//! partitions to pause and to resume now. A shard that is loading answers nothing, so its questions stay
-//! in the topic from the moment on that half of all places are taken: the other half is for shards that
-//! answer. Pure.
+//! partitions to pause and to resume now. A shard that is loading answers nothing, so once half of all places are
+//! taken, its questions stay in the topic: the other half is for shards that answer. Pure.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +42,7 @@ impl Pauses {
         }
     }
 
-    /// The partitions to pause and those to resume; `loading` gives those whose shard is loading.
+    /// The partitions to pause and those to resume; `loading` returns those whose shard is loading.
     pub(super) fn due(&self, fill: Fill, loading: impl FnOnce() -> Vec<u32>) -> (Vec<u32>, Vec<u32>) {
         let wanted: BTreeSet<u32> = match fill {
             Fill::Low => BTreeSet::new(),
@@ -70,7 +69,7 @@ impl Pauses {
 mod tests {
     use super::*;
 
-    /// Applies what is due.
+    /// Applies the pauses and resumptions that are needed.
     fn apply(pauses: &mut Pauses, fill: Fill, loading: &[u32]) -> (Vec<u32>, Vec<u32>) {
         let (pause, resume) = pauses.due(fill, || loading.to_vec());
         pauses.paused(&pause);

@@ -1,14 +1,15 @@
-//! Questions from a topic, answers to a topic.
+//! Reads questions from a topic, and has their answers written to topics.
 //!
 //! In: records of the questions topic, which a consumer group divides among the instances. Out: one
-//! answer or refusal for each, on its reply topic. The front answers them; this file hands them over
-//! and goes on reading, whatever becomes of them. A question's offset is committed after its answer
-//! was delivered: if the process is killed before, another answers again, with the same id. Where
-//! too much waits in all, questions stay in the topic, and the consumer polls on.
+//! answer or refusal for each, on its reply topic. The front answers them; this file hands them over and continues
+//! reading, whatever their outcome. A question's offset is committed after its answer was delivered: if the process is
+//! killed before that, another one answers again, with the same id. When too many questions are waiting in total, the
+//! rest stay in the topic, and the consumer keeps polling. If a question waits, a note beside its committed offset says
+//! which of the later ones are answered.
 //!
-//! Where the instances divide the memory, the group's decisions are noted here for `hold`, a question
-//! in another partition than its bank's is forwarded there, and one whose partition is revoked is
-//! cancelled: the instance that has the partition then reads it again.
+//! If the instances divide the memory, the group's decisions are noted here for `hold`. A question that is not in its
+//! bank's partition is forwarded there, and one whose partition is revoked is cancelled: the instance that then holds
+//! the partition reads it again.
 
 use std::{
     collections::BTreeMap,
@@ -21,14 +22,16 @@ use std::{
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use rdkafka::{
-    Message, TopicPartitionList,
-    consumer::{BaseConsumer, Consumer},
+    Message, Offset, TopicPartitionList,
+    consumer::{BaseConsumer, CommitMode, Consumer},
     error::KafkaError,
 };
+use tracing::warn;
 
 use super::{
     api::Holders,
     error::ServeError,
+    in_flight::{Committed, InFlight},
     instances,
     pauses::{Fill, Pauses},
     question_span,
@@ -56,24 +59,28 @@ use ripplemem::{
     pipeline::{Asked, Cancellation, Ended, Front, Memory, PipelineError, Replica, refusal},
 };
 
-/// Most questions whose reply topic is being looked up; more are refused.
+/// The maximum number of questions whose reply topics are being looked up at the same time; further ones are refused.
 const UNVERIFIED: usize = 1_024;
-/// The longest wait for a question, each of which ends it: what is done is committed, and reply topics that were
-/// looked up are used, after it.
+/// The longest wait for a question. Every question ends the wait; after it, finished work is committed and the reply
+/// topics that have been looked up are used.
 const POLL: Duration = Duration::from_millis(25);
+
+/// Time between two commits of notes.
+const COMMIT: Duration = Duration::from_millis(200);
+/// The longest wait for what was committed of partitions that are taken over.
+const COMMITTED: Duration = Duration::from_secs(5);
 
 /// Answers until `stopping`.
 pub(super) fn answer(
     pipeline: &Pipeline,
     log: &Arc<KafkaLog>,
-    replica: &Arc<Replica>,
+    (replica, embedders): (&Arc<Replica>, Arc<EmbedderPool>),
     state: &Arc<State>,
     stopping: &AtomicBool,
 ) -> Result<(), ServeError> {
     let cluster = log.cluster();
     let rules = rules(pipeline, cluster);
-    let embedders = EmbedderPool::open(&pipeline.embed, &pipeline.model())?;
-    let front = Arc::new(Front::start(Arc::clone(replica), Arc::new(embedders), pipeline.serve.threads)?);
+    let front = Arc::new(Front::start(Arc::clone(replica), embedders, pipeline.serve.threads)?);
     state.front.get_or_init(|| Arc::downgrade(&front));
     let (mut http, mut instance) = (None, None);
     if !pipeline.http.listen.is_empty() {
@@ -106,6 +113,8 @@ pub(super) fn answer(
             topics: &topics,
             news: log.news(),
             in_flight: InFlight::default(),
+            notes: BTreeMap::new(),
+            noted: Instant::now(),
             unverified: Vec::new(),
             events: (events_out, events),
         };
@@ -116,7 +125,7 @@ pub(super) fn answer(
         ended.store(true, Ordering::Relaxed);
         looking.join().map_err(|_| ServeError::Ended("the search for reply topics"))??;
         if let Some(announcing) = announcing {
-            announcing.join().map_err(|_| ServeError::Ended("what says where each bank is asked"))??;
+            announcing.join().map_err(|_| ServeError::Ended("the announcement of which banks this instance has"))??;
         }
         read
     })
@@ -144,9 +153,13 @@ struct Questions<'a> {
     replies: &'a Arc<Replies>,
     topics: &'a ReplyTopics,
     in_flight: InFlight,
+    /// What is to be committed by name: the client itself commits only offsets that have grown.
+    notes: BTreeMap<u32, Committed>,
+    /// When that was done last.
+    noted: Instant,
     /// Questions whose reply topic is being looked up.
     unverified: Vec<(Request, Cancellation)>,
-    /// Raised with each decision.
+    /// Raised with each decision of the group.
     news: &'a Arc<Signal>,
     /// What the group decides.
     events: (Sender<Membership>, Receiver<Membership>),
@@ -170,8 +183,8 @@ impl Questions<'_> {
         let (mut subscribed, mut rejoins, mut pauses) = (false, false, Pauses::default());
         let mut result = Ok(());
         while !stopping.load(Ordering::Relaxed) {
-            // Before the memory is loaded, every bank would be unknown; where the group assigns the
-            // memory, nothing is loaded before the instance is a member.
+            // Before the memory is loaded, every bank would be unknown. If the group assigns the memory, nothing is
+            // loaded before the instance is a member.
             if !subscribed && (self.hold == Hold::Assigned || self.state.loaded.load(Ordering::Relaxed)) {
                 consumer.subscribe(&[&topic]).map_err(|e| self.failed(&watch, &e))?;
                 subscribed = true;
@@ -180,12 +193,16 @@ impl Questions<'_> {
                 let (fresh, another) = self.consumer()?;
                 watch = fresh;
                 drop_in_background(std::mem::replace(&mut consumer, another));
-                // What the old one had is read again; its shards stay until the group has decided.
+                // What the old consumer had in flight is read again; its shards stay until the group has decided.
                 self.in_flight.revoke_all();
+                self.notes.clear();
                 (subscribed, rejoins, pauses) = (false, true, Pauses::default());
                 continue;
             }
             self.store(&consumer, &topic, done);
+            if self.noted.elapsed() > COMMIT {
+                self.commit_notes(&consumer, &topic, CommitMode::Async);
+            }
             for (request, cancellation) in std::mem::take(&mut self.unverified) {
                 self.hand_over(request, cancellation, &front);
             }
@@ -195,10 +212,15 @@ impl Questions<'_> {
             }
             self.pause(&consumer, &topic, &front, &mut pauses);
             let polled = consumer.poll(POLL);
-            for decision in self.events.1.try_iter() {
+            let decisions: Vec<Membership> = self.events.1.try_iter().collect();
+            for decision in decisions {
                 pauses.note(&decision);
-                if let Membership::Revoked(partitions) = &decision {
-                    self.in_flight.revoke(partitions);
+                match &decision {
+                    Membership::Assigned(partitions) => self.take_over(&consumer, &topic, partitions),
+                    Membership::Revoked(partitions) => {
+                        self.in_flight.revoke(partitions);
+                        self.notes.retain(|partition, _| !partitions.contains(partition));
+                    }
                 }
                 if self.hold == Hold::Assigned {
                     match decision {
@@ -223,11 +245,13 @@ impl Questions<'_> {
                     };
                     let request = Request::read(&asked, self.rules, Instant::now(), now_ms());
                     let cancellation = Cancellation::at(request.deadline);
-                    self.in_flight.take(partition, raw.record.offset, cancellation.clone());
+                    if !self.in_flight.take(partition, raw.record.offset, cancellation.clone()) {
+                        continue;
+                    }
                     match self.elsewhere(&request) {
                         Some(_) if request.is_forwarded => {
-                            let message = "the question was forwarded to another partition than its bank's: instances \
-                                           differ in log.partitions; give all the same";
+                            let message = "the question was forwarded to another partition than its bank's: \
+                                           the instances differ in log.partitions; set the same number for all";
                             self.replies.refuse(request.address, RefusalCode::Failed, message.to_owned());
                         }
                         Some(home) => {
@@ -246,11 +270,12 @@ impl Questions<'_> {
                 }
             }
         }
-        // What came over HTTP ends first: it keeps the front.
+        // Requests that came over HTTP are finished first, because they keep the front alive.
         drop(http);
         drop(front);
         deliver();
         self.store(&consumer, &topic, done);
+        self.commit_notes(&consumer, &topic, CommitMode::Sync);
         result
     }
 
@@ -270,7 +295,7 @@ impl Questions<'_> {
             }
             list
         };
-        // What fails is due again.
+        // Whatever fails is tried again.
         let (pause, resume) = pauses.due(fill, || self.replica.loading());
         if !pause.is_empty() && consumer.pause(&list(&pause)).is_ok() {
             pauses.paused(&pause);
@@ -280,8 +305,7 @@ impl Questions<'_> {
         }
     }
 
-    /// The partition of a question's bank, where the question lies in another and instances divide the
-    /// memory.
+    /// The partition of a question's bank, if the question is in a different one and instances divide the memory.
     fn elsewhere(&self, request: &Request) -> Option<u32> {
         let question = request.question.as_ref().ok().filter(|_| self.hold == Hold::Assigned)?;
         let home = partition_of(&question.bank, self.rules.partitions);
@@ -308,10 +332,49 @@ impl Questions<'_> {
 
     /// Notes what is done, for the next commit.
     fn store(&mut self, consumer: &Member, topic: &str, done: &Receiver<(u32, u64)>) {
+        let mut last = BTreeMap::new();
         for (partition, offset) in done.try_iter() {
-            if let Some(next) = self.in_flight.done(partition, offset) {
-                // This fails if another instance owns the partition by now; then it answers again.
-                drop(consumer.store_offset(topic, partition as i32, next as i64 - 1));
+            last.extend(self.in_flight.done(partition, offset).map(|committed| (partition, committed)));
+        }
+        if let Some(list) = listed(topic, &last) {
+            // This fails if another instance owns the partition by now; then that instance answers again.
+            drop(consumer.store_offsets(&list));
+        }
+        for (partition, committed) in last {
+            match committed.note.is_empty() {
+                true => drop(self.notes.remove(&partition)),
+                false => drop(self.notes.insert(partition, committed)),
+            }
+        }
+    }
+
+    /// Commits which questions after a waiting one are answered.
+    fn commit_notes(&mut self, consumer: &Member, topic: &str, mode: CommitMode) {
+        if let Some(list) = listed(topic, &std::mem::take(&mut self.notes)) {
+            // If this fails, questions may be answered again.
+            drop(consumer.commit(&list, mode));
+        }
+        self.noted = Instant::now();
+    }
+
+    /// Reads which questions are answered in partitions that the group assigns to this instance.
+    fn take_over(&mut self, consumer: &Member, topic: &str, partitions: &[u32]) {
+        let mut list = TopicPartitionList::new();
+        for partition in partitions {
+            list.add_partition(topic, *partition as i32);
+        }
+        let committed = match consumer.committed_offsets(list, COMMITTED) {
+            Ok(committed) => committed,
+            Err(error) => {
+                warn!(problem = %error, "cannot find out which questions are answered; some may be answered again");
+                return;
+            }
+        };
+        for element in committed.elements() {
+            if let Offset::Offset(offset) = element.offset() {
+                let note = element.metadata().to_owned();
+                let committed = Committed { offset: offset.unsigned_abs(), note };
+                self.in_flight.take_over(element.partition().unsigned_abs(), &committed);
             }
         }
     }
@@ -357,68 +420,17 @@ impl Questions<'_> {
     }
 }
 
+/// What is committed, as the client takes it; none where there is nothing.
+fn listed(topic: &str, committed: &BTreeMap<u32, Committed>) -> Option<TopicPartitionList> {
+    let mut list = TopicPartitionList::new();
+    for (partition, Committed { offset, note }) in committed {
+        let mut element = list.add_partition(topic, *partition as i32);
+        element.set_offset(Offset::Offset(*offset as i64)).ok()?;
+        element.set_metadata(note);
+    }
+    (!committed.is_empty()).then_some(list)
+}
+
 fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64)
-}
-
-/// The questions of each partition that are in flight, by offset, and the offset after the last.
-#[derive(Debug, Default)]
-struct InFlight(BTreeMap<u32, (BTreeMap<u64, Cancellation>, u64)>);
-
-impl InFlight {
-    fn take(&mut self, partition: u32, offset: u64, cancellation: Cancellation) {
-        let (offsets, next) = self.0.entry(partition).or_default();
-        offsets.insert(offset, cancellation);
-        *next = (*next).max(offset + 1);
-    }
-
-    /// Cancels all questions.
-    fn revoke_all(&mut self) {
-        let all: Vec<u32> = self.0.keys().copied().collect();
-        self.revoke(&all);
-    }
-
-    /// Cancels the questions of partitions that this instance no longer has.
-    fn revoke(&mut self, partitions: &[u32]) {
-        for (offsets, _) in partitions.iter().filter_map(|partition| self.0.remove(partition)) {
-            offsets.values().for_each(Cancellation::cancel);
-        }
-    }
-
-    /// The offset before which everything is done, when there is one.
-    fn done(&mut self, partition: u32, offset: u64) -> Option<u64> {
-        let (offsets, next) = self.0.get_mut(&partition)?;
-        offsets.remove(&offset);
-        let safe = offsets.first_key_value().map_or(*next, |(first, _)| *first);
-        (safe > 0).then_some(safe)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_offset_is_committed_when_all_before_it_are_answered() {
-        let mut in_flight = InFlight::default();
-        (3..6).for_each(|offset| in_flight.take(0, offset, Cancellation::default()));
-        assert_eq!(in_flight.done(0, 4), Some(3), "3 is not done");
-        assert_eq!(in_flight.done(0, 3), Some(5));
-        assert_eq!(in_flight.done(0, 5), Some(6));
-    }
-
-    #[test]
-    fn questions_of_a_revoked_partition_are_cancelled_and_commit_nothing() {
-        let mut in_flight = InFlight::default();
-        let (gone, kept) = (Cancellation::default(), Cancellation::default());
-        in_flight.take(0, 3, gone.clone());
-        in_flight.take(1, 3, kept.clone());
-        in_flight.revoke(&[0, 2]);
-        assert_eq!((gone.check(), kept.check()), (Err(Ended::Cancelled), Ok(())));
-        assert_eq!(in_flight.done(0, 3), None, "another instance commits it");
-        assert_eq!(in_flight.done(1, 3), Some(4));
-        // The partition comes back, from what was committed last.
-        in_flight.take(0, 2, Cancellation::default());
-        assert_eq!(in_flight.done(0, 3), Some(2), "answered before it was revoked; 2 is not done");
-    }
 }

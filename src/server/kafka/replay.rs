@@ -1,4 +1,4 @@
-//! A topic into Parquet while it grows.
+//! Writes a topic as Parquet while it grows.
 //!
 //! In: a topic, until stopped. Out: files, each finished when it is large enough or old enough. After
 //! a crash, records of unfinished files are read again.

@@ -1,10 +1,10 @@
-//! Answers on their way to their topics, and questions on their way to another instance.
+//! Sends answers to their topics, and forwards questions to other instances.
 //!
-//! In: answers, refusals and questions to forward, from any thread. Out: each is sent by one producer and delivered
-//! beside the others; nobody waits for a delivery. Where a topic does not take an answer, a refusal
-//! goes to the default reply topic. A question counts as done when one of the two was delivered, or
-//! when both failed: then its asker times out and asks again. One that is forwarded counts as done once
-//! the forward is delivered; where it fails, the question is refused.
+//! In: answers, refusals and questions to forward, from any thread. Out: all are sent by one producer and delivered in
+//! parallel; nothing waits for a delivery. If a topic does not take an answer, a refusal goes to the default reply
+//! topic. A question counts as done when one of the two was delivered, or when both failed: then its asker times out
+//! and asks again. A forwarded question counts as done once the forward is delivered; if the forward fails, the
+//! question is refused.
 
 use std::{
     sync::{
@@ -37,13 +37,13 @@ use ripplemem::log::{
     kafka::client::{Cluster, Watch, drop_in_background},
 };
 
-/// Answers that may wait for their delivery; beyond them questions stay in their topic.
+/// How many answers may wait for their delivery; beyond that, questions stay in their topic.
 const UNDELIVERED: usize = 4_096;
-/// Their bytes.
+/// How many bytes these answers may have.
 const UNDELIVERED_BYTES: usize = 64 << 20;
 /// Time of one poll for delivery reports.
 const POLL: Duration = Duration::from_millis(20);
-/// Least time between two producers.
+/// The minimum time between the creation of two producers.
 const REPLACE: Duration = Duration::from_secs(1);
 
 type AnswerProducer = BaseProducer<Deliveries>;
@@ -78,7 +78,7 @@ enum What {
     Forward,
 }
 
-/// What became of it.
+/// The result of a delivery.
 struct Report {
     sent: SentAnswer,
     failed: Option<KafkaError>,
@@ -193,8 +193,8 @@ impl Replies {
         }
     }
 
-    /// Handles delivery reports until `ended`, and then until nothing is on its way any more, for
-    /// the timeout of a request at most.
+    /// Handles delivery reports until `ended`, and then until all deliveries are finished, but for at most the timeout
+    /// of a request.
     pub(super) fn deliver(&self, ended: &AtomicBool) {
         let (mut replaced, mut retired) = (Instant::now(), Vec::new());
         let mut until = None;
@@ -258,7 +258,7 @@ impl Replies {
 fn producer(cluster: &Cluster, reports: &Sender<Report>) -> Result<AnswerProducer, LogError> {
     let watch = Watch::default();
     let context = Deliveries { watch: watch.clone(), reports: reports.clone() };
-    // An answer waits for no others: many that are ready travel together anyway.
+    // An answer does not wait for others: if many are ready, they are sent together anyway.
     let made = cluster.producer().set("linger.ms", "0").create_with_context(context);
     made.map_err(|e| cluster.failed(&watch, "making a producer of answers", &e))
 }

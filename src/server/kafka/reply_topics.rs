@@ -1,8 +1,8 @@
-//! Which reply topics exist, so that an answer to a lost one is never begun.
+//! Knows which reply topics exist, so that a question with a missing one is never answered in vain.
 //!
 //! In: the topic that a question names. Out: whether it exists, from a list of all topics that is
-//! read again when a name is not on it, at most twice a second. Nobody waits for the broker here
-//! but the thread that reads the list, and that never creates a topic.
+//! read again when a name is not on it, at most twice a second. Only the thread that reads the list waits for the
+//! broker, and it never creates a topic.
 
 use std::{
     collections::HashMap,
@@ -21,7 +21,7 @@ use ripplemem::log::{
     kafka::client::{ATTEMPT_TIMEOUT, Cluster, Watch, drop_in_background},
 };
 
-/// Least time between two reads of the list.
+/// The minimum time between two reads of the list.
 const PAUSE: Duration = Duration::from_millis(500);
 /// A topic that was on the list this long ago still counts as existing.
 const TRUSTED: Duration = Duration::from_secs(10);
@@ -35,13 +35,13 @@ pub(super) struct ReplyTopics {
 
 #[derive(Default)]
 struct List {
-    /// When the read of it began.
+    /// When the read of the list began.
     read_at: Option<Instant>,
     /// Partitions by topic.
     topics: HashMap<String, u32>,
 }
 
-/// What the list says of a topic.
+/// What the list says about a topic.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TopicState {
     /// It can take an answer.
@@ -78,7 +78,7 @@ impl ReplyTopics {
         TopicState::Unknown
     }
 
-    /// Reads the list whenever somebody wants it, until `stopping`.
+    /// Reads the list whenever it is wanted, until `stopping`.
     pub(super) fn read(&self, cluster: &Cluster, stopping: &AtomicBool) -> Result<(), LogError> {
         let mut client = client(cluster)?;
         while !stopping.load(Ordering::Relaxed) {
@@ -95,7 +95,7 @@ impl ReplyTopics {
                     *sync::lock(&self.list) = List { read_at: Some(began), topics };
                 }
                 Err(_) => {
-                    // The cluster is away, or the client has lost its brokers.
+                    // The cluster is unavailable, or the client has lost its brokers.
                     self.wanted.store(true, Ordering::Relaxed);
                     if let Ok(another) = self::client(cluster) {
                         drop_in_background(std::mem::replace(&mut client, another));

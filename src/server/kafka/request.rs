@@ -1,8 +1,8 @@
 //! The records of a question and of its answer on Kafka.
 //!
 //! In: a record of the questions topic with its headers. Out: the question, the reply topic, the
-//! deadline, and the turn that the answer must reflect; or the refusal that is sent instead. Header
-//! names are those of Spring and CloudEvents, where they have one:
+//! deadline, and the turn that the answer must reflect; or the refusal that is sent instead. Header names are those of
+//! Spring and CloudEvents, if these have one:
 //!
 //! | header | meaning |
 //! |---|---|
@@ -13,9 +13,9 @@
 //! | `ripplemem_after` | `PARTITION:OFFSET`: the answer must reflect this turn |
 //! | `ripplemem_as_of` | as-of: an offset of the bank's partition of the memory topic, or an append time in RFC 3339 |
 //! | `traceparent` | passed on |
-//! | `ripplemem_forwarded` | another instance forwarded it here, once; `ce_id` is then the question's |
+//! | `ripplemem_forwarded` | another instance forwarded it here, once; `ce_id` is then the question's id |
 //!
-//! A question that lies in another partition than its bank is forwarded with all its headers.
+//! A question that is in another partition than its bank's is forwarded with all its headers.
 
 use std::time::{Duration, Instant};
 
@@ -36,9 +36,9 @@ use ripplemem::{
 pub(super) struct Rules {
     /// Prefix that a reply topic must have.
     pub reply_prefix: String,
-    /// The reply topic of a question that names none.
+    /// The reply topic for a question that does not name one.
     pub reply_topic: String,
-    /// Timeout of a question that names no deadline.
+    /// The timeout of a question that names no deadline.
     pub default_timeout: Duration,
     /// `ce_source` of an answer.
     pub source: String,
@@ -55,7 +55,7 @@ pub(super) struct Request {
     pub after: Option<(u32, u64)>,
     /// The time or offset of an as-of question.
     pub as_of: Option<AsOf>,
-    /// When it is refused if it has no answer yet.
+    /// When the question is refused if it has no answer yet.
     pub deadline: Instant,
     /// Where its answer goes.
     pub address: ReplyAddress,
@@ -78,7 +78,7 @@ pub(super) struct ReplyAddress {
     pub reply_topic: String,
     /// The partition of the answer, if the question names one.
     pub reply_partition: Option<u32>,
-    /// The question's key, which the answer gets too.
+    /// The question's key, which the answer gets, too.
     pub key: Vec<u8>,
     /// The trace that the question belongs to.
     pub trace: Option<TraceParent>,
@@ -106,7 +106,7 @@ impl Request {
         let header = |name: &str| asked.headers.iter().rev().find(|(key, _)| key == name).and_then(|(_, v)| v.as_ref());
         let is_forwarded = header(FORWARDED).is_some();
         let asked_as = header(ID).filter(|_| is_forwarded).and_then(|id| String::from_utf8(id.clone()).ok());
-        // A forwarding instance writes where the question was asked; other text is not an id of ours.
+        // A forwarding instance writes where the question was asked; any other text is not an id from our instances.
         let asked_as = asked_as.filter(|id| is_place(id));
         let address = ReplyAddress {
             id: asked_as.unwrap_or_else(|| format!("{}/{}", asked.partition, asked.offset)),
@@ -170,7 +170,7 @@ impl Request {
                     if home.is_some_and(|home| home != partition) {
                         let home = home.unwrap_or_default();
                         problems.push(invalid(&format!(
-                            "ripplemem_after: turns of this bank are remembered through partition {home}, not \
+                            "ripplemem_after: turns of this bank are remembered from partition {home}, not \
                              {partition}; name the offset that its turn got there"
                         )));
                     }
@@ -193,7 +193,7 @@ impl Request {
 }
 
 impl ReplyAddress {
-    /// The same, at the default reply topic.
+    /// The same address, with the default reply topic.
     pub(super) fn at_default(self, rules: &Rules) -> Self {
         Self { reply_topic: rules.reply_topic.clone(), reply_partition: None, ..self }
     }
@@ -216,7 +216,7 @@ impl ReplyAddress {
 }
 
 /// The headers of a question that is forwarded: those that it has, its id, its deadline, and that it
-/// was forwarded. `unix_ms` is now, in milliseconds since 1970.
+/// was forwarded. `unix_ms` is the current time, in milliseconds since 1970.
 pub(super) fn forwarded_headers(
     headers: &[(String, Option<Vec<u8>>)],
     request: &Request,
@@ -331,7 +331,7 @@ mod tests {
         let sent = forwarded_headers(&headers, &first, 1_000_000);
         let sent: Vec<_> = sent.iter().map(|h| (h.key.to_owned(), h.value.map(<[u8]>::to_vec))).collect();
         let asked = IncomingQuestion { partition: 0, offset: 4, headers: &sent, ..asked };
-        // Three of the ten seconds have passed there.
+        // Three of the ten seconds have passed at the forwarding instance.
         let second = Request::read(&asked, &rules(), Instant::now(), 1_003_000);
         assert!(second.is_forwarded);
         assert_eq!((second.address.id.as_str(), second.address.partition, second.address.offset), ("2/9", 0, 4));

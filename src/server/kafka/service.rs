@@ -1,6 +1,6 @@
-//! The service on Kafka: starts the threads of its roles, and stops all when one fails.
+//! The service on Kafka: starts the threads of its roles, and stops all of them when one fails.
 //!
-//! In: a pipeline whose log is on Kafka. Out: nothing until `stop`; then every thread has ended. What
+//! In: a pipeline whose log is on Kafka. Out: nothing; when `stop` is set, it returns once every thread has ended. What
 //! was in flight is still in the topics, where another instance finds it.
 
 use std::{
@@ -21,6 +21,7 @@ use super::{
     state::{ModelMeter, State, extracts_by_model},
     v1::{self, ServedParts},
 };
+use models::embed::EmbedderPool;
 use nouns::{
     config::{Hold, Pipeline, Role},
     sync,
@@ -34,7 +35,7 @@ use ripplemem::{
     snapshot::Table,
 };
 
-/// Time between two measurements of what no event tells.
+/// The time between two measurements of values that no event reports.
 const MEASURE: Duration = Duration::from_secs(1);
 /// The longest time until a stop is noticed.
 const LOOK: Duration = Duration::from_millis(250);
@@ -42,7 +43,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Runs until `stop`.
 ///
 /// # Errors
-/// [`ServeError`] for what no retry can mend. While the cluster is unavailable the service retries.
+/// [`ServeError`] for problems that no retry can fix. While the cluster is unavailable the service retries.
 pub(crate) fn run(pipeline: &Pipeline, state: &Arc<State>, stop: &AtomicBool) -> Result<(), ServeError> {
     let started = Instant::now();
     let roles = |role| pipeline.roles.contains(&role);
@@ -67,19 +68,25 @@ pub(crate) fn run(pipeline: &Pipeline, state: &Arc<State>, stop: &AtomicBool) ->
     let mut meter = ModelMeter::open(pipeline)?;
     let (edges_out, edges_in) = unbounded();
     let edge_changes = (pipeline.serve.edges && roles(Role::Serve)).then_some(edges_out);
-    let beginning = ReplicaOptions {
-        hold: pipeline.serve.hold,
-        edges: edge_changes,
-        record: true,
-        turns: None,
-        progress: &mut |_, _| {},
+    let serving = if roles(Role::Serve) {
+        let embedders = Arc::new(EmbedderPool::open(&pipeline.embed, &pipeline.model()).map_err(PipelineError::from)?);
+        let beginning = ReplicaOptions {
+            hold: pipeline.serve.hold,
+            edges: edge_changes,
+            record: true,
+            asks: embedders.known_model().cloned(),
+            turns: None,
+            progress: &mut |_, _| {},
+        };
+        Some((Arc::new(Replica::open(pipeline, &*log, beginning)?), embedders))
+    } else {
+        None
     };
-    let replica = if roles(Role::Serve) { Some(Arc::new(Replica::open(pipeline, &*log, beginning)?)) } else { None };
-    if let Some(replica) = &replica {
+    if let Some((replica, _)) = &serving {
         state.replica.get_or_init(|| Arc::clone(replica));
     }
-    // With a memory it is served once questions can be answered.
-    let _operations = if replica.is_none() && !pipeline.http.listen.is_empty() {
+    // With a memory, HTTP is served once questions can be answered.
+    let _operations = if serving.is_none() && !pipeline.http.listen.is_empty() {
         let log: Arc<dyn Log> = Arc::<KafkaLog>::clone(&log);
         let parts = ServedParts { state: Arc::clone(state), log, memory: None, holders: None };
         Some(v1::start(pipeline, &pipeline.http.listen, parts)?)
@@ -109,13 +116,15 @@ pub(crate) fn run(pipeline: &Pipeline, state: &Arc<State>, stop: &AtomicBool) ->
                 ended(extracted.map_err(ServeError::from));
             });
         }
-        if let Some(replica) = &replica {
+        if let Some((replica, embedders)) = &serving {
             let hold = pipeline.serve.hold;
             scope.spawn(move || ended(follow::follow(log, replica, hold, state, stopping, started)));
             if hold == Hold::Assigned {
                 scope.spawn(move || ended(hold::hold(log, replica, state, stopping)));
             }
-            scope.spawn(move || ended(questions::answer(pipeline, log, replica, shared, stopping)));
+            scope.spawn(move || {
+                ended(questions::answer(pipeline, log, (replica, Arc::clone(embedders)), shared, stopping))
+            });
             if !pipeline.snapshot.directory.is_empty() {
                 let every = Duration::from_secs(pipeline.snapshot.interval_seconds);
                 let is_loaded = || state.loaded.load(Ordering::Relaxed);

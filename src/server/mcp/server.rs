@@ -1,9 +1,9 @@
 //! The protocol's requests, on `rmcp`.
 //!
 //! In: requests of a client, in either revision of the protocol. Out: the tools and their results, the banks
-//! and questions, and which of the questions that the client follows have other evidence now. What a tool cannot do is a result that says so, which the model reads; only a tool that does not
-//! exist is an error of the protocol, which the model does not. A question that its client cancels is not
-//! continued.
+//! and questions, and which of the questions that the client follows have other evidence now. What a tool cannot do is
+//! a result that says so, which the model reads; only a tool that does not exist is an error of the protocol, which the
+//! model does not. A question that its client cancels is not continued.
 
 use std::{
     collections::{BTreeMap, HashMap},

@@ -53,11 +53,11 @@ pub enum McpError {
     #[error("log.kind is \"kafka\": the tools use a memory in a directory; name a pipeline file with an embedded log")]
     Kafka,
     /// The system refused a thread or the standard streams.
-    #[error("the server of the tools cannot start: {0}; raise the system's limits, or stop other processes")]
+    #[error("the tool server cannot start: {0}; raise the system's limits, or stop other processes")]
     System(#[from] std::io::Error),
     /// The first message was not of the protocol.
     #[error(
-        "the client's first message is not one of the Model Context Protocol: {0}; a client starts this command itself (docs/mcp.md)"
+        "the client's first message is not a valid Model Context Protocol message: {0}; this command is meant to be started by a client (docs/mcp.md)"
     )]
     Protocol(String),
 }

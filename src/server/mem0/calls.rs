@@ -1,6 +1,6 @@
-//! The calls of Mem0's client, on the calls of our memory.
+//! The calls of Mem0's client, implemented with the calls of our memory.
 //!
-//! In: fields of requests, and who sends each. Out: JSON in the client's forms. A write is answered once lists
+//! In: the fields of each request, and who sends it. Out: JSON in the client's forms. A write is answered once lists
 //! and answers reflect it. Everything goes through [`Api`], which checks the rights.
 
 use std::{
@@ -26,15 +26,15 @@ use crate::{
 use nouns::model::{Bank, Deletion, Evidence, Question, SpeakerKind, Turn, TurnEvent};
 use ripplemem::pipeline::HeldTurn;
 
-/// Most banks that one search asks.
+/// The maximum number of banks that one search asks.
 const MOST_BANKS: usize = 32;
-/// Most memories of a search, and most of a page.
+/// The maximum number of memories that a search or a page returns.
 const MOST_FOUND: usize = 1_000;
 const MOST_LISTED: usize = 200;
-/// As the platform does, where a request does not say.
+/// How many memories a search returns if the request does not say; the platform's default.
 const FOUND: usize = 10;
 const LISTED: usize = 100;
-/// Turns that one write holds.
+/// The maximum number of turns in one write.
 const WRITTEN_AT_ONCE: usize = 5_000;
 /// How long a write waits until reads reflect it. The client waits 300 s.
 const WAIT: Duration = Duration::from_secs(60);
@@ -81,9 +81,11 @@ impl Calls {
         fields.end(&["rerank", "keyword_search", "latest_only", "show_expired", "version", "output_format"])?;
         let banks = self.banks(who, Right::Read, &ids)?;
         if banks.len() > MOST_BANKS {
-            let problem =
-                format!("filters: memories in {} scopes carry these ids, a search asks {MOST_BANKS}", banks.len());
-            return Err(Failure::invalid(format!("{problem}; name a further id")));
+            let problem = format!(
+                "filters: memories in {} scopes carry these ids, but a search asks at most {MOST_BANKS}",
+                banks.len()
+            );
+            return Err(Failure::invalid(format!("{problem}; name one more id")));
         }
         let asked = banks.iter().map(|bank| {
             let (bank, text) = (bank.clone(), text.clone());
@@ -98,7 +100,7 @@ impl Calls {
                 Err(problem) => return Err(problem.into()),
             }
         }
-        // Stable: what one bank gave keeps its order.
+        // The sort is stable: the results of one bank keep their order.
         found.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
         let wanted: HashSet<&Bank> = found.iter().take(top_k).map(|(_, bank, _)| bank).collect();
         let mut held = HashMap::new();
@@ -127,7 +129,7 @@ impl Calls {
         for bank in self.banks(who, Right::Read, &ids)? {
             turns.extend(self.api.turns(who, Right::Read, &bank, None).await?);
         }
-        // Stable: what was said at once keeps its order, reversed.
+        // The sort is stable: turns that were said at the same time keep their order, reversed.
         turns.sort_by_key(|turn| turn.turn.time);
         turns.reverse();
         let (count, before) = (turns.len(), (page - 1).saturating_mul(size));
@@ -161,7 +163,7 @@ impl Calls {
         Ok(answer)
     }
 
-    /// Changes several memories; of ids that are not all there, none.
+    /// Changes several memories; if one of the ids does not exist, none.
     pub(super) async fn batch_update(&self, who: &Arc<Caller>, mut fields: Fields) -> Answer {
         let memories = fields.memories()?;
         fields.end(&[])?;
@@ -186,7 +188,7 @@ impl Calls {
         Ok(json!({"message": "Memory deleted successfully!"}))
     }
 
-    /// Deletes several memories; of ids that are not all there, none.
+    /// Deletes several memories; if one of the ids does not exist, none.
     pub(super) async fn batch_delete(&self, who: &Arc<Caller>, mut fields: Fields) -> Answer {
         let memories = fields.memories()?;
         fields.end(&[])?;
@@ -280,7 +282,7 @@ impl Calls {
         let mut banks = self.banks(who, Right::Forget, ids)?;
         banks.push(ids.bank()?);
         self.api.caught_up(&banks, WAIT).await?;
-        // What was not extracted yet may have made further banks.
+        // Turns that were not extracted yet may have created further banks.
         for bank in self.banks(who, Right::Forget, ids)? {
             let turns = self.api.turns(who, Right::Forget, &bank, None).await?;
             for some in turns.chunks(WRITTEN_AT_ONCE) {
@@ -297,7 +299,7 @@ impl Calls {
         self.api.turns(who, right, &bank, Some(turn)).await?.into_iter().next().ok_or_else(gone)
     }
 
-    /// Deletions of memories that are all there.
+    /// The deletions for memories; an error if one of them does not exist.
     async fn deletions(&self, who: &Caller, ids: &[String]) -> Result<Vec<TurnEvent>, Failure> {
         let mut by_bank: BTreeMap<Bank, Vec<String>> = BTreeMap::new();
         for id in ids {
@@ -307,7 +309,7 @@ impl Calls {
         let mut deletions = Vec::with_capacity(ids.len());
         for (bank, turns) in by_bank {
             if !self.holds(who, &bank, &turns).await? {
-                // Some may be durable and not extracted yet.
+                // Some may be durable but not extracted yet.
                 self.api.caught_up(std::slice::from_ref(&bank), WAIT).await?;
                 if !self.holds(who, &bank, &turns).await? {
                     return Err(gone());
@@ -334,7 +336,7 @@ impl Calls {
         let data = fields.take("metadata").map(|data| metadata::attached(&data)).transpose()?;
         fields.end(&[])?;
         if text.is_none() && time.is_none() && data.is_none() {
-            return Err(Failure::invalid("text, metadata, timestamp: none of them; nothing was changed"));
+            return Err(Failure::invalid("text, metadata, timestamp: none of them is given; nothing was changed"));
         }
         turn.text = text.unwrap_or(turn.text);
         turn.time = time.unwrap_or(turn.time);
@@ -342,13 +344,13 @@ impl Calls {
             turn.attachments.retain(|attachment| !metadata::is_metadata(attachment));
             turn.attachments.push(data);
         }
-        // By the clock, so that of two edits at once the later one wins.
+        // The version comes from the clock, so that the later of two simultaneous edits wins.
         let now = u64::try_from(Timestamp::now().as_millisecond()).unwrap_or_default();
         turn.version = now.max(turn.version.saturating_add(1));
         Ok(turn)
     }
 
-    /// Writes, and waits until reads reflect it; whether they do.
+    /// Writes, and waits until reads reflect it; returns whether they do.
     async fn write(&self, who: &Arc<Caller>, events: Vec<TurnEvent>) -> Result<bool, Failure> {
         let raw = |event: &TurnEvent| to_raw_value(event).map_err(|e| Failure::invalid(e.to_string()));
         let turns = events.iter().map(raw).collect::<Result<Vec<_>, _>>()?;
@@ -356,7 +358,7 @@ impl Calls {
         Ok(self.api.put(who, Put { turns, wait_ms, ..Put::default() }, ()).await?.reflected)
     }
 
-    /// Writes; fails where reads do not reflect it in time.
+    /// Writes; fails if reads do not reflect it in time.
     async fn write_and_wait(&self, who: &Arc<Caller>, events: Vec<TurnEvent>) -> Result<(), Failure> {
         if self.write(who, events).await? {
             return Ok(());
@@ -365,7 +367,7 @@ impl Calls {
         Err(Failure { status: 504, detail: detail.to_owned() })
     }
 
-    /// Turns as the client reads memories.
+    /// Turns in the form in which the client reads memories.
     async fn memories(&self, who: &Caller, right: Right, turns: &[HeldTurn]) -> Result<Vec<Value>, Failure> {
         let versions = turns.iter().map(|held| (held.turn.bank.clone(), held.offset)).collect();
         let updated = self.api.append_ms(who, right, versions).await?;
@@ -388,8 +390,8 @@ impl Calls {
     }
 }
 
-/// The turns that an answer quotes, each once. Their score is that of the unit in its bank times how sure the bank
-/// is that it supports an answer, so that those of several banks stand on one scale.
+/// The turns that an answer quotes, each once. A turn's score is its unit's score in the bank, multiplied by the bank's
+/// sufficiency, so that the scores of several banks are on one scale.
 fn quoted(evidence: &Evidence) -> Vec<(f64, Bank, String)> {
     let mut seen = HashSet::new();
     let excerpts = evidence.units.iter().flat_map(|unit| unit.excerpts.iter().map(|excerpt| (unit.rho, &excerpt.turn)));
@@ -398,7 +400,7 @@ fn quoted(evidence: &Evidence) -> Vec<(f64, Bank, String)> {
     once.map(|(rho, turn)| (rho * sure, evidence.question.bank.clone(), turn.clone())).collect()
 }
 
-/// Who says a message: its name, else the entity that speaks in this role, else the role.
+/// The speaker of a message: its name, otherwise the entity that speaks in this role, otherwise the role.
 fn speaker(message: &Message, ids: &Ids) -> String {
     let kind = match message.role.as_str() {
         "user" => "user",
@@ -412,7 +414,7 @@ fn speaker(message: &Message, ids: &Ids) -> String {
 /// An id that no other memory has.
 fn new_id() -> Result<String, Failure> {
     let mut bits = [0_u8; 16];
-    let failed = |e| Failure { status: 500, detail: format!("the system gives no random numbers: {e}") };
+    let failed = |e| Failure { status: 500, detail: format!("the system provides no random numbers: {e}") };
     getrandom::fill(&mut bits).map_err(failed)?;
     Ok(bits.iter().map(|byte| format!("{byte:02x}")).collect())
 }
@@ -422,7 +424,7 @@ fn forgotten(bank: Bank, turn: String) -> TurnEvent {
 }
 
 fn gone() -> Failure {
-    Failure::not_found("memory: not there; it was deleted, or never added")
+    Failure::not_found("memory: it does not exist; it was deleted, or never added")
 }
 
 fn rfc3339(ms: i64) -> String {

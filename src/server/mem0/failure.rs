@@ -27,7 +27,7 @@ impl Failure {
         Self { status: 404, detail: detail.into() }
     }
 
-    /// It cannot be the same here.
+    /// It cannot be done the same way here.
     pub(super) fn unsupported(what: impl AsRef<str>) -> Self {
         let detail = format!("{}: not offered here; docs/mem0.md says what is, and what to do instead", what.as_ref());
         Self { status: 501, detail }

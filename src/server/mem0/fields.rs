@@ -1,7 +1,7 @@
-//! What a request says, field by field.
+//! Reads a request, field by field.
 //!
-//! In: a JSON object or a query. Out: typed values. A field that is not known here is refused by name, since to
-//! ignore it could change what the caller gets; one that is null says nothing.
+//! In: a JSON object or a query. Out: typed values. A field that is not known here is refused by name, since ignoring
+//! it could change what the caller gets. A field that is null counts as absent.
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use serde_json::{Map, Value};
@@ -10,10 +10,10 @@ use super::{failure::Failure, ids::Ids};
 use crate::query::parameters;
 use nouns::model::{EventTime, UniqueJson};
 
-/// Most messages of one request, and most memories of a batch.
+/// The maximum number of messages in a request, and of memories in a batch.
 pub(super) const MOST: usize = 1_000;
 
-/// The fields of a request that were not read yet.
+/// The fields of a request that have not been read yet.
 pub(super) struct Fields(Map<String, Value>);
 
 /// A message to remember.
@@ -32,7 +32,7 @@ impl Fields {
         let UniqueJson(body) = serde_json::from_slice(bytes).map_err(|e| Failure::invalid(format!("the body: {e}")))?;
         match body {
             Value::Object(fields) => Ok(Self(fields)),
-            _ => Err(Failure::invalid("the body is no JSON object")),
+            _ => Err(Failure::invalid("the body is not a JSON object")),
         }
     }
 
@@ -60,7 +60,7 @@ impl Fields {
         self.take(field).map(text).transpose()
     }
 
-    /// A whole number from 1 to `most`, also as digits in a query.
+    /// A whole number from 1 to `most`; in a query, it is written in digits.
     pub(super) fn number(&mut self, field: &str, most: usize) -> Result<Option<usize>, Failure> {
         let number = |value: Value| {
             let number = value.as_u64().or_else(|| value.as_str()?.parse().ok());
@@ -85,7 +85,7 @@ impl Fields {
         Ok(ids)
     }
 
-    /// A moment: seconds since 1970, a date, or a time in RFC 3339.
+    /// A point in time: seconds since 1970, a date, or a time in RFC 3339.
     pub(super) fn time(&mut self, field: &str) -> Result<Option<EventTime>, Failure> {
         self.take(field).map(|value| moment(field, &value)).transpose()
     }
@@ -97,12 +97,12 @@ impl Fields {
             _ => return Err(Failure::invalid("messages: none; send at least one, with role and content")),
         };
         if messages.len() > MOST {
-            return Err(Failure::invalid(format!("messages: more than {MOST}; divide them among several calls")));
+            return Err(Failure::invalid(format!("messages: more than {MOST}; split them across several calls")));
         }
         let read = messages.into_iter().enumerate().map(|(index, message)| one_message(index, message));
         let messages: Vec<Message> = read.filter_map(Result::transpose).collect::<Result<_, _>>()?;
         if messages.is_empty() {
-            return Err(Failure::invalid("messages: none says anything; send at least one with content"));
+            return Err(Failure::invalid("messages: all are empty; send at least one with content"));
         }
         Ok(messages)
     }
@@ -114,7 +114,7 @@ impl Fields {
             _ => return Err(Failure::invalid("memories: none")),
         };
         if memories.len() > MOST {
-            return Err(Failure::invalid(format!("memories: more than {MOST}; divide them among several calls")));
+            return Err(Failure::invalid(format!("memories: more than {MOST}; split them across several calls")));
         }
         let fields = |memory| match memory {
             Value::Object(fields) => Ok(Self(fields)),
@@ -123,7 +123,7 @@ impl Fields {
         memories.into_iter().map(fields).collect()
     }
 
-    /// Ends the reading: what is left must be in `indifferent`, fields that change nothing here.
+    /// Ends the reading: all remaining fields must be in `indifferent`, the fields that change nothing here.
     pub(super) fn end(self, indifferent: &[&str]) -> Result<(), Failure> {
         let unknown = |(field, value): &(String, Value)| !value.is_null() && !indifferent.contains(&field.as_str());
         match self.0.into_iter().find(unknown) {
@@ -169,16 +169,16 @@ fn moment(field: &str, value: &Value) -> Result<EventTime, Failure> {
     found.ok_or_else(bad)
 }
 
-/// The moment of now.
+/// The current time.
 pub(super) fn now() -> EventTime {
-    // The system's clock stands between 1900 and 2199.
+    // The system's clock is between 1900 and 2199.
     let start = EventTime { unix_ms: 0, offset_seconds: 0 };
     EventTime::new(Timestamp::now().as_millisecond(), 0).unwrap_or(start)
 }
 
-/// A message; none for one that says and calls nothing, as agents send them between two calls.
+/// A message; `None` if it has no content and calls no tool, like those that agents send between two calls.
 fn one_message(index: usize, message: Value) -> Result<Option<Message>, Failure> {
-    /// What clients send along, and what changes nothing that was said.
+    /// Fields that clients send along and that do not change what was said.
     const INDIFFERENT: [&str; 7] =
         ["tool_call_id", "id", "annotations", "audio", "reasoning_content", "reasoning", "tool_name"];
     let Value::Object(message) = message else {
@@ -215,7 +215,7 @@ fn one_message(index: usize, message: Value) -> Result<Option<Message>, Failure>
     Ok((!text.is_empty()).then_some(Message { role, name, text }))
 }
 
-/// A call of a tool as a line: `calls weather({"city": "Oulu"})`.
+/// A tool call as a line: `calls weather({"city": "Oulu"})`.
 fn called(call: &Value) -> String {
     written_call(call.get("function").unwrap_or(call))
 }

@@ -1,7 +1,8 @@
-//! The ids of Mem0's entities as a bank, and a memory's id as its bank and turn: reversible, no table.
+//! Maps the ids of Mem0's entities to a bank, and a memory's id to its bank and turn. The mapping is reversible and
+//! needs no table.
 //!
-//! In: ids as a client writes them, or a bank, or a memory's id. Out: the other form. Ids of any characters
-//! differ in their banks, and no id reaches outside of [`ROOT`].
+//! In: ids as a client writes them, or a bank, or a memory's id. Out: the other form. Different ids, of any characters,
+//! have different banks, and no id reaches a bank outside [`ROOT`].
 
 use std::fmt::Write as _;
 
@@ -17,12 +18,12 @@ pub(super) const KINDS: [&str; 4] = ["user", "agent", "app", "run"];
 /// The fields that name them.
 pub(super) const FIELDS: [&str; 4] = ["user_id", "agent_id", "app_id", "run_id"];
 
-/// Which entities memories belong to: at most one of each kind.
+/// The entities that memories belong to: at most one of each kind.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Ids([Option<String>; 4]);
 
 impl Ids {
-    /// Adds the id of a field of [`FIELDS`]. Returns false for another field.
+    /// Adds the id of a field of [`FIELDS`]. Returns false for any other field.
     pub(super) fn set(&mut self, field: &str, id: &str) -> Result<bool, Failure> {
         let Some(place) = FIELDS.iter().position(|known| *known == field).and_then(|at| self.0.get_mut(at)) else {
             return Ok(false);
@@ -52,7 +53,7 @@ impl Ids {
         KINDS.into_iter().zip(&self.0).filter_map(|(kind, id)| Some((kind, id.as_deref()?)))
     }
 
-    /// The id of each field of [`FIELDS`], or none.
+    /// The id for each field of [`FIELDS`], or `None`.
     pub(super) fn fields(&self) -> impl Iterator<Item = (&'static str, Option<&str>)> {
         FIELDS.into_iter().zip(self.0.iter().map(Option::as_deref))
     }
@@ -66,7 +67,7 @@ impl Ids {
     pub(super) fn bank(&self) -> Result<Bank, Failure> {
         if self.each().next().is_none() {
             let fields = FIELDS.join(", ");
-            return Err(Failure::invalid(format!("none of {fields}: name whose memories you mean; nothing was done")));
+            return Err(Failure::invalid(format!("none of {fields}: say whose memories you mean; nothing was done")));
         }
         let name = |written: fn(&str) -> String| {
             let segments = self.each().map(|(kind, id)| format!("/{kind}-{}", written(id)));
@@ -79,18 +80,18 @@ impl Ids {
         Bank::parse(&name).map_err(|_| {
             let problem = format!("the ids are too long: as a bank's name they have {} characters", name.len());
             let rule = "other than letters, digits, '_' and '-' count three, UUIDs 24";
-            Failure::invalid(format!("{problem}, at most {MAX_BANK_CHARACTERS} fit; {rule}"))
+            Failure::invalid(format!("{problem}, but at most {MAX_BANK_CHARACTERS} fit; {rule}"))
         })
     }
 
-    /// The entities of a bank; none for one that these routes did not name.
+    /// The entities of a bank; `None` for a bank that these routes did not name.
     pub(super) fn of(bank: &Bank) -> Option<Self> {
         let mut ids = Self::default();
         for segment in bank.as_str().strip_prefix(ROOT)?.strip_prefix('/')?.split('/') {
             let (kind, id) = segment.split_once('-')?;
             ids.set(&format!("{kind}_id"), &unescaped(id)?).ok().filter(|known| *known)?;
         }
-        // In another order it would be another bank with the same ids.
+        // If the order were different, it would be another bank with the same ids.
         (ids.bank().ok().as_ref() == Some(bank)).then_some(ids)
     }
 }
@@ -109,10 +110,10 @@ pub(super) fn bank_and_turn(id: &str) -> Result<(Bank, String), Failure> {
         Ids::of(&bank)?;
         Some((bank, unescaped(turn).filter(|turn| !turn.is_empty())?))
     };
-    parse().ok_or_else(|| Failure::not_found("memory: no such id; `add`, `search` and `get_all` give the ids"))
+    parse().ok_or_else(|| Failure::not_found("memory: no such id; `add`, `search` and `get_all` return the ids"))
 }
 
-/// Letters, digits, `_` and `-` as they are, each other byte as `.` and two digits.
+/// Letters, digits, `_` and `-` stay unchanged; every other byte becomes `.` and two digits.
 fn escaped(text: &str) -> String {
     text.bytes().fold(String::with_capacity(text.len()), |mut escaped, byte| {
         if is_plain(byte) {
@@ -125,8 +126,8 @@ fn escaped(text: &str) -> String {
     })
 }
 
-/// A UUID in 24 characters, for ids that would not fit: its 128 bits in base64 behind a mark that [`escaped`] never
-/// writes. Other ids as [`escaped`].
+/// A UUID in 24 characters, for ids that would not fit: its 128 bits in base64 after a mark that [`escaped`] never
+/// writes. Other ids are written as by [`escaped`].
 fn shortened(id: &str) -> String {
     let bits = |digits: &str| u128::from_str_radix(digits, 16).ok();
     let packed = |mark: &str, bits: u128| format!("{mark}{}", BASE64.encode(bits.to_be_bytes()));
@@ -149,7 +150,7 @@ fn uuid(bits: u128) -> String {
     [part(0..8), part(8..12), part(12..16), part(16..20), part(20..32)].join("-")
 }
 
-/// The inverse of [`escaped`] and of [`shortened`]; none for a text that neither makes.
+/// The inverse of [`escaped`] and of [`shortened`]; `None` for a text that neither of them makes.
 fn unescaped(text: &str) -> Option<String> {
     for (mark, written) in MARKS {
         if let Some(packed) = text.strip_prefix(mark) {
@@ -215,7 +216,7 @@ mod tests {
                 assert_eq!(bank_and_turn(&memory_id(&bank, uuid)).ok(), Some((bank, uuid.to_owned())));
             }
         }
-        // What fits keeps the name that it had, and capital letters are another id.
+        // An id that fits keeps its name, and an id in capital letters is a different id.
         let two = ids(&[("user_id", uuid), ("run_id", uuid)]).bank().expect("it fits");
         assert_eq!(two.as_str(), format!("mem0/user-{uuid}/run-{uuid}"));
         let capital = uuid.to_uppercase();

@@ -1,7 +1,6 @@
-//! What a client notes beside a memory, as an attachment of its turn.
+//! The metadata that a client attaches to a memory, as an attachment of its turn.
 //!
-//! In: a JSON object. Out: an attachment without words, whose address holds the object; and back. It changes no
-//! answer.
+//! In: a JSON object. Out: an attachment without words, whose URL holds the object; and back. It changes no answer.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use serde_json::Value;
@@ -19,7 +18,7 @@ pub(super) fn attached(metadata: &Value) -> Result<Attachment, Failure> {
     }
     let url = format!("{PREFIX}{}", BASE64.encode(metadata.to_string()));
     if url.len() > MAX_URL_BYTES {
-        return Err(Failure::invalid("metadata: too large; about 6,000 bytes of JSON fit"));
+        return Err(Failure::invalid("metadata: too large; at most about 6,000 bytes of JSON fit"));
     }
     Ok(Attachment { kind: Some(KIND.to_owned()), caption: None, url: Some(url) })
 }
@@ -29,7 +28,7 @@ pub(super) fn is_metadata(attachment: &Attachment) -> bool {
     attachment.kind.as_deref() == Some(KIND) && attachment.url.as_ref().is_some_and(|url| url.starts_with(PREFIX))
 }
 
-/// The object of a turn; null where it has none.
+/// The object of a turn; null if it has none.
 pub(super) fn of(turn: &Turn) -> Value {
     let url = turn.attachments.iter().find(|attachment| is_metadata(attachment)).and_then(|found| found.url.as_ref());
     let json = url.and_then(|url| BASE64.decode(url.strip_prefix(PREFIX)?).ok());

@@ -1,14 +1,14 @@
-//! The routes of Mem0's platform that its client calls, on a memory of ours.
+//! The routes of Mem0's platform that its client calls, on our memory.
 //!
-//! In: requests of `MemoryClient(host=…)`. Out: answers in its forms; a memory there is a turn here. What cannot
-//! be the same answers 501 and never pretends; a request that names no entity is refused. A write is answered
-//! once reads see it. Rights are those of our tokens. `docs/mem0.md` says what each call does.
+//! In: requests of `MemoryClient(host=…)`. Out: answers in its forms; a memory there is a turn here. A call that cannot
+//! work the same way here answers 501 and never pretends to work; a request that names no entity is refused. A write is
+//! answered once reads see it. Rights are those of our tokens. `docs/mem0.md` says what each call does.
 //!
-//! - `routes`: which path is which call.
+//! - `routes`: maps paths to calls.
 //! - `calls`: the calls, on [`super::api`].
-//! - `fields`: what a request says, field by field.
+//! - `fields`: reads a request, field by field.
 //! - `ids`: entities as banks, memories as turns.
-//! - `metadata`: what a client notes beside a memory, as an attachment of its turn.
+//! - `metadata`: a memory's metadata, as an attachment of its turn.
 //! - `failure`: why a request fails.
 
 mod calls;

@@ -1,7 +1,7 @@
-//! Which path of Mem0's platform is which call.
+//! Maps the paths of Mem0's platform to calls.
 //!
-//! In: requests, already checked for their token. Out: JSON; failures as [`Failure`] writes them, also those of
-//! the check. A path that the client knows and this memory does not offer answers 501.
+//! In: requests, already checked for their token. Out: JSON; failures as [`Failure`] writes them, including those of
+//! the token check. A path that the client knows but this memory does not offer answers 501.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ struct Mem0 {
 type Who = Extension<Arc<Caller>>;
 type Answer = Result<Json, Failure>;
 
-/// What the client knows beyond the calls here.
+/// Paths that the client knows but that are not offered here.
 const NOT_OFFERED: [&str; 10] = [
     "/v1/event/{*rest}",
     "/v1/events/",
@@ -70,10 +70,10 @@ pub(crate) fn routes(api: &Arc<Api>, bodies: Bodies) -> Router {
     NOT_OFFERED.into_iter().fold(offered, |routes, path| routes.route(path, any(not_offered))).with_state(mem0)
 }
 
-/// Gives problems of the check the type that the client reads.
+/// Gives problems of the token check the content type that the client reads.
 pub(crate) async fn problems_as_json(request: Request, next: Next) -> Response {
     let path = request.uri().path();
-    // All of the client's paths end in a slash, and none of ours does.
+    // All of the client's paths end in a slash, and none of our other paths do.
     let is_clients = path.ends_with('/') && path != "/";
     let mut response = next.run(request).await;
     let kind = response.headers().get(header::CONTENT_TYPE);
@@ -142,7 +142,7 @@ async fn delete_entity(
 }
 
 impl Mem0 {
-    /// The fields of a body, and their room: a search keeps all of its fields, too.
+    /// The fields of a body, and the share of memory that is reserved for them: a search keeps all of its fields, too.
     async fn fields(&self, who: &Caller, body: Body) -> Result<(Fields, Share), Failure> {
         let Whole { bytes, room } = self.bodies.read_json(body, who.name(), MAX_BYTES).await?;
         Ok((Fields::of_body(&bytes)?, room))

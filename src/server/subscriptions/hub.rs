@@ -1,8 +1,8 @@
 //! All questions that are followed.
 //!
-//! In: questions with who follows them, the news of the memory. Out: followers. One thread, started by the
-//! first follower, takes the news and asks again the questions that a change may concern. A question without
-//! followers stays for a while, for those who come back, and is not asked in that time.
+//! In: questions, each with who follows it, and the memory's news. Out: followers. One thread, which the first follower
+//! starts, takes the news and asks again every question that a change may concern. A question without followers stays
+//! for a while, for followers that come back, and is not asked in that time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -38,20 +38,20 @@ use ripplemem::{
     pipeline::{Memory, News, PipelineError},
 };
 
-/// What is said where too many follow.
+/// The messages when there are too many followers.
 const REFUSALS: Refusals = Refusals {
-    all: "subscriptions are open already; end one, or raise http.subscriptions and the system's limit on open files",
-    of_one: "subscriptions of this token are open already; end one, or raise http.subscriptions_of_token and the \
+    all: "subscriptions are already open; end one, or raise http.subscriptions and the system's limit on open files",
+    of_one: "subscriptions of this token are already open; end one, or raise http.subscriptions_of_token and the \
              system's limit on open files",
 };
 
-/// Askings at once: they leave places in the front to others.
+/// How many questions are asked at the same time: this leaves places in the front to others.
 const ASKINGS: usize = 8;
 /// How long a question stays without a follower.
 const LINGER: Duration = Duration::from_secs(120);
-/// How soon an unchanged question says how far its partition was read.
+/// How soon followers of an unchanged question are told how far its partition was read.
 const ADVANCE: Duration = Duration::from_secs(1);
-/// What a follower may hold up.
+/// The limits for a slow follower.
 const SLOT: SlotLimits = SlotLimits { bytes: 256 << 10, behind: Duration::from_secs(60) };
 
 /// All questions that are followed.
@@ -76,7 +76,7 @@ struct Shared {
 }
 
 impl Hub {
-    /// The questions of a memory; `deadline` is that of one asking. One hub a memory.
+    /// The questions of a memory, which has only one hub; `deadline` is the deadline each time a question is asked.
     #[must_use]
     pub fn new(memory: Arc<Memory>, deadline: Duration, limits: Limits) -> Self {
         let asking = AskContext { memory, places: Semaphore::new(ASKINGS), deadline, begun: AtomicU64::new(0) };
@@ -95,7 +95,7 @@ impl Hub {
         question: Question,
         last_event_id: Option<&str>,
     ) -> Result<Subscriber, Problem> {
-        // A bank that holds nothing yet can be followed: what is wrong with the question must show before.
+        // A bank that holds nothing yet can be followed, so problems with the question must be found here.
         check(&question)?;
         let share = self.followers.take(who.name())?;
         let handle = self.run()?;
@@ -123,19 +123,19 @@ impl Hub {
         Ok(subscriber)
     }
 
-    /// How many questions are followed, or were a moment ago.
+    /// How many questions are followed, or were followed a moment ago.
     #[cfg(test)]
     pub(super) fn questions(&self) -> usize {
         sync::lock(&self.shared.questions).values().map(BTreeMap::len).sum()
     }
 
-    /// How many askings began.
+    /// How many times a question was asked.
     #[cfg(test)]
     pub(super) fn asked(&self) -> u64 {
         self.shared.asking.begun.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// A place for a client that waits for news of what it follows.
+    /// A place for a client that waits for news about what it follows.
     ///
     /// # Errors
     /// [`Problem`]: too many follow already.
@@ -145,11 +145,11 @@ impl Hub {
 
     /// Waits until every subscription ends.
     pub async fn closed(&self) {
-        // The sender lives as long as this.
+        // The sender lives as long as this value.
         drop(self.closing.subscribe().wait_for(|closing| *closing).await);
     }
 
-    /// Whether it ends.
+    /// Whether all subscriptions are ending.
     pub fn is_closed(&self) -> bool {
         *self.closing.borrow()
     }
@@ -159,7 +159,7 @@ impl Hub {
         self.closing.send_replace(true);
     }
 
-    /// The runtime of the thread, which is started where it does not run yet.
+    /// The runtime of the thread, which is started if it does not run yet.
     fn run(&self) -> Result<Handle, Problem> {
         let mut running = sync::lock(&self.running);
         if *self.closing.borrow() {
@@ -190,7 +190,7 @@ impl Hub {
 }
 
 impl Drop for Hub {
-    /// Waits until the thread has ended, which keeps the memory.
+    /// Waits until the thread, which keeps the memory open, has ended.
     fn drop(&mut self) {
         self.close();
         if let Some(running) = sync::lock(&self.running).take() {
@@ -207,11 +207,11 @@ fn check(question: &Question) -> Result<(), Problem> {
     if question.text.trim().is_empty() { Err(PipelineError::from(RecallError::EmptyQuestion).into()) } else { Ok(()) }
 }
 
-/// Asks again what the news concern, for ever.
+/// Forever asks again every question that the news concern.
 async fn follow_news(shared: &Arc<Shared>) {
     let handle = Handle::current();
     let changes = Arc::clone(shared.asking.memory.replica().changes());
-    // Partitions of which unchanged questions were not told yet, and when they are.
+    // Partitions whose progress was not yet reported to unchanged questions, and when it has to be.
     let (mut untold, mut due) = (BTreeSet::new(), None::<Instant>);
     loop {
         let news = match due {
@@ -254,7 +254,7 @@ impl Shared {
         let shared = Arc::clone(self);
         handle.spawn(async move {
             if !live.ask(&shared.asking).await {
-                // The next one to ask gets the reason, or finds the fault mended.
+                // The next follower gets the reason, or finds that the problem is solved.
                 let mut questions = sync::lock(&shared.questions);
                 if let Some(of_bank) = questions.get_mut(&live.question.bank) {
                     of_bank.retain(|_, other| !Arc::ptr_eq(other, &live));
@@ -278,7 +278,7 @@ impl Shared {
     }
 }
 
-/// Drops questions that nobody has followed for a time.
+/// Drops questions that no one has followed for some time.
 fn forget_idle(questions: &mut Questions, linger: Duration) {
     for of_bank in questions.values_mut() {
         of_bank.retain(|_, live| live.idle().is_none_or(|idle| idle < linger));

@@ -1,8 +1,8 @@
-//! One question that is followed: asked again when its bank changed, for all who follow it.
+//! One question that is followed. It is asked again when its bank has changed, once for all who follow it.
 //!
-//! In: the news of its bank, answers. Out: its versions; followers look at the newest. Asks once at a time, and not
-//! without followers. Keeps the last versions, so that a follower who comes back gets a delta. An answer whose parts
-//! reflect different states of the bank is no version: the question is asked again.
+//! In: news about its bank, and answers. Out: its versions; followers read the newest. It is never asked twice at the
+//! same time, and never without followers. The last versions are kept, so that a follower that comes back gets a delta.
+//! An answer whose parts reflect different states of the bank does not become a version: the question is asked again.
 
 use std::{
     collections::VecDeque,
@@ -25,20 +25,20 @@ use nouns::{
 };
 use ripplemem::pipeline::{Asked, Cancellation, Memory, PipelineError, WatchedBank, refusal};
 
-/// Versions that are kept for those who come back.
+/// How many versions are kept for followers that come back.
 const RETAINED: usize = 32;
-/// Time between two askings of one question.
+/// The pause before a question is asked again.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The pauses after failures that may pass.
+/// The pauses after failures that may be temporary.
 const RETRY: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
-/// Failures in a row, other than too much load, after which followers get the problem.
+/// How many failures in a row, other than too much load, it takes until followers get the problem.
 const FAILURES: u32 = 6;
 
 /// A question that is followed.
 pub(super) struct LiveQuestion {
     pub(super) question: Question,
     pub(super) partition: u32,
-    /// Tells the ids of this question's versions from those of a question with the same words before.
+    /// Distinguishes the ids of this question's versions from those of an earlier question with the same words.
     run: String,
     watched: WatchedBank,
     kept: Arc<KeptVectors>,
@@ -47,15 +47,15 @@ pub(super) struct LiveQuestion {
     limits: SlotLimits,
 }
 
-/// What followers look at.
+/// What followers read.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Newest {
-    /// How often everything before became void.
+    /// How often all earlier versions became invalid.
     pub(super) resets: u64,
     pub(super) value: Value,
 }
 
-/// The newest version, where there is one.
+/// The newest version, if there is one.
 #[derive(Debug, Clone, Default)]
 pub(super) enum Value {
     /// It is being asked.
@@ -70,7 +70,7 @@ pub(super) enum Value {
 
 #[derive(Default)]
 struct State {
-    /// Whether the bank changed since the last asking began.
+    /// Whether the bank has changed since the question was last asked.
     changed: bool,
     asking: bool,
     retained: VecDeque<Arc<Version>>,
@@ -82,32 +82,32 @@ struct State {
     last: u64,
 }
 
-/// What one follower has, or is being sent.
+/// The version that one follower has, or is being sent.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
     pub(super) held: Option<Arc<Version>>,
-    /// Since when a newer version waits.
+    /// Since when a newer version has been waiting.
     pub(super) behind_since: Option<Instant>,
-    /// It held up too much for too long, and was given up.
+    /// Whether it was dropped, because it kept too much or was behind for too long.
     pub(super) lagged: bool,
 }
 
-/// What a follower may hold up.
+/// The limits for a slow follower.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SlotLimits {
-    /// Most bytes of an old version that only this follower keeps.
+    /// The maximum number of bytes of an old version that only this follower keeps.
     pub(super) bytes: usize,
     /// How long it may be behind.
     pub(super) behind: Duration,
 }
 
-/// What askings share.
+/// What all questions share when they are asked.
 pub(super) struct AskContext {
     pub(super) memory: Arc<Memory>,
-    /// Places for askings at once.
+    /// Limits how many questions are asked at the same time.
     pub(super) places: Semaphore,
     pub(super) deadline: Duration,
-    /// How many began.
+    /// How many times a question was asked.
     pub(super) begun: AtomicU64,
 }
 
@@ -119,12 +119,12 @@ impl LiveQuestion {
         Self { question, partition, run, watched, kept, newest, state, limits }
     }
 
-    /// The id of a version, which a follower who comes back shows.
+    /// The id of a version, which a follower that comes back sends.
     pub(super) fn id(&self, version: &Version) -> String {
         format!("{}-{}", self.run, version.number)
     }
 
-    /// The version of an id, where it is still kept.
+    /// The version with an id, if it is still kept.
     pub(super) fn retained(&self, id: &str) -> Option<Arc<Version>> {
         let number = id.strip_prefix(self.run.as_str())?.strip_prefix('-')?.parse::<u64>().ok()?;
         self.state().retained.iter().find(|version| version.number == number).cloned()
@@ -136,7 +136,7 @@ impl LiveQuestion {
         state.slots.retain(|slot| slot.strong_count() > 0);
         state.slots.push(Arc::downgrade(&slot));
         if state.followers == 0 && state.changed {
-            // The bank changed while nobody followed: the first to come back waits for what it holds now.
+            // The bank changed while no one followed: the first follower to come back waits for a new answer.
             self.newest.send_modify(|newest| newest.value = Value::Pending);
         }
         state.followers += 1;
@@ -144,25 +144,25 @@ impl LiveQuestion {
         (self.newest.subscribe(), slot)
     }
 
-    /// One follower less.
+    /// Notes that a follower has left.
     pub(super) fn unfollow(&self) {
         let mut state = self.state();
         state.followers -= 1;
         state.idle_since = (state.followers == 0).then(Instant::now);
     }
 
-    /// How long nobody has followed it; None while somebody does.
+    /// For how long no one has followed it; `None` while someone does.
     pub(super) fn idle(&self) -> Option<Duration> {
         self.state().idle_since.map(|since| since.elapsed())
     }
 
-    /// Notes that the bank changed; whether an asking must be started with [`Self::ask`].
+    /// Notes that the bank has changed; returns whether [`Self::ask`] must be started.
     pub(super) fn note_change(&self) -> bool {
         self.state().changed = true;
         self.begin()
     }
 
-    /// Whether an asking must be started now.
+    /// Whether [`Self::ask`] must be started now.
     pub(super) fn begin(&self) -> bool {
         let mut state = self.state();
         let begins = state.changed && !state.asking && state.followers > 0;
@@ -170,7 +170,7 @@ impl LiveQuestion {
         begins
     }
 
-    /// Everything before is void: the shard is another one now, or none.
+    /// Invalidates all earlier versions, because the shard was replaced or dropped.
     pub(super) fn reset(&self) -> bool {
         self.state().retained.clear();
         self.newest.send_modify(|newest| {
@@ -179,9 +179,9 @@ impl LiveQuestion {
         self.note_change()
     }
 
-    /// Moves the newest version on to what was read since, where the bank did not change.
+    /// Advances the newest version to what was read since, if the bank has not changed.
     pub(super) fn advance(&self, memory: &Memory) {
-        // In this order: a change up to there is noted by then.
+        // The order matters: every change up to this point has been noted by then.
         let read_to = memory.replica().read_to(&self.question.bank);
         let mut state = self.state();
         let Value::Version(newest) = self.newest.borrow().value.clone() else { return };
@@ -191,8 +191,8 @@ impl LiveQuestion {
         }
     }
 
-    /// Asks until the answer reflects all that the bank holds. One call at a time, as [`Self::begin`] says. False:
-    /// the question is no longer asked.
+    /// Asks until the answer reflects all that the bank holds. Only one call may run at a time, as [`Self::begin`]
+    /// ensures. Returns false if the question is no longer asked.
     pub(super) async fn ask(&self, asking: &AskContext) -> bool {
         let (mut failures, mut retry) = (0, RETRY);
         loop {
@@ -242,7 +242,7 @@ impl LiveQuestion {
             {
                 let mut state = self.state();
                 match found {
-                    // What was asked before a reset says nothing about what is held now.
+                    // An answer from before a reset says nothing about what is held now.
                     Some(version) if self.newest.borrow().resets == resets => self.publish(&mut state, version),
                     _ => state.changed = true,
                 }
@@ -289,7 +289,7 @@ impl LiveQuestion {
 }
 
 impl SlotLimits {
-    /// Gives a follower up that is too far behind a new version.
+    /// Drops a follower that is too far behind a new version.
     pub(super) fn look_at(self, slot: &mut Slot, newest: &Version) {
         let Some(held) = slot.held.as_ref().filter(|held| held.number != newest.number) else { return };
         let since = *slot.behind_since.get_or_insert_with(Instant::now);

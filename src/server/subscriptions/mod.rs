@@ -1,15 +1,15 @@
-//! Questions that stay: the evidence now, and every change of it.
+//! Questions that are followed: the evidence now, and every change to it.
 //!
-//! In: questions, each with who follows it, and the news of which banks changed. Out: for each follower a
-//! snapshot, then deltas, each with the progress that it leads to. At every progress what a follower has
-//! put together is what asking afresh gives as of the progress's offsets: the same units in the same order
-//! with the same excerpts; versions between may be left out. A question is asked again only when its bank
-//! changed, once for all who follow it. Nothing that changes the memory ever waits for a follower.
+//! In: questions, each with who follows it, and the news of which banks changed. Out: for each follower a snapshot,
+//! then deltas, each with the progress that it leads to. At every progress, what a follower has put together is equal
+//! to the result of asking the question anew as of the progress's offsets: the same units in the same order with the
+//! same excerpts. Versions in between may be left out. A question is asked again only when its bank has changed, once
+//! for all who follow it. Nothing that changes the memory ever waits for a follower.
 //!
 //! - `forms`: what goes in and what comes out, each with one JSON form.
 //! - `version`: the evidence of a question at one time, and the delta between two.
 //! - `live_question`: asks again, and keeps the last versions.
-//! - `subscriber`: what one follower is sent next; a slow one gets the newest version, or is ended.
+//! - `subscriber`: what one follower is sent next; a slow follower gets the newest version, or its stream is ended.
 //! - `hub`: all questions that are followed.
 
 mod forms;

@@ -1,9 +1,9 @@
 //! What one follower of a question is sent next.
 //!
-//! In: the newest version of the question, the end of the service, changes of who may read. Out: events, one
-//! at each call, made when it is called: there is no queue, and a late call gets the newest version as one delta.
-//! Ends when the follower loses the right to read the bank, when the service ends, or when the follower kept too
-//! much for too long.
+//! In: the newest version of the question, the end of the service, and changes to who may read. Out: one event per
+//! call, made at the time of the call: there is no queue, and a late call gets the newest version as one delta. The
+//! events end when the follower loses the right to read the bank, when the service ends, or when the follower is too
+//! slow.
 
 use std::{
     pin::pin,
@@ -26,7 +26,7 @@ use crate::{
 };
 use nouns::sync;
 
-/// Bytes of a piece of a snapshot, about.
+/// The approximate size of a piece of a snapshot in bytes.
 const PIECE_BYTES: usize = 32 << 10;
 
 /// What a follower is sent.
@@ -36,15 +36,15 @@ pub enum Event {
     Snapshot(Snapshot),
     /// What changed.
     Delta(Delta),
-    /// The evidence is complete; its id is for those who come back.
+    /// The evidence is complete; its id is for followers that come back.
     Progress(String, Progress),
-    /// What was sent is void; a snapshot follows.
+    /// What was sent is no longer valid; a snapshot follows.
     Reset(Told),
     /// The follower was too slow; the stream ends.
     Lagged(Told),
-    /// The stream ends, and why.
+    /// The stream ends, for this reason.
     Problem(Problem),
-    /// Nothing happened for this call's time.
+    /// Nothing happened in the time of this call.
     Quiet,
 }
 
@@ -58,16 +58,16 @@ pub struct Subscriber {
     closing: watch::Receiver<bool>,
     resets: u64,
     next: Next,
-    /// Frees its place among all when it is dropped.
+    /// Frees the follower's place when it is dropped.
     _share: Share,
 }
 
-/// What is to be sent of the version in the slot.
+/// What has to be sent of the version in the slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// That what was received before is unknown here; then a snapshot.
+    /// A notice that what was received before is unknown here; then a snapshot.
     Unknown,
-    /// Nothing yet: a snapshot of the newest version.
+    /// Nothing was sent yet: a snapshot of the newest version.
     Snapshot,
     /// The units of its snapshot from a rank on.
     Piece(usize),
@@ -75,12 +75,12 @@ enum Next {
     Progress,
     /// All of it was sent.
     Newer,
-    /// Everything was said.
+    /// Everything was sent.
     End,
 }
 
 impl Subscriber {
-    /// A follower; `last_event_id` is what it received last.
+    /// A follower; `last_event_id` is the id that it received last.
     pub(super) fn new(
         question: Arc<LiveQuestion>,
         who: Arc<Caller>,
@@ -104,7 +104,7 @@ impl Subscriber {
         Self { question, newest, slot, who, access, closing, resets, next, _share: share }
     }
 
-    /// Waits for the first version; the problem where there is none.
+    /// Waits for the first version; returns the problem if there is none.
     pub(super) async fn begun(&mut self) -> Result<(), Problem> {
         let begun = self.newest.wait_for(|newest| !matches!(newest.value, Value::Pending)).await;
         match begun.map(|newest| newest.value.clone()) {
@@ -115,7 +115,7 @@ impl Subscriber {
         }
     }
 
-    /// What to send next, at most `quiet` later; None once everything was said.
+    /// What to send next, at most `quiet` later; `None` once everything was sent.
     pub async fn next(&mut self, quiet: Duration) -> Option<Event> {
         let until = tokio::time::Instant::now() + quiet;
         loop {
@@ -140,7 +140,7 @@ impl Subscriber {
         }
     }
 
-    /// Everything since the last call in one answer: at once where there is something, or after `wait`.
+    /// Everything since the last call in one answer: at once if there is something, otherwise after `wait`.
     ///
     /// # Errors
     /// [`Problem`] when the question is no longer asked.
@@ -183,18 +183,18 @@ impl Subscriber {
         }
         if is_void && self.next != Next::Unknown && std::mem::replace(&mut self.next, Next::Snapshot) != Next::Snapshot
         {
-            return Some(reset("the memory of the bank was moved, or is loaded again"));
+            return Some(reset("the memory of the bank was moved, or is being loaded again"));
         }
         if let Value::Ended(problem) = value {
             return Some(Event::Problem(problem));
         }
         if self.slot().lagged {
-            let reason = "too slow: what was not read kept too much for too long; subscribe again";
+            let reason = "too slow: too much was waiting to be read, or for too long; subscribe again";
             return Some(Event::Lagged(Told { reason: reason.to_owned() }));
         }
         if self.next == Next::Unknown {
             self.next = Next::Snapshot;
-            return Some(reset("what was received before is not known here any more"));
+            return Some(reset("what was received before is no longer known here"));
         }
         let Value::Version(newest) = value else { return None };
         if self.next == Next::Snapshot {
@@ -261,7 +261,7 @@ fn reset(reason: &str) -> Event {
     Event::Reset(Told { reason: reason.to_owned() })
 }
 
-/// The units of a snapshot's next piece; at least one, where any is left.
+/// The units of a snapshot's next piece; at least one if any is left.
 fn piece(version: &Version, from: usize) -> Vec<Arc<SubscribedUnit>> {
     let (mut taken, mut units) = (0, Vec::new());
     for unit in version.units.iter().skip(from) {

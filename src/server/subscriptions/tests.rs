@@ -1,4 +1,5 @@
-//! Questions on an open memory: who shares an asking, what a reset says, and who is given up.
+//! Tests followed questions on an open memory: which followers share one answer, what a reset says, and which followers
+//! are dropped.
 
 use std::{
     sync::Arc,

@@ -1,7 +1,6 @@
 //! The evidence of a question at one time, and the delta between two.
 //!
-//! In: evidence. Out: versions, which share the units that are the same. The smallest set of units counts as
-//! moved. Pure.
+//! In: evidence. Out: versions, which share equal units. As few units as possible count as moved. Pure.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,13 +10,13 @@ use std::{
 use super::forms::{Delta, Moved, Progress, Ranked, SubscribedUnit, Updated};
 use nouns::model::{Bank, Evidence, EvidenceUnit, Position, UnitId};
 
-/// What a unit takes beside its texts, in bytes.
+/// What a unit takes besides its texts, in bytes.
 const UNIT_BYTES: usize = 256;
 
 /// The evidence of a question at one time.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Version {
-    /// Counts the versions of a question; the same evidence at later offsets is the same version.
+    /// The number of the version among those of its question; the same evidence at later offsets is the same version.
     pub(super) number: u64,
     pub(super) units: Vec<Arc<SubscribedUnit>>,
     pub(super) supported: bool,
@@ -26,7 +25,7 @@ pub(super) struct Version {
 }
 
 impl Version {
-    /// A version without evidence: that of a bank that holds nothing.
+    /// A version without evidence, for a bank that holds nothing.
     pub(super) fn empty(reflects: Vec<Position>) -> Self {
         Self { number: 0, units: Vec::new(), supported: false, sufficiency: 0.0, reflects }
     }
@@ -37,8 +36,8 @@ impl Version {
         Self { number: 0, units: units.into_iter().map(unit).map(Arc::new).collect(), supported, sufficiency, reflects }
     }
 
-    /// This version as what comes after another: it shares its units, and has its number where nothing but the
-    /// offsets changed; else the one after the `last` that was given.
+    /// This version as the successor of `before`, with which it shares equal units. It has the same number if only the
+    /// offsets changed, otherwise the number after `last`.
     pub(super) fn after(mut self, before: Option<&Self>, last: u64) -> Self {
         let Some(before) = before else { return Self { number: last + 1, ..self } };
         let known: HashMap<UnitId, &Arc<SubscribedUnit>> = before.units.iter().map(|unit| (unit.id, unit)).collect();
@@ -68,21 +67,21 @@ impl Version {
         }
     }
 
-    /// Bytes of its units that another version does not share.
+    /// The bytes of those of its units that another version does not share.
     pub(super) fn bytes_beside(&self, other: &Self) -> usize {
         let shared: HashMap<UnitId, &Arc<SubscribedUnit>> = other.units.iter().map(|unit| (unit.id, unit)).collect();
         let own = self.units.iter().filter(|unit| shared.get(&unit.id).is_none_or(|other| !Arc::ptr_eq(other, unit)));
         own.map(|unit| bytes(unit)).sum()
     }
 
-    /// The delta from this version to a later one; None where the evidence is the same.
+    /// The delta from this version to a later one; `None` if the evidence is the same.
     pub(super) fn delta(&self, later: &Self) -> Option<Delta> {
         if self.units == later.units {
             return None;
         }
         let now: HashMap<UnitId, usize> = later.units.iter().enumerate().map(|(rank, unit)| (unit.id, rank)).collect();
         let mut delta = Delta { order: later.units.iter().map(|unit| unit.id).collect(), ..Delta::default() };
-        // Units that stay, in their earlier order: the earlier and the present rank of each.
+        // Units that stay, in their earlier order, each with its earlier and its current rank.
         let mut stay = Vec::new();
         for (from, old) in self.units.iter().enumerate() {
             match now.get(&old.id).and_then(|to| Some((*to, later.units.get(*to)?))) {
@@ -113,7 +112,7 @@ pub(super) fn memory_offset(reflects: &[Position]) -> u64 {
     reflects.iter().find(|at| at.topic == "memory").map_or(0, |at| at.next_offset)
 }
 
-/// Bytes of a unit, about.
+/// The approximate size of a unit in bytes.
 pub(super) fn bytes(unit: &SubscribedUnit) -> usize {
     let excerpts = unit.excerpts.iter().map(|excerpt| excerpt.text.len() + excerpt.speaker.len() + UNIT_BYTES / 2);
     UNIT_BYTES + unit.restatement.len() + excerpts.sum::<usize>()
@@ -124,9 +123,9 @@ fn unit(unit: EvidenceUnit) -> SubscribedUnit {
     SubscribedUnit { id, restatement, cues, said_at, sources, excerpts }
 }
 
-/// Which numbers belong to one longest rising subsequence.
+/// Which of the numbers belong to one longest rising subsequence.
 fn longest_rising(numbers: &[usize]) -> Vec<bool> {
-    // The longest that ends at each number, and the number before it there.
+    // The length of the longest one that ends at each number, and the index of the number before it there.
     let mut best: Vec<(usize, Option<usize>)> = Vec::with_capacity(numbers.len());
     for (at, number) in numbers.iter().enumerate() {
         let before = (0..at).filter(|b| numbers.get(*b) < Some(number)).max_by_key(|b| best.get(*b).map(|(n, _)| *n));

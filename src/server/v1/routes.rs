@@ -1,7 +1,8 @@
 //! Which path is which call.
 //!
 //! In: requests. Out: JSON; a problem where there is no answer. Every request is checked first: its Host,
-//! its Origin and its token. What a caller may do is the call's to decide. A bank holds slashes, so it is a parameter of the query and never a part of a path.
+//! its Origin and its token. What a caller may do is the call's to decide. A bank holds slashes, so it is a parameter
+//! of the query and never a part of a path.
 
 use std::{sync::Arc, time::Duration};
 

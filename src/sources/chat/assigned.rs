@@ -1,7 +1,7 @@
 //! The names that a live source has given, as they are kept from run to run.
 //!
-//! In: banks and sessions of conversations, and speakers of accounts. Out: the same as JSON. Never
-//! holds a text of a message. Each run decides again whether a conversation is read.
+//! In: banks and sessions of conversations, and speakers of accounts. Out: the same as JSON. Never holds the text of a
+//! message. Each run decides again whether a conversation is read.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The names that were given so far.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Assigned {
-    /// The template of banks that they belong to: with another one, conversations get new banks.
+    /// The bank template under which they were given: with another template, conversations get new banks.
     pub template: String,
     /// Where each conversation goes.
     pub places: Vec<AssignedPlace>,
@@ -27,6 +27,6 @@ pub(crate) struct AssignedPlace {
     pub id: String,
     /// Its bank.
     pub bank: String,
-    /// Its session, where several conversations share the bank.
+    /// Its session, if several conversations share the bank.
     pub session: Option<String>,
 }

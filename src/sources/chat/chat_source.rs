@@ -1,9 +1,8 @@
-//! A source of turns, made of a chat platform's reader.
+//! A source of turns, built on a chat platform's reader.
 //!
-//! In: what the reader finds, and the settings. Out: turn events and dead letters in the reader's
-//! order, and for each bank an idle mark after the last. What was read before an error is returned
-//! first. A file that does not look like its format and in which nothing is of it is never an empty source, but an
-//! error.
+//! In: what the reader finds, and the settings. Out: turn events and dead letters in the reader's order, and for each
+//! bank an idle mark after the last. What was read before an error is returned first. A file that does not look like
+//! its format and holds nothing of that format is an error, never an empty source.
 
 use std::collections::VecDeque;
 
@@ -19,16 +18,16 @@ use nouns::{config::SourceSettings, model::TurnEvent};
 pub(crate) struct ChatSource {
     reader: Box<dyn ChatReader>,
     turns: TurnMaker,
-    /// Remaining idle marks, once the end was reached.
+    /// The remaining idle marks, once the end has been reached.
     marks: Option<VecDeque<TurnEvent>>,
-    /// An error that is returned after what was read before it.
+    /// An error that is returned once everything read before it has been returned.
     failed: Option<SourceError>,
-    /// The error of an export that holds nothing of its format; none once the reader found something.
+    /// The error for an export that holds nothing of its format; `None` once the reader has found something.
     nothing: Option<SourceError>,
 }
 
 impl ChatSource {
-    /// Makes a source of a reader. `format` is the name of its format.
+    /// Makes a source from a reader. `format` is the name of its format.
     ///
     /// # Errors
     /// [`SourceError`] when a setting that all platforms share is invalid.
@@ -40,13 +39,13 @@ impl ChatSource {
         Ok(Self { reader, turns: TurnMaker::new(settings, format)?, marks: None, failed: None, nothing: None })
     }
 
-    /// The source of a file that does not look like its format: it ends in `nothing` if the reader finds no
-    /// item, or only such as it does not support.
+    /// The source for a file that does not look like its format: it ends with the error `nothing` if the reader finds
+    /// no items, or only unsupported ones.
     pub(crate) fn expecting_items(self, nothing: SourceError) -> Self {
         Self { nothing: Some(nothing), ..self }
     }
 
-    /// At the end: the idle marks, and what the user should know.
+    /// Called at the end: returns the idle marks, and adds warnings that the user should know.
     fn end(&mut self) -> VecDeque<TurnEvent> {
         for (key, name) in self.turns.unknown() {
             let warning = format!("source.{key}: {name:?} names no conversation that has a message");

@@ -1,11 +1,10 @@
-//! The values of a large JSON file that lie under given paths, one at a time.
+//! The values under given paths in a large JSON file, one at a time.
 //!
-//! In: a stream of JSON, and paths such as `messages/*` or `chats/list/*/messages/*`: keys with `/`
-//! between them, `*` for every element of an array; `*` alone is a top-level array. Out: each value
-//! under one of the paths, in the file's order, as its bytes and its line. Memory is bounded by the
-//! largest value; one beyond [`MAX_VALUE_BYTES`] is cut. A value that is no JSON is still returned,
-//! by the state of brackets and strings, and the scan goes on behind it. A byte order mark is
-//! skipped.
+//! In: a stream of JSON, and paths such as `messages/*` or `chats/list/*/messages/*`: keys with `/` between them, `*`
+//! for every element of an array; `*` alone is a top-level array. Out: each value under one of the paths, in the file's
+//! order, as its bytes and its line. Memory is bounded by the largest value; one beyond [`MAX_VALUE_BYTES`] is cut. A
+//! value that is not valid JSON is still returned: its end is found by tracking brackets and strings, and the scan
+//! continues after it. A byte order mark is skipped.
 
 use std::{
     borrow::Cow,
@@ -16,11 +15,11 @@ use serde::de::DeserializeOwned;
 
 use nouns::{half_characters::without_half_characters, model::DeadLetter};
 
-/// Longest value that is kept.
+/// The longest value that is kept.
 const MAX_VALUE_BYTES: usize = 16 << 20;
-/// Longest key that can be part of a path.
+/// The longest key that can be part of a path.
 const MAX_KEY_BYTES: usize = 256;
-/// Deepest nesting inside a value: serde_json reads no deeper either.
+/// The deepest nesting inside a value: serde_json reads no deeper either.
 const MAX_DEPTH: usize = 128;
 const ENDS_EARLY: &str = "the file ends early, inside this record; export or copy it again";
 
@@ -30,16 +29,16 @@ pub(crate) struct Elements {
     read_bytes: u64,
     line: u64,
     paths: Vec<Vec<&'static str>>,
-    /// The containers around the scan's place, of which some path asks.
+    /// The containers around the current position that lie on a requested path.
     open: Vec<Container>,
-    /// Containers that were closed since the last key or value, the outermost first. They are opened
-    /// again when what follows shows that the closing brackets were left over from a damaged value.
+    /// Containers that were closed since the last key or value, the outermost first. They are opened again if the text
+    /// that follows shows that the closing brackets were left over from a damaged value.
     closed: Vec<Container>,
     started: bool,
     ended: bool,
 }
 
-/// An object with the key whose value comes next or came last, or an array.
+/// An object, with the key whose value comes next or came last; or an array.
 enum Container {
     Object { key: String, value_next: bool },
     Array,
@@ -52,13 +51,13 @@ pub(crate) struct Element {
     pub path: usize,
     /// The line on which it begins, from 1.
     pub line: u64,
-    /// Its bytes, as they stand in the file but for halves of characters.
+    /// Its bytes as they are in the file, except that lone surrogates are replaced.
     pub bytes: Vec<u8>,
     /// Why it is incomplete: the file ends inside it, or it is too long.
     pub problem: Option<&'static str>,
 }
 
-/// What the paths ask of the value at the scan's place.
+/// What the paths request of the value at the current position.
 enum WantedValue {
     Whole(usize),
     Inside,
@@ -80,7 +79,7 @@ impl Elements {
         }
     }
 
-    /// The next value; none at the end of the stream.
+    /// The next value; `None` at the end of the stream.
     ///
     /// # Errors
     /// When the stream cannot be read.
@@ -123,7 +122,7 @@ impl Elements {
                         self.reopen();
                     }
                 }
-                // Neither a key nor a value: what a damaged file holds between two of them.
+                // Neither a key nor a value: a byte that a damaged file holds between two of them.
                 _ if key_next => self.take(byte),
                 _ => {
                     self.closed.clear();
@@ -151,7 +150,7 @@ impl Elements {
         self.line
     }
 
-    /// Takes the value that begins with `first`: returns it, enters it, or leaves it behind.
+    /// Takes the value that begins with `first`: returns it, enters it, or skips it.
     fn value(&mut self, first: u8) -> io::Result<Option<Element>> {
         match self.wanted() {
             WantedValue::Whole(path) => {
@@ -180,7 +179,7 @@ impl Elements {
         }
     }
 
-    /// What the paths ask of a value here.
+    /// What the paths request of a value at the current position.
     fn wanted(&self) -> WantedValue {
         let here = || {
             self.open.iter().map(|container| match container {
@@ -213,12 +212,12 @@ impl Elements {
         self.value_next(false);
     }
 
-    /// Enters the containers again that were closed by mistake.
+    /// Re-enters the containers that were closed by mistake.
     fn reopen(&mut self) {
         self.open.append(&mut self.closed);
     }
 
-    /// Says whether a value or a key comes next in the innermost object.
+    /// Sets whether a value or a key comes next in the innermost object.
     fn value_next(&mut self, value: bool) {
         if let Some(Container::Object { value_next, .. }) = self.open.last_mut() {
             *value_next = value;
@@ -234,10 +233,10 @@ impl Elements {
 
     /// Reads to the end of the value that begins with `first`, and keeps its bytes if asked to.
     ///
-    /// A line break inside a string shows that a quote is missing or left over before it: the string
-    /// counts as closed there, so that one damaged value does not swallow the rest of the file. A
-    /// closing bracket that does not fit the open ones ends them up to the one that it fits; one
-    /// that fits none ends the value in front of it. So does an object where a key must stand.
+    /// A line break inside a string shows that an earlier quote is missing or superfluous: the string counts as closed
+    /// there, so that one damaged value does not swallow the rest of the file. A closing bracket that does not match
+    /// the innermost open bracket closes all brackets up to the one that it matches. If it matches none, the value ends
+    /// before it. The value also ends before an object that begins where a key is expected.
     fn extent(&mut self, first: u8, keep: bool) -> io::Result<(Vec<u8>, Option<&'static str>)> {
         let mut kept = Vec::new();
         let mut problem = None;
@@ -352,7 +351,7 @@ impl Elements {
         }
     }
 
-    /// Goes past the byte that `peek` returned.
+    /// Consumes the byte that `peek` returned.
     fn take(&mut self, byte: u8) {
         self.input.consume(1);
         self.read_bytes += 1;
@@ -361,7 +360,7 @@ impl Elements {
 }
 
 impl Element {
-    /// The value as `T`; else a dead letter with the origin `FILE:LINE`.
+    /// The value as `T`; if it cannot be read as one, a dead letter with the origin `FILE:LINE`.
     pub(crate) fn parse<T: DeserializeOwned>(&self, file: &str) -> Result<T, DeadLetter> {
         if let Some(problem) = self.problem {
             return Err(self.reject(file, problem.to_owned()));
@@ -381,7 +380,7 @@ impl Element {
         })
     }
 
-    /// A dead letter of this value with the origin `FILE:LINE`.
+    /// A dead letter for this value with the origin `FILE:LINE`.
     pub(crate) fn reject(&self, file: &str, reason: String) -> DeadLetter {
         DeadLetter::new(format!("{file}:{}", self.line), reason, &self.bytes)
     }
@@ -393,8 +392,8 @@ mod tests {
 
     use super::*;
 
-    /// Everything under the paths: path, line, text and whether something is wrong with it. The
-    /// stream gives one byte at a time as well as all at once.
+    /// Everything under the paths: path, line, text and whether something is wrong with it. The stream is read one byte
+    /// at a time as well as all at once.
     fn check(json: &str, paths: &[&'static str], expected: &[(usize, u64, &str, bool)]) {
         struct Drops(Cursor<Vec<u8>>);
         impl Read for Drops {

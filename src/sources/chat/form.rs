@@ -1,9 +1,9 @@
-//! What the fields of a platform's records hold, as one table for each format.
+//! The kinds of values that the fields of a platform's records may hold, as one table for each format.
 //!
 //! In: a record as JSON, and the table. Out: the record in which every listed field holds what it should, or why it
-//! cannot be read. A field that carries words, a speaker, a time or an id and holds another kind of value makes the
-//! record a dead letter that names the field; another listed field is left out of the record and told. So nothing of
-//! a message disappears without a word. A field that is absent, null or an empty text says nothing, which is no fault.
+//! cannot be read. A field that carries words, a speaker, a time or an id makes the record a dead letter that names the
+//! field, if it holds another kind of value; any other listed field is then left out of the record and reported. So no
+//! part of a message disappears silently. A field that is absent, null or an empty text is not an error.
 
 use std::collections::BTreeMap;
 
@@ -12,45 +12,45 @@ use serde_json::Value;
 
 use super::message::{ChatItem, Skip};
 
-/// Kinds of values, which are added up where a field may hold several.
+/// Kinds of values, as bits, which are added if a field may hold several kinds.
 pub(crate) const TEXT: u8 = 1;
 pub(crate) const NUMBER: u8 = 2;
 pub(crate) const TRUTH: u8 = 4;
 pub(crate) const OBJECT: u8 = 8;
 pub(crate) const LIST: u8 = 16;
 
-/// The kinds in words, in the order of their numbers.
+/// The kinds in words, in the order of their bits.
 const KINDS: [&str; 5] = ["a text", "a number", "true or false", "an object", "a list"];
-/// How many names of what was not read are told apart.
+/// How many names of unread parts are counted separately.
 const MAX_NAMES: usize = 64;
 
 /// The fields of a format's records.
 pub(crate) struct Form {
     /// Fields that carry words, a speaker, a time or an id.
     pub(crate) needed: &'static [Field],
-    /// Fields without which a message still says what was said.
+    /// Fields without which a message still shows what was said.
     pub(crate) other: &'static [Field],
-    /// What to do where a needed field holds something else.
+    /// What the user should do if a needed field holds another kind of value.
     pub(crate) remedy: &'static str,
 }
 
-/// A field and the kinds of values that it may hold. Its path has `/` between names; `[]` is every element of a list,
-/// or the element itself, where a program writes a list of one so. A name may begin with a capital letter.
+/// A field and the kinds of values that it may hold. Its path has `/` between names; `[]` stands for every element of a
+/// list, or for a single element that a program writes without the list. A name may begin with a capital letter.
 pub(crate) type Field = (&'static str, u8);
 
-/// The fields of one record that hold something else than they should, and what.
+/// The fields of one record that hold another kind of value than they should, each with the problem.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct OddFields(Vec<(&'static str, String)>);
 
-/// What was not read of records that were, by name.
+/// The parts that were not read, of records that were; counted by name.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Unread(BTreeMap<String, u64>);
 
 impl Form {
-    /// Checks a record, and leaves out what is odd and not needed.
+    /// Checks a record, and removes fields that are odd and not needed.
     ///
     /// # Errors
-    /// Which needed field is odd, and what to do.
+    /// Names the needed field that is odd, and says what to do.
     pub(crate) fn check(&self, record: &mut Value) -> Result<OddFields, String> {
         for (path, holds) in self.needed {
             if let Some(problem) = first_odd(record, path, *holds) {
@@ -70,7 +70,7 @@ impl Form {
     /// A record of this form as `T`, and its odd fields.
     ///
     /// # Errors
-    /// As [`Form::check`]; or what else `T` does not take.
+    /// As [`Form::check`]; also if the record does not fit `T` for another reason.
     pub(crate) fn read<T: DeserializeOwned>(&self, mut record: Value) -> Result<(T, OddFields), String> {
         let odd = self.check(&mut record)?;
         let read = serde_json::from_value(record).map_err(|e| format!("{e}; {}", self.remedy))?;
@@ -79,11 +79,11 @@ impl Form {
 }
 
 impl OddFields {
-    /// What an item is, whose record had these fields: a message without words is a dead letter, since its words may
-    /// be in them; of another message they are told.
+    /// The item of a record that had these odd fields. A message without words becomes a dead letter, since its words
+    /// may be in them; for any other message they are reported.
     ///
     /// # Errors
-    /// The first of the fields, where nothing else was said.
+    /// Names the first of the fields, if the message has no other words.
     pub(crate) fn judge(self, item: ChatItem, unread: &mut Unread) -> Result<ChatItem, String> {
         match item {
             ChatItem::Skip(Skip::Empty) => self.without_words().map_or(Ok(ChatItem::Skip(Skip::Empty)), Err),
@@ -95,7 +95,7 @@ impl OddFields {
         }
     }
 
-    /// Why a message that says nothing else is a dead letter; none where no field was odd.
+    /// Why a message without other words is a dead letter; `None` if no field was odd.
     pub(crate) fn without_words(&self) -> Option<String> {
         let (path, problem) = self.0.first()?;
         Some(format!("{}: {problem}, and the message has no other words; export it again", shown(path)))
@@ -125,7 +125,7 @@ fn shown(path: &str) -> String {
     path.replace('/', ".")
 }
 
-/// What the first value under a path is, where it is of another kind.
+/// The problem with the first value under a path that is of another kind.
 fn first_odd(value: &Value, path: &str, holds: u8) -> Option<String> {
     if path.is_empty() {
         return odd(value, holds);
@@ -184,7 +184,7 @@ fn key_of(value: &Value, name: &str) -> Option<String> {
     object.contains_key(&capital).then_some(capital)
 }
 
-/// What a value is, where it is of none of these kinds.
+/// The problem with a value, if it is of none of these kinds.
 fn odd(value: &Value, holds: u8) -> Option<String> {
     let kind = match value {
         Value::Null => return None,
@@ -206,7 +206,8 @@ fn odd(value: &Value, holds: u8) -> Option<String> {
     Some(format!("{} where {} belongs", names(kind), names(if stands_for_an_object { holds & !TEXT } else { holds })))
 }
 
-/// What PowerShell writes for an object that lies deeper than it was told to go: `@{id=1; name=}`, or its type.
+/// Whether a text is what PowerShell writes for an object below the depth that it converts: `@{id=1; name=}`, or its
+/// type.
 fn is_of_powershell(text: &str) -> bool {
     let text = text.trim();
     text.starts_with("@{") || ["System.", "Microsoft.Graph."].iter().any(|of| text.starts_with(of))

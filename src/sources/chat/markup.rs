@@ -1,10 +1,10 @@
 //! HTML as a person reads it.
 //!
-//! In: the HTML of one message. Out: its text: line breaks where blocks and `<br>` break, `label
-//! (address)` for links, `- ` before items, `> ` before quotes, the `alt` text of images, entities
-//! resolved. Never fails: what is no tag stays text.
+//! In: the HTML of one message. Out: its text: line breaks where blocks and `<br>` break, `label (address)` for links,
+//! `- ` before items, `> ` before quotes, the `alt` text of images, entities resolved. Never fails: anything that is
+//! not a tag stays text.
 
-/// The text of a piece of HTML, without blank space at both ends.
+/// The text of a piece of HTML, without blank space at either end.
 pub(crate) fn html_to_text(html: &str) -> String {
     let mut text = Text::default();
     let mut rest = html;
@@ -144,8 +144,7 @@ impl Tag<'_> {
     }
 }
 
-/// The tag at the start of a text, and what stands behind it. Comments and declarations are tags
-/// without a name.
+/// The tag at the start of a text, and the text after it. Comments and declarations are tags without a name.
 fn tag(text: &str) -> Option<(Tag<'_>, &str)> {
     if let Some(comment) = text.strip_prefix("<!--") {
         let behind = comment.split_once("-->").map_or("", |(_, behind)| behind);
@@ -186,10 +185,10 @@ fn after_end_of<'a>(name: &str, text: &'a str) -> &'a str {
 #[derive(Default)]
 struct Text {
     written: String,
-    /// Blank space is due before the next word.
+    /// Whether blank space must be written before the next word.
     space: bool,
-    /// How deep it is inside `pre`, quotes, and the addresses of open links with where their labels
-    /// begin.
+    /// The nesting depth inside `pre` and inside quotes; then, for each open link, its address and where its label
+    /// begins.
     pre: u32,
     quotes: u32,
     links: Vec<(String, usize)>,
@@ -212,7 +211,7 @@ impl Text {
         self.space = text.ends_with(char::is_whitespace) || (self.space && text.trim().is_empty());
     }
 
-    /// Writes the blank space that is due, or the mark of a quote at the start of a line.
+    /// Writes the pending blank space, or the quote marks at the start of a line.
     fn gap(&mut self) {
         let line_start = self.written.is_empty() || self.written.ends_with('\n');
         if line_start {

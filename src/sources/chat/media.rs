@@ -1,11 +1,11 @@
 //! Files that were shared.
 //!
-//! In: a file's name and where it lies. Out: an attachment whose kind follows from the name's ending
-//! and whose caption is the name, so that a message of a file alone is a turn.
+//! In: a file's name and its address. Out: an attachment whose kind follows from the file's extension and whose caption
+//! is the name, so that a message that is only a file is still a turn.
 
 use nouns::model::Attachment;
 
-/// A shared file. `name` may be a path: its last part is the caption.
+/// A shared file as an attachment. `name` may be a path: its last part is the caption.
 pub(crate) fn shared_file(name: &str, url: Option<String>) -> Attachment {
     let name = name.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or(name).trim();
     let kind = media_kind(name);
@@ -13,7 +13,7 @@ pub(crate) fn shared_file(name: &str, url: Option<String>) -> Attachment {
     Attachment { kind: Some(kind.to_owned()), caption: Some(caption.to_owned()), url }
 }
 
-/// The kind of a file by its name's ending: `image`, `video`, `audio` or `file`.
+/// The kind of a file by its extension: `image`, `video`, `audio` or `file`.
 pub(crate) fn media_kind(name: &str) -> &'static str {
     let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).unwrap_or_default();
     match ending.as_str() {

@@ -1,7 +1,7 @@
 //! What a chat platform's reader finds, in the words that all platforms share.
 //!
-//! In: nothing but plain values. Out: messages, deletions, and what is not a turn with the reason.
-//! Texts are plain: markup, mentions and entities are already rendered as a person reads them.
+//! In: nothing but plain values. Out: messages, deletions, and skips, each with the reason why it is not a turn. Texts
+//! are plain: markup, mentions and entities are already rendered as a person reads them.
 
 use std::sync::Arc;
 
@@ -18,16 +18,16 @@ pub enum ChatItem {
         conversation: Arc<Conversation>,
         /// The id of the deleted message, as in [`ChatMessage::id`].
         id: String,
-        /// The platform's time of deletion in milliseconds; none where it tells no time: then
-        /// nothing revives the message.
+        /// The platform's time of deletion in milliseconds. `None` if the platform states no time: then no later
+        /// version revives the message.
         version: Option<u64>,
     },
-    /// What is there and is not a turn. Counted, never stored.
+    /// Something that is not a turn. It is counted, never stored.
     Skip(Skip),
     /// A record that could not be read; the rest goes on.
     Reject {
-        /// Where it was said, as far as that is known: records of conversations that the user did
-        /// not choose never reach the dead letters.
+        /// Where it was said, if that is known. It is needed because records of conversations that the user did not
+        /// choose must never reach the dead letters.
         conversation: Option<Arc<Conversation>>,
         /// The record, its place and the reason.
         letter: DeadLetter,
@@ -41,13 +41,14 @@ pub enum Skip {
     ServiceMessage,
     /// A message without words and without anything shared.
     Empty,
-    /// A second copy of a message: an old version kept as history, a broadcast of a thread's reply.
+    /// A second copy of a message: an old version kept as history, or a thread's reply that was also sent to the
+    /// channel.
     Copy,
     /// A message whose content is encrypted.
     Encrypted,
     /// A message of a kind that has no text form, such as a poll's vote or a reaction.
     Unsupported,
-    /// The same of a kind that its record names, such as a block of Slack's that is not known.
+    /// As `Unsupported`, with the kind that the record names, such as an unknown block of Slack's.
     UnsupportedKind(String),
     /// A message of another workspace than the source's.
     Elsewhere,
@@ -66,7 +67,7 @@ impl Skip {
         }
     }
 
-    /// A record of a kind that is not known. What is no plain word is not repeated.
+    /// The skip for a record of an unknown kind. The kind is named only if it is a plain word.
     pub fn unsupported(kind: &str) -> Self {
         const LONGEST_KIND_BYTES: usize = 48;
         let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ');
@@ -88,35 +89,34 @@ pub struct ChatMessage {
     /// Its id, unique inside the conversation and the same in every later export. Platforms
     /// without ids use `positional_id`.
     pub id: String,
-    /// When it was last edited, in milliseconds since 1970; 0 for never. Where a platform marks an
-    /// edit without its time: 1.
+    /// When it was last edited, in milliseconds since 1970; 0 for never. If a platform marks an edit without its time:
+    /// 1.
     pub version: u64,
     /// Who said it.
     pub author: Account,
-    /// Its words, without markup; mentions are written as names. May be empty where something is
-    /// shared.
+    /// Its words, without markup; mentions are written as names. May be empty if something is shared.
     pub text: String,
     /// When it was said. Platforms that know the zone keep it.
     pub time: EventTime,
-    /// The id of the message that began its thread, where the platform has threads; the root of a
-    /// thread names itself once the platform says that it has replies.
+    /// The id of the message that began its thread, if the platform has threads. The root of a thread names itself once
+    /// the platform says that it has replies.
     pub thread: Option<String>,
     /// The id of the message that it answers.
     pub reply_to: Option<String>,
-    /// What was shared. Every one has a caption: words that came with it, else its title or file
-    /// name, else its kind, so that a message of a photo alone is a turn.
+    /// What was shared. Each has a caption: the words that came with it, else its title or file name, else its kind, so
+    /// that a message that is only a photo is still a turn.
     pub attachments: Vec<Attachment>,
-    /// The accounts that `text` names, each as [`Account::name`] stands in the text, so that an
-    /// alias reaches the text too. Empty where the format does not tell.
+    /// The accounts that `text` mentions, each with [`Account::name`] as it is written in the text, so that aliases are
+    /// applied to the text too. Empty if the format does not mark mentions.
     pub mentions: Vec<Account>,
 }
 
 /// A channel, a group or a private chat.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Conversation {
-    /// The workspace, server or account that it belongs to, where the platform names one.
+    /// The workspace, server or account that it belongs to, if the platform names one.
     pub workspace: Option<String>,
-    /// The platform's id; the name where it has none. Never changes.
+    /// The platform's id for it, or the name if the platform has no ids. Never changes.
     pub id: String,
     /// Its name, as people see it, without `#`. For a private chat, the others' names.
     pub name: String,
@@ -132,19 +132,19 @@ pub enum Privacy {
     Open,
     /// Members of a closed channel or group.
     Private,
-    /// The two or few people of a direct conversation.
+    /// The two or more people of a direct conversation.
     Direct,
 }
 
 /// An account of a platform.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Account {
-    /// The platform's id of it; the name where it has none. Never changes.
+    /// The platform's id for it, or the name if the platform has no ids. Never changes.
     pub id: String,
     /// The name that people see.
     pub name: String,
-    /// Its handle, where the platform has handles beside names; without `@`.
+    /// Its handle without `@`, if the platform has handles besides names.
     pub handle: Option<String>,
-    /// Whether a program speaks.
+    /// Whether the account is a program's.
     pub bot: bool,
 }

@@ -1,17 +1,17 @@
-//! What the exports of all chat platforms share: their nouns, and the way from a message to a turn.
+//! What the exports of all chat platforms share: their types, and the way from a message to a turn.
 //!
-//! In: what a platform's reader found, message by message. Out: turn events. A platform's file
-//! knows its format and nothing else; here lies what holds for all of them, said once.
+//! In: what a platform's reader found, message by message. Out: turn events. A platform's module knows only its own
+//! format; everything that all platforms share is here, once.
 //!
-//! `message` is the vocabulary, `reader` the interface that a platform's file implements, `turn_maker`
-//! makes turns of what was found, and `chat_source` makes a [`super::Source`] of a reader. `assigned`
-//! keeps the names that a live source has given. `routing` chooses which conversations are
-//! read and which bank each goes to, `people` gives each account one name, `redaction` removes
-//! what must not be stored, `names` keeps ids within their limits. `tree` opens a file, a directory
-//! or an archive alike (`tarball` the tar archives), `sample` looks at its beginning, `elements` splits a JSON array without
-//! holding it, `form` says what the fields of a record hold, `positional_id` makes ids for platforms that have none, `media` names shared files, `months` reads foreign names of months, `markup` turns HTML into
-//! text, `reordered` returns the messages of an export that is not in order of time oldest first, by
-//! `time_order`.
+//! `message` defines the types, `reader` is the interface that a platform's module implements, `turn_maker` makes turns
+//! from what was found, and `chat_source` makes a [`super::Source`] from a reader. `assigned` keeps the names that a
+//! live source has given. `routing` chooses which conversations are read and which bank each goes to; `people` gives
+//! each account one name; `redaction` removes what must not be stored; `names` keeps ids within their limits. `tree`
+//! opens a file, a directory or an archive alike (`tarball` opens tar archives); `sample` reads its beginning;
+//! `elements` reads the values of a large JSON file one by one; `form` says which kinds of values the fields of a
+//! record may hold. `positional_id` makes ids for platforms that have none; `media` names shared files; `months` reads
+//! foreign month names; `markup` turns HTML into text. For an export that is not in order of time, `reordered` returns
+//! the messages oldest first, using `time_order`.
 
 mod assigned;
 mod chat_source;

@@ -1,9 +1,9 @@
-//! Names of months in other languages than English.
+//! Month names in languages other than English.
 //!
-//! In: a word. Out: the month that it names, from 1, in the languages in which programs that people chat with write
-//! dates. The first letters decide.
+//! In: a word. Out: the number of the month that it names, from 1, in the languages in which chat programs write dates.
+//! Only the first letters are compared.
 
-/// The month of a name in another language, whole or cut.
+/// The month for a name in another language, in full or abbreviated.
 pub(crate) fn foreign_month(word: &str) -> Option<i8> {
     const STARTS: [(&str, i8); 56] = [
         ("jän", 1),

@@ -5,7 +5,7 @@
 
 use nouns::model::MAX_NAME_BYTES;
 
-/// How many bytes of a text that must change stay readable.
+/// How many bytes stay readable of a text that must be changed.
 const KEPT_BYTES: usize = 200;
 
 /// The id of a turn: `CONVERSATION/MESSAGE`.
@@ -14,7 +14,7 @@ pub(super) fn turn_id(conversation: &str, message: &str) -> String {
     within_limits(&format!("{conversation}/{message}"))
 }
 
-/// The text itself where it may be a name; else its printable beginning with a hash of the whole.
+/// The text itself if it is a valid name; else its printable beginning with a hash of the whole.
 pub(super) fn within_limits(text: &str) -> String {
     let is_name = text.len() <= MAX_NAME_BYTES && !text.trim().is_empty() && !text.chars().any(char::is_control);
     if is_name {

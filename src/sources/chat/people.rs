@@ -1,11 +1,10 @@
 //! One name for each account in a bank.
 //!
-//! In: accounts as their messages come, and an aliases file. Out: the name of each as a speaker. A
-//! function of the export's order: an account keeps the name under which it first speaks in a bank,
-//! also when it is renamed later; the first account of a name has it plain, and another account of
-//! the same name becomes `Name (handle)`, or `Name (id)` without a handle. Readers of platforms with a
-//! list of users take names from that list, so there a rename never shows. Memory grows with the
-//! accounts, never with the messages.
+//! In: accounts as their messages come, and an aliases file. Out: the speaker name of each account. Names depend on the
+//! export's order: an account keeps the name under which it first speaks in a bank, even if it is renamed later. The
+//! first account with a name gets that name unchanged, and another account with the same name becomes `Name (handle)`,
+//! or `Name (id)` if it has no handle. Readers of platforms with a list of users take names from that list, so renames
+//! never show there. Memory grows with the accounts, never with the messages.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -20,14 +19,14 @@ use nouns::model::{Bank, MAX_NAME_BYTES};
 pub(super) struct People {
     aliases: BTreeMap<String, String>,
     banks: HashMap<Bank, Names>,
-    /// Whether a name was given since [`People::take_changed`].
+    /// Whether a name was given since the last [`People::take_changed`].
     changed: bool,
 }
 
 #[derive(Default)]
 struct Names {
     by_account: HashMap<String, String>,
-    /// Whose each name is. An alias that several accounts share is nobody's alone.
+    /// The owner of each name. An alias belongs to no single account, because several accounts may share it.
     owners: HashMap<String, Owner>,
 }
 
@@ -38,12 +37,12 @@ enum Owner {
 }
 
 impl People {
-    /// Reads an aliases file: TOML lines of `"id, handle or name" = "Name"`. An id goes before a
-    /// handle, and a handle before a name. Accounts with the same alias become one speaker.
+    /// Reads an aliases file: TOML lines of `"id, handle or name" = "Name"`. An id takes precedence over a handle, and
+    /// a handle over a name. Accounts with the same alias become one speaker.
     ///
     /// # Errors
-    /// [`SourceError`] when the file cannot be read, is no such list, or holds a name that no speaker
-    /// can have.
+    /// [`SourceError`] when the file cannot be read, is not such a list, or holds a name that is not valid for a
+    /// speaker.
     pub(super) fn open(aliases: Option<&Path>) -> Result<Self, SourceError> {
         let Some(path) = aliases else { return Ok(Self::with(BTreeMap::new())) };
         let invalid = |problem| SourceError::Settings { key: "aliases", problem };
@@ -70,7 +69,7 @@ impl People {
         Self { aliases, banks: HashMap::new(), changed: false }
     }
 
-    /// Gives accounts the names again that they had in an earlier run, by bank. An alias goes before.
+    /// Gives accounts the names that they had in an earlier run, by bank. An alias takes precedence.
     pub(super) fn restore(&mut self, people: BTreeMap<String, BTreeMap<String, String>>) {
         for (bank, accounts) in people {
             let Ok(bank) = Bank::parse(&bank) else { continue };
@@ -118,7 +117,7 @@ impl People {
 }
 
 impl Names {
-    /// A name that no other account has: its own, or with its handle or id.
+    /// A name that no other account has: the account's own name, or that name with its handle or id.
     fn free(&mut self, account: &Account, aliases: &BTreeMap<String, String>) -> String {
         let own = printable(&account.name);
         let handle = account.handle.as_deref().map(printable).filter(|h| !h.is_empty());
@@ -162,7 +161,7 @@ mod tests {
         Account { id: id.to_owned(), name: name.to_owned(), handle, bot: false }
     }
 
-    /// The names that accounts get one after the other.
+    /// Checks the names that accounts get, one after another.
     fn check(aliases: &str, accounts: &[(&str, &str, &str)], expected: &[&str]) {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), aliases).unwrap();

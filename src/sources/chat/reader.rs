@@ -1,4 +1,4 @@
-//! The interface that each chat platform's file implements.
+//! The interface that each chat platform's module implements.
 //!
 //! In: an export. Out: its messages in the order in which they were said in each conversation,
 //! one by one, in memory that does not grow with the export.
@@ -10,12 +10,11 @@ use crate::{SourceError, turn_source::SourceProgress};
 
 /// A reader of one platform's export.
 ///
-/// Contract: conversations may follow each other or interleave; inside one, messages come oldest
-/// first. The same export always gives the same items, and a later export of the same conversation
-/// gives the same ids. A record that cannot be read is a [`ChatItem::Reject`] whose origin is
-/// `FILE:LINE` where the format has lines, and reading goes on behind it.
+/// Contract: conversations may follow each other or interleave; inside one, messages come oldest first. The same export
+/// always gives the same items, and a later export of the same conversation gives the same ids. A record that cannot be
+/// read is a [`ChatItem::Reject`] whose origin is `FILE:LINE` if the format has lines, and reading continues after it.
 pub trait ChatReader: Send {
-    /// The next item; none at the end, and from then on.
+    /// The next item; `None` at the end and from then on.
     ///
     /// # Errors
     /// [`SourceError`] when the export itself can no longer be read.
@@ -24,16 +23,16 @@ pub trait ChatReader: Send {
     /// The export in a few words, for messages: its path.
     fn describe(&self) -> String;
 
-    /// How far it is, in bytes of the export where they are known.
+    /// How much has been read, in bytes of the export if they are known.
     fn progress(&self) -> SourceProgress;
 
-    /// What a user should know before the first message: a zone or an order of day and month that
-    /// was assumed, and from what.
+    /// What a user should know before the first message: the time zone or the order of day and month that was assumed,
+    /// and why.
     fn notice(&self) -> Option<String> {
         None
     }
 
-    /// What was not read of messages that were, by name.
+    /// The parts that were not read, of messages that were; counted by name.
     fn unread(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
     }

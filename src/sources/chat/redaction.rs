@@ -1,9 +1,8 @@
-//! What must not be stored, taken out of texts before anything is.
+//! Removes what must not be stored from texts, before anything is stored.
 //!
-//! In: patterns, and texts. Out: the texts with every passage that a pattern matches replaced, and
-//! how many were. The set `secrets` finds e-mail addresses, card numbers with a right check digit,
-//! keys and tokens by their usual forms, and phone numbers. It can miss a secret that has no such
-//! form.
+//! In: patterns, and texts. Out: the texts with every match of a pattern replaced, and the number of replacements. The
+//! set `secrets` finds e-mail addresses, card numbers with a correct check digit, keys and tokens by their usual forms,
+//! and phone numbers. It can miss a secret that has none of these forms.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -11,11 +10,11 @@ use regex::{Captures, Regex};
 
 use crate::SourceError;
 
-/// The name of the set that comes along.
+/// The name of the built-in set.
 const SECRETS: &str = "secrets";
 
-/// Keys and tokens that services give out, by their prefixes; then whatever follows a name such as
-/// `password:`. A group named `keep` stays.
+/// Keys and tokens that services issue, by their prefixes; then whatever follows a name such as `password:`. Text
+/// matched by a group named `keep` stays.
 const KEYS: &str = r#"(?x)
     -----BEGIN\ [A-Z\ ]*PRIVATE\ KEY-----(?s:.*?)(?:-----END\ [A-Z\ ]*PRIVATE\ KEY-----|\z)
     | \bxox[a-z]-[A-Za-z0-9-]{10,} | \bxapp-[A-Za-z0-9-]{10,} | \bxoxe\.[A-Za-z0-9.-]{10,}
@@ -46,18 +45,18 @@ pub(super) struct Redaction(Vec<Pattern>);
 struct Pattern {
     regex: Regex,
     mark: &'static str,
-    /// What a match must also be.
+    /// A further condition that a match must meet.
     also: fn(&str) -> bool,
 }
 
-/// A regular expression, what stands in place of a match, and whether a match really is one.
+/// A regular expression, the replacement of a match, and a check whether a match counts.
 type Rule<'p> = (&'p str, &'static str, fn(&str) -> bool);
 
 impl Redaction {
     /// Reads the patterns: `secrets`, or regular expressions.
     ///
     /// # Errors
-    /// [`SourceError::Settings`] when one is no regular expression, or matches an empty text.
+    /// [`SourceError::Settings`] when one is not a regular expression, or matches an empty text.
     pub(super) fn new(patterns: &[String]) -> Result<Self, SourceError> {
         let invalid = |problem| SourceError::Settings { key: "redact", problem };
         let mut all = Vec::new();
@@ -87,7 +86,7 @@ impl Redaction {
         Ok(Self(all))
     }
 
-    /// A text without what the patterns match; each replacement is counted by its mark.
+    /// A text with every match replaced; replacements are counted by their mark.
     pub(super) fn apply<'a>(&self, text: &'a str, counts: &mut BTreeMap<&'static str, u64>) -> Cow<'a, str> {
         let mut text = Cow::Borrowed(text);
         for pattern in &self.0 {
@@ -130,7 +129,7 @@ fn is_card(found: &str) -> bool {
     (13..=19).contains(&digits.len()) && sum.is_multiple_of(10)
 }
 
-/// Whether there are as many digits as a phone number has, and no date such as 2024-05-01.
+/// Whether there are as many digits as in a phone number, and the match is not a date such as 2024-05-01.
 fn is_phone(found: &str) -> bool {
     (8..=15).contains(&found.chars().filter(char::is_ascii_digit).count())
 }

@@ -1,8 +1,7 @@
-//! Chat items as lines, for the tests of the platforms' readers.
+//! Renders chat items as lines, for the tests of the platforms' readers.
 //!
-//! In: a reader, or its items. Out: one line an item, such as `7 2024-05-01T10:00:00Z Ann: hi |
-//! reply=5`, or `skip service message`, or `reject result.json:12: not JSON`. What is absent is not
-//! written.
+//! In: a reader, or its items. Out: one line per item, such as `7 2024-05-01T10:00:00Z Ann: hi | reply=5`, or `skip
+//! service message`, or `reject result.json:12: not JSON`. Absent fields are not written.
 
 use super::{
     message::{ChatItem, ChatMessage},
@@ -14,7 +13,7 @@ pub(crate) fn lines_of(reader: &mut dyn ChatReader) -> Vec<String> {
     items_of(reader).iter().map(line_of).collect()
 }
 
-/// Every item of a reader; the end is final.
+/// Every item of a reader. Checks that the reader stays at its end.
 pub(crate) fn items_of(reader: &mut dyn ChatReader) -> Vec<ChatItem> {
     let mut items = Vec::new();
     while let Some(item) = reader.next().unwrap() {

@@ -1,10 +1,9 @@
-//! A reader of an export that is not in order of time.
+//! A reader for exports that are not in order of time.
 //!
-//! In: a platform's two steps: `collect` reads the export from its beginning to its end and keeps
-//! what it needs of each message; `item` makes an item of what was kept. Out: the items, oldest
-//! first; rejects and skips of the first step when they are found. By the second step the whole
-//! export is known: accounts, channels, and which messages have replies. Memory is bounded by
-//! `time_order`.
+//! In: a platform's two steps: `collect` reads the export from beginning to end and keeps what it needs of each
+//! message; `item` makes an item from what was kept. Out: the items, oldest first; rejects and skips of the first step
+//! are returned as soon as they are found. In the second step the whole export is known: accounts, channels, and which
+//! messages have replies. Memory is bounded by `time_order`.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,13 +16,14 @@ use crate::{SourceError, turn_source::SourceProgress};
 
 /// A platform's two steps.
 pub(crate) trait Unordered: Send {
-    /// Reads on: a record or a few. Returns what is no message at once. False at the end.
+    /// Reads the next record or records. Adds whatever is not a message to `found`, which is returned at once. False at
+    /// the end.
     ///
     /// # Errors
     /// [`SourceError`] when the export can no longer be read.
     fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError>;
 
-    /// The item of what was kept.
+    /// The item made from what was kept.
     fn item(&mut self, kept: TimedRecord) -> ChatItem;
 
     /// As [`ChatReader::describe`].
@@ -89,7 +89,7 @@ impl<P: Unordered> ChatReader for Reordered<P> {
         self.platform.describe()
     }
 
-    /// The first half of the bar is collecting, the second half returning.
+    /// Collecting is the first half of the progress bar, and returning the second half.
     fn progress(&self) -> SourceProgress {
         let (collected, total) = self.platform.bytes();
         let total = total.max(collected);

@@ -1,11 +1,10 @@
 //! Which conversations are read, and which bank each goes to.
 //!
-//! In: the template of banks, the lists `only`, `except` and `include`, and conversations as they
-//! come. Out: for each conversation its bank and session, or why it is left out. Private channels and
-//! direct messages are left out unless `only` names them or `include` switches them on. Two
-//! conversations never share a session, and with `{channel}` or `{participants}` never a bank: of two
-//! with the same name the second gets its id too. With `{channel_id}` a conversation has its bank by
-//! its id, whatever its name is.
+//! In: the bank template, the lists `only`, `except` and `include`, and conversations as they come. Out: for each
+//! conversation its bank and session, or why it is left out. Private channels and direct messages are left out unless
+//! `only` names them or `include` switches them on. Two conversations never share a session, and with `{channel}` or
+//! `{participants}` they never share a bank: if two have the same name, the second one's id is appended. With
+//! `{channel_id}` a conversation's bank is named after its id, whatever its name is.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -23,20 +22,20 @@ use nouns::{
     model::Bank,
 };
 
-/// Longest name of a bank.
+/// The longest name of a bank.
 const MAX_BANK_BYTES: usize = 128;
-/// A name that is longer than its room ends in this and 16 digits of its hash.
+/// A name that is too long for its place ends in this and 16 digits of its hash.
 const CUT: &str = ".-";
 const CUT_BYTES: usize = CUT.len() + 16;
 
 /// Where the messages of a conversation go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Route {
-    /// Into this bank, as this session. Without one, the window finds conversations by time.
+    /// Into this bank, as this session. Without a session, the window separates conversations by time.
     To {
         /// The bank.
         bank: Bank,
-        /// The conversation's name, where several share the bank.
+        /// The conversation's name, if several share the bank.
         session: Option<String>,
     },
     /// Nowhere, for this reason.
@@ -49,7 +48,7 @@ type Key = (Option<String>, String);
 /// The routes of all conversations so far.
 pub(super) struct Routing {
     template: Template,
-    /// The template as it was written.
+    /// The template as the user wrote it.
     written: String,
     only: Vec<String>,
     except: Vec<String>,
@@ -57,22 +56,21 @@ pub(super) struct Routing {
     routes: HashMap<Key, Arc<Route>>,
     /// Where conversations went in an earlier run.
     before: HashMap<Key, (Bank, Option<String>)>,
-    /// Whether a conversation was given a place since [`Routing::take_changed`].
+    /// Whether a conversation was given a place since the last [`Routing::take_changed`].
     changed: bool,
-    /// The conversation before, which mostly is this one.
+    /// The conversation of the previous message, which is usually the current one too.
     last: Option<(Arc<Conversation>, Arc<Route>)>,
-    /// Banks and sessions that a conversation has.
+    /// Banks and sessions that are taken by a conversation.
     taken: BTreeSet<(Bank, Option<String>)>,
-    /// The names in `only` and `except` that named a conversation.
+    /// The names in `only` and `except` that have matched a conversation.
     named: BTreeSet<String>,
 }
 
 impl Routing {
-    /// Checks the settings. An empty template gives each conversation a bank behind the format's
-    /// name.
+    /// Checks the settings. With an empty template, each conversation gets a bank under the format's name.
     ///
     /// # Errors
-    /// [`SourceError::Settings`] when the template is no name of banks.
+    /// [`SourceError::Settings`] when the template does not form a valid bank name.
     pub(super) fn new(settings: &SourceSettings, format: &str) -> Result<Self, SourceError> {
         let template = match settings.bank.as_str() {
             "" => format!("{format}/{{channel}}"),
@@ -96,7 +94,7 @@ impl Routing {
     /// Where the messages of a conversation go, the same each time.
     ///
     /// # Errors
-    /// [`SourceError::Settings`] when the template asks for what the conversation does not have.
+    /// [`SourceError::Settings`] when the template has a placeholder for something that the conversation does not have.
     pub(super) fn route(&mut self, conversation: &Arc<Conversation>) -> Result<Arc<Route>, SourceError> {
         if let Some((last, route)) = &self.last
             && Arc::ptr_eq(last, conversation)
@@ -116,13 +114,13 @@ impl Routing {
         Ok(route)
     }
 
-    /// The template of banks, as it was written.
+    /// The bank template, as the user wrote it.
     pub(super) fn template(&self) -> &str {
         &self.written
     }
 
-    /// Gives conversations the places again that they had in an earlier run with the same template.
-    /// Each run decides again whether they are read.
+    /// Gives conversations the places that they had in an earlier run with the same template. Each run decides again
+    /// whether they are read.
     pub(super) fn restore(&mut self, template: &str, places: Vec<AssignedPlace>) {
         if template != self.written {
             return;
@@ -134,7 +132,7 @@ impl Routing {
         }
     }
 
-    /// Where each conversation goes, of this run and of those before.
+    /// Where each conversation goes, in this run and in earlier ones.
     pub(super) fn places(&self) -> Vec<AssignedPlace> {
         let now = self.routes.iter().filter_map(|(key, route)| match &**route {
             Route::To { bank, session } => Some((key, (bank, session))),
@@ -205,15 +203,15 @@ impl Routing {
     }
 }
 
-/// Whether a user's word names a conversation, in upper or lower case: by its id, or by its name with
-/// or without `#`.
+/// Whether a word in the user's settings names a conversation: by its id, or by its name with or without `#`. Case is
+/// ignored.
 pub(crate) fn names_conversation(word: &str, id: &str, name: &str) -> bool {
     let (word, name) = (word.to_lowercase(), name.to_lowercase());
     let bare = word.strip_prefix('#').unwrap_or(&word);
     word == id.to_lowercase() || word == name || bare == name
 }
 
-/// A name of banks with placeholders.
+/// A bank name with placeholders.
 struct Template {
     parts: Vec<Part>,
     /// How many bytes a placeholder may fill.
@@ -302,9 +300,9 @@ impl Template {
     }
 }
 
-/// A name as part of a bank's segment: letters, digits, `_` and `-` stay, every other byte becomes a
-/// dot and two hexadecimal digits, so that different names stay different. An empty name is `.0`. A
-/// name that needs more than `room` bytes ends in its hash.
+/// A name as part of a bank's segment. Letters, digits, `_` and `-` stay; every other byte becomes a dot and two
+/// hexadecimal digits, so that different names stay different. An empty name is `.0`. A name that needs more than
+/// `room` bytes ends in its hash.
 fn segment(name: &str, room: usize) -> String {
     if name.is_empty() {
         return ".0".to_owned();
@@ -352,7 +350,7 @@ mod tests {
         }
     }
 
-    /// The routes of: an open channel, a private one, a direct conversation, another `general`.
+    /// Checks the routes of an open channel, a private one, a direct conversation, and another `general`.
     fn check(bank: &str, change: impl Fn(&mut SourceSettings), expected: [&str; 4]) {
         let mut routing = Routing::new(&settings(bank, change), "slack").unwrap();
         let conversations = [

@@ -1,17 +1,17 @@
 //! The beginning of a file, from which its format is recognised.
 //!
-//! In: a path. Out: the name, the first 64 KiB, and the names of the entries of a directory or an
-//! archive. Never reads a file whole.
+//! In: a path. Out: the name, the first 64 KiB, and the names of the entries of a directory or an archive. Never reads
+//! the whole file.
 
 use std::{io::Read, path::Path};
 
 use super::tree::Tree;
 use crate::SourceError;
 
-/// How much of a file is looked at.
+/// How much of a file is read.
 const SAMPLE_BYTES: u64 = 64 * 1024;
 
-/// What is known of a file before it is opened.
+/// What is known about a file before it is opened.
 pub struct Sample {
     tree: Tree,
     head: String,
@@ -38,13 +38,13 @@ impl Sample {
         self.tree.path()
     }
 
-    /// Whether it is one file, and no directory or archive.
+    /// Whether it is a single file, not a directory or an archive.
     pub fn is_file(&self) -> bool {
         self.tree.is_file()
     }
 
-    /// The first 64 KiB of a file, a byte order mark left out and bytes that are not UTF-8 replaced;
-    /// empty for a directory or an archive.
+    /// The first 64 KiB of a file, without a byte order mark, and with bytes that are not UTF-8 replaced; empty for a
+    /// directory or an archive.
     pub fn head(&self) -> &str {
         &self.head
     }
@@ -55,7 +55,7 @@ impl Sample {
         self.tree.entries().iter().map(|e| e.name.as_str())
     }
 
-    /// As [`Sample::head`], of an entry; empty where it cannot be read.
+    /// As [`Sample::head`], for an entry; empty if it cannot be read.
     pub fn head_of(&self, entry: &str) -> String {
         head(&self.tree, entry).unwrap_or_default()
     }

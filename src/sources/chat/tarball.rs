@@ -1,8 +1,8 @@
 //! The texts of a tar archive, compressed or not: all of them in a temporary folder, or the beginning of each.
 //!
-//! In: a `.tar` or `.tar.gz`. Out: a folder with its texts, which disappears with the returned value, or the
-//! first bytes of some. What cannot be a text, such as a shared photo, is passed over and never unpacked.
-//! Never writes outside the folder: of a name only its plain parts count.
+//! In: a `.tar` or `.tar.gz`. Out: a folder with its texts, which disappears with the returned value, or the first
+//! bytes of some. Files that cannot be texts, such as shared photos, are skipped and never unpacked. Never writes
+//! outside the folder: of a name, only the plain components are used.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,23 +17,26 @@ use tar::Archive;
 use tempfile::TempDir;
 
 const BLOCK_BYTES: usize = 512;
-/// Most bytes between two files: padding, headers, and names and attributes that do not fit there.
+/// The maximum number of bytes between two files: padding, headers, and names and attributes that do not fit into the
+/// headers.
 const MAX_HEADER_BYTES: u64 = 1 << 20;
-/// How much of an archive is looked at to recognise it: names of files, their beginnings, and all bytes.
+/// How much of an archive is read to recognise it: how many names, how many of the files' beginnings, and how many
+/// bytes in total.
 const MOST_NAMES: usize = 10_000;
 const MOST_HEADS: usize = 64;
 const MOST_BYTES: u64 = 256 << 20;
-/// Endings of what is no text.
+/// Suffixes of files that are not text.
 const NO_TEXTS: [&str; 32] = [
     "7z", "aac", "avi", "avif", "bmp", "bz2", "db", "doc", "docx", "exe", "gif", "heic", "ico", "jpeg", "jpg", "m4a",
     "mkv", "mov", "mp3", "mp4", "ogg", "opus", "pdf", "png", "ppt", "pptx", "rar", "wav", "webm", "webp", "xls",
     "xlsx",
 ];
 
-/// Whether a file is a tar archive, by its first bytes, or, where they are older than that mark, by its name.
+/// Whether a file is a tar archive, judged by its first bytes or, for formats older than that magic number, by its
+/// name.
 pub(super) fn is_tarball(path: &Path) -> io::Result<bool> {
     let mut start = Vec::new();
-    // What cannot be decompressed is no archive.
+    // A file that cannot be decompressed is not an archive.
     if bytes(path)?.take(BLOCK_BYTES as u64).read_to_end(&mut start).is_err() {
         return Ok(false);
     }
@@ -42,7 +45,7 @@ pub(super) fn is_tarball(path: &Path) -> io::Result<bool> {
     Ok(start.get(257..262) == Some(b"ustar") || (is_named && start.len() == BLOCK_BYTES))
 }
 
-/// Unpacks the texts. Of two with one name, the first.
+/// Unpacks the texts. If two have the same name, the first one is kept.
 ///
 /// # Errors
 /// When the archive cannot be read to its end, or the folder cannot be written.
@@ -61,10 +64,11 @@ pub(super) fn unpack(path: &Path) -> io::Result<TempDir> {
     Ok(folder)
 }
 
-/// A text of an archive: its name, its size, and its first bytes; none of a text that stands late.
+/// A text of an archive: its name, its size, and its first bytes (empty if it comes too late in the archive).
 pub(super) type Beginning = (String, u64, Vec<u8>);
 
-/// The beginnings of the texts, `head_bytes` of each, as far as a look at the archive finds them.
+/// The beginnings of the texts, `head_bytes` of each, for as many as are found within the part of the archive that is
+/// read.
 ///
 /// # Errors
 /// As [`unpack`].
@@ -83,7 +87,7 @@ pub(super) fn beginnings(path: &Path, head_bytes: u64) -> io::Result<Vec<Beginni
     Ok(found)
 }
 
-/// The bytes of a file, decompressed where it is compressed.
+/// The bytes of a file, decompressed if it is compressed.
 fn bytes(path: &Path) -> io::Result<Box<dyn Read>> {
     let mut start = Vec::new();
     File::open(path)?.take(2).read_to_end(&mut start)?;
@@ -91,8 +95,8 @@ fn bytes(path: &Path) -> io::Result<Box<dyn Read>> {
     Ok(if start == *b"\x1f\x8b" { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) })
 }
 
-/// An archive's bytes, at most `left` of them; the caller resets that for each file. The crate reads the headers
-/// before a file into memory whole, however long they are.
+/// An archive's bytes, at most `left` of them; the caller resets that limit for each file. It is needed because the
+/// `tar` crate reads all headers before a file into memory, however long they are.
 struct BoundedBytes {
     input: RefCell<Box<dyn Read>>,
     left: Cell<u64>,
@@ -102,7 +106,7 @@ impl Read for &BoundedBytes {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.left.get();
         if left == 0 {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "what stands before a file is no tar header"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the bytes before a file are not a tar header"));
         }
         let most = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
         let read = self.input.borrow_mut().read(buffer.get_mut(..most).unwrap_or_default())?;
@@ -111,17 +115,17 @@ impl Read for &BoundedBytes {
     }
 }
 
-/// What is done with each text: its name, its size, its bytes.
+/// The callback for each text: its name, its size, its bytes.
 type Take<'t> = dyn FnMut(&Path, u64, &mut dyn Read) -> io::Result<ControlFlow<()>> + 't;
 
-/// Goes through the texts until `take` has enough.
+/// Goes through the texts until `take` breaks off.
 fn each(path: &Path, take: &mut Take<'_>) -> io::Result<()> {
     let input = BoundedBytes { input: RefCell::new(bytes(path)?), left: Cell::new(MAX_HEADER_BYTES) };
     let mut archive = Archive::new(&input);
     for entry in archive.entries()? {
         let mut entry = entry?;
         let kind = entry.header().entry_type();
-        // A sparse file says how long it is with its holes, which do not lie in the archive.
+        // A sparse file states its length including its holes, which are not stored in the archive.
         let packed = if kind.is_gnu_sparse() { entry.header().entry_size()? } else { entry.size() };
         input.left.set(packed.saturating_add(MAX_HEADER_BYTES));
         let name = plain(&String::from_utf8_lossy(&entry.path_bytes()));
@@ -133,7 +137,7 @@ fn each(path: &Path, take: &mut Take<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// The parts of a name that lead nowhere else.
+/// The components of a name that do not lead outside the folder.
 fn plain(name: &str) -> PathBuf {
     let name = name.trim_end_matches('\0');
     Path::new(name).components().filter(|part| matches!(part, Component::Normal(_))).collect()
@@ -150,7 +154,7 @@ mod tests {
 
     use super::*;
 
-    /// Adds a file whose header says that it has `bytes`.
+    /// Adds a file whose header states the size `bytes`.
     fn add(archive: &mut Builder<Vec<u8>>, kind: EntryType, name: &str, bytes: usize, content: &[u8]) {
         let mut header = Header::new_gnu();
         header.set_entry_type(kind);
@@ -200,7 +204,7 @@ mod tests {
         let mut archive = Builder::new(Vec::new());
         file(&mut archive, "cat.png", large.as_bytes());
         file(&mut archive, "a.txt", large.as_bytes());
-        // A file with a hole of a tebibyte.
+        // A file with a hole of one tebibyte.
         let mut sparse = Header::new_gnu();
         sparse.set_entry_type(EntryType::GNUSparse);
         sparse.set_size(large.len() as u64);

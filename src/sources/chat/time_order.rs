@@ -1,9 +1,8 @@
 //! Records in order of time, in bounded memory.
 //!
-//! In: records in any order, each with its time in milliseconds and its place in the export. Out:
-//! the same records, oldest first; those of one time in the order in which they were added. Beyond
-//! [`RUN_BYTES`] they lie in an unnamed temporary file, sorted in runs that are merged at the end.
-//! The file disappears with the process.
+//! In: records in any order, each with its time in milliseconds and its place in the export. Out: the same records,
+//! oldest first; records with the same time stay in the order in which they were added. Beyond [`RUN_BYTES`] they are
+//! kept in an unnamed temporary file, sorted in runs that are merged at the end. The file disappears with the process.
 
 use std::{
     cmp::Reverse,
@@ -17,7 +16,7 @@ use crate::{SourceError, error::unreadable};
 
 /// How many bytes are held and sorted at once.
 const RUN_BYTES: usize = 32 << 20;
-/// The bytes that all runs together read ahead.
+/// How many bytes all runs together read ahead.
 const READ_AHEAD_BYTES: usize = 16 << 20;
 /// Time, file, line and length of a record in the temporary file.
 const HEADER_BYTES: usize = 24;
@@ -40,7 +39,7 @@ pub(crate) struct TimeOrder {
     held: Vec<TimedRecord>,
     held_bytes: usize,
     run_bytes: usize,
-    /// The temporary file and where each run ends in it.
+    /// The temporary file, and the position at which each run ends in it.
     spilled: Option<(File, Vec<u64>)>,
     count: u64,
 }
@@ -93,7 +92,7 @@ impl TimeOrder {
         if self.spilled.is_some() && !self.held.is_empty() {
             self.spill().map_err(temporary)?;
         }
-        // A stable sort: records of one time keep their order.
+        // A stable sort: records with the same time keep their order.
         self.held.sort_by_key(|r| r.unix_ms);
         let held = VecDeque::from(self.held);
         let mut sorted =
@@ -145,13 +144,13 @@ impl OldestFirst {
         self.count
     }
 
-    /// The next record; none at the end.
+    /// The next record; `None` at the end.
     ///
     /// # Errors
     /// [`SourceError`] when the temporary file cannot be read.
     pub(crate) fn next(&mut self) -> Result<Option<TimedRecord>, SourceError> {
         let Some(file) = &mut self.file else { return Ok(self.held.pop_front()) };
-        // Runs hold later records the later they were written, so that the lower run wins a tie.
+        // A run written later holds records that were added later, so the run with the lower index wins a tie.
         let Some(Reverse((_, index))) = self.heads.pop() else { return Ok(None) };
         let Some(run) = self.runs.get_mut(index) else { return Ok(None) };
         let record = run.head.take();
@@ -190,7 +189,7 @@ impl Run {
         Ok(bytes)
     }
 
-    /// Reads on until the buffer holds as many bytes.
+    /// Reads on until the buffer holds this many bytes.
     fn fill(&mut self, file: &mut File, bytes: usize) -> io::Result<()> {
         while self.buffer.len() < bytes {
             let wanted = self.read_ahead.max(bytes - self.buffer.len()) as u64;
@@ -208,7 +207,7 @@ impl Run {
     }
 }
 
-/// The error of the temporary file.
+/// The error for the temporary file.
 fn temporary(error: io::Error) -> SourceError {
     unreadable(&env::temp_dir(), 0, error)
 }

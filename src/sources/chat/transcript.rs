@@ -1,7 +1,7 @@
-//! What a reader finds, as lines that a test compares.
+//! Renders what a reader finds as lines that a test compares.
 //!
-//! In: files by name with their contents, and how they are opened. Out: one line for each item, and the
-//! notice. Files lie in a temporary folder whose path is left out of the lines.
+//! In: files by name with their contents, and how they are opened. Out: one line for each item, and the notice. Files
+//! are written to a temporary folder whose path is left out of the lines.
 
 use std::{fs, path::Path};
 
@@ -99,7 +99,7 @@ pub(crate) fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
         if name.len() > 90 {
             return archive.append_data(&mut header, name, content).unwrap();
         }
-        // The builder itself writes no name that leads outside.
+        // The builder itself refuses names that lead outside the folder.
         header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
         header.set_cksum();
         archive.append(&header, content).unwrap();

@@ -1,8 +1,9 @@
-//! A file, a directory or an archive, read alike.
+//! Reads a file, a directory or an archive in the same way.
 //!
-//! In: a path. Out: the names of its files in sorted order, and each as a stream, what is in gzip unpacked, texts in UTF-16 as UTF-8. Folders that
-//! archivers add (`__MACOSX`, `.DS_Store`) are left out. Never holds a file, and unpacks only the texts of a tar
-//! archive, which cannot be read out of order; they disappear from the disk with this value.
+//! In: a path. Out: the names of its files in sorted order, and each file as a stream, with gzip unpacked and UTF-16
+//! converted to UTF-8. Files and folders that archivers add (`__MACOSX`, `.DS_Store`) are left out. Never holds a whole
+//! file. Only the texts of a tar archive are unpacked to disk, because they cannot be read out of order; they disappear
+//! from the disk with this value.
 
 use std::{
     collections::HashMap,
@@ -42,11 +43,11 @@ enum Kind {
 
 /// A file of an export.
 pub(crate) struct Entry {
-    /// Its name below the export, with `/` between folders; of a single file, its name.
+    /// Its path inside the export, with `/` between folders; for a single file, its name.
     pub name: String,
     /// Its size in bytes, uncompressed.
     pub bytes: u64,
-    /// Where its bytes lie in an archive.
+    /// Where its bytes are in an archive.
     packed: Option<Packed>,
 }
 
@@ -58,7 +59,7 @@ struct Packed {
 }
 
 impl Tree {
-    /// Opens a path. A file whose first bytes are those of an archive is one, whatever its name.
+    /// Opens a path. A file whose first bytes are those of an archive is read as an archive, whatever its name.
     ///
     /// # Errors
     /// [`SourceError`] when it cannot be read, or the archive is damaged.
@@ -70,7 +71,8 @@ impl Tree {
         })
     }
 
-    /// Looks at a path: of a tar archive there are the beginnings of its first files, `head_bytes` of each.
+    /// Opens a path only to recognise it: for a tar archive, only the beginnings of its first files are available,
+    /// `head_bytes` of each.
     ///
     /// # Errors
     /// As [`Tree::open`].
@@ -112,7 +114,7 @@ impl Tree {
         &self.path
     }
 
-    /// Whether it is one file, and no directory or archive.
+    /// Whether it is a single file, not a directory or an archive.
     pub(crate) fn is_file(&self) -> bool {
         matches!(self.kind, Kind::File)
     }
@@ -127,7 +129,7 @@ impl Tree {
         self.entry(name).is_some()
     }
 
-    /// How a file is named to the user: `PATH/NAME`; of a single file, the path.
+    /// The name of a file in messages to the user: `PATH/NAME`; for a single file, the path.
     pub(crate) fn origin(&self, name: &str) -> String {
         match self.kind {
             Kind::File => self.path.display().to_string(),
@@ -135,12 +137,12 @@ impl Tree {
         }
     }
 
-    /// The error of a file that was read up to `line`.
+    /// The error for a file that was read up to `line`.
     pub(crate) fn unreadable(&self, name: &str, line: u64, error: io::Error) -> SourceError {
         unreadable(Path::new(&self.origin(name)), line, error)
     }
 
-    /// The bytes of a file from its beginning, buffered by the caller; those of a text in UTF-16 as UTF-8.
+    /// The bytes of a file from its beginning, to be buffered by the caller; a text in UTF-16 is returned as UTF-8.
     ///
     /// # Errors
     /// [`SourceError`] when there is no such file, or it cannot be opened.
@@ -217,7 +219,7 @@ fn walk_below(root: &Path, below: &str, entries: &mut Vec<Entry>) -> io::Result<
         let item = item?;
         let Ok(name) = item.file_name().into_string() else { continue };
         let name = if below.is_empty() { name } else { format!("{below}/{name}") };
-        // A link to a folder above would never end.
+        // `file_type` does not follow links: following a link to a parent folder would never end.
         let kind = item.file_type()?;
         if is_clutter(&name) {
             continue;

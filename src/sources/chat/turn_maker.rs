@@ -1,10 +1,9 @@
-//! What a chat item is as turn events.
+//! Converts chat items into turn events.
 //!
-//! In: what was found on a platform, in an export or live, and the settings. Out: turn events and dead
-//! letters. Every turn's id is `CONVERSATION/MESSAGE`, so that whatever reads a conversation gives it
-//! the same ids. A text beyond the limit of a turn is cut and counted. Nothing of a conversation that
-//! the user did not choose leaves here, neither as a turn nor as a dead letter, and no text before its
-//! redaction.
+//! In: what was found on a platform, in an export or live, and the settings. Out: turn events and dead letters. Every
+//! turn's id is `CONVERSATION/MESSAGE`, so that every reader of a conversation produces the same ids. A text beyond the
+//! limit of a turn is cut and counted. Nothing from a conversation that the user did not choose ever leaves this
+//! module, as a turn or as a dead letter, and no text leaves it before its redaction.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -28,10 +27,10 @@ use nouns::{
     },
 };
 
-/// What stands at the end of a text that was cut.
+/// The end of a text that was cut.
 const CUT_MARK: &str = " […]";
 
-/// Makes turns of chat items.
+/// Makes turns from chat items.
 pub(crate) struct TurnMaker {
     routing: Routing,
     people: People,
@@ -57,14 +56,14 @@ impl TurnMaker {
         })
     }
 
-    /// Gives accounts and conversations the names again that they had in an earlier run.
+    /// Gives accounts and conversations the names that they had in an earlier run.
     pub(crate) fn restore(&mut self, assigned: Assigned) {
         let Assigned { template, places, people } = assigned;
         self.routing.restore(&template, places);
         self.people.restore(people);
     }
 
-    /// The names so far, where one was added since the last call.
+    /// All names so far, if one was added since the last call; else `None`.
     pub(crate) fn assigned(&mut self) -> Option<Assigned> {
         let changed = [self.routing.take_changed(), self.people.take_changed()];
         changed.contains(&true).then(|| Assigned {
@@ -79,10 +78,10 @@ impl TurnMaker {
         self.routing.unknown()
     }
 
-    /// Adds what an item is to a batch. `origin` is where it was read, for dead letters.
+    /// Adds an item to a batch as turn events. `origin` says where it was read, for dead letters.
     ///
     /// # Errors
-    /// [`SourceError::Settings`] when the template asks for what the conversation does not have.
+    /// [`SourceError::Settings`] when the template has a placeholder for something that the conversation does not have.
     pub(crate) fn take(&mut self, item: ChatItem, origin: &str, batch: &mut SourceBatch) -> Result<(), SourceError> {
         match item {
             ChatItem::Message(message) => self.message(*message, origin, batch)?,
@@ -163,7 +162,7 @@ impl TurnMaker {
         Ok(())
     }
 
-    /// The bank and session of a conversation; none where it is left out, which is counted.
+    /// The bank and session of a conversation. `None` if it is left out, which is counted.
     fn place(&mut self, conversation: &Arc<Conversation>) -> Result<Option<(Bank, Option<String>)>, SourceError> {
         let route = self.routing.route(conversation)?;
         match &*route {
@@ -175,7 +174,7 @@ impl TurnMaker {
         }
     }
 
-    /// A text in which the mentioned accounts have their names in this bank.
+    /// A text in which mentioned accounts have the names that they have in this bank.
     fn rename(&mut self, bank: &Bank, mut text: String, mentions: &[Account]) -> String {
         for account in mentions {
             let name = self.people.name(bank, account);
@@ -186,7 +185,7 @@ impl TurnMaker {
         text
     }
 
-    /// A text without what must not be stored, and within `room` bytes.
+    /// The redacted text, cut to at most `room` bytes.
     fn text(&mut self, text: &str, room: usize) -> String {
         let text = self.redaction.apply(text, &mut self.counts.redacted);
         if text.len() <= room {
@@ -205,11 +204,11 @@ impl TurnMaker {
         if let Some(url) = &mut attachment.url {
             *url = self.redaction.apply(url, &mut self.counts.redacted).into_owned();
         }
-        // A picture inside an export may stand in its own address; the caption still says what it was.
+        // In some exports the address of a picture is its content (a data URL); the caption still says what it was.
         drop(attachment.url.take_if(|url| url.len() > MAX_URL_BYTES));
     }
 
-    /// A dead letter without what must not be stored. A reason may quote a value of the record.
+    /// A redacted dead letter. The reason is redacted too, because it may quote a value of the record.
     fn redacted(&mut self, mut letter: DeadLetter) -> DeadLetter {
         for text in [&mut letter.payload, &mut letter.reason] {
             *text = self.redaction.apply(text, &mut self.counts.redacted).into_owned();
@@ -222,7 +221,7 @@ impl TurnMaker {
     }
 }
 
-/// A text's beginning in at most `room` bytes, up to a space where one is near, with a mark.
+/// The beginning of a text with a mark, in at most `room` bytes; it ends at a space if there is one nearby.
 fn cut(text: &str, room: usize) -> String {
     let Some(kept) = room.checked_sub(CUT_MARK.len()) else { return String::new() };
     let start = text.get(..text.floor_char_boundary(kept)).unwrap_or_default();
@@ -231,7 +230,7 @@ fn cut(text: &str, room: usize) -> String {
     format!("{}{CUT_MARK}", start.get(..end).unwrap_or(start))
 }
 
-/// Replaces a name where it stands as a whole: `Ann`, and not the beginning of `Anna`.
+/// Replaces a name only where it is a whole word: `Ann`, and not the beginning of `Anna`.
 fn replace_name(text: &str, old: &str, new: &str) -> String {
     let mut replaced = String::with_capacity(text.len());
     let mut rest = text;

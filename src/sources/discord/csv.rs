@@ -1,8 +1,8 @@
-//! The tables of older data packages: comma-separated values with quotes.
+//! Reads the tables of older data packages: comma-separated values with quotes.
 //!
-//! In: a stream. Out: its records, each as its fields and the line on which it begins. Quoted fields may
-//! hold commas, doubled quotes and line breaks. Memory is bounded: a record of more than
-//! [`MAX_RECORD_BYTES`] is returned as too long and never kept whole.
+//! In: a stream. Out: its records, each as its fields and the line on which it begins. Quoted fields may hold commas,
+//! doubled quotes and line breaks. Memory is bounded: a record of more than [`MAX_RECORD_BYTES`] is returned as too
+//! long and is never kept in full.
 
 use std::{
     io::{self, BufRead, BufReader, Read},
@@ -12,13 +12,13 @@ use std::{
 use csv_core::{ReadFieldResult, Reader, ReaderBuilder, Terminator};
 use encoding_rs_io::DecodeReaderBytesBuilder;
 
-/// Longest record in bytes, without quotes.
+/// The longest record in bytes, without quotes.
 pub(super) const MAX_RECORD_BYTES: usize = 1 << 20;
 
 /// The records of a table.
 pub(super) struct Records {
     input: BufReader<Box<dyn Read + Send>>,
-    /// In a box, since it holds a table of half a kilobyte.
+    /// Boxed, since it holds a table of half a kilobyte.
     parser: Box<Reader>,
     read_bytes: u64,
 }
@@ -30,16 +30,17 @@ pub(super) struct Record {
     pub(super) line: u64,
     /// Its fields, without quotes.
     pub(super) fields: Vec<String>,
-    /// Whether it was too long; then its fields are cut.
+    /// Whether it was too long; if so, its fields are cut.
     pub(super) is_too_long: bool,
 }
 
 impl Records {
     /// The records of a stream.
     pub(super) fn new(input: Box<dyn Read + Send>) -> Self {
-        // The parser takes a byte order mark away only if the first read returns all of it and more.
+        // The parser strips a byte order mark only if the first read returns all of it and more, so it is stripped
+        // here.
         let input = Box::new(DecodeReaderBytesBuilder::new().utf8_passthru(true).strip_bom(true).build(input));
-        // A carriage return alone ends no record: it stands in a text.
+        // A carriage return alone does not end a record: it is part of a text.
         let parser = Box::new(ReaderBuilder::new().terminator(Terminator::Any(b'\n')).build());
         Self { input: BufReader::with_capacity(1 << 16, input), parser, read_bytes: 0 }
     }
@@ -49,12 +50,12 @@ impl Records {
         self.read_bytes
     }
 
-    /// The line that was reached.
+    /// The line that has been reached.
     pub(super) fn line(&self) -> u64 {
         self.parser.line() - 1
     }
 
-    /// The next record that is not blank; none at the end.
+    /// The next record that is not blank; `None` at the end.
     ///
     /// # Errors
     /// When the stream cannot be read.
@@ -81,7 +82,7 @@ impl Records {
                 ReadFieldResult::Field { record_end } => record_end,
                 _ => continue,
             };
-            // A comma counts too, or a record of nothing else would have no end.
+            // Commas count too, or a record of nothing but commas would have no limit.
             length += 1;
             let is_too_long = length > MAX_RECORD_BYTES;
             if !is_too_long || !field.is_empty() {
@@ -94,7 +95,7 @@ impl Records {
                 last.truncate(last.trim_end_matches('\r').len());
             }
             if fields != [""] {
-                // The parser passes over blank lines itself, so the line is counted from the record's end.
+                // The parser skips blank lines itself, so the line is counted back from the record's end.
                 let line = self.parser.line() - breaks - u64::from(!is_ended);
                 return Ok(Some(Record { line, fields, is_too_long }));
             }

@@ -1,7 +1,7 @@
-//! Which of Discord's exports a path holds, and how it is opened.
+//! Recognises which of Discord's exports a path holds, and opens it.
 //!
-//! In: a path. Out: a reader of DiscordChatExporter's JSON or of a data package; an error that names the
-//! right export where it is neither.
+//! In: a path. Out: a reader of DiscordChatExporter's JSON or of a data package; if it is neither, an error that names
+//! the right export.
 
 use super::{exporter::Exporter, package::Package};
 use crate::{
@@ -60,12 +60,12 @@ fn open(settings: &SourceSettings) -> Result<Box<dyn ChatReader>, SourceError> {
     Exporter::open(tree, &names)?.ok_or_else(|| unknown("holds no export of Discord as JSON"))
 }
 
-/// Whether a file's beginning is that of a file of DiscordChatExporter.
+/// Whether a file begins like one of DiscordChatExporter.
 fn is_export(head: &str) -> bool {
     has_json_keys(head, &["guild", "channel", "messages"])
 }
 
-/// Whether a file's beginning is that of a channel's table in a data package.
+/// Whether a file begins like a channel's table in a data package.
 fn is_table(head: &str) -> bool {
     has_json_keys(head, &["ID", "Timestamp", "Contents"]) || head.starts_with("ID,Timestamp,Contents")
 }

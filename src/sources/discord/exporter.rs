@@ -1,9 +1,9 @@
-//! The JSON files of DiscordChatExporter.
+//! Reads the JSON files of DiscordChatExporter.
 //!
-//! In: the file of one channel or thread, or any number of them, also where a channel is split into
-//! parts. Out: their messages, oldest first in each conversation. Each file's beginning is read once to
-//! learn its channel and its order; an export in which a file is newest first (`--reverse`) is sorted
-//! through a temporary file. Other files of the folder, such as attachments, are left alone.
+//! In: the file of one channel or thread, or any number of such files; a channel may be split into several. Out: their
+//! messages, oldest first in each conversation. Each file's beginning is read once to learn its channel and its order;
+//! an export in which a file is newest first (`--reverse`) is sorted through a temporary file. Other files in the
+//! folder, such as attachments, are ignored.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -26,10 +26,10 @@ use crate::{
 };
 
 const HEAD_PATHS: [&str; 3] = ["guild", "channel", "messages/*"];
-/// Where the messages are among [`HEAD_PATHS`].
+/// The index of the messages in [`HEAD_PATHS`].
 const MESSAGES: usize = 2;
 
-/// The files of an export, and how far they are read.
+/// The files of an export, and how far they have been read.
 pub(super) struct Exporter {
     tree: Tree,
     files: Vec<ExportFile>,
@@ -37,14 +37,15 @@ pub(super) struct Exporter {
     current: Option<Elements>,
     /// The names of channels and threads by id.
     channels: HashMap<String, String>,
-    /// By conversation and id, the messages that began a thread of which there is a file; with what was read of each.
+    /// The messages that began a thread, if the export has the thread's file; by conversation and id, each with the
+    /// version that was read.
     starters: HashMap<(String, String), Option<Box<ChatMessage>>>,
     unread: Unread,
     done_bytes: u64,
     total_bytes: u64,
 }
 
-/// A file, from its beginning.
+/// A file, as its beginning describes it.
 struct ExportFile {
     name: String,
     origin: String,
@@ -55,7 +56,7 @@ struct ExportFile {
 }
 
 impl Exporter {
-    /// A reader of those of these files that DiscordChatExporter wrote; none where it wrote none.
+    /// A reader of those files that DiscordChatExporter wrote; `None` if it wrote none of them.
     ///
     /// # Errors
     /// [`SourceError`] when one cannot be read.
@@ -88,7 +89,7 @@ impl Exporter {
         Ok(Some(if is_newest_first { Box::new(Reordered::new(exporter)) } else { Box::new(exporter) }))
     }
 
-    /// The next message and the file that holds it, counted from 0.
+    /// The next message, and the index of the file that holds it.
     fn next_element(&mut self) -> Result<Option<(usize, Element)>, SourceError> {
         loop {
             let Some(elements) = self.current.as_mut() else {
@@ -128,8 +129,8 @@ impl Exporter {
         })
     }
 
-    /// A message that began a thread lies in the channel's file and in the thread's: whichever is read first, it
-    /// belongs to the thread, beside its answers, and the second is a copy.
+    /// A message that began a thread is in the channel's file and in the thread's file. Whichever is read first, the
+    /// message belongs to the thread, with its answers, and the second one is a copy.
     fn once(&mut self, mut message: Box<ChatMessage>) -> ChatItem {
         let key = (message.conversation.id.clone(), message.id.clone());
         let Some(seen) = self.starters.get_mut(&key) else { return ChatItem::Message(message) };
@@ -201,7 +202,7 @@ impl Unordered for Exporter {
     }
 }
 
-/// What a file's beginning says; none where DiscordChatExporter did not write it.
+/// The description of a file, from its beginning; `None` if DiscordChatExporter did not write the file.
 fn beginning(tree: &Tree, name: &str) -> Result<Option<ExportFile>, SourceError> {
     let mut elements = Elements::new(tree.read(name)?, &HEAD_PATHS);
     let (mut guild, mut channel) = (Value::Null, Value::Null);
@@ -229,7 +230,7 @@ fn beginning(tree: &Tree, name: &str) -> Result<Option<ExportFile>, SourceError>
     }))
 }
 
-/// When a message was said, in milliseconds, by its id.
+/// The time of a message in milliseconds, from its id.
 fn said_ms(message: &Value) -> Option<i64> {
     snowflake::unix_ms(&message.get("id").and_then(id_of)?)
 }

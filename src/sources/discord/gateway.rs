@@ -1,8 +1,8 @@
-//! A message of Discord's API, as DiscordChatExporter would export it.
+//! Converts messages of Discord's API into the form that DiscordChatExporter exports.
 //!
-//! In: what the gateway and the API say of servers and channels, and messages. Out: chat items with the
-//! ids, the conversation and the words that [`Channel`] gives the same message of an export. Memory
-//! grows with servers and channels, never with messages.
+//! In: what the gateway and the API report about servers and channels, and messages. Out: chat items with the same ids,
+//! conversation and words as [`Channel`] produces for the same message in an export. Memory grows with servers and
+//! channels, never with messages.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -20,17 +20,17 @@ use crate::chat::{ChatItem, Conversation, Privacy};
 
 /// The permission to see a channel.
 const VIEW_CHANNEL: u64 = 1 << 10;
-/// Kinds of channels that hold messages: texts, direct ones, news, threads, and the chats of calls.
+/// The types of channels that hold messages: text, direct and news channels, threads, and the chats of voice channels.
 const WITH_MESSAGES: [u64; 9] = [0, 1, 2, 3, 5, 10, 11, 12, 13];
-/// What DiscordChatExporter names the server of direct messages.
+/// DiscordChatExporter's name for the server of direct messages.
 const DIRECT: &str = "Direct Messages";
 
-/// What is known of servers and channels.
+/// What is known about servers and channels.
 #[derive(Debug, Default)]
 pub(crate) struct Servers {
-    /// Names of servers by id, as they were first known: a server that is renamed stays the same.
+    /// Names of servers by id. The first known name is kept, so that a renamed server stays the same workspace.
     names: BTreeMap<String, String>,
-    /// Channels and threads by id, as the API has them.
+    /// Channels and threads by id, as the API returns them.
     channels: HashMap<String, Value>,
     channel_names: HashMap<String, String>,
     roles: HashMap<String, String>,
@@ -47,8 +47,8 @@ impl Servers {
         &self.names
     }
 
-    /// Keeps a server, with its channels, threads and roles where they come along. Returns the ids of
-    /// the channels that may hold messages, each with the id of its last message.
+    /// Keeps a server, with its channels, threads and roles if they are included. Returns the ids of the channels that
+    /// may hold messages, each with the id of its last message.
     pub(crate) fn learn_server(&mut self, server: &Value) -> Vec<(String, Option<String>)> {
         let Some(id) = server.get("id").and_then(id_of) else { return Vec::new() };
         if let Some(name) = field(server, "name") {
@@ -69,7 +69,7 @@ impl Servers {
         }
     }
 
-    /// Keeps a channel or a thread. Returns its id and that of its last message, if it may hold any.
+    /// Keeps a channel or a thread. Returns its id and its last message's id, if it may hold messages.
     pub(crate) fn learn_channel(&mut self, channel: &Value, server: Option<&str>) -> Option<(String, Option<String>)> {
         let id = channel.get("id").and_then(id_of)?;
         let mut kept = channel.clone();
@@ -85,10 +85,10 @@ impl Servers {
         holds.then_some((id, last))
     }
 
-    /// The channel that has to be known before a message of `channel` is read; a thread needs the channel
-    /// above it.
+    /// A channel that is not known yet and is needed to read a message of `channel`: the channel itself or, for a
+    /// thread, its parent channel.
     pub(crate) fn unknown_channel(&self, channel: &str) -> Option<String> {
-        // What is no id cannot be asked for; the message says so.
+        // A value that is not an id cannot be requested; the rejected message says so.
         let is_id = |id: &String| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
         let Some(known) = self.channels.get(channel) else { return Some(channel.to_owned()).filter(is_id) };
         let is_thread = matches!(known.get("type").and_then(Value::as_u64), Some(10..=12));
@@ -96,17 +96,17 @@ impl Servers {
         (!self.channels.contains_key(&parent)).then_some(parent).filter(is_id)
     }
 
-    /// The server of a channel, where its name is not known.
+    /// The server of a channel, if the server's name is not known.
     pub(crate) fn unknown_server(&self, channel: &str) -> Option<String> {
         let server = self.channels.get(channel)?.get("guild_id").and_then(id_of)?;
         let is_id = server.bytes().all(|byte| byte.is_ascii_digit());
         (is_id && !self.names.contains_key(&server)).then_some(server)
     }
 
-    /// What a message is.
+    /// The chat item for a message.
     ///
     /// # Errors
-    /// The conversation, where it is known, and why the message cannot be read.
+    /// The conversation, if it is known, and why the message cannot be read.
     pub(crate) fn item(&self, message: &Value) -> Result<ChatItem, (Option<Arc<Conversation>>, String)> {
         let id = message.get("channel_id").and_then(id_of);
         let Some(channel) = id.as_deref().and_then(|id| self.channel(id)) else {
@@ -116,14 +116,14 @@ impl Servers {
         item.map_err(|reason| (Some(Arc::clone(&channel.conversation)), reason))
     }
 
-    /// The deletion of a message; none where its channel is not known.
+    /// The deletion of a message; `None` if its channel is not known.
     pub(crate) fn deletion(&self, channel: &str, id: &str) -> Option<ChatItem> {
         let conversation = self.channel(channel)?.conversation;
         id.parse::<u64>().ok()?;
         Some(ChatItem::Deletion { conversation, id: id.to_owned(), version: None })
     }
 
-    /// A channel as an export's head has it.
+    /// A channel, as if read from the head of an export.
     fn channel(&self, id: &str) -> Option<Channel> {
         let channel = self.channels.get(id)?;
         let parent = channel.get("parent_id").and_then(id_of);
@@ -139,7 +139,7 @@ impl Servers {
             "category": above.and_then(|above| field(above, "name")),
         });
         let mut exported = Channel::new(&json!({ "name": server_name }), &head, false);
-        // A thread is as open as the channel above it.
+        // A thread is as open as its parent channel.
         let is_thread = exported.conversation.id != id;
         let seen = if is_thread { above } else { Some(channel) };
         let is_hidden = server.zip(seen).is_some_and(|(server, seen)| is_hidden(seen, &server));
@@ -179,7 +179,7 @@ impl Servers {
     }
 }
 
-/// The words of a message and what it shares.
+/// The fields for a message's words and what it shares.
 fn content(message: &Value) -> serde_json::Map<String, Value> {
     let files = list(message, "attachments");
     let files: Vec<Value> =
@@ -197,7 +197,7 @@ fn content(message: &Value) -> serde_json::Map<String, Value> {
     .collect()
 }
 
-/// An account: its name on the server, else the one that it shows everywhere, else its handle.
+/// An account. Its shown name is the nickname on the server, else the global display name, else the handle.
 fn person(user: &Value, member: Option<&Value>, roles: &[Value]) -> Value {
     let nickname = member.and_then(|member| field(member, "nick")).or_else(|| field(user, "global_name"));
     json!({
@@ -206,7 +206,7 @@ fn person(user: &Value, member: Option<&Value>, roles: &[Value]) -> Value {
     })
 }
 
-/// The names of the people of a direct conversation.
+/// The names of the people in a direct conversation.
 fn recipients(channel: &Value) -> Option<String> {
     let mut people: Vec<(u64, &str)> = list(channel, "recipients")
         .iter()
@@ -220,7 +220,7 @@ fn recipients(channel: &Value) -> Option<String> {
     Some(names.join(", ")).filter(|names| !names.is_empty())
 }
 
-/// Whether not everybody on the server may see a channel. The role of everybody has the server's id.
+/// Whether a channel is hidden from some people on the server. The role `@everyone` has the server's id.
 fn is_hidden(channel: &Value, server: &str) -> bool {
     list(channel, "permission_overwrites").iter().any(|overwrite| {
         let denied = overwrite.get("deny").and_then(|deny| deny.as_str()?.parse::<u64>().ok());
@@ -361,7 +361,7 @@ mod tests {
         assert!(servers.item(&message("10", json!({"author": null}))).is_err());
         assert!(servers.deletion("99", "1").is_none());
         assert!(servers.deletion("10", "").is_none(), "it would delete nothing, for ever");
-        // What is no id is not asked for.
+        // A value that is not an id is not requested.
         assert_eq!(servers.unknown_channel("a b\u{0}"), None);
     }
 

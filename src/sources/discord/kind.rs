@@ -1,22 +1,22 @@
-//! What each kind of message is, as DiscordChatExporter names or numbers it.
+//! The meaning of each kind of message, as DiscordChatExporter names or numbers it.
 //!
-//! In: the `type` of a message. Out: whether it is somebody's words, a notice of the platform, or a
-//! copy. DiscordChatExporter names the kinds that it knows and writes Discord's number in quotes for
-//! others; its relatives name more of them.
+//! In: the `type` of a message. Out: whether it is somebody's words, a notice from the platform, or a copy.
+//! DiscordChatExporter names the kinds that it knows and writes Discord's number in quotes for the others; related
+//! exporters name more of them.
 
 use crate::chat::Skip;
 
 /// What a kind of message means for its reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// Somebody's words. True where they answer the message that is referred to.
+    /// Somebody's words.
     Words {
         /// Whether `reference` names the message that it answers.
         is_reply: bool,
     },
-    /// No turn, and why.
+    /// Not a turn, with the reason.
     No(Skip),
-    /// Not known here: words where it holds any.
+    /// Not known here: treated as words if it holds any.
     Unknown,
 }
 
@@ -27,7 +27,7 @@ pub(super) fn meaning(kind: &str) -> Meaning {
             Meaning::Words { is_reply: false }
         }
         "Reply" | "19" => Meaning::Words { is_reply: true },
-        // The first message of a thread, which lies in the channel too.
+        // The first message of a thread, which is in the channel too.
         "ThreadStarterMessage" | "21" => Meaning::No(Skip::Copy),
         "RecipientAdd"
         | "RecipientRemove"

@@ -1,13 +1,13 @@
-//! Discord's Markdown as a person reads it.
+//! Renders Discord's Markdown as a person reads it.
 //!
-//! In: the content of a message. Out: its words: marks of bold, italic, underlined, struck and hidden
-//! text, of headings, of code and of links without a preview are removed; a link behind words keeps its
-//! address in parentheses; quotes and lists keep their marks. What stands in code is kept letter by
-//! letter. A mark without its partner is text, and so is a single one inside a word.
+//! In: the content of a message. Out: its words. The marks for bold, italic, underlined, struck and hidden text, for
+//! headings, for code and for links without a preview are removed. A link with a label keeps its address in
+//! parentheses. Quotes and lists keep their marks. Text in code is kept character by character. A mark without its
+//! partner is text, and so is a single mark inside a word.
 
-/// Longest text whose marks are removed; Discord's own limit is 6,000 characters.
+/// The longest text whose marks are removed; Discord's own limit is 6,000 characters.
 const MAX_BYTES: usize = 32_768;
-/// How deep marks may lie inside each other.
+/// How deeply marks may be nested.
 const MAX_DEPTH: u8 = 8;
 
 /// The text without its marks.
@@ -26,7 +26,7 @@ pub(super) fn plain(text: &str) -> String {
     out.trim().to_owned()
 }
 
-/// The first piece of code, what stands before it and what behind it.
+/// The first piece of code, with the text before it and the text after it.
 fn next_code(text: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     loop {
@@ -87,7 +87,7 @@ fn inline(text: &str, depth: u8, out: &mut String) {
             }
             rest = after;
         } else if let Some(after) = address(rest) {
-            // Addresses hold underscores and asterisks.
+            // An address is copied whole, since it may hold underscores and asterisks.
             let (whole, behind) = rest.split_at(rest.len() - after.len());
             out.push_str(whole);
             rest = behind;
@@ -103,7 +103,7 @@ fn inline(text: &str, depth: u8, out: &mut String) {
     }
 }
 
-/// What stands between a mark at the beginning and its partner, and what stands behind.
+/// The text between a mark at the beginning and its partner, and the text after the partner.
 fn marked(text: &str, before: Option<char>) -> Option<(&str, &str)> {
     let mark = MARKS.into_iter().find(|mark| text.starts_with(mark))?;
     let rest = text.get(mark.len()..)?;
@@ -131,13 +131,13 @@ fn marked(text: &str, before: Option<char>) -> Option<(&str, &str)> {
         if closes {
             return Some((inner, after));
         }
-        // Past the whole run of the symbol, so that `**` is not taken for two of `*`.
+        // Skips the whole run of the symbol, so that `**` is not taken for two single `*`.
         let run = rest.get(end..)?.chars().take_while(|c| *c == symbol).count();
         from = end + run.max(mark.len());
     }
 }
 
-/// The label and the address of `[label](address)` at the beginning, and what stands behind.
+/// The label and the address of `[label](address)` at the beginning, and the text after it.
 fn link(text: &str) -> Option<(&str, &str, &str)> {
     let (label, rest) = text.strip_prefix('[')?.split_once("](")?;
     let (target, after) = rest.split_once(')')?;
@@ -147,7 +147,7 @@ fn link(text: &str) -> Option<(&str, &str, &str)> {
     (is_label && address(target).is_some_and(str::is_empty)).then_some((label, target, after))
 }
 
-/// What stands behind an address at the beginning.
+/// The text after an address at the beginning.
 fn address(text: &str) -> Option<&str> {
     let scheme = ["https://", "http://"].iter().find(|scheme| text.starts_with(**scheme))?;
     let end = text.find(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | ')' | '|')).unwrap_or(text.len());

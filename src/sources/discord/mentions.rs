@@ -1,13 +1,12 @@
-//! Mentions, emojis and times as Discord writes them in raw text, as a person reads them.
+//! Replaces mentions, emojis and times in Discord's raw text with what a person reads.
 //!
-//! In: text that may hold `<@123>`, `<@!123>`, `<@&123>`, `<#123>`, `<:name:123>`, `<a:name:123>`,
-//! `</command:123>` and `<t:1700000000:R>`, and the names that are known. Out: the same text with names.
-//! Texts that DiscordChatExporter has flattened already hold none of these and stay as they are. An id
-//! whose name is not known stays readable as `@123`.
+//! In: text that may hold `<@123>`, `<@!123>`, `<@&123>`, `<#123>`, `<:name:123>`, `<a:name:123>`, `</command:123>` and
+//! `<t:1700000000:R>`, and the names that are known. Out: the same text with names. Texts that DiscordChatExporter has
+//! already flattened hold none of these and stay as they are. An id whose name is not known stays readable as `@123`.
 
 use jiff::Timestamp;
 
-/// Longest mark; commands have up to three words of 32 characters.
+/// The longest mark; commands have up to three words of 32 characters.
 const MAX_MARK_CHARS: usize = 140;
 
 /// The name of an account, a role or a channel by its id.

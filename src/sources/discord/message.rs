@@ -1,9 +1,9 @@
-//! One message of DiscordChatExporter as a chat item.
+//! Reads one message of DiscordChatExporter as a chat item.
 //!
-//! In: the head of a file, then its messages. Out: an item for each, or the reason why it cannot be
-//! read. A thread belongs to the channel above it, which DiscordChatExporter calls the category; a
-//! private thread is a conversation of its own. What an embed, a sticker or a file shows is shared; a
-//! forwarded message's words follow `Forwarded:`. The exporter's notices and copies are skips.
+//! In: the head of a file, then its messages. Out: an item for each, or the reason why it cannot be read. A thread
+//! belongs to its parent channel, which DiscordChatExporter calls the category; a private thread is a conversation of
+//! its own. Embeds, stickers and files become attachments. A forwarded message's words follow `Forwarded:`. Notices and
+//! copies are skips.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -64,7 +64,7 @@ pub(super) const FORM: Form = Form {
     remedy: "export the channel again",
 };
 
-/// What the file of a channel or of a thread says before its messages.
+/// What the file of a channel or thread says before its messages.
 #[derive(Debug, Clone)]
 pub(super) struct Channel {
     /// Its id.
@@ -78,7 +78,7 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// Reads `guild` and `channel` of a file. `alone` says that the export is this one file.
+    /// Reads `guild` and `channel` of a file. `alone` means that the export is this one file.
     pub(super) fn new(guild: &Value, channel: &Value, alone: bool) -> Self {
         let id = channel.get("id").and_then(id_of);
         let name =
@@ -151,8 +151,8 @@ impl Channel {
         })))
     }
 
-    /// The message that a message answers. One in another channel is not named: forwards and
-    /// messages of followed channels refer there.
+    /// The id of the message that this one answers. References to another channel are ignored: they come from forwards
+    /// and from followed channels.
     fn reply_to(&self, message: &Value, meaning: Meaning) -> Option<String> {
         let reference = message.get("reference").filter(|_| meaning == Meaning::Words { is_reply: true })?;
         let channel = reference.get("channelId").and_then(id_of);
@@ -199,8 +199,8 @@ impl Names for MentionedAccounts<'_> {
     }
 }
 
-/// An account as DiscordChatExporter writes it. Every message of a webhook may come from somebody
-/// else, under the webhook's one id: there the name belongs to the id.
+/// An account as DiscordChatExporter writes it. Different senders may share one webhook and so its id; for a webhook,
+/// the name therefore becomes part of the id.
 fn account(user: &Value) -> Option<Account> {
     let name = field(user, "name").map(str::to_owned);
     let shown = field(user, "nickname").map(str::to_owned);
@@ -219,14 +219,14 @@ fn account(user: &Value) -> Option<Account> {
     Some(Account { id, name: shown, handle: handle.filter(|_| !is_webhook), bot })
 }
 
-/// The time in a field, with the exporting computer's offset; the time that the id holds where the
-/// field names no zone or is missing.
+/// The time in a field, with the exporting computer's offset. If the field names no zone or is missing, the time that
+/// the id holds.
 fn time(message: &Value, name: &str, id: &str) -> Option<EventTime> {
     let stated = field(message, name).and_then(|text| EventTime::read(text).ok());
     stated.or_else(|| EventTime::new(snowflake::unix_ms(id)?, 0).ok())
 }
 
-/// When a message was last edited, in milliseconds; 0 for never, 1 where the time cannot be read.
+/// When a message was last edited, in milliseconds; 0 for never, 1 if the time cannot be read.
 fn version(message: &Value, time: EventTime) -> u64 {
     let Some(edited) = field(message, "timestampEdited") else { return 0 };
     let edited = EventTime::read(edited).ok().map(|edited| edited.unix_ms.max(time.unix_ms));

@@ -1,10 +1,10 @@
-//! Discord's data package: the user's own messages.
+//! Reads Discord's data package: the user's own messages.
 //!
-//! In: a package, packed or unpacked, or the table of one channel. Folders are found by what they hold,
-//! since Discord translates their names: a channel's folder holds `channel.json` and `messages.json`, or
-//! `messages.csv` until March 2024. Out: the messages, oldest first, whatever their order in the
-//! package. A message's time is the one in its id where its own is unreadable. Texts are raw, so ids of
-//! people and of channels that the package does not name stay ids.
+//! In: a package, packed or unpacked, or the table of one channel. Folders are recognised by what they hold, since
+//! Discord translates their names: a channel's folder holds `channel.json` and `messages.json` (until March 2024,
+//! `messages.csv`). Out: the messages, oldest first, whatever their order in the package. If a message's own time is
+//! unreadable, the time in its id is used. Texts are raw, so mentions of people and channels that the package does not
+//! name keep their ids.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -32,7 +32,7 @@ use crate::{
 };
 use nouns::model::{DeadLetter, EventTime};
 
-/// Longest description of a channel or of an account that is read.
+/// The longest description of a channel or an account that is read.
 const MAX_DESCRIPTION_BYTES: u64 = 16 << 20;
 
 /// The columns of a table.
@@ -42,7 +42,7 @@ const FORM: Form = Form {
     remedy: "request the package again",
 };
 
-/// A data package, and how far it is read.
+/// A data package, and how far it has been read.
 pub(super) struct Package {
     tree: Tree,
     /// The path that the user named.
@@ -72,7 +72,7 @@ enum Table {
     Json(Elements),
     Csv {
         records: Records,
-        /// Where the columns are, by the names in the first record.
+        /// The names of the columns, from the first record.
         columns: Vec<String>,
     },
 }
@@ -84,8 +84,8 @@ impl Package {
         folders.iter().any(|folder| channel_id(folder).is_some())
     }
 
-    /// Opens the table of one channel, which is all of `tree`. What stands beside it, and in the
-    /// folder of accounts by its English name, says whose it is.
+    /// Opens the table of one channel, which is all that `tree` holds. The files next to it, and the account folder if
+    /// it has its English name, say whose it is.
     pub(super) fn open_table(tree: Tree, is_csv: bool) -> Self {
         let path = tree.path().to_owned();
         let folder = path.parent().unwrap_or(Path::new(""));
@@ -106,14 +106,14 @@ impl Package {
         Self::of(tree, vec![channel], owner)
     }
 
-    /// Opens a package; none where it holds no channel.
+    /// Opens a package; `None` if it holds no channel.
     ///
     /// # Errors
     /// [`SourceError`] when its files cannot be read.
     pub(super) fn open(tree: Tree) -> Result<Option<Self>, SourceError> {
         let names: Vec<String> = tree.entries().iter().map(|entry| entry.name.clone()).collect();
         let mut tables: Vec<&String> = names.iter().filter(|name| is_table(name)).collect();
-        // Where a package holds both, the newer form wins.
+        // If a package holds both, the newer form wins.
         tables.retain(|name| !name.ends_with(".csv") || !tree.has(&name.replace("messages.csv", "messages.json")));
         tables.retain(|name| channel_id(folder_of(name)).is_some());
         let owner = owner(&tree, &names)?;
@@ -230,7 +230,7 @@ impl Package {
 
 /// A message of a table.
 struct Row {
-    /// Which channel, counted from 0.
+    /// The index of the channel.
     channel: usize,
     line: u64,
     /// The message, or a dead letter.
@@ -335,7 +335,7 @@ impl Names for Package {
     }
 }
 
-/// The columns that are read.
+/// The record, reduced to the columns that are read.
 fn kept(row: &Value) -> Value {
     let column = |name: &str| row.get(name).cloned().unwrap_or_default();
     json!({
@@ -344,7 +344,7 @@ fn kept(row: &Value) -> Value {
     })
 }
 
-/// When a message was said: times without an offset are UTC.
+/// The time of a message; times without an offset are UTC.
 fn time(row: &Value, id: &str) -> Option<EventTime> {
     let stated = field(row, "Timestamp")
         .map(str::trim)
@@ -352,7 +352,7 @@ fn time(row: &Value, id: &str) -> Option<EventTime> {
     stated.or_else(|| EventTime::new(snowflake::unix_ms(id)?, 0).ok())
 }
 
-/// The account of the package: the `user.json` that stands beside the messages.
+/// The account of the package, from the `user.json` in the package.
 fn owner(tree: &Tree, names: &[String]) -> Result<Option<Account>, SourceError> {
     let is_one = |name: &&String| name.as_str() == "user.json" || name.ends_with("/user.json");
     let mut found: Vec<&String> = names.iter().filter(is_one).collect();
@@ -396,7 +396,7 @@ fn conversation(about: &Value, folder: &str, labels: &HashMap<String, String>, a
         },
     });
     let known = label.filter(|label| !label.is_empty() && label != "Unknown channel" && label != "None");
-    // As DiscordChatExporter names the place of direct messages.
+    // The name that DiscordChatExporter gives the server of direct messages.
     let workspace = workspace.or_else(|| is_direct.then(|| "Direct Messages".to_owned()));
     let name = field(about, "name").map(str::to_owned).or(known).unwrap_or_else(|| id.clone());
     let privacy = match kind.as_str() {
@@ -408,7 +408,7 @@ fn conversation(about: &Value, folder: &str, labels: &HashMap<String, String>, a
     Conversation { workspace, id, name, privacy }
 }
 
-/// A small file of JSON; none where it is not JSON.
+/// A small JSON file; `None` if it is not valid JSON.
 fn description(tree: &Tree, name: &str) -> Result<Option<Value>, SourceError> {
     let mut bytes = Vec::new();
     let read = tree.read(name)?.take(MAX_DESCRIPTION_BYTES).read_to_end(&mut bytes);
@@ -416,7 +416,7 @@ fn description(tree: &Tree, name: &str) -> Result<Option<Value>, SourceError> {
     Ok(serde_json::from_slice(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes)).ok())
 }
 
-/// The id in the name of a channel's folder: `c123`, and `123` until 2021.
+/// The id in the name of a channel's folder: `c123`, or `123` until 2021.
 fn channel_id(folder: &str) -> Option<&str> {
     let name = folder.rsplit('/').next()?;
     let id = name.strip_prefix('c').unwrap_or(name);

@@ -1,4 +1,4 @@
-//! Files, embeds and stickers as attachments.
+//! Makes attachments from files, embeds and stickers.
 //!
 //! In: the lists of a message of DiscordChatExporter. Out: attachments, each with a caption: a file's
 //! name, an embed's words, a sticker's name.
@@ -8,8 +8,7 @@ use serde_json::Value;
 use crate::chat::shared_file;
 use nouns::model::Attachment;
 
-/// What a message shares: files, then embeds, then stickers. `render` makes plain text of an embed's
-/// words.
+/// What a message shares: files, then embeds, then stickers. `render` turns an embed's words into plain text.
 pub(super) fn attachments(message: &Value, render: impl Fn(&str) -> String) -> Vec<Attachment> {
     let list = |name: &str| message.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let files = list("attachments").iter().filter_map(|file| match (field(file, "fileName"), field(file, "url")) {
@@ -24,7 +23,7 @@ pub(super) fn attachments(message: &Value, render: impl Fn(&str) -> String) -> V
     files.chain(embeds).chain(stickers).collect()
 }
 
-/// A file of which only the address is known.
+/// A file known only by its address.
 pub(super) fn linked_file(url: &str) -> Attachment {
     shared_file(url.split(['?', '#']).next().unwrap_or(url), Some(url.to_owned()))
 }
@@ -54,7 +53,7 @@ fn attachment(kind: &str, caption: String, url: Option<&str>) -> Attachment {
     Attachment { kind: Some(kind.to_owned()), caption: Some(caption), url: url.map(str::to_owned) }
 }
 
-/// A field that is text, without blank space at its ends; none when it is empty.
+/// A text field, without blank space at its ends; `None` if it is empty.
 pub(super) fn field<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.get(name).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
 }

@@ -1,5 +1,5 @@
-//! Tests of Discord's exports, on files written by hand after the sources of DiscordChatExporter and
-//! the descriptions of the data package.
+//! Tests of Discord's exports, on files written by hand according to the source code of DiscordChatExporter and the
+//! descriptions of the data package.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ use crate::{
 };
 use nouns::config::SourceSettings;
 
-/// Ids given at 10:00, 10:01 and 10:02 UTC on 1 May 2024.
+/// Ids assigned at 10:00, 10:01 and 10:02 UTC on 1 May 2024.
 const AT_10_00: u64 = 1_235_168_840_908_800_000;
 const AT_10_01: u64 = AT_10_00 + (60_000 << 22);
 const AT_10_02: u64 = AT_10_00 + (120_000 << 22);
@@ -60,7 +60,7 @@ const GENERAL: &str =
 const ANN: &str = r#"{"id": "5", "name": "ann", "discriminator": "0000", "nickname": "Ann A", "isBot": false, "roles": [{"id": "7", "name": "admins"}]}"#;
 const SAID: &str = "2024-05-01T12:00:00+02:00 Ann A:";
 
-/// A message of Ann with these fields too.
+/// A message from Ann with these additional fields.
 fn said(id: u64, fields: &str) -> String {
     format!(
         r#"{{"id": "{id}", "type": "Default", "timestamp": "2024-05-01T12:00:00+02:00", "author": {ANN}, {fields}}}"#
@@ -249,7 +249,7 @@ fn a_time_that_is_missing_is_in_the_id() {
     check(&message, &[&format!("{AT_10_01} 2024-05-01T10:01:00Z Ann A: a")]);
 }
 
-/// The files of a data package below a folder for messages by this name.
+/// The files of a data package, with these names for the folders of messages and of the account.
 fn package(messages: &str, account: &str) -> Vec<(String, String)> {
     let rows = format!(
         r#"[{{"ID": {AT_10_01}, "Timestamp": "2024-05-01 10:01:00", "Contents": "later", "Attachments": ""}},
@@ -426,7 +426,7 @@ fn exports_are_recognised() {
 }
 
 proptest! {
-    /// A byte is changed, removed or doubled: the reader ends, and never panics.
+    /// A byte is changed, removed or doubled: the reader still comes to an end and never panics.
     #[test]
     fn damaged_exports_never_panic(at: prop::sample::Index, byte: u8, how in 0..3u8, form in 0..3usize) {
         let exported = channel(GENERAL, &[
@@ -489,7 +489,7 @@ fn the_message_that_began_a_thread_belongs_to_it_whichever_file_comes_first() {
             ]
         );
     }
-    // Without the thread's file, it is a message of the channel; what was edited since is no copy.
+    // Without the thread's file, it is a message of the channel. A version that was edited since is not a copy.
     let alone = folder(&[("general.json", &channel(GENERAL, &question))]);
     assert_eq!(lines(&alone.path().join("general.json")), [line(AT_10_00, "Who has the oars?")]);
     let edited = said(AT_10_00, r#""content": "Who has both oars?", "timestampEdited": "2024-05-01T12:00:01+02:00""#);

@@ -1,9 +1,9 @@
-//! What the lines of one message are.
+//! Reads the lines of one message.
 //!
-//! In: the lines behind a date, without it. Out: the sender, the words of the last version, what was
-//! shared, and the answers that the exporter prints below the message. The exporter marks nothing but
-//! by position and wording: a file is a line that is a path or a file's name, a reaction a line below
-//! `Tapbacks:`, an answer is indented.
+//! In: the lines after a date, without the date. Out: the sender, the words of the last version, what was shared, and
+//! the answers that the exporter prints below the message. The exporter marks things only by position and wording: a
+//! line that is a path or a file's name is a file, a line below `Tapbacks:` is a reaction, and indented lines are an
+//! answer.
 
 use jiff::civil::DateTime;
 
@@ -15,7 +15,7 @@ use nouns::model::Attachment;
 const INDENT: &str = "    ";
 const RESPONDED: &str = "This message responded to an earlier message.";
 const DELETED: &str = "This message was deleted from the conversation!";
-/// Lines that tell how the app showed a message.
+/// Effects with which the app showed a message.
 const EFFECTS: [&str; 13] = [
     "Confetti",
     "Echo",
@@ -38,26 +38,26 @@ pub(super) struct Block {
     pub(super) sender: String,
     pub(super) text: String,
     pub(super) attachments: Vec<Attachment>,
-    /// How long after the message it was last edited or a part of it taken back, in milliseconds.
+    /// How long after it was sent the message was last edited or partly unsent, in milliseconds.
     pub(super) changed_after_ms: Option<u64>,
     /// Whether the account's owner deleted it on this computer.
     pub(super) deleted: bool,
-    /// Whether a part of it was taken back.
+    /// Whether a part of it was unsent.
     pub(super) unsent: bool,
     pub(super) is_answer: bool,
-    /// The messages that answer it, printed here and once more at their own time.
+    /// The messages that answer it. The exporter prints them here and once more at their own time.
     pub(super) answers: Vec<(DateTime, Block)>,
 }
 
-/// A part of the message's body that is being read.
+/// A part of the message's body.
 enum Part {
     Words(Vec<String>),
-    /// The last version so far of a part that was edited.
+    /// The latest version so far of a part that was edited.
     Version(Vec<String>),
 }
 
 impl Block {
-    /// Reads the lines behind the date: the sender and the body.
+    /// Reads the lines after the date: the sender and the body.
     pub(super) fn of(lines: &[&str]) -> Self {
         let mut block = Self { sender: lines.first().map_or("", |line| line.trim()).to_owned(), ..Self::default() };
         let mut parts: Vec<Part> = Vec::new();
@@ -87,14 +87,14 @@ impl Block {
         block
     }
 
-    /// Takes a line that is no plain words; false for words.
+    /// Handles a line that is not plain words; returns false for words.
     fn line(&mut self, line: &str, parts: &mut Vec<Part>) -> bool {
         if line == RESPONDED {
             self.is_answer = true;
         } else if line == DELETED {
             self.deleted = true;
         } else if line.strip_prefix("Sent with ").is_some_and(|effect| EFFECTS.contains(&effect)) {
-            // How it was shown is no words.
+            // The effect with which a message was shown is not part of its words.
         } else if let Some(after_ms) = taken_back(line) {
             self.unsent = true;
             self.changed_after_ms = self.changed_after_ms.max(after_ms);
@@ -118,20 +118,20 @@ impl Block {
         self.text.is_empty() && self.attachments.is_empty()
     }
 
-    /// Whether the app speaks and nobody said anything.
+    /// Whether it is a notice from the app rather than somebody's words.
     pub(super) fn is_notice(&self) -> bool {
         let notices = ["SharePlay Message\nEnded", "Started sharing location!", "Stopped sharing location!"];
         self.attachments.is_empty() && notices.contains(&self.text.as_str())
     }
 }
 
-/// A line that is a date, alone or with when the message was read.
+/// A line that is a date, alone or with the time at which the message was read.
 pub(super) fn header(line: &str) -> Option<(DateTime, &str)> {
     let (time, rest) = date_time(line)?;
     (rest.is_empty() || rest.starts_with(" (Read by ")).then_some((time, rest))
 }
 
-/// Where an answer that begins before `from` ends: at the next one, or at a line that is not indented.
+/// The end of an answer that begins before `from`: the next answer, or a line that is not indented.
 fn end_of_answer(lines: &[&str], from: usize) -> usize {
     let mut end = from;
     while let Some(line) = lines.get(end) {
@@ -181,7 +181,7 @@ fn edited(line: &str) -> Option<(u64, &str)> {
     Some((span_ms(span)?, words))
 }
 
-/// A line that is the path or the name of a file, or says that one is missing.
+/// A line that is the path or the name of a file, or says that an attachment is missing.
 fn attachment(line: &str) -> Option<Attachment> {
     if line == "Attachment missing!" {
         return Some(labelled("file", "file"));

@@ -1,9 +1,9 @@
-//! What a path holds, and messages from imessage-exporter's text files.
+//! Recognises what a path holds, and reads messages from imessage-exporter's text files.
 //!
-//! In: a database, which `database` reads, or one or several texts, each a conversation. Out: the texts'
-//! items in the files' order. A message begins with a date behind a blank line. The copy of an answer below
-//! the message that it answers is skipped, and tells which message the answer belongs to when that comes at
-//! its own time.
+//! In: a database, which `database` reads, or one or several texts, each a conversation. Out: the texts' items in the
+//! files' order. A message begins with a date after a blank line. The exporter prints a copy of each answer below the
+//! message that it answers. The copy is skipped, but is used to find that message when the answer itself comes at its
+//! own time.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -45,13 +45,13 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
     open: Opener::Chat(open),
 };
 
-/// Longest message that is kept; a turn holds less.
+/// The longest message that is kept; a turn holds less.
 const MAX_MESSAGE_BYTES: usize = 128 << 10;
 /// How many answers are remembered until they come at their own time.
 const MAX_ANSWERS: usize = 100_000;
 /// The name that the exporter gives the owner of the account.
 const ME: &str = "Me";
-/// How a SQLite database begins.
+/// The beginning of a SQLite database.
 const DATABASE: &[u8] = b"SQLite format 3\0";
 
 fn looks_like(sample: &Sample) -> bool {
@@ -69,8 +69,8 @@ fn is_text(entry: &str) -> bool {
     entry.to_lowercase().ends_with(".txt")
 }
 
-/// Messages' own database, by its tables, or by a name that Apple or a backup gives it: of a new one, the
-/// tables may stand in the log beside it.
+/// Whether it is Messages' own database, judged by its tables or by a name that Apple or a backup gives it. The name
+/// counts because the tables of a new database may still be in the log next to it.
 fn is_database(sample: &Sample) -> bool {
     let name = sample.name().to_lowercase();
     sample.head().as_bytes().starts_with(DATABASE)
@@ -120,16 +120,16 @@ struct OpenFile {
     after_blank: bool,
 }
 
-/// A message whose lines are still coming.
+/// A message whose lines are still being read.
 struct OpenMessage {
     line: u64,
     time: DateTime,
-    /// What the exporter wrote behind the date of a notice.
+    /// The text after the date of a notice.
     notice: Option<String>,
     text: String,
 }
 
-/// The messages that answers belong to, by a hash of the answer.
+/// The message that each answer belongs to, by a hash of the answer.
 #[derive(Default)]
 struct AnswerTargets {
     ids: HashMap<[u8; 32], String>,
@@ -140,7 +140,7 @@ impl Imessage {
     /// Opens an export.
     ///
     /// # Errors
-    /// [`SourceError`] when it cannot be read, or holds no text of the exporter.
+    /// [`SourceError`] when it cannot be read, or holds no text file of the exporter.
     fn open(settings: &SourceSettings, tree: Tree) -> Result<Self, SourceError> {
         let path = settings.path.clone();
         let zone = Zone::parse(&settings.zone)?;
@@ -173,7 +173,7 @@ impl Imessage {
         }
         if files.is_empty() && has_database {
             return Err(format(
-                "Messages' database lies in it, and no text of imessage-exporter",
+                "it holds Messages' database, but no text file of imessage-exporter",
                 "name the database itself, unpacked, such as FOLDER/chat.db",
             ));
         }
@@ -197,7 +197,7 @@ impl Imessage {
         })
     }
 
-    /// Reads a line; false at the end.
+    /// Reads a line; returns false at the end.
     fn read(&mut self) -> Result<bool, SourceError> {
         let mut open = match self.open.take() {
             Some(open) => open,
@@ -284,12 +284,12 @@ impl OpenFile {
             }
             (None, None) if self.after_blank => {}
             (None, None) => {
-                found.push_back(self.reject(number, "it stands before the first message; remove it", line));
+                found.push_back(self.reject(number, "it comes before the first message; remove it", line));
             }
         }
     }
 
-    /// What the lines so far are.
+    /// Ends the message whose lines were read so far, and adds its items to `found`.
     fn finish(&mut self, zone: &Zone, found: &mut VecDeque<ChatItem>) {
         let Some(OpenMessage { line, time: local, notice, text }) = self.begun.take() else { return };
         let Some(time) = zone.moment(local) else {
@@ -303,7 +303,7 @@ impl OpenFile {
         let lines: Vec<&str> = text.lines().collect();
         let mut block = Block::of(&lines);
         if block.sender.is_empty() {
-            found.push_back(self.reject(line, "nobody is named below its date; name the sender there", &text));
+            found.push_back(self.reject(line, "no sender is named below its date; name the sender there", &text));
             return;
         }
         let answers = std::mem::take(&mut block.answers);
@@ -325,7 +325,7 @@ impl OpenFile {
         ChatItem::Reject { conversation: Some(Arc::clone(&self.conversation)), letter }
     }
 
-    /// A line of the app: somebody joined, or a whole message was taken back.
+    /// A notice from the app: somebody joined, or a whole message was unsent.
     fn notice(&mut self, notice: &str, local: DateTime) -> ChatItem {
         let Some(who) = notice.strip_suffix(" unsent a message!") else { return ChatItem::Skip(Skip::ServiceMessage) };
         let who = if who == "You" { ME } else { who };
@@ -381,7 +381,7 @@ impl AnswerTargets {
     }
 }
 
-/// A hash of who answered, when, and with which words.
+/// A hash of an answer's sender, time and words.
 fn key(time: DateTime, answer: &Block) -> [u8; 32] {
     let words: Vec<&str> = answer.text.split_whitespace().collect();
     *blake3::hash(format!("{time}/{}/{}", answer.sender, words.join(" ")).as_bytes()).as_bytes()

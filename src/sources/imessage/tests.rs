@@ -83,7 +83,7 @@ fn what_was_taken_back_is_a_deletion() {
             "deleted 2022-05-17T17:33:00/Ann",
         ],
     );
-    // The same messages before.
+    // An earlier export of the same messages.
     let before = "May 17, 2022  5:29:42 PM\nAnn\nx\n\nMay 17, 2022  5:30:00 PM\nMe\nThe rest\nand more\n\n\
         May 17, 2022  5:31:00 PM\nMe\nx\n\nMay 17, 2022  5:32:00 PM\nMe\nHello\n\nMay 17, 2022  5:33:00 PM\nAnn\nx\n\n";
     assert_eq!(ids(&file_items(&open, "Ann.txt", before)), ids(&file_items(&open, "Ann.txt", content)));
@@ -106,7 +106,7 @@ fn damaged_messages_are_rejected_with_their_line_and_the_rest_goes_on() {
         "May 17, 2022  5:29:42 PM\n\nMay 17, 2022  5:30:00 PM\nAnn\nHi\n\nFeb 31, 2022  5:30:00 PM\nBo\nno date\n\n\
          May 17, 2022  5:31:00 PM\nAnn\nYes\n",
         &[
-            "rejected Ann.txt:1: nobody is named below its date; name the sender there",
+            "rejected Ann.txt:1: no sender is named below its date; name the sender there",
             "2022-05-17T17:30:00Z Ann: Hi\n\nFeb 31, 2022  5:30:00 PM\nBo\nno date",
             "2022-05-17T17:31:00Z Ann: Yes",
         ],
@@ -135,8 +135,8 @@ fn a_folder_of_all_conversations_is_private() {
 #[test]
 fn what_is_neither_a_text_nor_a_database_is_an_error_that_says_what_to_name() {
     for (name, content, in_folder, expected) in [
-        ("chat.db", "SQLite format 3\0 and more", false, "file is not a database; copy chat.db anew"),
-        ("chat.db", "SQLite format 3\0 and more", true, "Messages' database lies in it"),
+        ("chat.db", "SQLite format 3\0 and more", false, "file is not a database; copy chat.db again"),
+        ("chat.db", "SQLite format 3\0 and more", true, "it holds Messages' database"),
         (
             "chat.json",
             "[{\"ROWID\": \"1\"}]",

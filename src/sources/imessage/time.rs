@@ -1,4 +1,4 @@
-//! The dates and spans of time that imessage-exporter writes.
+//! Reads the dates and time spans that imessage-exporter writes.
 //!
 //! In: text such as `May 17, 2022  5:29:42 PM` and `1 hour, 49 seconds`. Out: a date and what follows
 //! it, or milliseconds. Both are in English on every computer.
@@ -7,7 +7,7 @@ use jiff::civil::{Date, DateTime};
 
 use nouns::months::MONTHS;
 
-/// The date and time at the start of a line, and what follows.
+/// The date and time at the start of a line, and the rest of the line.
 pub(super) fn date_time(line: &str) -> Option<(DateTime, &str)> {
     let (month, rest) = line.split_at_checked(3)?;
     let month = MONTHS.iter().position(|name| name.get(..3) == Some(month))? + 1;

@@ -1,4 +1,4 @@
-//! Messages' database in a build without the feature `imessage`: it is refused by name.
+//! Refuses Messages' database in a build without the feature `imessage`.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub(super) fn open(settings: &SourceSettings) -> Result<Box<dyn ChatReader>, Sou
     })
 }
 
-/// Whether a SQLite database is Messages': a build that cannot look into it does not know.
+/// Whether a SQLite database is Messages'. This build cannot read it, so it always says no.
 pub(super) fn is_messages(_: &Path) -> bool {
     false
 }

@@ -1,15 +1,14 @@
-//! The civil time of each line of a log whose lines name less than a whole date.
+//! Finds the local time of each line of a log whose lines do not state a full date.
 //!
-//! In: day markers, and the stamps of the lines, in the order of the file. Out: the local time of
-//! each line; none until a day is known. Past midnight without a marker the next day begins. Reads
-//! no system clock.
+//! In: day markers, and the stamps of the lines, in the order of the file. Out: the local time of each line; `None`
+//! until a day is known. If the time passes midnight without a marker, the next day begins. Reads no system clock.
 
 use jiff::civil::{Date, DateTime, Time};
 
 use super::stamp::{Day, Stamp};
 
-/// A step back of the clock of at least this many seconds means that a day has passed; a smaller one
-/// is the end of summer time, or a clock that was set.
+/// If the time steps back by at least this many seconds, a new day has begun. A smaller step is the end of summer time,
+/// or a clock that was set back.
 const NEW_DAY_SECONDS: i32 = 2 * 3_600;
 const HALF_DAY_HOURS: i8 = 12;
 
@@ -23,20 +22,20 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// A clock for a file whose name says its day, where one does. `half_days` is for logs whose hours
-    /// run from 12 to 11 twice a day and name no half.
+    /// A clock for a file. `date` is its day, if that is known. `half_days` is for logs whose hours run from 12 to 11
+    /// twice a day without AM or PM.
     pub(super) fn new(date: Option<Date>, half_days: bool) -> Self {
         Self { date, last: None, half_days, afternoon: false }
     }
 
-    /// A marker says which day it is.
+    /// Sets the day, as a marker states it.
     pub(super) fn day(&mut self, date: Date) {
         if self.date != Some(date) {
             (self.date, self.last, self.afternoon) = (Some(date), None, false);
         }
     }
 
-    /// The local time of a line; of one without a time, that of the line before.
+    /// The local time of a line; a line without a time gets the time of the previous line.
     pub(super) fn at(&mut self, stamp: Option<Stamp>) -> Option<DateTime> {
         let time = stamp.and_then(|s| s.time);
         let day = match stamp.and_then(|s| s.day) {
@@ -73,7 +72,8 @@ impl Clock {
         self.date.map(|date| date.to_datetime(time))
     }
 
-    /// The date of a month and day: in the year of the line before, or in the next one at its end.
+    /// The date for a month and day: in the year of the previous line, or in the next year if the month lies more than
+    /// half a year back.
     fn next_of(&self, month: i8, day: i8) -> Option<Date> {
         let now = self.date?;
         let date = Date::new(now.year(), month, day).ok();
@@ -121,7 +121,7 @@ mod tests {
             &["10:00 a", "day 2013-01-26", "10:00 a", "day 2013-01-27", "09:00 a"],
             &["none", "-", "2013-01-26T10:00:00", "-", "2013-01-27T09:00:00"],
         );
-        // A log opened again on the same day, and the end of summer time.
+        // A log that was reopened on the same day, and the end of summer time.
         check(
             None,
             false,

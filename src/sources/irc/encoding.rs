@@ -1,13 +1,13 @@
-//! The bytes of a log line as text.
+//! Decodes the bytes of a log line as text.
 //!
-//! In: one line of a log. Out: its text: UTF-8 where the line is valid UTF-8, else Windows-1252,
-//! because logs mix both line by line. Codes of colours and styles are removed. Never fails.
+//! In: one line of a log. Out: its text, read as UTF-8 if the line is valid UTF-8, else as Windows-1252, because logs
+//! mix both line by line. Codes for colours and styles are removed. Never fails.
 
 use std::borrow::Cow;
 
 use encoding_rs::WINDOWS_1252;
 
-/// What the WHATWG's table has for the five bytes to which Windows-1252 assigns nothing.
+/// The characters that the WHATWG's table assigns to the five bytes that Windows-1252 leaves undefined.
 const UNASSIGNED: [char; 5] = ['\u{81}', '\u{8d}', '\u{8f}', '\u{90}', '\u{9d}'];
 
 /// The text of a line, without its line end.
@@ -24,7 +24,7 @@ pub(super) fn decode(line: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// A text without control characters and the digits that belong to a colour.
+/// A text without control characters and without the digits of colour codes.
 fn without_codes(text: &str) -> String {
     const COLOUR: char = '\u{3}';
     const HEX_COLOUR: char = '\u{4}';

@@ -1,8 +1,7 @@
-//! One line of a log, whichever client wrote it.
+//! Reads one line of a log, whichever client wrote it.
 //!
-//! In: the text of a line. Out: the day that a marker names, or the line's time and what it reports:
-//! words, an action, a notice, a new nick, who came and went, or another notice of the server. Knows
-//! nothing of the lines before.
+//! In: the text of a line. Out: the day that a marker names, or the line's time and what it reports: words, an action,
+//! a notice, a new nick, who came and went, or another notice of the server. Never uses earlier lines.
 //!
 //! Lines are read as irssi, WeeChat, ZNC, EnergyMech, HexChat, mIRC, Eggdrop and Supybot write them,
 //! and as the logs of Ubuntu's channels have them.
@@ -16,20 +15,20 @@ use super::stamp::{Day, Stamp, stamp, written_date};
 pub(super) enum Line<'a> {
     /// Nothing but blank space, or a header without a day.
     Blank,
-    /// A marker that names the day from here on.
+    /// A marker that states the day of the lines that follow.
     Day(Date),
     /// A header that names the channel.
     Channel(&'a str),
     /// What happened.
     Event {
-        /// When; none where the line has no time.
+        /// When it happened; `None` if the line has no time.
         stamp: Option<Stamp>,
-        /// The channel that stands before the time.
+        /// The channel that is written before the time.
         channel: Option<&'a str>,
-        /// What.
+        /// What happened.
         event: Event<'a>,
     },
-    /// No line of a log.
+    /// Not a line of a log.
     Unknown,
 }
 
@@ -40,11 +39,11 @@ pub(super) enum Event<'a> {
     Said { nick: &'a str, text: &'a str },
     /// An action: `/me waves`.
     Did { nick: &'a str, text: &'a str },
-    /// A nick change; `from` is empty where it is the log's owner.
+    /// A nick change; `from` is empty if the log's owner changed it.
     Renamed { from: &'a str, to: &'a str },
     /// Somebody left the channel or the network.
     Left { nick: &'a str },
-    /// Another notice: a join, a topic, a mode; with the channel where it names one.
+    /// Another notice: a join, a topic, a mode; with the channel if it names one.
     Service { channel: Option<&'a str> },
 }
 
@@ -69,16 +68,16 @@ pub(super) fn line(text: &str) -> Line<'_> {
             return stamped(Some(Stamp { day: Some(Day::Date(date)), ..found }), Some(channel), rest);
         }
     }
-    // Lines without a time happen at the time of the line before.
+    // A line without a time gets the time of the previous line.
     if is_untimed(text) { stamped(None, None, text) } else { Line::Unknown }
 }
 
-/// Whether a line without a time is one that logs have.
+/// Whether a line without a time has a form that occurs in logs.
 fn is_untimed(text: &str) -> bool {
     ["<", "=== ", "*** ", "-!- "].iter().any(|start| text.starts_with(start))
 }
 
-/// Whether what follows the time of a line has one of the marks that clients put before a nick.
+/// Whether the text after a line's time has one of the marks that clients put before a nick.
 pub(super) fn is_marked(text: &str) -> bool {
     let rest = stamp(text).map(|(_, rest)| rest).or_else(|| text.split_once(']').map(|(_, rest)| rest));
     rest.is_some_and(|rest| {
@@ -138,7 +137,7 @@ fn weechat_notice(text: &str) -> Option<Event<'_>> {
     Some(Event::Said { nick, text })
 }
 
-/// A line behind its time, in the forms without columns.
+/// The text after a line's time, in the forms without columns.
 fn event(body: &str) -> Option<Event<'_>> {
     for start in ["-!-", "***", "-->", "<--", "--"] {
         if let Some(rest) = body.strip_prefix(start).filter(|r| r.is_empty() || r.starts_with([' ', '\t'])) {
@@ -175,7 +174,7 @@ fn event(body: &str) -> Option<Event<'_>> {
     one_word.then_some(Event::Said { nick, text })
 }
 
-/// `nick- text`, `nick:#channel- text`, `nick(user@host)- text`, behind the first `-`.
+/// `nick- text`, `nick:#channel- text`, `nick(user@host)- text`, after the first `-`.
 fn notice(rest: &str) -> Option<Event<'_>> {
     let (head, text) = rest.split_once([' ', '\t']).unwrap_or((rest, ""));
     let head = head.strip_suffix('-')?;
@@ -191,7 +190,7 @@ fn notice(rest: &str) -> Option<Event<'_>> {
     })
 }
 
-/// What follows `*` or `===`: a notice of the server where it reads like one, else an action.
+/// The text after `*` or `===`: a notice from the server if it reads like one, else an action.
 fn action(text: &str) -> Option<Event<'_>> {
     if let Some(event) = known_service(text) {
         return Some(event);
@@ -200,16 +199,16 @@ fn action(text: &str) -> Option<Event<'_>> {
     Some(Event::Did { nick: without_mode(nick), text })
 }
 
-/// A notice of the server, whatever it says.
+/// A notice from the server, whatever it says.
 fn service(text: &str) -> Event<'_> {
     known_service(text).unwrap_or(Event::Service { channel: channel_in(text) })
 }
 
-/// A notice of the server that reads like one.
+/// A text that reads like a notice from the server.
 fn known_service(text: &str) -> Option<Event<'_>> {
     for known in [" is now known as ", "You're now known as ", "You are now known as "] {
         if let Some((before, to)) = text.split_once(known) {
-            // Where a nick has brackets, Ubuntu's logs have a space behind them.
+            // If a nick has brackets, Ubuntu's logs put a space after them.
             let to = to.trim().trim_end_matches('.');
             let to = to.split_once("] ").filter(|_| to.starts_with('[')).map_or(to, |(_, nick)| nick);
             if !to.is_empty() && !to.contains(' ') {
@@ -224,14 +223,14 @@ fn known_service(text: &str) -> Option<Event<'_>> {
     }
     let channel = channel_in(text);
     let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
-    // `nick [user@host] has left #channel`: the address stands in brackets, or is left out.
+    // `nick [user@host] has left #channel`: the address is in brackets, or is left out.
     let after = match rest.trim_start() {
         r if r.starts_with(['(', '[', '<']) => {
             r.split_once([')', ']', '>']).map_or("", |(_, after)| after.trim_start())
         }
         r => r,
     };
-    // Where a nick has brackets, Ubuntu's logs have a space behind them: the address tells.
+    // If a nick has brackets, Ubuntu's logs put a space after them; then the address shows where the nick ends.
     let address = ["has joined", "has left", "has quit"].iter().find_map(|verb| {
         let (before, after) = text.split_at(text.find(verb)?);
         let (nick, address) = before.trim_end().strip_suffix([']', ')'])?.rsplit_once([' '])?;
@@ -251,7 +250,7 @@ fn known_service(text: &str) -> Option<Event<'_>> {
         let r = r.trim_start();
         r.is_empty() || r.starts_with(['(', '[', ':']) || r.starts_with("IRC")
     });
-    // mIRC, whose address in brackets tells it from an action.
+    // mIRC's form, which differs from an action by the address in brackets.
     let quits = quits || (after.starts_with("Quit (") && after.len() < rest.len());
     if quits || in_channel("has left") || in_channel("left") || says("left irc") {
         return Some(Event::Left { nick: first });
@@ -333,14 +332,14 @@ fn channel_in(text: &str) -> Option<&str> {
         .find(|w| w.len() > 1 && w.starts_with('#') && !w.starts_with("#<"))
 }
 
-/// The first word and the rest; none where there is no word.
+/// The first word and the rest; `None` if there is no word.
 fn first_word(text: &str) -> Option<(&str, &str)> {
     let text = text.trim_start();
     let (word, rest) = text.split_once([' ', '\t']).unwrap_or((text, ""));
     (!word.is_empty()).then(|| (word, rest.trim_start()))
 }
 
-/// A nick without the mark of its rank.
+/// A nick without the symbol of its channel rank.
 fn without_mode(nick: &str) -> &str {
     let nick = nick.trim();
     nick.strip_prefix(['@', '+', '%', '&', '~', '!']).filter(|n| !n.is_empty()).unwrap_or(nick)

@@ -1,7 +1,7 @@
-//! One log file: its lines, and what its beginning tells of its clock and channel.
+//! One log file: its lines, and what its beginning shows about its clock and channel.
 //!
-//! In: a stream of bytes and what the file's name says. Out: its lines, the clock that dates them,
-//! and the channel that its notices name. Holds the beginning, never the file.
+//! In: a stream of bytes and the day in the file's name. Out: its lines, the clock that dates them, and the channel
+//! that its notices name. Holds only the beginning, never the whole file.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::lines::{Line, Lines};
 
-/// How much of a file is looked at before its first line is returned.
+/// How much of a file is read before its first line is returned.
 const HEAD_BYTES: usize = 512 << 10;
 
 /// An open log file.
@@ -27,25 +27,25 @@ pub(super) struct LogFile {
     head: VecDeque<Line>,
 }
 
-/// What the beginning of a file tells.
+/// What the beginning of a file shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Beginning {
-    /// Whether there is any line of a log.
+    /// Whether it has any line of a log.
     pub(super) is_log: bool,
-    /// The day before its first line, where its own lines tell it.
+    /// The day on which the file begins, if its own lines show it.
     date: Option<Date>,
-    /// Whether lines or markers name whole dates.
+    /// Whether lines or markers state full dates.
     dated: bool,
     /// Whether its hours run from 12 to 11 twice a day.
     half_days: bool,
-    /// Whether some lines name no zone.
+    /// Whether some lines state no time zone.
     pub(super) zoneless: bool,
     /// The channel that most of its notices name.
     pub(super) channel: Option<String>,
 }
 
 impl LogFile {
-    /// Opens a stream and looks at its beginning.
+    /// Opens a stream and reads its beginning.
     ///
     /// # Errors
     /// When the stream cannot be read.
@@ -63,7 +63,7 @@ impl LogFile {
         Ok((Self { lines, head }, beginning))
     }
 
-    /// The next line; none at the end.
+    /// The next line; `None` at the end.
     ///
     /// # Errors
     /// When the stream cannot be read.
@@ -86,15 +86,16 @@ impl LogFile {
 }
 
 impl Beginning {
-    /// The clock of the file, whose name says this day; none where neither says one.
+    /// The clock for the file. `name` is the day in the file's name. `None` if neither the name nor the lines state a
+    /// day.
     pub(super) fn clock(&self, name: Option<Date>) -> Option<Clock> {
         let date = self.date.or(name);
         (self.dated || date.is_some()).then(|| Clock::new(date, self.half_days))
     }
 }
 
-/// Whether most lines of a file's beginning are marked as only IRC logs mark them: `<nick>`, `*`,
-/// `-!-`, columns. Words behind a name and a colon would be those of other chats too.
+/// Whether most lines of a file's beginning have marks that only IRC logs use: `<nick>`, `*`, `-!-`, columns. A name
+/// and a colon before the words do not count, because other chats have them too.
 pub(super) fn reads_like_a_log(head: &str) -> bool {
     let (mut marked, mut other) = (0, 0);
     for text in head.lines().filter(|text| !text.trim().is_empty()) {
@@ -127,7 +128,7 @@ fn beginning(head: &VecDeque<Line>) -> Beginning {
             LogLine::Channel(channel) => *channels.entry(channel.to_owned()).or_default() += head.len(),
             LogLine::Event { stamp, event, .. } => {
                 events += 1;
-                // A line without a time makes no log of a file of another kind.
+                // A line without a time is not enough to take a file for a log.
                 found.is_log |= stamp.is_some();
                 found.dated |= matches!(stamp.and_then(|s| s.day), Some(Day::Date(_)));
                 found.zoneless |= stamp.is_some_and(|s| s.offset_seconds.is_none());
@@ -142,7 +143,7 @@ fn beginning(head: &VecDeque<Line>) -> Beginning {
             }
         }
     }
-    // Dates in lines come with a whole clock; half days are a matter of logs that are named for a day.
+    // Logs with dates in their lines use 24 hours; only logs that are named after a day use 12 hours.
     found.half_days = !found.dated && wraps && latest_hour <= 12;
     found.channel = channels.into_iter().max_by(|a, b| (a.1, &b.0).cmp(&(b.1, &a.0))).map(|(channel, _)| channel);
     found

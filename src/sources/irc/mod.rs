@@ -1,11 +1,11 @@
 //! IRC logs, whichever client or bot wrote them.
 //!
-//! In: a log file, or a directory or archive of them. Out: messages, one channel after the other,
-//! oldest first. Never guesses who is a bot, and never what a line means that no client writes.
+//! In: a log file, or a directory or archive of them. Out: messages, one channel after another, oldest first. Never
+//! guesses who is a bot, and never guesses the meaning of a line that no client writes.
 //!
-//! `reader` walks the files; `log_file` opens one and looks at its beginning; `place` reads channel,
-//! network and day from its path; `encoding` makes text of a line's bytes, `line` says what it
-//! reports, `stamp` when; `clock` gives each line its date, `nicks` each nick its account.
+//! `reader` goes through the files; `log_file` opens one and reads its beginning; `place` reads channel, network and
+//! day from its path. `encoding` decodes a line's bytes, `line` reads what it reports, and `stamp` reads its time;
+//! `clock` gives each line its date, and `nicks` gives each nick its account.
 
 mod clock;
 mod encoding;

@@ -1,26 +1,26 @@
-//! Which account speaks under a nick, as far as the log shows it.
+//! Finds which account speaks under a nick, as far as the log shows it.
 //!
-//! In: nicks that speak, change and leave, in the order of the log. Out: accounts, each with the nick
-//! under which it first spoke. Who changes the nick stays the same account until the file ends or the
-//! nick leaves; who changes to a nick that has spoken before becomes that account, because people
-//! return to their names; a nick that never spoke leaves nothing behind. Never joins two accounts
-//! after the fact, and never guesses who is a bot. Memory grows with the nicks, not with the lines.
+//! In: nicks that speak, change and leave, in the order of the log. Out: accounts, each with the nick under which it
+//! first spoke. A person who changes nick stays the same account until the file ends or the nick leaves. A person who
+//! changes to a nick that has spoken before becomes that account, because people return to their names. For a nick that
+//! never spoke, nothing is kept. Never merges two accounts afterwards, and never guesses who is a bot. Memory grows
+//! with the nicks, not with the lines.
 
 use std::collections::HashMap;
 
 use crate::chat::Account;
 
-/// The nicks of a channel so far, compared without regard to case.
+/// The nicks of a channel so far; case is ignored.
 #[derive(Debug, Default)]
 pub(super) struct Nicks {
     /// The accounts that spoke, with their first nicks as written.
     spoken: HashMap<String, String>,
-    /// The accounts of nicks that were changed to.
+    /// The accounts behind nicks that somebody has changed to.
     changed: HashMap<String, String>,
 }
 
 impl Nicks {
-    /// The account that speaks.
+    /// The account of a nick that speaks.
     pub(super) fn speaks(&mut self, nick: &str) -> Account {
         let folded = nick.to_lowercase();
         let id = self.changed.get(&folded).cloned().unwrap_or(folded);
@@ -28,14 +28,14 @@ impl Nicks {
         Account { id, name, handle: None, bot: false }
     }
 
-    /// The account of a nick that spoke before, under the name that a text has for it.
+    /// The account of a nick that has spoken before, with the name as a text writes it.
     pub(super) fn named(&self, nick: &str) -> Option<Account> {
         let folded = nick.to_lowercase();
         let id = self.changed.get(&folded).cloned().unwrap_or(folded);
         self.spoken.contains_key(&id).then(|| Account { id, name: nick.to_owned(), handle: None, bot: false })
     }
 
-    /// Somebody changes the nick.
+    /// Somebody changes nick.
     pub(super) fn changes(&mut self, from: &str, to: &str) {
         let (from, to) = (from.to_lowercase(), to.to_lowercase());
         let account = self.changed.remove(&from).unwrap_or(from);
@@ -49,7 +49,7 @@ impl Nicks {
         self.changed.remove(&nick.to_lowercase());
     }
 
-    /// Another file begins, before which nicks may have changed unseen.
+    /// Another file begins. Nicks may have changed unseen before it.
     pub(super) fn next_file(&mut self) {
         self.changed.clear();
     }

@@ -1,9 +1,8 @@
-//! What the name of a log file says.
+//! Reads what the path of a log file says.
 //!
-//! In: the path of a file below the export. Out: its channel, its network and its day, as far as
-//! the path has them: `libera/#rust/2013-01-26.log` (ZNC), `libera/#rust.log` (irssi),
-//! `irc.libera.#rust.weechatlog` (WeeChat), `user_libera_#rust_20130126.log` (older ZNC),
-//! `2013/01/26/#ubuntu.txt`, `rust.log.26Jan2013` (Eggdrop).
+//! In: the path of a file inside the export. Out: its channel, its network and its day, as far as the path contains
+//! them: `libera/#rust/2013-01-26.log` (ZNC), `libera/#rust.log` (irssi), `irc.libera.#rust.weechatlog` (WeeChat),
+//! `user_libera_#rust_20130126.log` (older ZNC), `2013/01/26/#ubuntu.txt`, `rust.log.26Jan2013` (Eggdrop).
 
 use std::sync::LazyLock;
 
@@ -13,10 +12,10 @@ use regex::Regex;
 /// What a path says.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) struct Place {
-    /// The channel with its `#`; none where no part of the path looks like one.
+    /// The channel with its `#`; `None` if no part of the path looks like one.
     pub(super) channel: Option<String>,
-    /// What names the log where the path has no channel: the other person of a private chat, or a
-    /// channel without its `#`.
+    /// The name of the log if the path has no channel: the other person in a private chat, or a channel without its
+    /// `#`.
     pub(super) other: Option<String>,
     /// The network.
     pub(super) network: Option<String>,
@@ -36,8 +35,7 @@ static EGGDROP_DATE: LazyLock<Option<Regex>> =
 pub(super) fn place(name: &str) -> Place {
     let path = without_endings(name);
     let (start, end, date) = date_in(path).map_or((path.len(), path.len(), None), |(s, e, d)| (s, e, Some(d)));
-    // The part of a name before its date; a date at the start of a file's name is followed by nothing
-    // but the number of a part.
+    // The part of a name before its date. After a date at the start of a file's name, only a part number follows.
     let before = path.get(..start).unwrap_or(path).trim_end_matches(['-', '_', '.']);
     let after = path.get(end..).unwrap_or_default();
     let kept = if after.contains(['#', '&']) { after.trim_start_matches(['-', '_', '.', '/']) } else { before };
@@ -75,7 +73,7 @@ pub(super) fn is_log(name: &str) -> bool {
     })
 }
 
-/// The network in what stands before a channel: `irc.libera.`, `user_libera_`, `libera-`.
+/// The network in the text before a channel: `irc.libera.`, `user_libera_`, `libera-`.
 fn network_before(prefix: &str) -> Option<&str> {
     let prefix = prefix.trim_end_matches(['-', '_', '.', ' ']);
     let prefix = prefix.strip_prefix("irc.").unwrap_or(prefix);
@@ -97,7 +95,7 @@ fn without_endings(name: &str) -> &str {
     name
 }
 
-/// Where the last date of a path stands, and which it is.
+/// The last date in a path: its start, its end and the date.
 fn date_in(path: &str) -> Option<(usize, usize, Date)> {
     let mut found = None;
     let mut from = 0;

@@ -1,10 +1,9 @@
 //! IRC logs: a file, or a directory or archive of them.
 //!
-//! In: logs of any of the clients that `line` knows, plain or as `.gz`. Out: messages of each channel
-//! in the order of its files' days; joins, nick changes, topics and modes as service messages; for
-//! each line that is none of a log a reject with `FILE:LINE`. Times have no zone and are read at the
-//! offset of the settings, unless the line names one. Messages have no ids: they get those of
-//! `positional_id` by their local time and nick.
+//! In: logs of any of the clients that `line` knows, plain or as `.gz`. Out: messages of each channel in the order of
+//! its files' days; joins, nick changes, topics and modes as service messages; a reject with `FILE:LINE` for each line
+//! that is not a log line. Times have no zone and are read in the zone of the settings, unless the line states an
+//! offset. Messages have no ids: `positional_id` makes them from local time and nick.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -49,7 +48,7 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
 
 fn looks_like(sample: &Sample) -> bool {
     if sample.is_file() {
-        // What is packed is known by its name only.
+        // A compressed file is recognised only by its name.
         if let Some(name) = sample.name().strip_suffix(".gz") {
             return name.contains('.') && is_log(name);
         }
@@ -60,12 +59,12 @@ fn looks_like(sample: &Sample) -> bool {
 
 const REMEDY: &str = "name a log of irssi, WeeChat, ZNC, EnergyMech, HexChat or mIRC, or a directory of such logs";
 const NAME_THE_DAY: &str = "put the day of the first line into the file's name, such as #channel-2013-01-26.log";
-/// How many files may be asked for the channel that none of their names has.
+/// How many files are searched for the channel if their names have none.
 const ASKED_FILES: usize = 50;
 const ASKED_BYTES: u64 = 64 << 10;
-/// How many files of a directory are asked whether their times have a zone.
+/// How many files of a directory are checked for times without a zone.
 const ASKED_ZONES: usize = 500;
-/// How many files of a directory show whether it holds logs.
+/// How many files of a directory are checked to find whether it holds logs.
 const ASKED_ENTRIES: usize = 5;
 
 /// A reader of IRC logs.
@@ -74,13 +73,13 @@ struct Irc {
     zone: Zone,
     zone_name: String,
     files: VecDeque<(Place, String, u64)>,
-    /// The channel of files whose name and lines say none.
+    /// The channel for files whose names and lines state none.
     common: Option<String>,
     has_channels: bool,
     open: Option<OpenLog>,
     /// The network and channel of the last file.
     last: (Option<String>, String),
-    /// The conversations of that channel's files, by the name in their lines.
+    /// The conversations in that channel's files, by the channel name in their lines.
     conversations: HashMap<String, Talk>,
     nicks: Nicks,
     zoneless: bool,
@@ -109,8 +108,8 @@ impl Irc {
     /// Opens a log, a directory or an archive.
     ///
     /// # Errors
-    /// [`SourceError`] when it cannot be read, the zone is not an offset, or a single file is no log
-    /// or says no day.
+    /// [`SourceError`] when it cannot be read, when the zone is invalid, or when a single file is not a log or states
+    /// no day.
     fn open(settings: &SourceSettings) -> Result<Self, SourceError> {
         let zone = Zone::parse(&settings.zone)?;
         let tree = Tree::open(&settings.path)?;
@@ -144,7 +143,7 @@ impl Irc {
         Ok(reader)
     }
 
-    /// The channel that the lines of some file without a name of its own tell.
+    /// The channel that is named in the lines of a file whose path names nothing.
     fn common_channel(&self) -> Option<String> {
         let nameless = self.files.iter().filter(|(p, ..)| p.channel.is_none() && p.other.is_none());
         nameless.take(ASKED_FILES).find_map(|(_, name, _)| {
@@ -153,7 +152,7 @@ impl Irc {
         })
     }
 
-    /// Whether the beginning of some file of a directory has times without a zone.
+    /// Whether the beginning of any file of a directory has times without a zone.
     fn has_times_without_zone(&self) -> bool {
         self.files.iter().take(ASKED_ZONES).any(|(_, name, _)| {
             let beginning = || LogFile::open(Box::new(stream(&self.tree, name).ok()?.take(ASKED_BYTES))).ok();
@@ -161,7 +160,7 @@ impl Irc {
         })
     }
 
-    /// Opens the next file that is a log. What it finds on the way is a reject or a skip.
+    /// Opens the next file if it is a log. Returns a reject or a skip if it is not usable.
     fn open_next(&mut self) -> Result<Option<ChatItem>, SourceError> {
         let Some((place, name, bytes)) = self.files.pop_front().filter(|(.., bytes)| *bytes > 0) else {
             return Ok(None);
@@ -189,7 +188,7 @@ impl Irc {
         }
         self.zoneless |= beginning.zoneless;
         let Some(clock) = beginning.clock(place.date) else { return Ok(None) };
-        // Ids go on from file to file of a channel.
+        // Ids continue from one file of a channel to the next.
         let of = (place.network.clone(), channel.clone());
         if self.last != of {
             self.conversations.clear();
@@ -201,7 +200,7 @@ impl Irc {
         Ok(None)
     }
 
-    /// The channel of a file: by its name, by its lines, by the other files, by its folder.
+    /// The channel of a file: from its name, its lines, the other files, or its folder.
     fn channel(&self, place: &Place, beginning: &Beginning, name: &str) -> String {
         let folder = || name.rsplit('/').nth(1).filter(|f| f.chars().any(char::is_alphabetic)).map(str::to_owned);
         let own = place.channel.clone().or_else(|| beginning.channel.clone()).or_else(|| place.other.clone());
@@ -221,7 +220,7 @@ impl Irc {
         Arc::new(Conversation { workspace, id: channel.to_lowercase(), name: name.to_owned(), privacy })
     }
 
-    /// The item of a line; none where it says nothing.
+    /// The item of a line; `None` if there is none.
     fn item(&mut self, raw: &Line) -> Option<ChatItem> {
         let open = self.open.as_mut()?;
         let text = decode(&raw.bytes);
@@ -342,7 +341,7 @@ fn addressed(text: &str) -> Option<&str> {
     (!nick.is_empty() && nick.len() <= LONGEST_NICK && !nick.contains(' ')).then_some(nick)
 }
 
-/// A local time as the file has it, so that its form does not depend on the zone in the settings.
+/// A local time as the file states it, so that it does not depend on the zone in the settings.
 fn written(local: DateTime, stamp: Option<Stamp>) -> String {
     let minutes = format!("{}T{:02}:{:02}", local.date(), local.hour(), local.minute());
     match stamp {
@@ -351,13 +350,13 @@ fn written(local: DateTime, stamp: Option<Stamp>) -> String {
     }
 }
 
-/// The moment of a local time at an offset.
+/// The moment of a local time with a given offset.
 fn at_offset(local: DateTime, offset_seconds: i32) -> Option<EventTime> {
     let moment = Offset::from_seconds(offset_seconds).and_then(|o| o.to_timestamp(local)).ok()?;
     EventTime::new(moment.as_millisecond(), offset_seconds).ok()
 }
 
-/// The bytes of a file, unpacked where it is packed by itself.
+/// The bytes of a file, unpacked if the file itself is compressed.
 fn stream(tree: &Tree, name: &str) -> Result<Box<dyn Read + Send>, SourceError> {
     let input = tree.read(name)?;
     if name.ends_with(".gz") { Ok(Box::new(MultiGzDecoder::new(std::io::BufReader::new(input)))) } else { Ok(input) }

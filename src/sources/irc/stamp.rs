@@ -1,14 +1,14 @@
-//! The time at the start of a log line, in the forms that clients write.
+//! Reads the time at the start of a log line, in the forms that clients write.
 //!
-//! In: a line. Out: what it says of day, time and zone, and the rest of the line; or the day that a
-//! marker such as irssi's `--- Day changed` names. Knows nothing of the lines before.
+//! In: a line. Out: the day, time and zone that it states, and the rest of the line; or the day in a marker such as
+//! irssi's `--- Day changed`. Never uses earlier lines.
 
 use jiff::civil::{Date, Time};
 
 use crate::chat::foreign_month;
 use nouns::months::month;
 
-/// What a line says of its time.
+/// What a line states about its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Stamp {
     /// The day.
@@ -30,7 +30,7 @@ pub(super) enum Day {
     MonthDay(i8, i8),
 }
 
-/// The time at the start of a line, and the rest behind it; none where the line begins otherwise.
+/// The time at the start of a line, and the rest of the line; `None` if the line does not begin with a time.
 pub(super) fn stamp(line: &str) -> Option<(Stamp, &str)> {
     let (close, inner) = match line.as_bytes().first()? {
         b'[' => (']', &line[1..]),
@@ -48,7 +48,7 @@ pub(super) fn stamp(line: &str) -> Option<(Stamp, &str)> {
     {
         return Some((stamp, rest));
     }
-    // Konversation writes the day and the time in brackets of their own.
+    // Konversation writes the day and the time each in its own brackets.
     let date = written_date(inside)?;
     let (second, rest) = stamp_of_time(rest.trim_start())?;
     Some((Stamp { day: Some(Day::Date(date)), ..second }, rest))
@@ -60,7 +60,7 @@ fn stamp_of_time(line: &str) -> Option<(Stamp, &str)> {
     (left.trim().is_empty() && stamp.time.is_some()).then_some((stamp, rest))
 }
 
-/// Day, time and zone, as many of them as there are.
+/// Day, time and zone, as far as they are present.
 fn moment(text: &str) -> Option<(Stamp, &str)> {
     let (day, rest) = match day(text) {
         Some((day, rest)) => (Some(day), rest.strip_prefix(['T', ' ', '_']).unwrap_or(rest)),
@@ -100,12 +100,12 @@ fn time(text: &str) -> Option<(Stamp, &str)> {
     let (hour, rest) = half_day(hour, rest)?;
     let (offset_seconds, rest) = offset(rest);
     let number = |n: u32| i8::try_from(n).ok();
-    // A leap second is the last second of its minute.
+    // A leap second is read as the last second of its minute.
     let time = Time::new(number(hour)?, number(minute)?, number(second.min(59))?, 0).ok()?;
     Some((Stamp { day: None, time: Some(time), seconds, offset_seconds }, rest))
 }
 
-/// The hour of 24, where `am` or `pm` follows the time.
+/// The hour from 0 to 23, taking into account an `am` or `pm` after the time.
 fn half_day(hour: u32, rest: &str) -> Option<(u32, &str)> {
     let word = rest.strip_prefix(' ').unwrap_or(rest);
     let Some(mark) = word.get(..2).filter(|m| m.eq_ignore_ascii_case("am") || m.eq_ignore_ascii_case("pm")) else {
@@ -119,7 +119,7 @@ fn half_day(hour: u32, rest: &str) -> Option<(u32, &str)> {
     (1..=12).contains(&hour).then_some((hour % 12 + if afternoon { 12 } else { 0 }, after))
 }
 
-/// `Z`, `+02:00`, `+0200` or ` +0200` behind a time.
+/// `Z`, `+02:00`, `+0200` or ` +0200` after a time.
 fn offset(text: &str) -> (Option<i32>, &str) {
     if let Some(rest) = text.strip_prefix('Z') {
         return (Some(0), rest);
@@ -158,14 +158,15 @@ pub(super) fn written_date(text: &str) -> Option<Date> {
             Some((value, "" | "." | "st" | "nd" | "rd" | "th")) if word.len() <= 4 => {
                 day_found = day_found.or(Some(value));
             }
-            // The name of a weekday comes first, and may look like a month: French `mar.` is Tuesday.
+            // A weekday may look like a month, as French `mar.` for Tuesday does; it comes first, so a later match
+            // wins.
             _ => month_found = month(word).or_else(|| foreign_month(word)).or(month_found),
         }
     }
     Date::new(i16::try_from(year_found?).ok()?, month_found?, i8::try_from(day_found?).ok()?).ok()
 }
 
-/// Exactly `count` digits, and no digit behind them.
+/// Exactly `count` digits, not followed by another digit.
 fn digits(text: &str, count: usize) -> Option<(u32, &str)> {
     let (value, rest) = number(text)?;
     (text.len() - rest.len() == count).then_some((value, rest))

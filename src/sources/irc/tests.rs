@@ -13,7 +13,7 @@ use crate::{
 };
 use nouns::config::SourceSettings;
 
-/// A file of a log: its path below the export, and its bytes.
+/// A log file: its path inside the export, and its bytes.
 type File<'a> = (&'a str, &'a [u8]);
 
 fn items_at(path: &Path, zone: &str) -> Result<Vec<ChatItem>, SourceError> {
@@ -358,7 +358,7 @@ fn an_archive_of_logs_is_read_like_its_folder() {
         let lines: Vec<String> = items_at(&path, "Z").unwrap().iter().map(line).collect();
         assert_eq!(lines, ["2013-01-26T10:00:00Z #tea ann: hi", "2013-01-27T10:00:00Z #tea ann: ann waves"], "{name}");
     }
-    // One log that is packed is no archive.
+    // A single compressed log is not an archive.
     let home = tempfile::tempdir().unwrap();
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     packed.write_all(&b"[10:00:00] <ann> hi\n".repeat(40)).unwrap();

@@ -1,10 +1,9 @@
-//! Discord, followed by a bot over the gateway (version 10).
+//! Follows Discord as a bot over the gateway (version 10).
 //!
-//! In: events of the gateway, and what was said in channels while no session lasted. Out: messages,
-//! edits and deletions, as an export of the channels has them. Discord confirms nothing: a lost
-//! connection is resumed behind the last event that is durable, and Discord repeats what came since.
-//! Where a session is over, every channel in which something was said since is asked for it. Not found
-//! so: edits and deletions of that time.
+//! In: events of the gateway, and what was said in channels while there was no session. Out: messages, edits and
+//! deletions, as in an export of the channels. Discord has no confirmations: a lost connection is resumed after the
+//! last durable event, and Discord repeats the events since. If a session is over, the missed messages of every channel
+//! are requested; edits and deletions from that time are not found.
 
 use std::{
     collections::BTreeMap,
@@ -28,31 +27,31 @@ use crate::{
 use nouns::{config::LiveSettings, model::DeadLetter};
 
 const API: &str = "https://discord.com/api/v10";
-/// Servers, their messages, direct messages, and the words of messages.
+/// The gateway intents: servers, their messages, direct messages, and the content of messages.
 const INTENTS: u64 = 1 | 1 << 9 | 1 << 12 | 1 << 15;
 /// Milliseconds from 1970 to the beginning of 2015, from which Discord counts.
 const EPOCH_MS: u64 = 1_420_070_400_000;
-/// The most events that one commit covers.
+/// The maximum number of events that one commit covers.
 const MOST_AT_ONCE: usize = 256;
-/// The messages of one page, the most that Discord gives.
+/// The number of messages on one page, the maximum that Discord returns.
 const PAGE: usize = 100;
 /// How long the gateway may take to say hello.
 const HELLO: Duration = Duration::from_secs(15);
-/// The longest time between two signs of life, whatever the gateway says.
+/// The longest time between two heartbeats, whatever the gateway says.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(600);
-/// How much the clock here may be ahead of Discord's.
+/// By how much the local clock may be ahead of Discord's.
 const CLOCK_SKEW_MS: u64 = 120_000;
 
-/// The position.
+/// The stored position.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Cursor {
     session: Option<Session>,
-    /// A message id: what came before is durable, in channels that are not listed. 0 before the first run.
+    /// A message id: earlier messages are durable, in channels that are not listed below. 0 before the first run.
     since: u64,
-    /// The last message of each channel in which something was said.
+    /// The last known message of each channel in which something was said.
     channels: BTreeMap<String, u64>,
-    /// The channels that are still to be asked for what came behind a message.
+    /// The channels whose missed messages are still to be requested, each with the message after which they begin.
     missing: BTreeMap<String, u64>,
     /// Names of servers by id.
     servers: BTreeMap<String, String>,
@@ -67,7 +66,7 @@ struct Session {
     seq: u64,
 }
 
-/// A bot's events.
+/// The events that a bot receives.
 pub(super) struct Discord {
     origin: String,
     token: Secret,
@@ -75,9 +74,9 @@ pub(super) struct Discord {
     servers: Servers,
     cursor: Cursor,
     connection: Option<Connection>,
-    /// Whether the session began in this run, so that its servers tell what is missing.
+    /// Whether the session is new, so that the servers' last messages show what is missing.
     is_new: bool,
-    /// When Discord may be asked for messages again.
+    /// When messages may be requested from Discord again.
     next_request: Instant,
 }
 
@@ -89,7 +88,7 @@ struct Connection {
 }
 
 impl Discord {
-    /// Connects to nothing yet.
+    /// Creates the feed; does not connect yet.
     ///
     /// # Errors
     /// [`LiveError`] when a setting is wrong, or the position cannot be read.
@@ -151,7 +150,7 @@ impl Discord {
         connection.send(2, json!({ "token": self.token.reveal(), "intents": INTENTS, "properties": properties }))
     }
 
-    /// Reads what is there, the first within `wait`, and keeps the connection alive.
+    /// Reads the events that have arrived, waiting up to `wait` for the first, and keeps the connection alive.
     fn read(&mut self, mut wait: Duration) -> Result<Vec<Value>, LiveError> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
@@ -187,7 +186,7 @@ impl Discord {
                 }
                 Some(9) => {
                     self.cursor.session = None;
-                    // Discord wants one to five seconds between a lost session and the next.
+                    // Discord asks for one to five seconds between a lost session and the next.
                     std::thread::sleep(Duration::from_millis(fastrand::u64(1_000..2_000)));
                     self.identify(&mut connection)?;
                 }
@@ -199,12 +198,12 @@ impl Discord {
         Ok(found)
     }
 
-    /// Leaves a connection that cannot go on; what came on it before is kept.
+    /// Handles a connection that has ended: events that arrived before are returned first.
     fn leave(&mut self, found: Vec<Value>, why: &str) -> Result<Vec<Value>, LiveError> {
         if found.is_empty() { Err(LiveError::Lost(why.to_owned())) } else { Ok(found) }
     }
 
-    /// What a code says with which Discord closed the connection.
+    /// Interprets the code with which Discord closed the connection.
     fn closed(&mut self, code: Option<u16>, reason: &str) -> Result<(), LiveError> {
         let problem = format!("Discord closed the connection: {} {reason}", code.unwrap_or_default());
         match code {
@@ -222,7 +221,7 @@ impl Discord {
         }
     }
 
-    /// One event.
+    /// Handles one event.
     fn dispatch(&mut self, event: &Value, arrival: &mut Arrival) -> Result<(), LiveError> {
         arrival.moved = true;
         let data = event.get("d").unwrap_or(&Value::Null);
@@ -234,7 +233,7 @@ impl Discord {
                 self.cursor.session = Some(Session { id, url, seq: 0 });
                 self.is_new = true;
                 if self.cursor.since == 0 {
-                    // The first run begins now; an export has what was before.
+                    // The first run begins now; earlier messages are in an export.
                     self.cursor.since = now();
                 }
             }
@@ -250,7 +249,7 @@ impl Discord {
                 self.servers.learn_channel(data, None);
             }
             "MESSAGE_CREATE" => self.message(data, arrival)?,
-            // Without its author it is no edit, but a preview that was added.
+            // An update without an author is not an edit: Discord added a link preview.
             "MESSAGE_UPDATE" if data.get("author").is_some() => self.message(data, arrival)?,
             "MESSAGE_UPDATE" => arrival.items.push(ChatItem::Skip(Skip::Unsupported)),
             "MESSAGE_DELETE" => self.deletion(text("channel_id"), text("id"), arrival)?,
@@ -268,7 +267,7 @@ impl Discord {
         Ok(())
     }
 
-    /// Plans to ask for what was said in a channel since its last known message.
+    /// Plans to request what was said in a channel since its last known message.
     fn plan(&mut self, channel: &str, last: Option<u64>) {
         let known = self.cursor.channels.get(channel).copied().unwrap_or(self.cursor.since);
         if self.is_new && channel.parse::<u64>().is_ok() && last.is_some_and(|last| last > known) {
@@ -280,7 +279,7 @@ impl Discord {
         let channel = message.get("channel_id").and_then(Value::as_str).unwrap_or_default();
         self.learn(channel)?;
         arrival.items.push(self.servers.item(message).unwrap_or_else(|(conversation, reason)| {
-            // What nobody chose to read must not lie among the dead letters either.
+            // Messages that the user did not choose must not be in the dead letters either.
             let place = json!({ "channel_id": channel, "id": message.get("id") });
             let payload = if conversation.is_some() { message } else { &place };
             let letter = DeadLetter::new(self.origin.clone(), reason, payload.to_string().as_bytes());
@@ -301,10 +300,10 @@ impl Discord {
         Ok(())
     }
 
-    /// Asks for a channel that is not known, the channel above a thread, and the server.
+    /// Requests a channel that is not known, a thread's parent channel, and the server.
     fn learn(&mut self, channel: &str) -> Result<(), LiveError> {
         let known = |reply: Result<Value, LiveError>| match reply {
-            // The bot does not see it: the message will say so.
+            // The bot may not see it; the rejected message will say so.
             Err(LiveError::Refused { .. }) => Ok(Value::Null),
             other => other,
         };
@@ -320,7 +319,7 @@ impl Discord {
         Ok(())
     }
 
-    /// One page of what is missing.
+    /// Requests one page of missed messages.
     fn catch_up(&mut self, arrival: &mut Arrival) -> Result<(), LiveError> {
         let Some((channel, after)) =
             self.cursor.missing.iter().next().map(|(channel, after)| (channel.clone(), *after))
@@ -336,7 +335,7 @@ impl Discord {
                 self.next_request = Instant::now() + after;
                 return Ok(());
             }
-            // The bot does not see this channel.
+            // The bot may not see this channel.
             Err(LiveError::Refused { .. }) => Value::Array(Vec::new()),
             Err(error) => return Err(error),
         };
@@ -386,7 +385,7 @@ impl Feed for Discord {
         for event in self.read(wait)? {
             self.dispatch(&event, &mut arrival)?;
         }
-        // A session that is over must not be tried again by the next run.
+        // The end of a session is committed too, so that the next run does not try to resume it.
         arrival.moved |= before.is_some() && self.cursor.session.is_none();
         Ok(arrival)
     }
@@ -397,12 +396,12 @@ impl Feed for Discord {
     }
 }
 
-/// The id of a message as the number that it is.
+/// The id of a message as a number.
 fn id_of(message: &Value) -> Option<u64> {
     message.get("id")?.as_str()?.parse().ok()
 }
 
-/// Now as a message id, early enough for Discord's clock.
+/// The current time as a message id, set back far enough for any clock skew.
 fn now() -> u64 {
     let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
     let now_ms = u64::try_from(now_ms).unwrap_or(u64::MAX);

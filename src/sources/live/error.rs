@@ -1,23 +1,23 @@
-//! Why a live source stopped reading, and what follows from that.
+//! Why a live source stopped reading, and whether a retry helps.
 //!
-//! Every error but a wrong setting is a pause: the source is opened again at the position that is
-//! durable, and catches up.
+//! Lost connections, limits and refusals are pauses: the source is opened again at the durable position, and catches
+//! up.
 
 use std::time::Duration;
 
 use crate::SourceError;
 
-/// Why a live source cannot go on as it is.
+/// Why a live source cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
-    /// A setting is wrong: no retry mends it.
+    /// A setting is wrong; retrying does not help.
     #[error("source {name:?}: {problem}")]
     Settings {
         /// The source.
         name: String,
         /// The key or the file, and what is wrong with it.
         problem: String,
-        /// The operating system's error, where a file cannot be read.
+        /// The operating system's error, if a file cannot be read.
         #[source]
         cause: Option<std::io::Error>,
     },
@@ -26,12 +26,12 @@ pub enum LiveError {
     Secret {
         /// The source.
         name: String,
-        /// The variable.
+        /// The environment variable.
         variable: String,
         /// The key of the source that names it.
         key: &'static str,
     },
-    /// What an earlier run has stored cannot be read.
+    /// The position that an earlier run stored cannot be read.
     #[error(
         "source {name:?}: its stored position cannot be read ({problem}); use the build that wrote it, or see `ripplemem repair`"
     )]
@@ -45,9 +45,9 @@ pub enum LiveError {
     #[error("{0}")]
     Lost(String),
     /// The platform asks for a pause.
-    #[error("{problem}; waiting {:.0} s as it asks", after.as_secs_f64().ceil())]
+    #[error("{problem}; waiting {:.0} s, as the platform asked", after.as_secs_f64().ceil())]
     Limited {
-        /// What was asked of it.
+        /// The request that was limited.
         problem: String,
         /// How long to wait.
         after: Duration,
@@ -63,7 +63,7 @@ pub enum LiveError {
 }
 
 impl LiveError {
-    /// A wrong setting of the source with this name.
+    /// The error for a wrong setting of the source with this name.
     pub(super) fn of_settings(name: &str, error: SourceError) -> Self {
         let problem = match &error {
             SourceError::Settings { key, problem } => format!("{key}: {problem}"),
@@ -76,7 +76,7 @@ impl LiveError {
         Self::Settings { name: name.to_owned(), problem, cause }
     }
 
-    /// Whether a retry may succeed, at once or after a change at the platform.
+    /// Whether a retry may succeed, immediately or after a change on the platform.
     #[must_use]
     pub fn is_pause(&self) -> bool {
         matches!(self, Self::Lost(_) | Self::Limited { .. } | Self::Refused { .. })

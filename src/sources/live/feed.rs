@@ -1,4 +1,4 @@
-//! What each platform's file implements: messages as they come, and the position behind them.
+//! The interface that each platform's module implements: messages as they come, and the position after them.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use super::error::LiveError;
 use crate::chat::ChatItem;
 use nouns::model::{DeadLetter, TurnEvent};
 
-/// What came.
+/// What has arrived.
 #[derive(Debug, Default)]
 pub(super) struct Arrival {
     /// Messages of a chat platform, in order.
     pub(super) items: Vec<ChatItem>,
-    /// Turns that came as turns.
+    /// Events that arrived as turn events.
     pub(super) events: Vec<TurnEvent>,
     /// Records that cannot be read.
     pub(super) rejects: Vec<DeadLetter>,
@@ -25,18 +25,17 @@ pub(super) struct Arrival {
 
 /// A connection to one platform.
 ///
-/// Contract: a feed is made with the position that was committed last, and what it returns follows
-/// that position; what was returned and not committed comes again from the next feed. A message is
-/// confirmed to the platform in [`Feed::committed`] or later, never before. A record that cannot be
-/// read is a reject, never an error.
+/// Contract: a feed is created with the position that was committed last, and returns what comes after that position.
+/// Anything that was returned but not committed is returned again by the next feed. A message is confirmed to the
+/// platform in [`Feed::committed`] or later, never before. A record that cannot be read is a reject, never an error.
 pub(super) trait Feed: Send {
     /// Waits up to `wait` for what comes next.
     ///
     /// # Errors
-    /// [`LiveError`]; make a new feed then.
+    /// [`LiveError`]; after it, create a new feed.
     fn next(&mut self, wait: Duration) -> Result<Arrival, LiveError>;
 
-    /// The position behind everything that was returned.
+    /// The position after everything that was returned.
     fn cursor(&self) -> Value;
 
     /// Everything that was returned is durable.

@@ -1,7 +1,7 @@
-//! The requests that wait for one source.
+//! Holds the requests that wait for one source.
 //!
-//! In: bodies from the HTTP listener. Out: bodies, and the word to their senders once they are durable.
-//! A request whose feed ends before that is dropped, which its sender notices.
+//! In: bodies from the HTTP listener. Out: bodies, and a confirmation to their senders once they are durable. A request
+//! whose feed ends before that is dropped, and its sender notices.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use super::{feed::Arrival, webhook::Delivered};
 use crate::chat::ChatItem;
 use nouns::model::DeadLetter;
 
-/// The most bodies that one commit covers.
+/// The maximum number of bodies that one commit covers.
 const MOST_AT_ONCE: usize = 256;
 
 /// The requests of one source.
 pub(super) struct Inbox {
     arriving: Receiver<Delivered>,
-    /// The senders of what was returned and is not durable.
+    /// The senders of bodies that were returned and are not durable yet.
     unconfirmed: Vec<oneshot::Sender<()>>,
 }
 
@@ -28,13 +28,13 @@ impl Inbox {
         Self { arriving, unconfirmed: Vec::new() }
     }
 
-    /// Waits up to `wait` for a request; returns the bodies that are there.
+    /// Waits up to `wait` for a request; returns the bodies that have arrived.
     pub(super) fn next(&mut self, wait: Duration) -> Vec<Vec<u8>> {
         let first = match self.arriving.recv_timeout(wait) {
             Ok(first) => Some(first),
             Err(crossbeam_channel::RecvTimeoutError::Timeout) => None,
             Err(crossbeam_channel::RecvTimeoutError::Disconnected) => {
-                // Nobody listens any more: the caller must not spin.
+                // The listener has ended; the sleep keeps the caller from spinning.
                 std::thread::sleep(wait);
                 None
             }
@@ -47,7 +47,7 @@ impl Inbox {
         bodies
     }
 
-    /// The same as JSON; what is not JSON is a reject of `arrival`.
+    /// As [`Inbox::next`], parsed as JSON; a body that is not JSON becomes a reject in `arrival`.
     pub(super) fn next_json(&mut self, wait: Duration, origin: &str, arrival: &mut Arrival) -> Vec<Value> {
         let mut values = Vec::new();
         for body in self.next(wait) {
@@ -63,10 +63,10 @@ impl Inbox {
         values
     }
 
-    /// Everything that was returned is durable.
+    /// Confirms everything that was returned, because it is durable now.
     pub(super) fn confirm(&mut self) {
         for durable in self.unconfirmed.drain(..) {
-            // The sender may have gone; it will send again, and nothing changes.
+            // The sender may have gone; if it sends the request again, nothing changes.
             let _ = durable.send(());
         }
     }

@@ -1,11 +1,11 @@
-//! A live source: a platform's feed, and the turns that its messages are.
+//! A live source: a platform's feed, and the turns made from its messages.
 //!
-//! In: the settings of a source, and what its last run has committed. Out: batches of turn events and
-//! dead letters, each with the position and the names that belong into the same transaction.
+//! In: the settings of a source, and what its last run committed. Out: batches of turn events and dead letters, each
+//! with the position and the names that belong in the same transaction.
 //!
-//! Resume contract: a source is opened with what was committed last and goes on behind it. After an
-//! error, or a batch that was not committed, drop it and open it again: everything since comes again
-//! and changes nothing that is there already.
+//! Resume contract: a source is opened with what was committed last, and continues after it. After an error, or a batch
+//! that was not committed, drop the source and open it again: everything since then is returned again, and duplicates
+//! change nothing.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -44,17 +44,17 @@ pub struct LiveBatch {
     pub events: Vec<TurnEvent>,
     /// Rejected records.
     pub rejects: Vec<DeadLetter>,
-    /// The position behind them.
+    /// The position after them.
     pub cursor: Vec<u8>,
-    /// The names that were given, where one is new.
+    /// All names that were given, if one is new.
     pub names: Option<Vec<u8>>,
-    /// What is there and is not a turn, by the reason.
+    /// How many items were not turns, by reason.
     pub skipped: BTreeMap<&'static str, u64>,
     /// What the user should know.
     pub notices: Vec<String>,
 }
 
-/// A stored value with the version of its form.
+/// A stored value with its schema version.
 #[derive(Serialize, Deserialize)]
 struct Stored<T> {
     schema: u32,
@@ -82,10 +82,10 @@ impl LiveSource {
         Self::open(settings, None, None, arriving).map(drop)
     }
 
-    /// Opens a source behind what was committed last. `arriving` are the requests of its webhook.
+    /// Opens a source after what was committed last. `arriving` receives the requests to its webhook.
     ///
     /// # Errors
-    /// [`LiveError`] when a setting is wrong, a secret is missing, or what is stored cannot be read.
+    /// [`LiveError`] when a setting is wrong, a secret is missing, or the stored values cannot be read.
     pub fn open(
         settings: &LiveSettings,
         cursor: Option<&[u8]>,
@@ -112,10 +112,10 @@ impl LiveSource {
         Ok(Self { name: settings.name.clone(), origin, turns, feed })
     }
 
-    /// Waits up to `wait` for what comes next; none where nothing is to be committed.
+    /// Waits up to `wait` for what comes next; `None` if there is nothing to commit.
     ///
     /// # Errors
-    /// [`LiveError`]; open the source again then.
+    /// [`LiveError`]; after it, open the source again.
     pub fn next(&mut self, wait: Duration) -> Result<Option<LiveBatch>, LiveError> {
         let Arrival { items, events, rejects, notices, moved } = self.feed.next(wait)?;
         if !moved {
@@ -156,7 +156,7 @@ fn stored_value(bytes: &[u8]) -> Result<Value, String> {
     if schema == SCHEMA { Ok(value) } else { Err(format!("its form is {schema}, not {SCHEMA}")) }
 }
 
-/// Whether the position or the names of a source have a form that this build reads.
+/// Checks that the position or the names of a source have a schema that this build can read.
 ///
 /// # Errors
 /// What is wrong with them.

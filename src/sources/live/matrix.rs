@@ -1,9 +1,8 @@
-//! Matrix, followed by an account over the client-server API (`/sync`).
+//! Follows Matrix as an account over the client-server API (`/sync`).
 //!
-//! In: what each sync brings, and what lies before a part that the server cut off (`/messages`). Out:
-//! messages, edits and redactions, as an export of the room has them. The position is the token of the
-//! last sync, so a lost connection goes on where it was. Encrypted messages are counted, and the rooms
-//! they are in named; they are not read.
+//! In: what each sync returns and, if the server has shortened a timeline, the events before it (`/messages`). Out:
+//! messages, edits and redactions, as in an export of the room. The position is the token of the last sync, so a lost
+//! connection continues where it was. Encrypted messages are not read; they are counted, and their rooms are named.
 
 use std::time::Duration;
 
@@ -23,15 +22,15 @@ use crate::{
 use nouns::{config::LiveSettings, model::DeadLetter};
 
 const API: &str = "_matrix/client/v3";
-/// The events of a page of what was cut off.
+/// The number of missed events on one page.
 const PAGE: &str = "100";
-/// The most events of one room that are asked for after a pause: they wait in memory until the oldest
-/// is there.
+/// The maximum number of missed events that are requested for one room after a pause. They are held in memory until the
+/// oldest one has arrived.
 const MOST_MISSED: usize = 20_000;
-/// What is not wanted of a sync.
+/// The filter that excludes unneeded parts of a sync.
 const FILTER: &str = r#"{"presence":{"types":[]},"account_data":{"types":[]},"room":{"ephemeral":{"types":[]},"account_data":{"types":[]},"timeline":{"limit":100}}}"#;
 
-/// The position.
+/// The stored position.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Cursor {
@@ -48,7 +47,7 @@ pub(super) struct Matrix {
 }
 
 impl Matrix {
-    /// Connects to nothing yet.
+    /// Creates the feed; does not connect yet.
     ///
     /// # Errors
     /// [`LiveError`] when a secret is missing, or the position cannot be read.
@@ -67,14 +66,14 @@ impl Matrix {
         })
     }
 
-    /// What a sync brings of one room.
+    /// Handles what a sync returns for one room.
     fn room(&mut self, id: &str, joined: &Value, since: &str, arrival: &mut Arrival) -> Result<(), LiveError> {
         let list =
             |pointer: &str| joined.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let timeline = list("/timeline/events");
         let is_first = since.is_empty();
         if is_first {
-            // The first sync brings the whole state; what was said before belongs to an export.
+            // From the first sync only the state is used; earlier messages are in an export.
             self.rooms.learn(
                 id,
                 list("/state/events").iter().chain(timeline.iter().filter(|e| e.get("state_key").is_some())),
@@ -94,8 +93,8 @@ impl Matrix {
             if missed.len() >= MOST_MISSED {
                 let name = self.rooms.conversation(id).name.clone();
                 arrival.notices.push(format!(
-                    "the room {name:?} ({id}): more was said meanwhile than the last {MOST_MISSED} events, which are read; \
-                     import an export for the rest"
+                    "the room {name:?} ({id}): more than the last {MOST_MISSED} events were missed, and only those are \
+                     read; import an export for the rest"
                 ));
             }
             for event in missed {
@@ -105,7 +104,7 @@ impl Matrix {
         timeline.iter().try_for_each(|event| self.event(id, event, arrival))
     }
 
-    /// What was said in a room between the last sync and the part that this one brings, oldest first.
+    /// The events of a room between the last sync and the timeline of this one, oldest first.
     fn before(&self, room: &str, from: &str, since: &str) -> Result<Vec<Value>, LiveError> {
         let path = format!("rooms/{}/messages", escaped(room));
         let mut found = Vec::new();
@@ -131,7 +130,7 @@ impl Matrix {
             Ok(Followed::EditOf(of)) => {
                 match self.web.get(&format!("rooms/{}/event/{}", escaped(room), escaped(&of)), &[]) {
                     Ok(original) => self.rooms.edited(room, &original, event),
-                    // The server does not have it, or does not show it.
+                    // The server does not have the event, or does not show it.
                     Err(LiveError::Refused { .. }) => Ok(ChatItem::Skip(Skip::Unsupported)),
                     Err(error) => return Err(error),
                 }
@@ -164,7 +163,7 @@ impl Feed for Matrix {
             let name = self.rooms.conversation(&room).name.clone();
             arrival
                 .notices
-                .push(format!("the room {name:?} ({room}) is encrypted: its messages are counted, and not read"));
+                .push(format!("the room {name:?} ({room}) is encrypted: its messages are counted, but not read"));
         }
         arrival.moved = next != since;
         next.clone_into(&mut self.cursor.since);
@@ -176,7 +175,7 @@ impl Feed for Matrix {
     }
 }
 
-/// An id as a part of a path.
+/// An id, escaped for a URL path.
 fn escaped(id: &str) -> String {
     url::form_urlencoded::byte_serialize(id.as_bytes()).collect()
 }

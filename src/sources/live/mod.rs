@@ -1,17 +1,16 @@
-//! Live sources: chat platforms that are followed while people talk.
+//! Live sources follow chat platforms while people talk.
 //!
-//! In: the settings of a source, and what its last run has committed. Out: batches of turn events and
-//! dead letters, each with the position behind it; both belong into one transaction. A message becomes
-//! the turn that an export of its platform makes of it. It is confirmed to its platform once it is
-//! durable, never before. Edits and deletions are versions of their turn, and what comes twice changes
-//! nothing. No secret stands in a setting, a message or an error. Nothing of a conversation that the
-//! user did not choose is stored, not even as a dead letter.
+//! In: the settings of a source, and what its last run committed. Out: batches of turn events and dead letters, each
+//! with the position after it; both belong in one transaction. A message becomes the same turn as in an export of its
+//! platform. It is confirmed to its platform once it is durable, never before. Edits and deletions are versions of
+//! their turn, and a duplicate changes nothing. A setting, a message or an error never contains a secret. Nothing from
+//! a conversation that the user did not choose is stored, not even as a dead letter.
 //!
-//! `live_source` is a source as its runner sees it; `feed` is what each platform implements:
-//! `telegram`, `discord`, `matrix`, `slack` (with `slack_gap`, what happened while nobody listened, and `slack_heard`,
-//! what was heard before), and `signed`, the webhook for everything else. `webhook` checks requests that come in, by `signature`; `inbox` holds
-//! them for their source. `web` calls a platform's API, `socket` keeps a connection to it, `recent`
-//! recognises what comes again, `secret` reads tokens.
+//! `live_source` is a source as its runner sees it. `feed` is the interface that each platform implements: `telegram`,
+//! `discord`, `matrix`, `slack` (with `slack_gap` for what happened while the app was offline, and `slack_heard` for
+//! recently received messages), and `signed`, the webhook for everything else. `webhook` checks incoming requests by
+//! their `signature`; `inbox` holds them for their source. `web` calls a platform's API, `socket` keeps a connection to
+//! it, `recent` recognises duplicates, `secret` reads tokens.
 
 mod discord;
 mod error;

@@ -1,4 +1,4 @@
-//! The ids of what came last, to recognise what comes again.
+//! Remembers the most recent ids, to recognise requests that are sent again.
 //!
 //! In: ids. Out: whether an id is new. Keeps the last 512; platforms send a request again within
 //! minutes.
@@ -15,7 +15,7 @@ const KEPT: usize = 512;
 pub(super) struct Recent(VecDeque<String>);
 
 impl Recent {
-    /// Whether an id has not come before; it has from now on.
+    /// Whether an id is new; from now on it counts as known.
     pub(super) fn is_new(&mut self, id: &str) -> bool {
         if self.0.iter().any(|known| known == id) {
             return false;

@@ -1,6 +1,6 @@
-//! Secrets from environment variables.
+//! Reads secrets from environment variables.
 //!
-//! In: the name of a variable. Out: its value, which no message shows.
+//! In: the name of a variable. Out: its value, which messages never show.
 
 use super::error::LiveError;
 use nouns::config::LiveSettings;

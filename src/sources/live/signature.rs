@@ -1,14 +1,14 @@
-//! Whether a request really comes from its platform.
+//! Checks that a request really comes from its platform.
 //!
-//! In: a secret, a request's headers and its body as it came. Out: nothing, or why the request is
-//! refused. Compares in constant time, and reads no clock: the caller says what time it is.
+//! In: a secret, a request's headers and its unchanged body. Out: nothing, or why the request is refused. Compares in
+//! constant time. Never reads a clock: the caller passes the time.
 
 use ring::hmac;
 
-/// A request that was sent longer ago than this was recorded and replayed.
+/// A request that was sent longer ago than this is treated as a replay.
 const REPLAY_WINDOW_SECONDS: i64 = 300;
 
-/// A header of the request by its name in lower case.
+/// Returns a header of the request, by its name in lower case.
 pub(super) type Header<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 /// Checks Slack's signature: HMAC-SHA256 of `v0:TIMESTAMP:BODY`.
@@ -35,7 +35,7 @@ pub(super) fn check_signed(secret: &str, header: &Header<'_>, body: &[u8], now_s
 /// What is missing or wrong.
 pub(super) fn check_token(secret: &str, name: &str, header: &Header<'_>) -> Result<(), String> {
     let given = header(name).ok_or_else(|| format!("the header {name} is missing"))?;
-    // Two signatures under one key are compared, which takes the same time wherever the two differ.
+    // Two signatures made with the same key are compared, so that the time does not depend on where the texts differ.
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let expected = hmac::sign(&key, secret.as_bytes());
     hmac::verify(&key, given.as_bytes(), expected.as_ref()).map_err(|_| format!("the header {name} is wrong"))
@@ -44,7 +44,7 @@ pub(super) fn check_token(secret: &str, name: &str, header: &Header<'_>) -> Resu
 struct Parts {
     time: &'static str,
     signature: &'static str,
-    /// What stands before the digits of a signature, and in Slack's before the signed text.
+    /// The prefix of a signature's digits, and in Slack's case also of the signed text.
     version: &'static str,
     joint: &'static str,
 }
@@ -53,7 +53,7 @@ impl Parts {
     fn check(&self, secret: &str, header: &Header<'_>, body: &[u8], now_seconds: i64) -> Result<(), String> {
         let Self { time, signature, version, joint } = self;
         let stated = header(time).ok_or_else(|| format!("the header {time} is missing"))?;
-        let sent: i64 = stated.parse().map_err(|_| format!("the header {time} is no number of seconds since 1970"))?;
+        let sent: i64 = stated.parse().map_err(|_| format!("the header {time} is not in seconds since 1970"))?;
         if now_seconds.abs_diff(sent) > REPLAY_WINDOW_SECONDS.unsigned_abs() {
             return Err(format!("the header {time} is more than {REPLAY_WINDOW_SECONDS} s from now"));
         }
@@ -134,7 +134,7 @@ mod tests {
                 ([Some("1000"), Some("v0=0")], b"body", 1_000, "is wrong"),
                 ([Some("1000"), Some("")], b"body", 1_000, "is wrong"),
                 ([Some("1000"), None], b"body", 1_000, "is missing"),
-                ([Some("soon"), Some(right.as_str())], b"body", 1_000, "no number"),
+                ([Some("soon"), Some(right.as_str())], b"body", 1_000, "is not in seconds"),
                 ([None, Some(right.as_str())], b"body", 1_000, "is missing"),
             ] {
                 let found = outcome(values, body, now).unwrap_err();

@@ -1,8 +1,8 @@
 //! A signed webhook: turns as JSON, from anything that can sign a request.
 //!
-//! In: bodies with one turn event, an array of them, or one a line, in the form of the turns topic; a
-//! record without a bank gets the source's, and one may name a bank below it. Out: those events. The id of a turn is the sender's, so a
-//! request that is sent again changes nothing. A record that cannot be read is a dead letter, and the
+//! In: bodies with one turn event, an array of them, or one per line, in the form of the turns topic. A record without
+//! a bank gets the source's bank, and a record may name a bank below that. Out: those events. The sender chooses the id
+//! of a turn, so a request that is sent again changes nothing. A record that cannot be read is a dead letter, and the
 //! rest of its request is stored.
 
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(super) struct SignedWebhook {
 
 impl SignedWebhook {
     /// # Errors
-    /// [`LiveError::Settings`] when the bank is no name.
+    /// [`LiveError::Settings`] when the bank is not a valid name.
     pub(super) fn open(settings: &LiveSettings, origin: &str, inbox: Inbox) -> Result<Self, LiveError> {
         let wrong = |problem| LiveError::of_settings(&settings.name, SourceError::Settings { key: "bank", problem });
         let bank = Bank::parse(&settings.bank).map_err(|e| wrong(e.to_string()))?;
@@ -44,8 +44,8 @@ impl SignedWebhook {
                     Err(_) => self.record(value.get(), arrival),
                 },
                 Err(e) => {
-                    // Nothing behind it can be read either.
-                    let reason = format!("not JSON: {e}; send a record, an array of records, or one a line");
+                    // Nothing after the error can be read either.
+                    let reason = format!("not JSON: {e}; send a record, an array of records, or one per line");
                     return arrival.rejects.push(DeadLetter::new(self.origin.clone(), reason, body));
                 }
             }
@@ -53,7 +53,7 @@ impl SignedWebhook {
     }
 
     fn record(&self, record: &str, arrival: &mut Arrival) {
-        // A field that stands twice is for the reader of the event to refuse.
+        // A duplicate field is left for the event's parser to refuse.
         let json = match serde_json::from_str(record) {
             Ok(UniqueJson(mut value)) => {
                 if let Some(fields) = value.as_object_mut() {
@@ -75,7 +75,7 @@ impl SignedWebhook {
         }
     }
 
-    /// Whether a bank is the source's, or below it.
+    /// Whether a bank is the source's bank or below it.
     fn may_write(&self, bank: &Bank) -> bool {
         let below = bank.as_str().strip_prefix(self.bank.as_str());
         below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -1,14 +1,13 @@
-//! Slack, followed by an app: over Socket Mode, or by the Events API.
+//! Follows Slack as an app: over Socket Mode, or by the Events API.
 //!
-//! In: events, and histories of what was said while nobody listened. Out: messages, edits and
-//! deletions, as an export of the workspace has them. Slack sends an event again until it is
-//! confirmed, which happens once it is durable.
+//! In: events, and histories of what was said while the app was offline. Out: messages, edits and deletions, as in an
+//! export of the workspace. Slack sends an event again until it is confirmed, which happens once it is durable.
 //!
-//! After each start the conversations that the app is in are asked for what happened since, one request
-//! after the other and beside the events, in the pace that Slack allows: for apps outside its
-//! marketplace one request a minute with 15 messages. Edits and deletions are found so of the last messages that were
-//! heard in a conversation. Not found so, and told: those of older messages and of replies in threads, and new replies
-//! in threads that began before.
+//! After each start, the missed messages of the conversations that the app is in are requested, one request after
+//! another and alongside the events, at the rate that Slack allows: for apps outside its marketplace, one request per
+//! minute with 15 messages. This finds edits and deletions only for the last messages that were received in a
+//! conversation. It does not find edits and deletions of older messages and of replies in threads, or new replies in
+//! older threads; a notice says so.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -45,59 +44,59 @@ const CHANGED: &str = "message_changed";
 const DELETED: &str = "message_deleted";
 /// Slack pings far more often; a connection that is silent for longer is dead.
 const SILENCE: Duration = Duration::from_secs(120);
-/// The most events that one commit covers.
+/// The maximum number of events that one commit covers.
 const MOST_AT_ONCE: usize = 256;
-/// The longest pause that a question for a name waits.
+/// The longest pause that a request for a name waits out.
 const NAME_PAUSE: Duration = Duration::from_secs(60);
-/// How much the clock here may be ahead of Slack's.
+/// By how much the local clock may be ahead of Slack's.
 const CLOCK_SKEW: Duration = Duration::from_secs(120);
 
-/// The position.
+/// The stored position.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Cursor {
     /// Everything up to this `ts` is durable; empty before the first run.
     since: String,
-    /// The same of the conversations in which more was said since.
+    /// The same for each conversation in which more was said since.
     channels: BTreeMap<String, String>,
     heard: Heard,
     recent: Recent,
 }
 
-/// A workspace's events.
+/// The events of a workspace.
 pub(super) struct Slack {
     settings: LiveSettings,
     origin: String,
     zone: Zone,
     web: Web,
     way: Way,
-    /// None until Slack was asked who we are.
+    /// `None` until Slack has said which workspace the token belongs to.
     workspace: Option<Workspace>,
-    /// Whose events are ours.
+    /// The workspace whose events are taken.
     owner: EventOwner,
     cursor: Cursor,
-    /// What is still to be asked for, and up to when it will be known.
+    /// The gaps that are still to be requested, and the time up to which everything is known after that.
     gaps: VecDeque<Gap>,
     until: String,
     asked_for: AskedFor,
-    /// When Slack may be asked for a history again.
+    /// When a history may be requested from Slack again.
     next_request: Instant,
 }
 
 enum Way {
     Socket {
-        /// Opens connections.
+        /// The API for opening connections.
         app: Box<Web>,
         open: Option<Box<Socket>>,
         seen: Instant,
-        /// Envelopes that were returned and are not durable.
+        /// Envelopes that were returned and are not durable yet.
         unconfirmed: Vec<String>,
     },
     Events(Inbox),
 }
 
 impl Slack {
-    /// Connects to nothing yet.
+    /// Creates the feed; does not connect yet.
     ///
     /// # Errors
     /// [`LiveError`] when a setting is wrong, or the position cannot be read.
@@ -137,8 +136,8 @@ impl Slack {
         })
     }
 
-    /// Asks who we are, connects, and plans what to ask for. Events come from here on, so nothing
-    /// falls between.
+    /// Identifies the workspace, connects, and plans the requests for what was missed. The connection is open before
+    /// the requests are planned, so no message is lost in between.
     fn begin(&mut self, arrival: &mut Arrival) -> Result<(), LiveError> {
         let me = api(&self.web, "auth.test", &[])?;
         let team = me.get("team_id").and_then(Value::as_str).unwrap_or_default();
@@ -150,7 +149,7 @@ impl Slack {
         }
         self.until = now();
         if self.cursor.since.is_empty() {
-            // The first run begins now; an export has what was before.
+            // The first run begins now; earlier messages are in an export.
             self.cursor.since.clone_from(&self.until);
             arrival.moved = true;
         } else {
@@ -170,7 +169,7 @@ impl Slack {
         Ok(())
     }
 
-    /// The conversations that the app is in and that may be read.
+    /// The conversations that the app is in and that the settings allow it to read.
     fn conversations(&self) -> Result<Vec<(String, Value)>, LiveError> {
         let LiveSettings { only, include, .. } = &self.settings;
         let wants = |kind| include.contains(&kind) || !only.is_empty();
@@ -203,7 +202,7 @@ impl Slack {
         }
     }
 
-    /// One request for what is missing.
+    /// Makes one request for missed messages.
     fn catch_up(&mut self, arrival: &mut Arrival) -> Result<(), LiveError> {
         let Some(gap) = self.gaps.front_mut() else { return Ok(()) };
         let web = &self.web;
@@ -224,7 +223,7 @@ impl Slack {
         arrival.moved = true;
         if self.gaps.is_empty() {
             arrival.notices.push(self.asked_for.told());
-            // Now the whole workspace is known up to the moment at which the plan was made.
+            // Now the whole workspace is known up to the moment at which the requests were planned.
             self.cursor.since.clone_from(&self.until);
             let since = &self.cursor.since;
             self.cursor.channels.retain(|_, ts| *ts > *since);
@@ -232,7 +231,7 @@ impl Slack {
         Ok(())
     }
 
-    /// What Slack sends of one event, over either way.
+    /// Handles one event, received either way.
     fn payload(&mut self, payload: &Value, arrival: &mut Arrival) -> Result<(), LiveError> {
         if let Some(id) = payload.get("event_id").and_then(Value::as_str)
             && !self.cursor.recent.is_new(id)
@@ -270,14 +269,14 @@ impl Slack {
         match text("subtype") {
             Some(DELETED) => self.cursor.heard.remove(channel, text("deleted_ts").unwrap_or_default()),
             Some(CHANGED) => {}
-            // A history has no replies.
+            // Replies are left out, because a history does not contain them.
             _ if matches!(item, Ok(ChatItem::Message(_))) && text("thread_ts").is_none_or(|root| root == ts) => {
                 self.cursor.heard.add(channel, ts);
             }
             _ => {}
         }
         arrival.items.push(item.unwrap_or_else(|(conversation, reason)| {
-            // What nobody chose to read must not lie among the dead letters either.
+            // Messages that the user did not choose must not be in the dead letters either.
             let place = json!({ "channel": channel, "ts": message.get("ts") });
             let payload = if conversation.is_some() { message } else { &place };
             let letter = DeadLetter::new(self.origin.clone(), reason, payload.to_string().as_bytes());
@@ -297,7 +296,7 @@ impl Slack {
         Ok(())
     }
 
-    /// The envelopes that are there, the first within `wait`.
+    /// The envelopes that have arrived, waiting up to `wait` for the first.
     fn envelopes(&mut self, mut wait: Duration) -> Result<Vec<Value>, LiveError> {
         let mut found = Vec::new();
         let Way::Socket { app, open, seen, .. } = &mut self.way else { return Ok(found) };
@@ -307,7 +306,7 @@ impl Slack {
                 SocketMessage::Text(text) => {
                     let envelope: Value = serde_json::from_str(&text).unwrap_or_default();
                     if envelope.get("type").and_then(Value::as_str) == Some("disconnect") {
-                        // Slack refreshes connections; the next one is open before this one closes.
+                        // Slack refreshes connections; the next one is opened before this one closes.
                         *open = Some(Box::new(connect(app)?));
                     } else {
                         found.push(envelope);
@@ -348,7 +347,7 @@ impl Feed for Slack {
                     if let Some(payload) = envelope.get("payload").filter(|payload| payload.get("event").is_some()) {
                         self.payload(payload, &mut arrival)?;
                     }
-                    // Confirms commands and buttons, too, which Slack would send again.
+                    // Commands and buttons are confirmed too, or Slack would send them again.
                     if let Some(id) = envelope.get("envelope_id").and_then(Value::as_str)
                         && let Way::Socket { unconfirmed, .. } = &mut self.way
                     {
@@ -384,28 +383,28 @@ impl Feed for Slack {
     }
 }
 
-/// How much was asked for after a pause.
+/// How much was requested after a pause.
 #[derive(Debug, Default)]
 struct AskedFor {
     conversations: usize,
-    /// Those of which no message was heard before.
+    /// The number of conversations in which no earlier message was received.
     unheard: usize,
 }
 
 impl AskedFor {
-    /// What was looked at, and what was not.
+    /// The notice that says what was checked, and what was not.
     fn told(&self) -> String {
         let Self { conversations, unheard } = self;
         format!(
-            "what happened meanwhile was asked for in {conversations} conversations; edits and deletions were looked for \
-             among the last {OF_CONVERSATION} messages that were heard of each before, and {unheard} of them have none. \
-             Not looked at: edits and deletions of older messages and of replies in threads, and new replies in \
-             threads that began before; an export has them"
+            "what happened in the meantime was requested for {conversations} conversation(s); edits and deletions were \
+             looked for among the last {OF_CONVERSATION} messages received before in each, and {unheard} of them have \
+             none. Not checked: edits and deletions of older messages and of replies in threads, and new replies in \
+             older threads; an export has them"
         )
     }
 }
 
-/// The workspace whose token we have, or its organisation where the app is installed in all of that.
+/// The workspace that the token belongs to; also its organisation, if the app is installed in all of it.
 #[derive(Debug, Default)]
 struct EventOwner {
     team: Option<String>,
@@ -413,22 +412,22 @@ struct EventOwner {
 }
 
 impl EventOwner {
-    /// By the reply of `auth.test`.
+    /// Reads it from the reply of `auth.test`.
     fn of(me: &Value) -> Self {
         let text = |key: &str| me.get(key).and_then(Value::as_str).filter(|id| !id.is_empty()).map(str::to_owned);
         let is_whole = me.get("is_enterprise_install").and_then(Value::as_bool) == Some(true);
         Self { team: text("team_id"), organisation: text("enterprise_id").filter(|_| is_whole) }
     }
 
-    /// Whether an event is of this workspace. One app may be installed in several, and all of them send to the same
-    /// address; of a channel that workspaces share, the event names those that it is for.
+    /// Whether an event belongs to this workspace. One app may be installed in several workspaces, and all of them send
+    /// to the same address. For a channel that workspaces share, the event names those that it is meant for.
     fn has(&self, payload: &Value) -> bool {
         let names = |of: &Value, key: &str, id: &Option<String>| {
             id.is_some() && of.get(key).and_then(Value::as_str) == id.as_deref()
         };
         let is_ours = |of: &Value| names(of, "team_id", &self.team) || names(of, "enterprise_id", &self.organisation);
         let authorised = payload.get("authorizations").and_then(Value::as_array);
-        // Slack names the workspace of every event; what names none was not sent for another one.
+        // Slack names the workspace of every event; an event that names none is therefore not for another workspace.
         let says_nothing = payload.get("team_id").and_then(Value::as_str).is_none() && authorised.is_none();
         self.team.is_none() || says_nothing || is_ours(payload) || authorised.into_iter().flatten().any(is_ours)
     }
@@ -439,7 +438,7 @@ fn api(web: &Web, method: &str, query: &[(&str, &str)]) -> Result<Value, LiveErr
     accepted(method, web.get(method, query)?)
 }
 
-/// The reply of a method, where Slack says that all went well.
+/// The reply of a method, if Slack reports success.
 fn accepted(method: &str, reply: Value) -> Result<Value, LiveError> {
     if reply.get("ok").and_then(Value::as_bool) == Some(true) {
         return Ok(reply);
@@ -463,7 +462,7 @@ fn connect(app: &Web) -> Result<Socket, LiveError> {
     Socket::connect(reply.get("url").and_then(Value::as_str).unwrap_or_default())
 }
 
-/// Asks for the accounts and the conversation of a message, where they are not known.
+/// Requests the accounts and the conversation of a message if they are not known.
 fn learn(web: &Web, workspace: &mut Workspace, channel: &str, message: &Value) -> Result<(), LiveError> {
     for id in workspace.unasked(message) {
         let reply = known(web, "users.info", &[("user", &id)])?;
@@ -490,9 +489,9 @@ fn learn(web: &Web, workspace: &mut Workspace, channel: &str, message: &Value) -
     Ok(())
 }
 
-/// A question for names: waits where Slack asks for a pause, and is null where Slack does not know.
+/// Requests names. Waits if Slack asks for a pause; returns null if Slack does not know the id.
 fn known(web: &Web, method: &str, query: &[(&str, &str)]) -> Result<Value, LiveError> {
-    // Slack calls an id that is none an invalid argument, and would do so for ever.
+    // Slack would refuse an invalid id as an invalid argument every time, so it is not requested.
     if query.first().is_some_and(|(_, id)| id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_alphanumeric())) {
         return Ok(Value::Null);
     }
@@ -512,7 +511,7 @@ fn known(web: &Web, method: &str, query: &[(&str, &str)]) -> Result<Value, LiveE
     }
 }
 
-/// Now as a `ts`, early enough for Slack's clock.
+/// The current time as a `ts`, set back far enough for any clock skew.
 fn now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(CLOCK_SKEW);
     format!("{}.{:06}", since.as_secs(), since.subsec_micros())

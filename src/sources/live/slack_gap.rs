@@ -1,10 +1,10 @@
-//! What happened in a conversation of Slack while nobody listened.
+//! Finds what happened in one of Slack's conversations while the app was offline.
 //!
-//! In: replies of `conversations.history` and `conversations.replies`, page by page, one request at a
-//! time; the messages that were heard last. Out: what was said since, oldest first, and which of those messages were
-//! edited or deleted, once all pages are there. Slack gives the newest page first, so the messages of a gap are held
-//! until the last page. A message counts as deleted only where the history shows an older one: where Slack hides or
-//! expires what is old, nothing was deleted.
+//! In: replies of `conversations.history` and `conversations.replies`, page by page, one request at a time; the last
+//! messages that were received before. Out: what was said since, oldest first, and which of those last messages were
+//! edited or deleted, once all pages have arrived. Slack returns the newest page first, so the messages of a gap are
+//! held until the last page. A message counts as deleted only if the history shows an older one: messages that Slack
+//! hides or expires because of their age were not deleted.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,23 +12,23 @@ use serde_json::Value;
 
 use super::error::LiveError;
 
-/// The most messages of a page; Slack gives fewer to apps that it limits.
+/// The maximum number of messages on a page; Slack returns fewer to apps that it limits.
 const PAGE: &str = "200";
 
-/// A conversation that is being asked for.
+/// A conversation whose missed messages are being requested.
 #[derive(Debug)]
 pub(super) struct Gap {
     channel: String,
-    /// The `ts` of the last message that is known.
+    /// The `ts` up to which everything is known.
     known: String,
-    /// Those of the messages that were heard last.
+    /// The `ts` of the last messages that were received.
     heard: BTreeSet<String>,
-    /// Where the next page of the history begins; none once all pages are there.
+    /// The cursor of the history's next page; `None` once all pages have arrived.
     page: Option<String>,
-    /// The threads that are still to be asked for, and where their next pages begin.
+    /// The threads that are still to be requested, each with the cursor of its next page.
     threads: VecDeque<(String, String)>,
     found: BTreeMap<String, Value>,
-    /// The messages of which an event came meanwhile, and when they had been edited by then.
+    /// The messages for which an event arrived during the requests, each with its edit time in that event.
     told: BTreeMap<String, String>,
 }
 
@@ -37,28 +37,28 @@ pub(super) struct Gap {
 pub(super) enum Step {
     /// There are more pages.
     More,
-    /// There is everything.
+    /// Everything has arrived.
     Done(Missed),
 }
 
-/// What happened meanwhile.
+/// What happened while the app was offline.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Missed {
     /// What was said or edited, oldest first.
     pub(super) messages: Vec<Value>,
-    /// The `ts` of what was deleted.
+    /// The `ts` of the deleted messages.
     pub(super) deleted: Vec<String>,
 }
 
 impl Gap {
-    /// What happened in a conversation of which everything up to `known` is known, a `ts`; `heard` are the messages
-    /// that were heard last.
+    /// The gap of a conversation. Everything up to the `ts` `known` is known; `heard` are the last messages that were
+    /// received.
     pub(super) fn new(channel: String, known: String, heard: BTreeSet<String>) -> Self {
         let (page, threads) = (Some(String::new()), VecDeque::new());
         Self { channel, known, heard, page, threads, found: BTreeMap::new(), told: BTreeMap::new() }
     }
 
-    /// Notes a message of which an event came: a page may be older than that.
+    /// Notes a message for which an event arrived, because a page may hold an older version.
     pub(super) fn note(&mut self, message: &Value) {
         if let Some(ts) = message.get("ts").and_then(Value::as_str) {
             self.told.insert(ts.to_owned(), edited(message).to_owned());
@@ -72,7 +72,7 @@ impl Gap {
     /// Makes one request with `ask`.
     ///
     /// # Errors
-    /// Those of `ask`; the same request is made again then.
+    /// Those of `ask`; the next call makes the same request again.
     pub(super) fn step(
         &mut self,
         ask: impl FnOnce(&str, &[(&str, &str)]) -> Result<Value, LiveError>,
@@ -133,15 +133,15 @@ impl Gap {
         Missed { messages: messages.map(|(_, message)| message).collect(), deleted }
     }
 
-    /// Whether a message that is known may have changed since; where it has not, it is a version that is known, too.
+    /// Whether a known message may have changed since. If it has not, its version is already known.
     fn has_changed(&self, message: &Value) -> bool {
-        // The first message of a thread leaves a stone behind.
+        // If the first message of a thread is deleted, a tombstone stays.
         let is_deleted = message.get("subtype").and_then(Value::as_str) == Some("tombstone");
         is_deleted || edited(message) > self.known.as_str()
     }
 }
 
-/// When a message was edited; empty where it never was.
+/// When a message was edited; empty if it never was.
 fn edited(message: &Value) -> &str {
     message.pointer("/edited/ts").and_then(Value::as_str).unwrap_or_default()
 }
@@ -198,7 +198,7 @@ mod tests {
         assert!(replies.is_empty());
     }
 
-    /// What happened to the messages 2 to 6, of which the last is known, by the history that Slack shows.
+    /// Checks what is found about the messages 2 to 6, all of them known, from the history that Slack shows.
     fn check(history: &Value, expected: &[&str], expected_deleted: &[&str]) {
         let heard = ["2.0", "3.0", "4.0", "5.0", "6.0"].map(str::to_owned);
         let mut gap = Gap::new("C1".to_owned(), "6.0".to_owned(), heard.into());
@@ -222,12 +222,12 @@ mod tests {
         check(&whole, &[], &[]);
         let changed = json!([said("7.0"), edited("6.0", "8.0"), edited("4.0", "6.5"), said("3.0"), said("2.0")]);
         check(&changed, &["4.0", "6.0", "7.0"], &["5.0"]);
-        // The first message of a thread; its replies are not asked for again.
+        // The deleted first message of a thread; its replies are not requested again.
         let stone = json!({"ts": "4.0", "subtype": "tombstone", "reply_count": 1});
         check(&json!([said("6.0"), said("5.0"), stone, said("3.0"), said("2.0")]), &["4.0"], &[]);
     }
 
-    /// Both are of one version; the event is the newer one.
+    /// If a page holds the same version as an event, the message is not returned again.
     #[test]
     fn what_an_event_told_meanwhile_is_not_told_again_as_it_was() {
         let mut gap = Gap::new("C1".to_owned(), "6.0".to_owned(), BTreeSet::new());
@@ -250,7 +250,7 @@ mod tests {
         check(&json!([]), &[], &[]);
         check(&json!([said("6.0"), said("5.0")]), &[], &[]);
         check(&json!([said("6.0"), said("4.0")]), &[], &["5.0"]);
-        // Whoever joined is no message of ours, and stands in the history all the same.
+        // A notice that somebody joined is not one of the known messages, but is in the history too.
         check(&json!([said("2.5")]), &[], &["3.0", "4.0", "5.0", "6.0"]);
     }
 }

@@ -1,16 +1,17 @@
-//! The messages of Slack's conversations that were heard last: those whose edits and deletions are looked for after a
-//! pause.
+//! Remembers the last messages received in Slack's conversations: after a pause, their edits and deletions are looked
+//! for.
 //!
-//! In: the `ts` of messages as they are heard and deleted. Out: of each conversation the last ones that are not deleted.
-//! It is a part of the position, which every commit writes: it holds no words, and no more than some hundred messages.
+//! In: the `ts` of messages as they are received and deleted. Out: for each conversation, the last ones that are not
+//! deleted. They are part of the position, which every commit writes, so they hold no words and a few hundred messages
+//! at most.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-/// The most of a conversation: what one request finds, also where Slack gives little.
+/// The maximum per conversation: as many as one request returns to an app that Slack limits.
 pub(super) const OF_CONVERSATION: usize = 15;
-/// The most of all conversations.
+/// The maximum for all conversations together.
 const OF_ALL: usize = 512;
 
 /// The `ts` of the last messages, by conversation.
@@ -19,7 +20,7 @@ const OF_ALL: usize = 512;
 pub(super) struct Heard(BTreeMap<String, BTreeSet<String>>);
 
 impl Heard {
-    /// Notes a message; where there are too many, the oldest is forgotten.
+    /// Notes a message; if there are too many, the oldest is dropped.
     pub(super) fn add(&mut self, conversation: &str, ts: &str) {
         let of_conversation = self.0.entry(conversation.to_owned()).or_default();
         of_conversation.insert(ts.to_owned());
@@ -44,7 +45,7 @@ impl Heard {
         }
     }
 
-    /// Those of a conversation.
+    /// The messages of a conversation.
     pub(super) fn of(&self, conversation: &str) -> BTreeSet<String> {
         self.0.get(conversation).cloned().unwrap_or_default()
     }
@@ -57,7 +58,7 @@ mod tests {
     #[test]
     fn the_oldest_is_forgotten_where_there_are_too_many() {
         let mut heard = Heard::default();
-        // What comes late is not the newest.
+        // A message that arrives late is not the newest.
         for second in (0..20).rev() {
             heard.add("C1", &format!("17000000{second:02}.000100"));
         }

@@ -1,7 +1,7 @@
 //! A WebSocket connection to a platform.
 //!
-//! In: an address, and texts to send. Out: texts as they come. Pings are answered while it is read. One
-//! thread reads and writes it; waiting ends after the time that the caller gives.
+//! In: an address, and texts to send. Out: texts as they arrive. Pings are answered while the connection is being read.
+//! One thread reads and writes; a read waits only as long as the caller allows.
 
 use std::{
     io::{self, Read, Write},
@@ -17,9 +17,9 @@ use url::Url;
 
 use super::error::LiveError;
 
-/// Timeout of connecting, and of writing.
+/// The timeout for connecting and for writing.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// The shortest wait: a timeout of zero would mean none at all.
+/// The shortest wait: a timeout of zero would mean no timeout.
 const LEAST_WAIT: Duration = Duration::from_millis(1);
 
 /// An open connection.
@@ -27,20 +27,20 @@ pub(super) struct Socket {
     inner: WebSocket<Stream>,
 }
 
-/// What came.
+/// What was received.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SocketMessage {
     /// A text.
     Text(String),
     /// A sign of life, such as a ping.
     Beat,
-    /// Nothing in this time.
+    /// Nothing arrived in this time.
     Nothing,
-    /// The other side closed the connection, with a code where it gave one.
+    /// The other side closed the connection.
     Closed {
-        /// The code.
+        /// The code, if it sent one.
         code: Option<u16>,
-        /// Its words.
+        /// The reason that it gave.
         reason: String,
     },
 }
@@ -51,13 +51,13 @@ enum Stream {
 }
 
 impl Socket {
-    /// Connects to an address of `ws:` or `wss:`.
+    /// Connects to a `ws:` or `wss:` address.
     ///
     /// # Errors
     /// [`LiveError::Lost`] when that fails.
     pub(super) fn connect(address: &str) -> Result<Self, LiveError> {
         let url = Url::parse(address).map_err(|e| LiveError::Lost(format!("the platform named no address: {e}")))?;
-        // Without the query, which may hold a ticket.
+        // Leaves out the query, which may hold a secret ticket.
         let shown = format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default());
         let lost = |problem: &dyn std::fmt::Display| LiveError::Lost(format!("{shown}: {problem}"));
         let stream = open(&url).map_err(|e| lost(&e))?;

@@ -1,9 +1,8 @@
-//! Telegram, followed by a bot: by long polling, or by a webhook.
+//! Follows Telegram as a bot: by long polling, or by a webhook.
 //!
-//! In: updates of the Bot API. Out: messages and their edits, as an export of the chat has them.
-//! Telegram keeps updates for 24 hours and gives each poll what the one before has not confirmed; the
-//! next poll confirms, so an update is confirmed once it is durable. Telegram tells bots of no
-//! deletions, and has no history to catch up from.
+//! In: updates of the Bot API. Out: messages and their edits, as in an export of the chat. Telegram keeps updates for
+//! 24 hours and returns them until a later poll confirms them; so an update is confirmed once it is durable. Telegram
+//! does not report deletions to bots, and has no history to catch up from.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -28,12 +27,12 @@ use nouns::{config::LiveSettings, model::DeadLetter};
 const API: &str = "https://api.telegram.org";
 /// The updates that hold messages.
 const WANTED: [&str; 4] = ["message", "edited_message", "channel_post", "edited_channel_post"];
-/// The longest wait of a poll; longer ones would hold up the end of the service.
+/// The longest wait of a poll; longer ones would delay the shutdown of the service.
 const LONGEST_POLL: Duration = Duration::from_secs(4);
-/// After a week without updates Telegram begins to number them elsewhere.
+/// After a week without updates, Telegram restarts their numbering at another number.
 const NUMBERS_HOLD_SECONDS: u64 = 6 * 24 * 3_600;
 
-/// The position: the first update that is not durable, and what came last.
+/// The stored position: the first update that is not durable, and the most recent updates.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Cursor {
@@ -43,7 +42,7 @@ struct Cursor {
     recent: Recent,
 }
 
-/// A bot's updates.
+/// The updates that a bot receives.
 pub(super) struct Telegram {
     origin: String,
     zone: Zone,
@@ -57,7 +56,7 @@ enum Way {
 }
 
 impl Telegram {
-    /// Connects to nothing yet.
+    /// Creates the feed; does not connect yet.
     ///
     /// # Errors
     /// [`LiveError`] when a setting is wrong, or the position cannot be read.
@@ -109,7 +108,7 @@ impl Telegram {
             return arrival.items.push(ChatItem::Skip(Skip::Unsupported));
         };
         arrival.items.push(bot_item(message, &self.zone).unwrap_or_else(|(conversation, reason)| {
-            // What nobody chose to read must not lie among the dead letters either.
+            // Messages that the user did not choose must not be in the dead letters either.
             let place = json!({ "update_id": update.get("update_id") });
             let payload = if conversation.is_some() { update } else { &place };
             let letter = DeadLetter::new(self.origin.clone(), reason, payload.to_string().as_bytes());

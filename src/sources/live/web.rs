@@ -1,7 +1,7 @@
-//! A platform's API over HTTP.
+//! Calls a platform's API over HTTP.
 //!
-//! In: a request. Out: the reply as JSON, or what its failure means: a lost connection, a pause that
-//! the platform asks for, or a refusal. Follows no redirect, and no message shows the token.
+//! In: a request. Out: the reply as JSON, or what its failure means: a lost connection, a pause that the platform asks
+//! for, or a refusal. Never follows a redirect, and no message ever shows the token.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use ureq::{Agent, Body, http::Response};
 use super::{error::LiveError, secret::Secret};
 use endpoint::{agent, retry_after};
 
-/// The longest reply.
+/// The longest reply that is read.
 const MAX_REPLY_BYTES: u64 = 64 << 20;
-/// Timeout of a request that does not wait for news.
+/// The timeout for a request that does not wait for updates.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// The pause where the platform asks for one without saying how long.
+/// The pause if the platform asks for one without saying how long.
 const DEFAULT_PAUSE: Duration = Duration::from_secs(30);
-/// The longest pause that a platform may ask for; it may ask again then.
+/// The longest pause that a platform may ask for; after it, the platform may ask again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
-/// The most characters of a platform's words that a message repeats.
+/// The maximum number of characters that a message quotes from a platform's reply.
 const MAX_CHARACTERS: usize = 300;
 
 /// A platform's API.
@@ -27,20 +27,20 @@ pub(super) struct Web {
     agent: Agent,
     base: String,
     token: Secret,
-    /// What stands before the token in the header `authorization`; none where it stands in the path.
+    /// The scheme before the token in the header `authorization`; `None` if the token is in the path.
     scheme: Option<&'static str>,
 }
 
 impl Web {
-    /// `base` is the API's address; connects to nothing yet.
+    /// `base` is the API's address. Does not connect yet.
     pub(super) fn new(base: &str, token: Secret, scheme: Option<&'static str>) -> Self {
         Self { agent: agent(), base: base.trim_end_matches('/').to_owned(), token, scheme }
     }
 
-    /// Asks for `path` with a query.
+    /// Requests `path` with a query.
     ///
     /// # Errors
-    /// [`LiveError`], by what the platform replied.
+    /// [`LiveError`], depending on the platform's reply.
     pub(super) fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Value, LiveError> {
         let request = self.agent.get(format!("{}/{path}", self.base)).query_pairs(query.iter().copied());
         let request = match self.authorization() {
@@ -54,7 +54,7 @@ impl Web {
     /// Sends JSON to `path`; the platform may take `wait` longer to reply.
     ///
     /// # Errors
-    /// [`LiveError`], by what the platform replied.
+    /// [`LiveError`], depending on the platform's reply.
     pub(super) fn post(&self, path: &str, body: &Value, wait: Duration) -> Result<Value, LiveError> {
         let request = self.agent.post(format!("{}/{path}", self.base)).header("content-type", "application/json");
         let request = match self.authorization() {

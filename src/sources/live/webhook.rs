@@ -1,8 +1,8 @@
-//! Requests that platforms send to the HTTP listener.
+//! Checks requests that platforms send to the HTTP listener.
 //!
-//! In: a request's headers and its body as it came. Out: a refusal, a reply that stores nothing, or a
-//! body for the source's thread. The platform gets its 200 once everything in the body is durable; a
-//! request that is dropped on the way gets a 503, and the platform sends it again.
+//! In: a request's headers and its unchanged body. Out: a refusal, a reply that stores nothing, or a body for the
+//! source's thread. The platform gets its 200 once everything in the body is durable. A request that is dropped before
+//! that gets a 503, and the platform sends it again.
 
 use serde::de::IgnoredAny;
 use serde_json::{Value, value::RawValue};
@@ -15,7 +15,7 @@ use super::{
 };
 use nouns::config::{LiveSettings, Platform};
 
-/// Most records of one request, as of a call of `/v1/turns`. Each may become a dead letter.
+/// The maximum number of records in one request, as in a call of `/v1/turns`. Each may become a dead letter.
 const MOST_RECORDS: usize = 10_000;
 
 /// The header in which Telegram sends the secret.
@@ -28,12 +28,12 @@ pub struct Webhook {
     secret: Secret,
 }
 
-/// A request that its platform really sent.
+/// A request that really came from its platform.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verified {
     /// Reply with this text; there is nothing to store.
     Reply(String),
-    /// Give the body to the source.
+    /// Pass the body to the source.
     Deliver,
     /// It holds more records than a request may; nothing is stored.
     TooMany(String),
@@ -42,9 +42,9 @@ pub enum Verified {
 /// A body on its way to its source.
 #[derive(Debug)]
 pub struct Delivered {
-    /// As it came.
+    /// The unchanged body.
     pub body: Vec<u8>,
-    /// Told once everything in it is durable; dropped where that fails.
+    /// Signalled once everything in the body is durable; dropped if that fails.
     pub durable: oneshot::Sender<()>,
 }
 
@@ -58,7 +58,7 @@ impl Webhook {
         Ok(Self { platform: settings.platform, secret })
     }
 
-    /// Checks what can be checked before there is a body: of a platform that signs none, everything.
+    /// Checks what can be checked before the body has arrived: everything, if the platform does not sign bodies.
     ///
     /// # Errors
     /// Why it is refused; the reply is 401.
@@ -69,7 +69,7 @@ impl Webhook {
         }
     }
 
-    /// Checks a request. `header` gives a header by its name in lower case.
+    /// Checks a request. `header` returns a header by its name in lower case.
     ///
     /// # Errors
     /// Why it is refused; the reply is 401.
@@ -96,8 +96,8 @@ impl Webhook {
     }
 }
 
-/// Whether a body holds more records than `most`: one a line, in arrays, or both. Everything behind a piece that is
-/// not JSON counts as one record.
+/// Whether a body holds more records than `most`: one per line, in arrays, or both. Everything from the first invalid
+/// JSON on counts as one record.
 fn holds_more_than(body: &[u8], most: usize) -> bool {
     let mut records = 0;
     for value in serde_json::Deserializer::from_slice(body).into_iter::<&RawValue>() {

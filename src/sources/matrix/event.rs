@@ -1,7 +1,7 @@
-//! The events of a room, as the client-server API has them.
+//! Reads the events of a room, in the form of the client-server API.
 //!
-//! In: an event's JSON. Out: what it is: words, an edit, a redaction, a member's name, or none of
-//! these; and the words of a content as a person reads them. Fields that hold no words are left out.
+//! In: an event's JSON. Out: what it is: words, an edit, a redaction, a member's name, or none of these; and the words
+//! of a content as a person reads them. Fields that hold no words are ignored.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -52,10 +52,10 @@ pub(super) struct Event {
     pub(super) redacts: Option<String>,
 }
 
-/// What is kept of a message until its turn comes.
+/// What is kept of a message until it is its turn.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct StoredMessage {
-    /// Which room, as the reader counts them.
+    /// The index of its room in the reader.
     pub(super) room: usize,
     pub(super) id: String,
     pub(super) sender: String,
@@ -67,26 +67,26 @@ pub(super) struct StoredMessage {
 pub(super) enum What {
     /// Something was said.
     Said {
-        /// Its content: after the edit that the server has bundled with it, if any.
+        /// Its content, after the edit that the server has bundled with it, if any.
         content: Value,
-        /// The time of that edit; 0 without one.
+        /// The time of that edit; 0 if there is none.
         version: u64,
         /// The event that began its thread.
         thread: Option<String>,
         /// The event that it answers.
         reply_to: Option<String>,
     },
-    /// A message is said differently; kept apart, by the message's id.
+    /// A message was edited. The edit itself is kept separately, by the message's id.
     Edit {
         /// The message.
         of: String,
     },
-    /// The message is gone.
+    /// The message was removed.
     Redacted {
-        /// When, where the event says so.
+        /// When, if the event says so.
         version: Option<u64>,
     },
-    /// Another event is gone.
+    /// Another event was removed.
     Redaction {
         /// The event.
         of: String,
@@ -114,7 +114,7 @@ impl Event {
             )
     }
 
-    /// Whether nobody could read it.
+    /// Whether it is encrypted, and the exporting client could not read it.
     pub(super) fn is_encrypted(&self) -> bool {
         self.kind == "m.room.encrypted"
             || self.content.get("msgtype").and_then(Value::as_str) == Some("m.bad.encrypted")
@@ -144,8 +144,7 @@ impl Event {
         self.bundled("m.thread").is_some()
     }
 
-    /// The event that it answers. In a thread, clients name the message before as a fallback: that
-    /// is no answer.
+    /// The event that it answers. In a thread, clients name the previous message as a fallback, which is not an answer.
     pub(super) fn reply_to(&self) -> Option<&str> {
         let relation = self.content.get("m.relates_to")?;
         let fallback = relation.get("is_falling_back").and_then(Value::as_bool) == Some(true);
@@ -156,8 +155,8 @@ impl Event {
         self.unsigned.get("m.relations")?.get(kind)
     }
 
-    /// The content and its version: that of the edit which the server bundles with the message. Some
-    /// servers have put the edited words into the content and bundle only the time.
+    /// The content and its version, both from the edit that the server bundles with the message. Some servers have put
+    /// the edited words into the content itself and bundle only the time.
     pub(super) fn edited_content(&mut self) -> (Value, u64) {
         let edit = self.bundled("m.replace");
         let version = edit.and_then(|e| e.get("origin_server_ts")).and_then(Value::as_u64).unwrap_or(0);
@@ -178,15 +177,15 @@ impl Event {
 pub(super) struct Words {
     pub(super) text: String,
     pub(super) attachments: Vec<Attachment>,
-    /// The ids of the accounts that the text names, and the names that it has for them.
+    /// The accounts that the text mentions, each as its id and the name in the text.
     pub(super) pills: Vec<(String, String)>,
-    /// Accounts that the sender says it mentions, which the text may name.
+    /// The accounts in the sender's list of mentions; the text may name them.
     pub(super) mentioned: Vec<String>,
-    /// Whether a program speaks: clients mark what bots say as a notice.
+    /// Whether a program wrote it: bots mark their messages as notices.
     pub(super) bot: bool,
     /// Whether it is an action: `/me waves`.
     pub(super) action: bool,
-    /// Whether it is no message, but part of a protocol between clients.
+    /// Whether it is part of a protocol between clients, not a message.
     pub(super) protocol: bool,
 }
 
@@ -217,7 +216,7 @@ pub(super) fn words(content: &Value) -> Words {
         _ => None,
     };
     if let Some(kind) = shared {
-        // With a file name, the body is what was said with the file.
+        // If there is a file name, the body is what was said with the file.
         let said = string("filename").filter(|name| string("body") != Some(*name)).and(string("body"));
         let name = string("filename").or_else(|| string("body")).unwrap_or(kind);
         let attachment = shared_file(name, url());
@@ -272,7 +271,7 @@ fn without_quote(body: &str) -> &str {
     rest.trim_start_matches('\n')
 }
 
-/// The same of a formatted body.
+/// The same for a formatted body.
 fn without_reply(html: &str) -> String {
     const END: &str = "</mx-reply>";
     match (html.find("<mx-reply>"), html.find(END)) {
@@ -284,7 +283,7 @@ fn without_reply(html: &str) -> String {
     }
 }
 
-/// Links to accounts as the names that they show, and whose they are.
+/// Replaces links to accounts with the names that they show. Also returns each account's id and shown name.
 fn without_pills(html: &str) -> (String, Vec<(String, String)>) {
     const LINK: &str = "<a href=\"https://matrix.to/#/";
     let mut plain = String::with_capacity(html.len());

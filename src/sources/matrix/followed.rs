@@ -1,8 +1,8 @@
-//! The rooms of an account while they are followed.
+//! Follows the rooms of an account.
 //!
-//! In: the state of rooms, and their events as they come. Out: chat items as an export of the room has
-//! them, and what has to be asked for first: the state of a room that is not known, or the message
-//! that an edit changes. Memory grows with rooms and their members, never with messages.
+//! In: the state of rooms, and their events as they come. Out: the same chat items as from an export of the room, and
+//! the request that has to be made first: for the state of an unknown room, or for the message that an edit changes.
+//! Memory grows with rooms and their members, never with messages.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -21,9 +21,9 @@ use crate::chat::{Account, ChatItem, Conversation, Privacy, Skip};
 #[derive(Debug, Default)]
 pub(crate) struct Rooms {
     rooms: HashMap<String, Room>,
-    /// Rooms in which somebody wrote encrypted, until they were named.
+    /// Rooms in which somebody wrote encrypted messages, until a notice has named them.
     encrypted: BTreeSet<String>,
-    /// Those that were named.
+    /// Those that a notice has named.
     named: BTreeSet<String>,
 }
 
@@ -38,12 +38,12 @@ struct Room {
     conversation: Option<Arc<Conversation>>,
 }
 
-/// What an event asks for.
+/// What follows from an event.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Followed {
-    /// Nothing more: this is what it is.
+    /// Nothing has to be requested: this is its item.
     Item(ChatItem),
-    /// The message that it changes, to be asked for by its id; then see [`Rooms::edited`].
+    /// It edits this message, which has to be requested by its id; continue with [`Rooms::edited`].
     EditOf(String),
 }
 
@@ -79,14 +79,14 @@ impl Rooms {
         }
     }
 
-    /// The rooms in which somebody wrote encrypted, each once.
+    /// The rooms in which somebody wrote encrypted messages since the last call; each room is returned once.
     pub(crate) fn newly_encrypted(&mut self) -> Vec<String> {
         let new: Vec<String> = std::mem::take(&mut self.encrypted).into_iter().collect();
         self.named.extend(new.iter().cloned());
         new
     }
 
-    /// The conversation of a room, with the name that it has at first.
+    /// The conversation of a room. It keeps the name that the room has at the first call.
     pub(crate) fn conversation(&mut self, id: &str) -> Arc<Conversation> {
         let room = self.rooms.entry(id.to_owned()).or_default();
         let people = || {
@@ -108,7 +108,7 @@ impl Rooms {
         account(id, self.rooms.get(room).and_then(|room| room.members.get(id).cloned()))
     }
 
-    /// What an event of a room's timeline is.
+    /// Reads an event of a room's timeline.
     ///
     /// # Errors
     /// Why it cannot be read.
@@ -122,7 +122,7 @@ impl Rooms {
             return skip(Skip::ServiceMessage);
         }
         let conversation = self.conversation(room);
-        let missing = |field: &str| format!("{field}: missing; every event has one");
+        let missing = |field: &str| format!("{field}: missing; every event must have one");
         let unix_ms = read.origin_server_ts.ok_or_else(|| missing("origin_server_ts"))?;
         if read.kind == "m.room.redaction" {
             let Some(id) = read.removed().map(str::to_owned) else { return skip(Skip::Unsupported) };
@@ -154,7 +154,7 @@ impl Rooms {
         Ok(Followed::Item(spoken.item(&|id| self.account(room, id))))
     }
 
-    /// What an edit makes of the message that it changes.
+    /// The item of a message after an edit.
     ///
     /// # Errors
     /// Why one of the two cannot be read.

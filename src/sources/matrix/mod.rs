@@ -1,13 +1,11 @@
-//! Matrix rooms, as Element exports them to JSON: one room a file, alone or with its media in an
-//! archive.
+//! Matrix rooms, as Element exports them to JSON: one room per file, alone or with its media in an archive.
 //!
-//! In: `{"room_name", …, "messages": [event]}`, or a bare array or a `/messages` page of events. Out:
-//! messages of each room, oldest first, each in its last wording; redacted ones as deletions.
-//! Encrypted events that the exporting client could not read are counted, never guessed at. The
-//! export in HTML has neither ids nor edits and is refused.
+//! In: `{"room_name", …, "messages": [event]}`, or a bare array or a `/messages` page of events. Out: messages of each
+//! room, oldest first, each as last edited; redacted ones as deletions. Encrypted events that the exporting client
+//! could not read are counted. HTML exports have neither ids nor edits and are refused.
 //!
-//! `event` is the protocol's records, `reader` makes messages of them, and `spoken` chat items of these.
-//! `followed` reads the events of rooms as they come.
+//! `event` defines the protocol's records, `reader` makes messages from them, and `spoken` makes chat items from the
+//! messages. `followed` reads the events of rooms live.
 
 mod event;
 mod followed;

@@ -1,7 +1,7 @@
-//! Messages from the events of rooms.
+//! Makes messages from the events of rooms.
 //!
-//! In: the events of one or several files, in any order. Out: items, oldest first. Edits, redactions,
-//! threads and names are known before the first message is made, wherever their events stand.
+//! In: the events of one or several files, in any order. Out: items, oldest first. Edits, redactions, threads and names
+//! are known before the first message is made, wherever their events are in the files.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque, hash_map::DefaultHasher},
@@ -40,7 +40,7 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
 };
 
 const ROOM_NAME: usize = 0;
-/// What is read of a file: the room's name and its events, in each of the forms.
+/// The paths that are read: the room's name, and the events in each of the forms.
 const PATHS: [&str; 4] = ["room_name", "messages/*", "chunk/*", "*"];
 const HEAD_BYTES: u64 = 64 << 10;
 const REMEDY: &str = "export the room again and choose JSON as the format";
@@ -60,7 +60,7 @@ fn is_export(head: &str) -> bool {
         || has_json_keys(head, &["event_id", "origin_server_ts", "sender"])
 }
 
-/// Whether it is a page of Element's export in HTML.
+/// Whether it is a page of Element's HTML export.
 fn is_html(head: &str) -> bool {
     head.trim_start().starts_with('<') && head.contains("mx_")
 }
@@ -74,18 +74,18 @@ struct Matrix {
     read_bytes: u64,
     total_bytes: u64,
     rooms: Vec<Room>,
-    /// The room of each id, and of each file without ids.
+    /// The index of each room by its id, and of one room for each file without room ids.
     by_id: HashMap<String, usize>,
-    /// The name of the room of the file that is read, and the rooms of its events.
+    /// The room name in the file that is being read, and the rooms of its events.
     name: Option<String>,
     in_file: BTreeSet<usize>,
-    /// Names of members with the time of the event that says them.
+    /// Names of members, each with the time of the event that states it.
     names: HashMap<(usize, String), (i64, String)>,
     /// Edits of each message.
     edits: HashMap<String, Vec<Edit>>,
     /// When events were removed.
     removed: HashMap<String, u64>,
-    /// The events that threads begin with.
+    /// The events that began a thread.
     roots: HashSet<String>,
     /// Hashes of the ids of messages, and of other events that may be removed.
     messages: HashSet<u64>,
@@ -183,7 +183,7 @@ impl Matrix {
     }
 
     fn conversation(&mut self, room: usize) -> Option<Arc<Conversation>> {
-        // A file without the id of its room: the room's name is all that later exports share.
+        // If a file does not state its room's id, only the room's name stays the same in later exports.
         let stem = || self.tree.path().file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
         let stem = stem();
         let room = self.rooms.get_mut(room)?;
@@ -197,7 +197,7 @@ impl Matrix {
 
     fn reject(&mut self, element: &Element, room: Option<usize>, reason: String) -> ChatItem {
         let letter = element.reject(&self.origin(self.file), reason);
-        // The room's name is the user's own choice: one export is one room.
+        // Without a conversation, a reject is not left out: the user chose this export of one room.
         let conversation = room.and_then(|room| self.rooms.get(room)?.conversation.clone());
         ChatItem::Reject { conversation, letter }
     }
@@ -277,7 +277,7 @@ impl Matrix {
         Ok(None)
     }
 
-    /// A member's name; the last one counts.
+    /// Keeps a member's name; the last one counts.
     fn member(&mut self, room: usize, event: &Event) {
         let before = || display_name(event.unsigned.get("prev_content"));
         let (Some(account), Some(name)) = (&event.state_key, display_name(Some(&event.content)).or_else(before)) else {
@@ -294,7 +294,7 @@ impl Matrix {
         account(id, self.names.get(&(room, id.to_owned())).map(|(_, name)| name.clone()))
     }
 
-    /// The last valid edit of a message that no redaction removed: by the author of the message.
+    /// The last edit of a message that was not redacted; only edits by the message's author count.
     fn last_edit(&self, id: &str, sender: &str) -> Option<&Edit> {
         let edits = self.edits.get(id)?.iter().filter(|e| e.sender == sender && !self.removed.contains_key(&e.id));
         edits.max_by(|a, b| (a.unix_ms, &a.id).cmp(&(b.unix_ms, &b.id)))
@@ -329,7 +329,7 @@ impl Unordered for Matrix {
             Ok(Some(element)) => found.extend(self.take(&element, order)?),
             Ok(None) => {
                 self.read_bytes += elements.read_bytes();
-                // The name may stand behind the events.
+                // The name may come after the events.
                 for room in std::mem::take(&mut self.in_file) {
                     if let (Some(room), Some(name)) = (self.rooms.get_mut(room), &self.name) {
                         room.name.get_or_insert_with(|| name.clone());
@@ -356,7 +356,7 @@ impl Unordered for Matrix {
         match &kept.what {
             What::Redacted { version } => ChatItem::Deletion { conversation, id: kept.id, version: *version },
             What::Redaction { of } if self.messages.contains(&hash(of)) || self.others.contains(&hash(of)) => {
-                // What it removes is itself in the export, and says so.
+                // The removed message is itself in the export, and says that it was removed.
                 ChatItem::Skip(Skip::Copy)
             }
             What::Redaction { of } => {

@@ -1,7 +1,7 @@
-//! What was said in a room, as a message of a chat.
+//! Makes a chat item from what was said in a room.
 //!
-//! In: the content of a message, by whom and when, and the names of accounts. Out: a chat item. The same
-//! for an export and for a room that is followed.
+//! In: the content of a message, its sender and time, and the names of accounts. Out: a chat item. It is the same for
+//! an export and for a room that is followed live.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ pub(super) struct FinalMessage {
     pub(super) unix_ms: i64,
     /// Its content, after its last edit.
     pub(super) content: Value,
-    /// The time of that edit; 0 without one.
+    /// The time of that edit; 0 if there is none.
     pub(super) version: u64,
     pub(super) thread: Option<String>,
     pub(super) reply_to: Option<String>,
 }
 
 impl FinalMessage {
-    /// The item of the message. `account` knows accounts by their ids.
+    /// The item of the message. `account` returns accounts by their ids.
     pub(super) fn item(self, account: &dyn Fn(&str) -> Account) -> ChatItem {
         let Self { conversation, id, sender, unix_ms, content, version, thread, reply_to } = self;
         let mut words = words(&content);
@@ -66,7 +66,7 @@ impl FinalMessage {
     }
 }
 
-/// An account by its id and the name that it shows in a room.
+/// An account, from its id and its name in a room.
 pub(super) fn account(id: &str, name: Option<String>) -> Account {
     let handle = id.strip_prefix('@').unwrap_or(id);
     let local = handle.split(':').next().filter(|l| !l.is_empty()).unwrap_or(handle);
@@ -74,7 +74,7 @@ pub(super) fn account(id: &str, name: Option<String>) -> Account {
     Account { id: id.to_owned(), name, handle: Some(handle.to_owned()), bot: false }
 }
 
-/// The name in the content of a member's event.
+/// The name in the content of a member event.
 pub(super) fn display_name(content: Option<&Value>) -> Option<String> {
     let name = content?.get("displayname")?.as_str()?.trim();
     Some(name.to_owned()).filter(|name| !name.is_empty())

@@ -1,4 +1,4 @@
-//! Tests of whole exports, each written by hand in the form that Element gives them.
+//! Tests of whole exports, each written by hand in Element's form.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

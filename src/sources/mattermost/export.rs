@@ -1,7 +1,7 @@
-//! The records of Mattermost's bulk export.
+//! Reads the records of Mattermost's bulk export.
 //!
-//! In: a line. Out: what it holds, by its type. Fields that hold no words are left out, so that a
-//! later version of Mattermost may change them.
+//! In: a line. Out: its content, depending on its type. Fields that hold no words are ignored, so that later versions
+//! of Mattermost may change them.
 
 use std::borrow::Cow;
 
@@ -121,13 +121,13 @@ impl PostLine {
         Ok((serde_json::from_str(&value.to_string()).map_err(advice)?, odd))
     }
 
-    /// Where the files that were shared lie in the archive.
+    /// The paths of the shared files in the archive.
     pub(super) fn files(&mut self) -> Vec<String> {
         self.attachments.take().unwrap_or_default().into_iter().filter_map(|file| file.path).collect()
     }
 }
 
-/// What a program attached to a post, in Slack's form: a title, words and fields.
+/// The cards that a program attached to a post, in Slack's form: a title, words and fields.
 pub(super) fn cards(props: &Value) -> Vec<String> {
     let texts = |card: &Value| {
         let of = |value: &Value, key: &str| {

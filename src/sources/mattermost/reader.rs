@@ -1,7 +1,7 @@
-//! Messages from the records of Mattermost's bulk export.
+//! Makes messages from the records of Mattermost's bulk export.
 //!
-//! In: the lines of one or several files. Out: items, oldest first. Users and channels are known
-//! before the first message is made, wherever their lines stand.
+//! In: the lines of one or several files. Out: items, oldest first. Users and channels are known before the first
+//! message is made, wherever their lines are in the files.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -39,9 +39,9 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
     open: Opener::Chat(|settings| Ok(Box::new(Reordered::new(Mattermost::open(settings)?)))),
 };
 
-/// Longest line: a post has all its replies on it.
+/// The longest line: a post and all its replies are on one line.
 const MAX_LINE_BYTES: usize = 16 << 20;
-/// Longest id of a direct channel that lists its members.
+/// The longest id of a direct channel that lists its members.
 const MAX_MEMBERS_BYTES: usize = 100;
 
 static MENTION: LazyLock<Option<Regex>> =
@@ -62,7 +62,7 @@ fn looks_like(sample: &Sample) -> bool {
     sample.entries().any(|entry| is_export(entry) && shows(&sample.head_of(entry)))
 }
 
-/// Whether an entry holds lines: what was attached lies under `data` and may be JSON Lines too.
+/// Whether an entry holds the export's lines. Attached files are under `data` and may be JSON Lines too.
 fn is_export(entry: &str) -> bool {
     entry.ends_with(".jsonl") && !format!("/{entry}").contains("/data/")
 }
@@ -71,17 +71,17 @@ fn is_export(entry: &str) -> bool {
 struct Mattermost {
     tree: Tree,
     zone: Zone,
-    /// The files that hold lines, and which one is read.
+    /// The files that hold lines, and the index of the one that is being read.
     files: Vec<String>,
     file: usize,
     lines: Option<Lines>,
-    /// Bytes of the files that were read to their ends, and of all files.
+    /// The size of the files that were read completely, and of all files.
     read_bytes: u64,
     total_bytes: u64,
     users: HashMap<String, User>,
     channels: HashMap<(String, String), Channel>,
     conversations: HashMap<Place, Arc<Conversation>>,
-    /// The ids of one moment: in order of time, a post's id depends on no other moment.
+    /// The ids of one moment. Posts come in order of time, so a post's id depends on no other moment.
     ids: HashMap<Place, PositionalIds>,
     ids_at: i64,
     unread: Unread,
@@ -97,7 +97,7 @@ struct Channel {
     open: bool,
 }
 
-/// Where something was said, by the export's names.
+/// Where something was said, by the names in the export.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 enum Place {
     /// A team's channel.
@@ -106,7 +106,7 @@ enum Place {
     Direct(Vec<String>),
 }
 
-/// What is kept of a post until its turn comes.
+/// What is kept of a post until it is its turn.
 #[derive(Serialize, Deserialize)]
 struct StoredPost {
     place: Place,
@@ -120,11 +120,11 @@ struct StoredPost {
     /// Time and author of the post that began the thread.
     root: Option<(i64, String)>,
     is_reply: bool,
-    /// Why it is a dead letter where it says nothing.
+    /// Why it becomes a dead letter if it holds no words.
     odd: Option<String>,
 }
 
-/// What is wrong with a record, and where it was said as far as that is known.
+/// What is wrong with a record, and where it was said if that is known.
 type Problem = (Option<Place>, String);
 
 impl Mattermost {
@@ -182,7 +182,7 @@ impl Mattermost {
         let export: ExportLine<'_> = match serde_json::from_slice(&bytes) {
             Ok(export) => export,
             Err(e) => {
-                let reason = format!("{e}; write one JSON object with its type a line, as the bulk export does");
+                let reason = format!("{e}; write one JSON object with its type per line, as the bulk export does");
                 found.push_back(self.reject(line.number, (None, reason), &line.bytes));
                 return Ok(());
             }
@@ -202,7 +202,7 @@ impl Mattermost {
             },
             // These hold no words.
             "version" | "info" | "team" | "scheme" | "role" | "emoji" | "direct_channel" => return Ok(()),
-            // What later versions add.
+            // A type that a later version may have added.
             other => {
                 found.push_back(ChatItem::Skip(Skip::unsupported(other)));
                 return Ok(());
@@ -211,7 +211,7 @@ impl Mattermost {
         let reason = match read {
             Some(Ok(())) => return Ok(()),
             Some(Err(e)) => format!("{}: {e}; write it as the bulk export does", export.kind),
-            None => format!("{}: missing; write it beside its type", export.kind),
+            None => format!("{}: missing; write it next to its type", export.kind),
         };
         found.push_back(self.reject(line.number, (None, reason), &line.bytes));
         Ok(())
@@ -299,7 +299,7 @@ impl Mattermost {
                 }
             }
         });
-        // The lines of channels and users may follow: what is known at the end counts.
+        // Cached only at the end, because lines of channels and users may still follow.
         if self.lines.is_none() {
             self.conversations.insert(place.clone(), conversation.clone());
         }
@@ -316,7 +316,7 @@ impl Mattermost {
         }
     }
 
-    /// Who wrote it: a webhook writes under its maker's account.
+    /// The author. A webhook writes under the account of the person who made it.
     fn author(&self, kept: &StoredPost) -> Account {
         let account = self.account(&kept.user);
         let prop = |key: &str| kept.props.as_ref().and_then(|p| p.get(key));
@@ -336,7 +336,7 @@ impl Mattermost {
         let named = |found: &Captures<'_>| {
             let (before, handle) = (found.get(1).map_or("", |m| m.as_str()), found.get(2).map_or("", |m| m.as_str()));
             let mut known = handle;
-            // A full stop behind a handle is part of the sentence.
+            // A full stop after a handle is part of the sentence.
             while !self.users.contains_key(&known.to_lowercase()) {
                 match known.strip_suffix(['.', '-', '_']) {
                     Some(shorter) => known = shorter,
@@ -383,7 +383,7 @@ impl Unordered for Mattermost {
                 return ChatItem::Reject { conversation: None, letter };
             }
         };
-        // Calls write a notice that somebody began one.
+        // The Calls plugin writes a notice when somebody starts a call.
         if kept.kind.starts_with("system_") || kept.kind.starts_with("custom_calls") {
             return ChatItem::Skip(Skip::ServiceMessage);
         }
@@ -461,13 +461,13 @@ fn place(post: &PostLine) -> Result<Place, Problem> {
     members.sort();
     members.dedup();
     if members.is_empty() {
-        let reason = "channel_members: empty, so that nobody knows who could read it; write the members' names";
+        let reason = "channel_members: empty, so it is not known who could read it; write the members' names";
         return Err((Some(Place::Direct(Vec::new())), reason.to_owned()));
     }
     Ok(Place::Direct(members))
 }
 
-/// What is kept of a post, and its time.
+/// The record that is kept of a post, with its time.
 fn keep(
     mut post: PostLine,
     odd: &OddFields,

@@ -1,4 +1,4 @@
-//! Tests of Mattermost's bulk export, on files written by hand after the exporter's source.
+//! Tests of Mattermost's bulk export, on files written by hand according to the exporter's source code.
 
 use std::{fs, io::Write};
 
@@ -184,7 +184,7 @@ fn empty_channel_members_are_rejected_as_direct_messages() {
     check(
         line,
         &[
-            "reject import.jsonl:8: channel_members: empty, so that nobody knows who could read it; write the members' names",
+            "reject import.jsonl:8: channel_members: empty, so it is not known who could read it; write the members' names",
         ],
     );
     assert_eq!(
@@ -202,7 +202,7 @@ fn a_damaged_record_is_rejected_and_the_rest_is_read() {
         ("{\"type\":\"post\"", "EOF while parsing an object"),
         ("[]", "invalid length 0, expected struct"),
         ("{}", "missing field `type`"),
-        (r#"{"type":"post"}"#, "post: missing; write it beside its type"),
+        (r#"{"type":"post"}"#, "post: missing; write it next to its type"),
         (r#"{"type":"post","post":[]}"#, "post: "),
         (r#"{"type":"user","user":{}}"#, "user: missing field `username`"),
         (&post(r#""message":"x","create_at":1"#), "user: missing; write the author"),

@@ -1,9 +1,10 @@
-//! When a mail was sent, as its headers write it.
+//! Reads when a mail was sent, from its headers.
 //!
-//! In: a date of RFC 5322 with its old forms, of `asctime` or of ISO 8601, or what programs make of them: months in
-//! other languages, `11.00.00`, `13:2:1`, `+02:00`, `EST5EDT`, `America/New_York`, years such as `19100`. Out: the moment with its offset, and whether the weekday beside it
-//! contradicts it, and whether its zone is known; none where it is no date. A date without a zone, or with a zone's name
-//! that means several offsets, is of the zone in the settings. Day, month and year are never guessed: each has to be there.
+//! In: a date in the form of RFC 5322 (including obsolete forms), `asctime` or ISO 8601, or a variant that programs
+//! write: months in other languages, `11.00.00`, `13:2:1`, `+02:00`, `EST5EDT`, `America/New_York`, years such as
+//! `19100`. Out: the moment with its offset, whether the stated weekday contradicts it, and whether its zone is known;
+//! `None` if it is not a date. A date without a zone, or with an ambiguous zone name, is read in the zone of the
+//! settings. Day, month and year are never guessed: each has to be stated.
 
 use std::sync::LazyLock;
 
@@ -18,7 +19,7 @@ use nouns::{model::EventTime, months::month};
 
 static CLOCK: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:\.\d+)?)?([A-Za-z+-].*)?$").ok());
-/// A clock without zeros before its numbers, which only colons tell from a date.
+/// A time without leading zeros, which only its colons distinguish from a date.
 static BARE_CLOCK: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^(\d{1,2}):(\d{1,2})(?::(\d{1,2}))?([A-Za-z+-].*)?$").ok());
 static ISO: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^(\d{4})-(\d{2})-(\d{2})(?:T(.+))?$").ok());
@@ -26,13 +27,13 @@ static HYPHENATED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^(\d{
 static OFFSET: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^(?:GMT|UTC?)?[+-]?([+-])(\d{1,2})(?::?(\d{2}))?$").ok());
 
-/// A date of a mail.
+/// The date of a mail.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct MailDate {
     pub(super) time: EventTime,
-    /// Whether the weekday beside it is another one.
+    /// Whether the stated weekday does not match the date.
     pub(super) is_contradicted: bool,
-    /// Whether it says its zone, in a form that is known.
+    /// Whether it states its zone in a known form.
     pub(super) has_zone: bool,
 }
 
@@ -57,7 +58,7 @@ pub(super) fn sent(text: &str, zone: &Zone) -> Option<MailDate> {
     Some(MailDate { time, is_contradicted: parts.weekday.is_some_and(|weekday| weekday != date.weekday()), has_zone })
 }
 
-/// What the words of a date say, of which the first of each kind counts.
+/// The parts of a date, read word by word; the first word of each kind counts.
 #[derive(Default)]
 struct Parts {
     year: Option<i16>,
@@ -65,12 +66,13 @@ struct Parts {
     day: Option<i8>,
     clock: Option<Time>,
     offset_seconds: Option<i32>,
-    /// A zone whose clocks change.
+    /// A zone with daylight saving rules.
     zone: Option<Zone>,
-    /// Whether the clock is 24:00, which is the next day's midnight.
+    /// Whether the time is 24:00, which is midnight of the next day.
     is_end_of_day: bool,
     weekday: Option<Weekday>,
-    /// The month that the last word names: in some languages a weekday is cut to the same letters.
+    /// The month that the last word names. It is kept apart because in some languages a weekday has the same
+    /// abbreviation.
     last_month: Option<i8>,
     /// Whether the last word was the day.
     after_day: bool,
@@ -104,7 +106,7 @@ impl Parts {
         }
     }
 
-    /// Takes a date that is one word.
+    /// Takes a date written as one word.
     fn is_date(&mut self, word: &str) -> bool {
         let part = |found: &Captures<'_>, at: usize| found.get(at).map_or_else(String::new, |m| m.as_str().to_owned());
         if let Some(found) = ISO.as_ref().and_then(|iso| iso.captures(word)) {
@@ -119,12 +121,12 @@ impl Parts {
         true
     }
 
-    /// Takes a time of the day, with what stands behind it without a space.
+    /// Takes a time of day, with anything attached to it without a space.
     fn is_clock(&mut self, word: &str) -> bool {
         let of = |clock: &'static LazyLock<Option<Regex>>| clock.as_ref().and_then(|clock| clock.captures(word));
         let Some(found) = of(&CLOCK).or_else(|| of(&BARE_CLOCK)) else { return false };
         let part = |at: usize| found.get(at).map_or("0", |m| m.as_str()).parse::<i8>().ok();
-        // A leap second is the end of its minute.
+        // A leap second is read as the last second of its minute.
         let second = part(3).map(|second| if second == 60 { 59 } else { second });
         let (Some(hour), Some(minute), Some(second)) = (part(1), part(2), second) else { return false };
         let is_end_of_day = [hour, minute, second] == [24, 0, 0];
@@ -138,7 +140,7 @@ impl Parts {
         true
     }
 
-    /// Takes a zone, or the half of the day.
+    /// Takes a zone, or AM or PM.
     fn is_behind_clock(&mut self, word: &str) -> bool {
         let upper = word.trim_end_matches('.').to_ascii_uppercase();
         let hour = self.clock.map(Time::hour);
@@ -177,7 +179,7 @@ impl Parts {
     }
 }
 
-/// Whether a word is a zone with the rules of its clocks: `America/New_York`, `EST5EDT`.
+/// Whether a word names a zone with daylight saving rules: `America/New_York`, `EST5EDT`.
 fn is_zone_of_rules(word: &str) -> bool {
     let is_posix = || {
         let mut runs = word.split(|c: char| c.is_ascii_digit()).filter(|run| !run.is_empty());
@@ -189,8 +191,8 @@ fn is_zone_of_rules(word: &str) -> bool {
     word.contains('/') || is_posix()
 }
 
-/// A year; of two or three digits as RFC 5322 reads it. Programs that take the years since 1900 for the last two
-/// digits write `19100`, and others `0097`.
+/// A year; two or three digits are read as RFC 5322 says. Programs that write the years since 1900 as the last two
+/// digits write `19100`; others write `0097`.
 fn year(digits: &str) -> Option<i16> {
     let digits = match digits.len() {
         5 => digits.strip_prefix("19").filter(|since_1900| since_1900.starts_with('1'))?,
@@ -205,7 +207,7 @@ fn year(digits: &str) -> Option<i16> {
     })
 }
 
-/// The day of an English name, whole or cut to three letters.
+/// The weekday for an English name, in full or abbreviated to three letters.
 fn weekday(word: &str) -> Option<Weekday> {
     const NAMES: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
     let word = word.to_ascii_lowercase();
@@ -213,7 +215,8 @@ fn weekday(word: &str) -> Option<Weekday> {
     Weekday::from_monday_zero_offset(i8::try_from(at).ok()?).ok()
 }
 
-/// The offset of a zone's name: those of RFC 5322, and of Europe, Japan and Australia, where a name means one offset.
+/// The offset for a zone's name: the names in RFC 5322, and those of Europe, Japan and Australia that mean only one
+/// offset.
 fn named_offset_minutes(name: &str) -> Option<i32> {
     let hours = match name {
         "Z" | "UT" | "UTC" | "GMT" | "WET" => 0,
@@ -233,7 +236,7 @@ fn named_offset_minutes(name: &str) -> Option<i32> {
     Some(hours * 60)
 }
 
-/// A text without what stands in parentheses.
+/// A text without the parts in parentheses.
 fn without_comments(text: &str) -> String {
     let (mut kept, mut depth, mut is_escaped) = (String::with_capacity(text.len()), 0_usize, false);
     for character in text.chars() {

@@ -1,8 +1,8 @@
-//! One mail.
+//! Reads one mail.
 //!
-//! In: the bytes of a mail, and the line that separated it. Out: who wrote it and when, its words, what
-//! was attached and which mails it answers; or why it is none. Charsets that are not known are read as
-//! UTF-8 with replacements. Of the text and the HTML of one mail, the text is taken.
+//! In: the bytes of a mail, and the line that separated it. Out: who wrote it and when, its words, what was attached
+//! and which mails it answers; or why it is not a mail. Unknown charsets are read as UTF-8 with replacements. If a mail
+//! has both text and HTML, the text is used.
 
 use std::sync::LazyLock;
 
@@ -20,9 +20,9 @@ use crate::{
 };
 use nouns::model::{Attachment, EventTime};
 
-/// The most ids that are kept of the mails before it: the first and the last ones.
+/// The maximum number of ids that are kept of the earlier mails: the first and the last ones.
 const MAX_REFERENCES: usize = 20;
-/// Thunderbird's mark of a mail that was deleted and still lies in the file.
+/// Thunderbird's flag for a mail that was deleted and is still in the file.
 const EXPUNGED: u32 = 0x0008;
 
 static SEPARATOR_DATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -46,9 +46,9 @@ pub(super) struct Mail {
     pub(super) bot: bool,
     pub(super) text: String,
     pub(super) attachments: Vec<Attachment>,
-    /// The mails before it in its thread, the oldest first; the last one is the one it answers.
+    /// The earlier mails in its thread, oldest first; the last one is the mail that it answers.
     pub(super) references: Vec<String>,
-    /// What of its date could not be read.
+    /// The parts of its date that could not be read.
     #[serde(skip)]
     pub(super) doubts: Vec<&'static str>,
 }
@@ -56,9 +56,9 @@ pub(super) struct Mail {
 /// What a mail is.
 pub(super) enum Read {
     Mail(Box<Mail>),
-    /// A mail program's own record, no mail.
+    /// A mail program's own record, not a mail.
     Internal,
-    /// It was deleted and still lies in the file.
+    /// It was deleted and is still in the file.
     Expunged,
     Encrypted,
 }
@@ -68,8 +68,8 @@ pub(super) enum Read {
 /// # Errors
 /// What is missing.
 pub(super) fn read(bytes: &[u8], separator: Option<&str>, zone: &Zone) -> Result<Read, String> {
-    // Without its dates: it misreads those that are not as RFC 5322 has them, and may take the header behind one
-    // with it. They stay texts, for `date`.
+    // Dates are not parsed here: the parser misreads dates that are not in the form of RFC 5322, and may swallow the
+    // header after one. They stay texts, for `date`.
     let parser = MessageParser::new()
         .with_mime_headers()
         .with_address_headers()
@@ -103,13 +103,13 @@ pub(super) fn read(bytes: &[u8], separator: Option<&str>, zone: &Zone) -> Result
     let references = references(&mail);
     let mut text = own_words(&body);
     let answers = !references.is_empty() || REPLY.as_ref().is_some_and(|reply| reply.is_match(subject));
-    // A person reads the subject of the mail that begins a thread.
+    // The subject is added only to the mail that begins a thread.
     if !answers && !subject.is_empty() {
         text = format!("{subject}\n\n{text}").trim_end().to_owned();
     }
     let id = mail.message_id().map(str::trim).filter(|id| !id.is_empty()).map_or_else(
         || {
-            // A mail is never edited: its content is as good as an id.
+            // Mails are never edited, so the content can serve as an id.
             let content = format!("{}\n{address}\n{subject}\n{body}", time.unix_ms);
             format!("no-id-{}", &blake3::hash(content.as_bytes()).to_hex()[..32])
         },
@@ -132,7 +132,7 @@ pub(super) fn read(bytes: &[u8], separator: Option<&str>, zone: &Zone) -> Result
     })))
 }
 
-/// The words of a mail: its texts, and its HTML where there is no text.
+/// The words of a mail: its texts, or its HTML if there is no text.
 fn body(mail: &Message<'_>) -> String {
     let texts = mail.text_bodies().filter_map(|part| match &part.body {
         PartType::Text(text) => Some(text.clone().into_owned()),
@@ -157,7 +157,7 @@ fn author(mail: &Message<'_>, separator: Option<&str>) -> Option<(String, String
     let (address, name) = first(mail.from()).or_else(|| first(mail.sender())).or_else(envelope)?;
     let address = address.to_lowercase();
     let name = name.map(|name| name.trim_matches(['"', '\'']).trim().to_owned()).filter(|name| !name.is_empty());
-    // Mailing lists write `Ann via dev` where they send in Ann's place.
+    // Mailing lists that send on Ann's behalf write `Ann via dev`.
     let name = name.map(|name| name.split(" via ").next().unwrap_or(&name).trim().to_owned());
     let name = name
         .filter(|n| !n.is_empty())
@@ -165,7 +165,7 @@ fn author(mail: &Message<'_>, separator: Option<&str>) -> Option<(String, String
     Some((address, name.chars().filter(|c| !c.is_control()).collect()))
 }
 
-/// Several people write under the address of a notifier or of a list.
+/// Several people may write under the address of a notifier or a list, so the name becomes part of the id.
 fn account_id(address: &str, name: &str, local: &str) -> String {
     let is_shared = local.starts_with("notification") || is_no_reply(local);
     if is_shared { format!("{name} <{address}>") } else { address.to_owned() }
@@ -176,9 +176,9 @@ fn is_no_reply(local: &str) -> bool {
     plain.starts_with("noreply") || plain.starts_with("donotreply")
 }
 
-/// When it was sent: by its date, else by the last server that took it, else by the separator. A date whose weekday
-/// is another one counts less than what a server wrote. Beside it, what is told: a date that was not taken, a zone that
-/// is not known.
+/// When it was sent, from its date, else from the last server that received it, else from the separator. A server's
+/// time takes precedence over a date whose weekday does not match. Also returns the parts to report: a date that was
+/// not used, or an unknown zone.
 fn time(mail: &Message<'_>, separator: Option<&str>, zone: &Zone) -> Option<(EventTime, Vec<&'static str>)> {
     let header = |name| match mail.header(name) {
         Some(HeaderValue::Text(text)) => Some(text.as_ref()),
@@ -201,7 +201,7 @@ fn time(mail: &Message<'_>, separator: Option<&str>, zone: &Zone) -> Option<(Eve
     }
 }
 
-/// The ids of the mails before it, the oldest first.
+/// The ids of the earlier mails in the thread, oldest first.
 fn references(mail: &Message<'_>) -> Vec<String> {
     let ids = |value: &HeaderValue<'_>| -> Vec<String> {
         let ids = match value {
@@ -212,7 +212,7 @@ fn references(mail: &Message<'_>) -> Vec<String> {
         ids.into_iter().map(str::trim).filter(|id| !id.is_empty()).map(str::to_owned).collect()
     };
     let mut references = ids(mail.references());
-    // Where it names several mails, none of them is known to be the one that it answers.
+    // If it names several mails, it is not known which of them it answers.
     if let [answered] = &ids(mail.in_reply_to())[..]
         && references.last() != Some(answered)
     {
@@ -233,7 +233,7 @@ fn attachment(part: &mail_parser::MessagePart<'_>) -> Option<Attachment> {
     }
     let kind = part.content_type().map(|kind| kind.ctype().to_ascii_lowercase()).unwrap_or_default();
     let name = part.attachment_name().map(str::trim).filter(|name| !name.is_empty());
-    // Signatures, and pictures of a layout, which have no names.
+    // Leaves out signatures and layout pictures, which have no names.
     if name.is_none() && (kind != "image" || part.content_id().is_some()) {
         return None;
     }

@@ -4,8 +4,8 @@
 //! what its author wrote: quoted replies, signatures and the footers of mailing lists are cut. Mails
 //! that answer each other are a thread. Each file is a conversation of its own.
 //!
-//! `split` finds where mails begin, `mail` reads one, `date` its date, `own_words` cuts what its author did not write,
-//! `reader` puts them in order and into threads.
+//! `split` finds where mails begin, `mail` reads a mail, `date` reads its date, `own_words` removes what its author did
+//! not write, `reader` puts mails in order and into threads.
 
 mod date;
 mod mail;

@@ -1,17 +1,16 @@
-//! What the author of a mail wrote.
+//! Keeps what the author of a mail wrote.
 //!
-//! In: a mail's text. Out: the text without quoted replies and the lines that introduce them, without
-//! signatures, footers of mailing lists and the frame of signed mails. Answers between quotes stay, and
-//! so do forwarded mails. What is cut is what mail programs mark: a paragraph is never cut for what it
-//! says.
+//! In: a mail's text. Out: the text without quoted replies and the lines that introduce them, without signatures,
+//! footers of mailing lists and the frame of signed mails. Answers between quotes stay, and so do forwarded mails. Only
+//! parts that mail programs mark are removed; a paragraph is never removed for what it says.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// How many lines a line that introduces a quote may be broken into.
+/// The line that introduces a quote may be broken into at most this many lines.
 const MAX_INTRODUCTION_LINES: usize = 3;
-/// The most lines of a signature behind `--` without its space.
+/// The maximum number of lines of a signature after `--` without its space.
 const MAX_SIGNATURE_LINES: usize = 10;
 
 static WROTE: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -52,7 +51,7 @@ pub(super) fn own_words(text: &str) -> String {
         if is_quoted(lines, at) {
             drop_introduction(&mut kept);
         } else if !is(&DEVICE, line.trim()) {
-            // A line that begins with `From ` was escaped.
+            // A line that began with `From ` was escaped.
             let line = if is_escaped(line) { line.strip_prefix('>').unwrap_or(line) } else { line };
             if !(line.trim().is_empty() && kept.last().is_none_or(|last| last.is_empty())) {
                 kept.push(line.trim_end().to_owned());
@@ -73,16 +72,16 @@ fn unframed<'a, 'b>(lines: &'b [&'a str]) -> &'b [&'a str] {
     lines.get(from..to).unwrap_or_default()
 }
 
-/// Where the mail that is answered begins, as Outlook puts it below the answer.
+/// Where the answered mail begins, which Outlook puts below the answer.
 fn original(lines: &[&str]) -> usize {
     let begins = |at: usize| {
         let is_header = |line: Option<&&str>| line.is_some_and(|line| is(&HEADER, line));
         is(&ORIGINAL, lines.get(at).copied().unwrap_or_default())
-            // Four headers in a row: a forwarded mail has a line above that says so.
+            // Four headers in a row. A forwarded mail is not cut: the line above it says that it was forwarded.
             || (at > 0 && (at..at + 4).all(|at| is_header(lines.get(at))) && !is_forward_above(lines, at))
     };
     (0..lines.len()).find(|at| begins(*at)).map_or(lines.len(), |at| {
-        // The rule that Outlook draws above.
+        // The horizontal rule that Outlook draws above.
         let above = at.checked_sub(1).and_then(|above| lines.get(above)).map_or("", |line| line.trim());
         if above.len() >= 20 && above.bytes().all(|b| b == b'_') { at - 1 } else { at }
     })
@@ -104,7 +103,7 @@ fn signature(lines: &[&str]) -> usize {
         .unwrap_or(lines.len())
 }
 
-/// Where a mailing list's footer begins: a rule, and a line about the list below it.
+/// Where a mailing list's footer begins: at a horizontal rule with a line about the list below it.
 fn footer(lines: &[&str]) -> usize {
     let is_rule = |line: &str| line.len() >= 30 && line.bytes().all(|b| b == b'_' || b == b'-' || b == b'=');
     let about = |line: &str| {
@@ -119,7 +118,7 @@ fn footer(lines: &[&str]) -> usize {
         .unwrap_or(lines.len())
 }
 
-/// Whether a line is quoted. `>From ` is quoted beside other quoted lines, and escaped elsewhere.
+/// Whether a line is quoted. `>From ` counts as quoted next to other quoted lines, and as escaped elsewhere.
 fn is_quoted(lines: &[&str], at: usize) -> bool {
     let quoted = |line: &str| line.trim_start_matches(' ').starts_with('>') && !is_escaped(line);
     let Some(line) = lines.get(at) else { return false };
@@ -143,7 +142,7 @@ fn drop_introduction(kept: &mut Vec<String>) {
         if lines.iter().any(String::is_empty) || !is(&WROTE, &lines.join(" ")) {
             break;
         }
-        // The line above may be its beginning, or the end of what the author wrote.
+        // The line above may be the beginning of the introduction, or the end of what the author wrote.
         if lines.first().is_some_and(|line| is(&BEGINS, line)) {
             from = Some(first);
             break;

@@ -1,8 +1,8 @@
-//! Mails in order and in threads.
+//! Puts mails in order and into threads.
 //!
-//! In: files of mails. Out: items, oldest first: programs append mails as they are moved. A thread is
-//! named by its first mail, also where that one is not in the file. A mail that lies in several files
-//! comes once.
+//! In: files of mails. Out: items, oldest first; mails are sorted because programs append them in the order in which
+//! they were moved. A thread is named after its first mail, even if that mail is not in the file. A mail that is in
+//! several files is returned once.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
@@ -49,14 +49,14 @@ fn looks_like(sample: &Sample) -> bool {
         || sample.entries().next().is_some_and(|entry| kind(entry) == Kind::Single)
 }
 
-/// What a file is by its name.
+/// The kind of a file, judged by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// It ends in `.mbox`, or Apple Mail calls it `mbox`.
+    /// Its name ends in `.mbox`, or is `mbox`, as Apple Mail writes it.
     Mbox,
     /// One mail.
     Single,
-    /// Thunderbird's folders have no ending, and list archives end in `.txt`.
+    /// It may be an mbox: Thunderbird's folders have no suffix, and list archives end in `.txt`.
     MayBe,
     Other,
 }
@@ -73,7 +73,7 @@ fn kind(entry: &str) -> Kind {
     }
 }
 
-/// Files of mails that are read one after the other.
+/// Files of mails that are read one after another.
 struct Mbox {
     tree: Tree,
     zone: Zone,
@@ -82,11 +82,11 @@ struct Mbox {
     mails: Option<Mails>,
     read_bytes: u64,
     total_bytes: u64,
-    /// Hashes of the ids that some mail answers.
+    /// Hashes of the ids of mails that another mail answers.
     answered: HashSet<u64>,
     /// The first mail of each mail's thread, by the hash of its id.
     threads: HashMap<u64, Arc<str>>,
-    /// Hashes of the ids that came.
+    /// Hashes of the ids seen so far.
     seen: HashSet<u64>,
     unread: Unread,
 }
@@ -148,7 +148,7 @@ impl Mbox {
             self.threads.insert(own, mail.id.as_str().into());
             return (Some(mail.id.clone()), None);
         };
-        // A mail that answers itself, or the first one named again, makes no other thread.
+        // A mail that answers itself, or a second reference to the first mail, does not begin another thread.
         let known = mail.references.iter().find_map(|id| self.threads.get(&hash(id)));
         let root = known.cloned().unwrap_or_else(|| first.as_str().into());
         self.threads.insert(own, root.clone());
@@ -241,7 +241,7 @@ impl Unordered for Mbox {
     }
 }
 
-/// The conversation of a file; single mails are those of their folder.
+/// The conversation of a file; single mails belong to their folder's conversation.
 fn conversation(tree: &Tree, entry: &str) -> Conversation {
     let root = || tree.path().file_stem().map_or_else(|| "mail".to_owned(), |n| n.to_string_lossy().into_owned());
     let folder = || entry.rsplit_once('/').map_or_else(root, |(folder, _)| folder.to_owned());

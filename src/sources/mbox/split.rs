@@ -1,10 +1,10 @@
-//! Where the mails of an mbox begin.
+//! Finds where the mails of an mbox begin.
 //!
-//! In: a stream. Out: one mail at a time, with the line that separates it from the one before.
-//! Programs do not agree on how a line of a mail that begins with `From ` is escaped, and some do not
-//! escape it: such a line separates mails only if it has a date and a header follows, or if it is
-//! an address alone, stands behind a blank line, and a header follows that every mail has. Never holds more
-//! than a mail, and of that at most [`MAX_MAIL_BYTES`].
+//! In: a stream. Out: one mail at a time, with the line that separates it from the previous mail. Programs do not agree
+//! on how to escape a line in a mail that begins with `From `, and some do not escape it. Such a line therefore
+//! separates mails only in two cases: if it has a date and a header follows, or if it holds only an address, comes
+//! after a blank line, and is followed by a header that every mail has. Never holds more than one mail, and at most
+//! [`MAX_MAIL_BYTES`] of it.
 
 use std::{
     io::{self, BufRead, BufReader, Read},
@@ -13,9 +13,9 @@ use std::{
 
 use regex::bytes::Regex;
 
-/// How much of a mail is kept: its text comes before what is attached.
+/// How much of a mail is kept. The text comes before the attachments, so it is kept.
 const MAX_MAIL_BYTES: usize = 16 << 20;
-/// How much of a line is looked at.
+/// How much of a line is read at once.
 const CHUNK_BYTES: u64 = 64 << 10;
 
 static DATE: LazyLock<Option<Regex>> =
@@ -27,11 +27,11 @@ static COMMON_HEADER: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// A mail as it lies in the file.
+/// A mail as it is in the file.
 pub(super) struct RawMail {
     /// The line on which it begins, from 1.
     pub(super) line: u64,
-    /// The line that separates it, which names an address and a date; none in a single mail.
+    /// The line that separates it from the previous mail, which names an address and a date; `None` for a single mail.
     pub(super) separator: Option<String>,
     /// Its bytes.
     pub(super) bytes: Vec<u8>,
@@ -42,12 +42,12 @@ pub(super) struct Mails {
     reader: BufReader<Box<dyn Read + Send>>,
     read_bytes: u64,
     line: u64,
-    /// What was read ahead.
+    /// The chunk that was read ahead.
     ahead: Option<Chunk>,
     /// The separator of the next mail, with its line.
     separator: Option<(u64, String)>,
     begun: bool,
-    /// Whether what was read last ended its line.
+    /// Whether the last chunk ended its line.
     ends_line: bool,
 }
 
@@ -76,12 +76,12 @@ impl Mails {
         self.read_bytes
     }
 
-    /// The line that was reached.
+    /// The line that has been reached.
     pub(super) fn line(&self) -> u64 {
         self.line
     }
 
-    /// The next mail; none at the end.
+    /// The next mail; `None` at the end.
     ///
     /// # Errors
     /// When the stream cannot be read.

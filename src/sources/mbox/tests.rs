@@ -37,7 +37,7 @@ fn check(content: impl AsRef<[u8]>, expected: &[&str]) {
     assert_eq!(lines_of(&mut *open(&path).unwrap()), expected, "{}", String::from_utf8_lossy(content.as_ref()));
 }
 
-/// A mail of Ann, so many minutes after ten, with these headers and this body.
+/// A mail from Ann, this many minutes after ten, with these headers and this body.
 fn mail(minute: u32, headers: &str, body: &str) -> String {
     format!(
         "{SEPARATOR}From: Ann Lee <Ann@a.example>\nDate: Wed, 1 May 2024 10:{minute:02}:00 +0200\nMessage-ID: <{minute}@a.example>\n{headers}\n{body}\n\n"
@@ -117,12 +117,12 @@ fn mails_that_answer_each_other_are_a_thread_also_when_its_first_mail_is_missing
 #[test]
 fn what_is_missing_is_found_elsewhere_or_the_mail_is_rejected() {
     let bare = |headers: &str| format!("{SEPARATOR}{headers}\nHello.\n\n");
-    // The time of the separator, which names no zone.
+    // The time in the separator, which states no zone.
     check(bare("From: ann@a.example (Ann Lee)\nMessage-ID: <1@x>\n"), &["1@x 2024-05-01T10:00:00Z Ann Lee: Hello."]);
     check(bare("Message-ID: <1@x>\nDate: nonsense\n"), &["1@x 2024-05-01T10:00:00Z ann: Hello."]);
     let received = "Received: from a by b; Wed, 1 May 2024 09:00:00 +0100\nFrom: <bo@b.example>\nMessage-ID: <1@x>\n";
     check(bare(received), &["1@x 2024-05-01T09:00:00+01:00 bo: Hello."]);
-    // An id of what the mail holds, the same in every export.
+    // An id made from the mail's content, the same in every export.
     let nameless = bare("From: Bo <bo@b.example>\nDate: Wed, 1 May 2024 10:00:00 +0000\n");
     let id = |content: &str| match items(content).remove(0) {
         ChatItem::Message(message) => message.id,
@@ -177,24 +177,24 @@ fn dates_are_read_in_whatever_form_programs_write_them() {
         ("2024-05-01 11:00:00 +0200", "2024-05-01T11:00:00+02:00"),
         ("2024-05-01T11:00:00.25+02:00", "2024-05-01T11:00:00+02:00"),
         ("2024-05-01T11:00:00Z", "2024-05-01T11:00:00Z"),
-        // Zeros are left out, signs written twice, years counted from 1900.
+        // Left-out zeros, doubled signs, and years counted from 1900.
         ("Wed, 1 May 2024 9:5:7 -0800", "2024-05-01T09:05:07-08:00"),
         ("Wed, 1 May 2024 11:00:00 --0400", "2024-05-01T11:00:00-04:00"),
         ("Wed, 1 May 0024 11:00:00 +0200", "2024-05-01T11:00:00+02:00"),
         ("Wed, 1 May 19124 11:00:00 +0200", "2024-05-01T11:00:00+02:00"),
         ("Wed, 1 May 2024 24:00:00 +0200", "2024-05-02T00:00:00+02:00"),
-        // Zones with rules of their own, and summer time beside a zone.
+        // Zones with daylight saving rules, and `DST` after a zone.
         ("Wed, 1 May 2024 11:00:00 EST5EDT", "2024-05-01T11:00:00-04:00"),
         ("Thu, 1 Feb 2024 11:00:00 EST5EDT", "2024-02-01T11:00:00-05:00"),
         ("Wed, 1 May 2024 11:00:00 America/New_York", "2024-05-01T11:00:00-04:00"),
         ("Wed, 1 May 2024 11:00:00 Asia/Kolkata", "2024-05-01T11:00:00+05:30"),
         ("Wed, 1 May 2024 11:00:00 MET DST", "2024-05-01T11:00:00+02:00"),
-        // Without a zone, that of the settings.
+        // Without a zone, the zone in the settings is used.
         ("Wed, 1 May 2024 11:00:00", "2024-05-01T11:00:00+09:00"),
         ("Wed, 1 May 2024 11:00:00 IST", "2024-05-01T11:00:00+09:00"),
         ("Wed May  1 11:00:00 2024", "2024-05-01T11:00:00+09:00"),
         ("2024-05-01 11:00", "2024-05-01T11:00:00+09:00"),
-        // No date: the separator's.
+        // Not a date: the date in the separator is used.
         ("01.05.24 11:00:00 +0200", "2021-01-01T00:00:00+09:00"),
         ("Wed, 31 Apr 2024 11:00:00 +0200", "2021-01-01T00:00:00+09:00"),
         ("yesterday at 11:00", "2021-01-01T00:00:00+09:00"),

@@ -1,16 +1,16 @@
-//! Texts whose UTF-8 bytes were written as if each were a character of its own.
+//! Repairs texts whose UTF-8 bytes were each written as a separate character.
 //!
-//! In: a text. Out: the text that was meant, where all of it shows the damage; else the text as it
-//! is. Exports write most texts damaged and some not, so that each is judged by itself.
+//! In: a text. Out: the intended text, if the whole text shows the damage; else the text as it is. Exports contain
+//! mostly damaged texts but also intact ones, so each text is judged by itself.
 
-/// The text that was meant.
+/// The intended text.
 pub(super) fn repaired(text: String) -> String {
     if text.is_ascii() {
         return text;
     }
     let bytes: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
-    // Damaged text is valid UTF-8 under its disguise; what was written well almost never is, because
-    // each of its letters would have to be followed by the right control character or sign.
+    // If the characters of a damaged text are taken as bytes, they are valid UTF-8. For an intact text this almost
+    // never holds, because each accented letter would have to be followed by the right control character or sign.
     bytes.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or(text)
 }
 

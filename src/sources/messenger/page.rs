@@ -1,9 +1,9 @@
-//! A page of the HTML export, in any of its layouts.
+//! Reads a page of the HTML export, in any of its layouts.
 //!
-//! In: the page. Out: its chats with their messages in the order of the page, newest first; a page of the
-//! oldest layout holds several chats. Reactions are left out. A message's classes changed every few years, but
-//! its parts stayed: who, what, when. Times are written in the account's language and zone: names of months are
-//! known in English and the languages of `months`; a date of numbers alone is not read.
+//! In: the page. Out: its chats with their messages in the order of the page, newest first; a page of the oldest layout
+//! holds several chats. Reactions are left out. The CSS classes of a message changed every few years, but its parts
+//! stayed the same: who, what, when. Times are written in the account's language and zone. Month names are known in
+//! English and the languages of `months`; a date that consists only of numbers is not read.
 
 use jiff::{
     civil::{Date, DateTime, Time},
@@ -19,14 +19,14 @@ use nouns::{model::EventTime, months::month};
 /// A chat of a page.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct PageChat {
-    /// Whether the page is one of all chats.
+    /// Whether the page holds several chats.
     pub(super) is_one_of_several: bool,
     pub(super) title: Option<String>,
     pub(super) participants: Vec<String>,
     pub(super) messages: Vec<PageMessage>,
 }
 
-/// A message as the page has it.
+/// A message as it is on the page.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct PageMessage {
     pub(super) line: u64,
@@ -38,11 +38,11 @@ pub(super) struct PageMessage {
     pub(super) stated: String,
 }
 
-/// The classes of who said something, one a layout, the newest first; the last is that of tools that rewrite pages.
+/// The classes of the sender, one per layout, newest first; the last is used by tools that rewrite pages.
 const WHO: [&str; 4] = ["_a6-h", "_2lek", "user", "sender"];
-/// The classes of when.
+/// The classes of the time.
 const WHEN: [&str; 5] = ["_a72d", "_a6-o", "_2lem", "meta", "time"];
-/// What begins a chat in the oldest layout.
+/// The beginning of a chat in the oldest layout.
 const THREAD: &str = "<div class=\"thread\">";
 
 /// The chats of a page.
@@ -76,7 +76,7 @@ fn messages(html: &str, lines: u64) -> (Vec<String>, Vec<PageMessage>) {
         None => Vec::new(),
     };
     let mut found: Vec<PageMessage> = Vec::new();
-    // Of the message that is being read: where its words begin, or that its time has come.
+    // Where the words of the current message begin; `None` once its time has been read.
     let mut words_at = None;
     let (mut at, mut line) = (0, lines + 1);
     while let Some(found_at) = html.get(at..).and_then(|rest| rest.find("class=\"")) {
@@ -102,7 +102,7 @@ fn messages(html: &str, lines: u64) -> (Vec<String>, Vec<PageMessage>) {
             let open = html.get(..class_at).and_then(|before| before.rfind('<')).unwrap_or(class_at);
             let mut words = html.get(begin..open).unwrap_or_default();
             if class == "meta" {
-                // In the oldest layout the words stand behind the time.
+                // In the oldest layout the words come after the time.
                 let behind = inner.get(end..).unwrap_or_default().split("class=\"message\"").next().unwrap_or_default();
                 words = tag_of(behind, "p").unwrap_or_default();
             }
@@ -147,7 +147,7 @@ fn without(html: &str, open: &str, close: &str) -> String {
     kept + rest
 }
 
-/// Where the element ends whose inside this begins with.
+/// The end of the element whose content this text begins with.
 fn element_end(inner: &str) -> usize {
     let mut depth = 0u32;
     for (at, _) in inner.match_indices('<') {
@@ -164,7 +164,7 @@ fn element_end(inner: &str) -> usize {
     inner.len()
 }
 
-/// What stands between the first tags of a name.
+/// The text between the first opening and closing tag with this name.
 fn tag_of<'a>(html: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = html.split_once(&format!("<{name}>"))?;
     rest.split(&format!("</{name}>")).next()
@@ -176,8 +176,8 @@ fn names(list: &str) -> Vec<String> {
     names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// A time such as `Sep 13, 2020, 12:26:05 PM`, `19 oct. 2019, 14:37` or `Friday, October 4, 2013 at 10:05pm
-/// PDT`, and whether it names its zone.
+/// A time such as `Sep 13, 2020, 12:26:05 PM`, `19 oct. 2019, 14:37` or `Friday, October 4, 2013 at 10:05pm PDT`, and
+/// whether it states its zone.
 pub(super) fn time(stated: &str, zone: &Zone) -> Option<(EventTime, bool)> {
     let (mut day, mut month_found, mut year, mut clock, mut afternoon, mut offset) =
         (None, None, None, None, None, None);

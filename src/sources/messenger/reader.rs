@@ -1,8 +1,8 @@
-//! Messages from the files of chats.
+//! Reads messages from the files of chats.
 //!
-//! In: the files of one or many chats, JSON or pages, in any order. Out: items, oldest first: neither the order of
-//! the files nor that inside them is relied on. A chat's title stands behind its messages, so that
-//! everything is read before the first message comes.
+//! In: the files of one or many chats, JSON or pages, in any order. Out: items, oldest first, whatever the order of the
+//! files and of the messages in them. A chat's title comes after its messages, so everything is read before the first
+//! message is returned.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
@@ -43,10 +43,10 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
 };
 
 const HEAD_BYTES: u64 = 64 << 10;
-/// What is read of a file.
+/// The paths that are read in a file.
 const PATHS: [&str; 7] =
     ["messages/*", "title", "threadName", "thread_path", "participants/*", "thread_type", "joinable_mode"];
-/// Longest page that is read; the platform begins another one after some thousand messages.
+/// The longest page that is read; the platform begins another page after a few thousand messages.
 const MAX_PAGE_BYTES: u64 = 64 << 20;
 const NO_MESSAGES: &str = "no messages in it; download your information again, as JSON";
 const REMEDY: &str = "download your information again and choose JSON as the format";
@@ -61,7 +61,7 @@ fn looks_like(sample: &Sample) -> bool {
         .entries()
         .filter(is_json)
         .any(|e| (is_part(e) || e.contains("messages/")) && is_chat(&sample.head_of(e)))
-        // Files of chats that are encrypted end to end are called as their chats are.
+        // Files of end-to-end encrypted chats are named after their chats.
         || sample.entries().filter(is_json).take(5).any(|e| has_json_keys(&sample.head_of(e), &["participants", "threadName"]))
         || sample.entries().any(|e| is_page(e) && is_part(e))
 }
@@ -96,27 +96,27 @@ struct Messenger {
     files: Vec<String>,
     file: usize,
     elements: Option<Elements>,
-    /// What is known of the chat of each file that was begun.
+    /// What is known about the chats of the files that were opened.
     chats: Vec<Chat>,
-    /// Files that hold no chat and should.
+    /// Files that should hold a chat and do not.
     damaged: VecDeque<(String, &'static str)>,
     read_bytes: u64,
     total_bytes: u64,
-    /// The conversation of each file, made when all files are read.
+    /// The conversation of each chat, made once all files have been read.
     conversations: Vec<Arc<Conversation>>,
-    /// The zone of pages, which write local times, and what the user should know of it.
+    /// The zone of pages, which state local times, and the notice about it.
     zone: Zone,
     notice: Option<String>,
-    /// The ids of one moment: in order of time, a message's id depends on no other moment.
+    /// The ids of one moment. Messages come in order of time, so a message's id depends on no other moment.
     ids: HashMap<String, PositionalIds>,
     ids_at: i64,
     unread: Unread,
 }
 
-/// What a file says of its chat.
+/// What a file says about its chat.
 #[derive(Default)]
 struct Chat {
-    /// The file's place.
+    /// The file's index.
     file: usize,
     title: Option<String>,
     path: Option<String>,
@@ -155,7 +155,7 @@ impl Messenger {
             let json = page.rsplit_once('.').map(|(stem, _)| format!("{stem}.json"));
             json.is_some_and(|json| files.contains(&json))
         };
-        // A chat that is there in both forms is read once.
+        // A chat that is present in both forms is read only once.
         let pages: Vec<String> = pages.into_iter().filter(|page| !has_json(page)).collect();
         if files.is_empty() && pages.is_empty() && (is_file || damaged.is_empty()) {
             return Err(SourceError::Format {
@@ -169,7 +169,8 @@ impl Messenger {
         let bytes_of = |page: &String| tree.entries().iter().find(|e| e.name == *page).map_or(0, |e| e.bytes);
         total_bytes += pages.iter().map(bytes_of).sum::<u64>();
         let zone = Zone::parse(&settings.zone)?;
-        // All pages are of one account; the oldest ones name their zone.
+        // All pages belong to one account, so the first one decides whether a notice is needed; pages in the oldest
+        // layout state their zone.
         let notice = match pages.first() {
             Some(page) if has_local_times(&page_text(&tree, page)?, &zone) => {
                 Some(zone_notice(Path::new(&tree.origin(page)), &settings.zone))
@@ -238,7 +239,7 @@ impl Messenger {
                         chat.senders.insert(kept.sender.clone());
                         (unix_ms, kept)
                     }
-                    // Whether its chat is one that the user chose is known at the end.
+                    // Whether the user chose its chat is known only at the end, so the reject is kept until then.
                     Err(letter) => (i64::MIN, StoredMessage { sender: String::new(), what: What::Rejected(letter) }),
                 };
                 self.keep(unix_ms, element.line, &kept, order)?;
@@ -247,7 +248,7 @@ impl Messenger {
         Ok(())
     }
 
-    /// Keeps a message of the newest chat until its turn comes.
+    /// Keeps a message of the current chat until it is its turn.
     fn keep(&self, unix_ms: i64, line: u64, kept: &StoredMessage, order: &mut TimeOrder) -> Result<(), SourceError> {
         let payload = serde_json::to_vec(kept).unwrap_or_default();
         let chat = u32::try_from(self.chats.len().saturating_sub(1)).unwrap_or(u32::MAX);
@@ -263,11 +264,12 @@ impl Messenger {
         let is_empty = chats.iter().all(|chat| chat.messages.is_empty());
         for chat in chats {
             let senders = chat.messages.iter().map(|message| message.sender.clone()).collect();
-            // A page of several chats names each by its people.
+            // On a page of several chats, each chat is identified by its participants.
             let path = chat.is_one_of_several.then(|| chat.participants.join(", ").replace('/', "-"));
             let (title, participants) = (chat.title, chat.participants);
             self.chats.push(Chat { file: self.file, title, path, participants, senders, group: false });
-            // The newest stands first, and several of one minute have one time.
+            // The newest message comes first. Messages of the same minute have the same time, so they are added in
+            // reverse.
             for message in chat.messages.into_iter().rev() {
                 let line = message.line;
                 let (unix_ms, kept) = self.of_page(message, &origin);
@@ -280,7 +282,7 @@ impl Messenger {
         Ok(())
     }
 
-    /// A message of a page, and when it was said.
+    /// A message of a page, with its time.
     fn of_page(&self, message: PageMessage, origin: &str) -> (i64, StoredMessage) {
         let PageMessage { line, sender, text, shared, stated } = message;
         let rejected = |reason: String| {
@@ -296,7 +298,7 @@ impl Messenger {
         }
     }
 
-    /// The conversations of all files, which are known now.
+    /// Makes the conversations, once everything has been read.
     fn make_conversations(&mut self) {
         let id = |chat: &Chat| {
             let last = chat.path.as_deref().and_then(|path| path.rsplit('/').find(|part| !part.is_empty()));
@@ -379,7 +381,7 @@ impl Unordered for Messenger {
             self.ids.clear();
             self.ids_at = record.unix_ms;
         }
-        // Every record counts, so that a message has the same id when one beside it is taken back.
+        // Every record gets an id, so that a message keeps its id when another one is unsent.
         let ids = self.ids.entry(conversation.id.clone()).or_default();
         let id = ids.id(&record.unix_ms.to_string(), &kept.sender);
         if let Some(skip) = kept.what.skip() {
@@ -427,14 +429,14 @@ fn page_text(tree: &Tree, name: &str) -> Result<String, SourceError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Whether a page has times that do not name their zone.
+/// Whether a page has times that do not state their zone.
 fn has_local_times(page: &str, zone: &Zone) -> bool {
     let chats = page::chats(page);
     let mut messages = chats.iter().flat_map(|chat| &chat.messages);
     messages.any(|message| page::time(&message.stated, zone).is_some_and(|(_, has_zone)| !has_zone))
 }
 
-/// The id of a chat whose file does not say it: the folder of `message_1.json`, else the file's name.
+/// The id of a chat whose file does not state one: the folder of `message_1.json`, else the file's name.
 fn chat_id(name: &str) -> String {
     let (folder, file) = name.rsplit_once('/').unwrap_or(("", name));
     let stem = [".json", ".html", ".htm"].iter().find_map(|ending| file.strip_suffix(ending)).unwrap_or(file);
@@ -445,7 +447,7 @@ fn chat_id(name: &str) -> String {
     }
 }
 
-/// The name of an encrypted chat without the number that the export puts behind it.
+/// The name of an encrypted chat without the number that the export adds to it.
 fn without_number(title: &str) -> &str {
     match title.rsplit_once('_') {
         Some((name, number))

@@ -1,8 +1,7 @@
-//! The records of the two schemas: of chats on the platform's servers, and of chats that are
-//! encrypted end to end.
+//! Reads records in the two schemas: that of chats on the platform's servers, and that of end-to-end encrypted chats.
 //!
-//! In: a message's JSON. Out: one form for both, its texts repaired, and what it is: words, a notice
-//! of the platform, or a reaction written as a message. Reactions themselves are left out.
+//! In: a message's JSON. Out: one form for both, with repaired texts, and what it is: words, a notice from the
+//! platform, or a reaction written as a message. Reactions themselves are left out.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -69,7 +68,7 @@ pub(super) struct Record {
     call_duration: Option<Value>,
 }
 
-/// What is kept of a message until its turn comes.
+/// What is kept of a message until it is its turn.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoredMessage {
     pub(super) sender: String,
@@ -81,20 +80,20 @@ pub(super) struct StoredMessage {
 pub(super) enum What {
     /// Words, or what was shared.
     Said { text: String, attachments: Vec<Attachment> },
-    /// The author took it back.
+    /// The author unsent it.
     Unsent,
     /// The platform's notice: a call, somebody who joined, a new name.
     Service,
     /// A reaction, which the platform also writes as a message.
     Reaction,
-    /// Nothing is left of it.
+    /// Nothing was said or shared.
     Empty,
-    /// A record that could not be read, until its chat is known.
+    /// A record that could not be read, kept until its chat is known.
     Rejected(DeadLetter),
 }
 
 impl What {
-    /// Why it is no turn.
+    /// Why it is not a turn.
     pub(super) fn skip(&self) -> Option<Skip> {
         match self {
             Self::Said { .. } | Self::Unsent | Self::Rejected(_) => None,
@@ -106,7 +105,7 @@ impl What {
 }
 
 impl Record {
-    /// What a page says of a message.
+    /// The record for a message of a page.
     pub(super) fn of_page(sender: &str, unix_ms: i64, text: &str, shared: &[String]) -> Self {
         Self {
             sender_name: Some(sender.to_owned()),
@@ -117,7 +116,7 @@ impl Record {
         }
     }
 
-    /// When it was said, in milliseconds since 1970, and what is kept of it.
+    /// The time in milliseconds since 1970, and what is kept of the message.
     ///
     /// # Errors
     /// What is missing, and what to write.
@@ -129,7 +128,7 @@ impl Record {
             return Err("timestamp_ms: missing; write milliseconds since 1970".to_owned());
         };
         let sender = repaired(sender.trim().to_owned());
-        // So the platform shows an account that was deleted.
+        // The name that the platform shows for a deleted account.
         let sender = if sender.is_empty() { "Facebook user".to_owned() } else { sender };
         let what = self.what(&sender);
         Ok((unix_ms, StoredMessage { sender, what }))
@@ -164,7 +163,7 @@ impl Record {
         }
         attachments.extend(self.share.as_ref().and_then(|share| shared_link(share, &text)));
         if !attachments.is_empty() || self.share.is_some() {
-            // What the platform writes where nothing was said.
+            // The text that the platform writes if nothing was said.
             let said_nothing = [format!("{sender} sent an attachment."), "You sent an attachment.".to_owned()];
             if said_nothing.contains(&text) {
                 text.clear();
@@ -193,7 +192,7 @@ fn media(value: Option<&Value>, kind: Option<&str>) -> Vec<Attachment> {
     }
 }
 
-/// A link or a post that was shared; none where the text has the link already and there is no more.
+/// A link or a post that was shared; `None` if there is only a link and the text already has it.
 fn shared_link(share: &Value, text: &str) -> Option<Attachment> {
     let string = |key: &str| {
         let text = share.get(key).and_then(Value::as_str).map(str::trim).filter(|t| !t.is_empty());
@@ -215,8 +214,8 @@ fn is_reaction(text: &str) -> bool {
     text == "Liked a message" || emoji.is_some_and(|e| e.len() <= LONGEST_EMOJI_BYTES && !e.contains(' '))
 }
 
-/// Whether a text is a notice that the platform writes in an account's name. Exports in other
-/// languages have such notices in theirs; they stay messages, because only the type tells them apart.
+/// Whether a text is a notice that the platform writes in an account's name. Exports in other languages have such
+/// notices in their language; they stay messages, because only the type could distinguish them.
 fn is_notice(text: &str, sender: &str) -> bool {
     const ACTS: [&str; 29] = [
         "named the group ",

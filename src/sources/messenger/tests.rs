@@ -1,4 +1,4 @@
-//! Tests of whole exports, each written by hand in the form that the platform gives them.
+//! Tests of whole exports, each written by hand in the platform's form.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,15 +1,14 @@
-//! The shapes of signal-cli's JSON.
+//! The types of signal-cli's JSON.
 //!
-//! In: what `signal-cli -o json receive`, its JSON-RPC daemon and its REST interface print. Out: typed
-//! values. Every field may be absent, and unknown ones are left out: each version of the program adds
-//! some.
+//! In: what `signal-cli -o json receive`, its JSON-RPC daemon and its REST interface print. Out: typed values. Every
+//! field may be absent, and unknown fields are ignored: each version of the program adds some.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::chat::{Form, LIST, NUMBER, OBJECT, TEXT};
 
-/// The fields of a record, below the envelopes of JSON-RPC.
+/// The fields of a record, inside the JSON-RPC wrappers.
 pub(super) const FORM: Form = Form {
     needed: &[
         ("account", TEXT),
@@ -59,7 +58,7 @@ pub(super) const FORM: Form = Form {
     remedy: "write it as signal-cli does",
 };
 
-/// What lies inside the envelopes of JSON-RPC.
+/// The record inside the JSON-RPC wrappers.
 pub(super) fn innermost(mut record: Value) -> Value {
     while let Some(inner) = ["params", "result"]
         .into_iter()
@@ -76,7 +75,7 @@ pub(super) fn innermost(mut record: Value) -> Value {
 pub(super) struct Line {
     pub(super) envelope: Option<Envelope>,
     pub(super) account: Option<String>,
-    /// Why the envelope could not be opened.
+    /// Why the envelope could not be decrypted.
     pub(super) exception: Option<Value>,
     pub(super) params: Option<Box<Line>>,
     pub(super) result: Option<Box<Line>>,
@@ -130,7 +129,7 @@ pub(super) struct Sent {
 #[derive(Debug, Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Edit {
-    /// When the version was sent that this one replaces.
+    /// When the version that this one replaces was sent.
     pub(super) target_sent_timestamp: Option<i64>,
     pub(super) data_message: Option<Data>,
 }
@@ -184,7 +183,7 @@ pub(super) struct Target {
     pub(super) target_author_uuid: Option<String>,
 }
 
-/// Somebody who is named in the text, by a place in UTF-16.
+/// Somebody who is mentioned in the text, at a position in UTF-16 units.
 #[derive(Debug, Deserialize, Default)]
 #[serde(default)]
 pub(super) struct Mention {

@@ -1,12 +1,12 @@
 //! Signal: what sigexport writes from the desktop app, and what signal-cli receives.
 //!
-//! In: sigexport's folder, one of its `chat.md` or `data.json`, or the JSON that signal-cli and its REST
-//! interface print, one envelope a line or an array. Out: messages, edits as versions, deletions, and
-//! skips. An encrypted backup is never read.
+//! In: sigexport's folder, one of its `chat.md` or `data.json`, or the JSON that signal-cli and its REST interface
+//! print, one envelope per line or as an array. Out: messages, edits as versions, deletions, and skips. An encrypted
+//! backup is never read.
 //!
-//! `sigexport` reads the exporter's Markdown and JSON, `quotes` finds the message that a quoted text
-//! belongs to, `envelope` has the shapes of signal-cli's JSON, `received` makes items of them, `reader`
-//! chooses among them.
+//! `sigexport` reads the exporter's Markdown and JSON, `quotes` finds the message that a quoted text belongs to,
+//! `envelope` defines the types of signal-cli's JSON, `received` makes items from them, `reader` chooses among the
+//! files.
 
 mod envelope;
 mod quotes;

@@ -1,4 +1,4 @@
-//! The message that a quoted text belongs to.
+//! Finds the message that a quoted text belongs to.
 //!
 //! In: the texts of a chat with their ids, and a quoted text. Out: the id of the latest message with
 //! that text, if it is one of the last [`KEPT`]. Memory is bounded.
@@ -35,7 +35,7 @@ impl Quotes {
     }
 }
 
-/// A hash of the words: the exporter changes blank space and leaves out backticks.
+/// A hash of the words alone, because the exporter changes blank space and leaves out backticks.
 fn key(text: &str) -> Option<[u8; 32]> {
     let mut hasher = blake3::Hasher::new();
     let mut any = false;

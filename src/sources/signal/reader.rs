@@ -1,7 +1,7 @@
 //! Chooses among the files that Signal's programs write, and reads them one after another.
 //!
-//! In: a file, a folder or an archive. Out: items in the files' order. Where a folder of sigexport has
-//! both, its `data.json` is read and its `chat.md`, which tells less, is not.
+//! In: a file, a folder or an archive. Out: items in the files' order. If a folder of sigexport has both, its
+//! `data.json` is read and its `chat.md`, which holds less, is not.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -48,9 +48,9 @@ fn looks_like(sample: &Sample) -> bool {
 enum Kind {
     /// `chat.md`.
     Markdown,
-    /// `data.json`: an object a line, with local times.
+    /// `data.json`: one object per line, with local times.
     Exported,
-    /// What signal-cli received: an envelope a line.
+    /// What signal-cli received: one envelope per line.
     Lines,
     /// The same, as an array.
     Array,
@@ -78,7 +78,7 @@ fn kind_of(name: &str, head: &str) -> Option<Kind> {
     }
 }
 
-/// Whether an entry of a folder may be a chat: stickers have a `data.json` too.
+/// Whether an entry of a folder may be a chat. The folder is checked because stickers have a `data.json` too.
 fn is_chat_file(entry: &str) -> bool {
     let mut parts = entry.rsplit('/');
     let name = parts.next().unwrap_or(entry).to_lowercase();
@@ -94,7 +94,7 @@ pub(super) struct Signal {
     zone: Zone,
     zone_setting: String,
     files: VecDeque<File>,
-    /// What signal-cli's records tell holds for all files.
+    /// What is known from signal-cli's records, which holds for all files.
     received: Received,
     open: Option<OpenFile>,
     found: VecDeque<ChatItem>,
@@ -159,7 +159,7 @@ impl Signal {
         })
     }
 
-    /// Reads a record, or the next file's first; false at the end.
+    /// Reads a record, if necessary from the next file; returns false at the end.
     fn read(&mut self) -> Result<bool, SourceError> {
         let mut open = match self.open.take() {
             Some(open) => open,
@@ -220,7 +220,7 @@ impl Signal {
     }
 }
 
-/// The item of a line of JSON, of either program.
+/// The item of a line of JSON from either program.
 fn line_item(
     line: &Line,
     received: &mut Received,
@@ -237,7 +237,7 @@ fn line_item(
         let reason = format!("the line has {length} bytes, more than a record may have; leave it out");
         return Some(exported.reject(line.number, reason, &payload()));
     }
-    let advice = |e: serde_json::Error| format!("{e}; write one JSON object a line");
+    let advice = |e: serde_json::Error| format!("{e}; write one JSON object per line");
     let value: Value = match serde_json::from_slice(&without_half_characters(&line.bytes)) {
         Ok(value) => value,
         Err(e) => return Some(exported.reject(line.number, advice(e), &payload())),
@@ -314,8 +314,8 @@ impl ChatReader for Signal {
     }
 }
 
-/// The files that are read. A folder of one chat is the user's own choice; one of all chats is an
-/// account, whose chats are read only when they are named.
+/// The files that are read. A folder of one chat is the user's own choice. A folder of all chats is an account, whose
+/// chats are read only if they are named.
 fn files(tree: &Tree) -> Result<Vec<File>, SourceError> {
     let mut by_folder: BTreeMap<&str, Vec<File>> = BTreeMap::new();
     for entry in tree.entries().iter().filter(|entry| tree.is_file() || is_chat_file(&entry.name)) {
@@ -351,7 +351,7 @@ fn kind_of_entry(tree: &Tree, entry: &str) -> Result<Option<Kind>, SourceError> 
             None => break,
         }
     }
-    // The user named this file: what begins like a message or like JSON is read, whatever its name.
+    // The user named this file, so it is read if it begins like a message or like JSON, whatever its name.
     let named = || {
         let first = head.trim_start();
         let begins = head.lines().find(|line| !line.trim().is_empty()).is_some_and(begins_message);
@@ -366,7 +366,8 @@ fn kind_of_entry(tree: &Tree, entry: &str) -> Result<Option<Kind>, SourceError> 
     Ok(kind_of(entry, &head).or_else(|| tree.is_file().then(named).flatten()))
 }
 
-/// A chat is named by its folder; a single file by itself, or by the folder around it.
+/// The name of a chat: the folder's name. For a single file, the file's own name, or the name of the folder that
+/// contains it.
 fn chat_name(tree: &Tree, entry: &str) -> String {
     let stem = |name: &str| name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned();
     let name = entry.rsplit('/').next().unwrap_or(entry);

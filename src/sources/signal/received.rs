@@ -1,8 +1,8 @@
-//! Messages that signal-cli received.
+//! Reads messages that signal-cli received.
 //!
-//! In: its JSON, record by record. Out: items. An id is the author and the time of sending in
-//! milliseconds, which Signal itself uses to answer, edit and delete a message. An edit may name the
-//! version before it instead of the original: the versions of the last days are kept to find it.
+//! In: its JSON, record by record. Out: items. An id is the author and the sending time in milliseconds, which Signal
+//! itself uses to answer, edit and delete a message. An edit may name the previous version instead of the original, so
+//! recent versions are kept to find the original.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -29,14 +29,14 @@ pub(super) struct Received {
     originals: Originals,
 }
 
-/// The original's time of each version of a message.
+/// The time of the original, for each version of a message.
 #[derive(Default)]
 struct Originals {
     times: HashMap<(String, i64), i64>,
     order: VecDeque<(String, i64)>,
 }
 
-/// Who and where.
+/// The author, the conversation and the time of a message.
 struct Context {
     author: Account,
     conversation: Arc<Conversation>,
@@ -54,7 +54,7 @@ impl Received {
         };
         let Some(envelope) = line.envelope else { return ChatItem::Skip(Skip::Unsupported) };
         let Some(author) = self.author(&envelope) else {
-            // Sealed senders of messages that could not be opened are unknown.
+            // If an envelope with a sealed sender cannot be decrypted, its sender is unknown.
             return if line.exception.is_some() {
                 ChatItem::Skip(Skip::Encrypted)
             } else {
@@ -212,7 +212,7 @@ impl Received {
         Some(message_id(&author, self.originals.find(&author, quote.id?)))
     }
 
-    /// A text with the names of the accounts in place of their marks, which have a place in UTF-16.
+    /// A text with names in place of the mention marks, whose positions are in UTF-16 units.
     fn with_mentions(&self, text: &str, mentions: &[Mention], mentioned: &mut Vec<Account>) -> String {
         let mut units: Vec<u16> = text.encode_utf16().collect();
         let mut ordered: Vec<&Mention> = mentions.iter().collect();
@@ -257,7 +257,7 @@ impl Received {
         Some(account)
     }
 
-    /// The id of an account: its UUID, which its number is replaced by once both are known.
+    /// The id of an account: its UUID. A number is replaced by the UUID once both are known.
     fn id(&self, uuid: Option<&str>, number: Option<&str>, legacy: Option<&str>) -> Option<String> {
         let given = |id: Option<&str>| id.filter(|id| !id.is_empty()).map(str::to_owned);
         let number = given(number).or_else(|| given(legacy));
@@ -317,7 +317,7 @@ fn message_id(author: &str, sent_ms: i64) -> String {
 
 fn time(unix_ms: i64, zone: &Zone) -> Result<EventTime, String> {
     let known = (unix_ms > 0).then(|| zone.at_unix_ms(unix_ms)).flatten();
-    known.ok_or_else(|| format!("timestamp: {unix_ms} is no time in milliseconds; correct it"))
+    known.ok_or_else(|| format!("timestamp: {unix_ms} is not a time in milliseconds; correct it"))
 }
 
 fn file(file: &File) -> Attachment {

@@ -1,8 +1,8 @@
-//! What sigexport writes of one chat: Markdown (`chat.md`) or one JSON object a line (`data.json`).
+//! Reads what sigexport writes for one chat: Markdown (`chat.md`) or one JSON object per line (`data.json`).
 //!
-//! In: lines. Out: items. Both have local times without a zone, names without ids, and quotes as text:
-//! an id is the sender and the time, and a quote answers the latest message with its words. Reactions
-//! are left out. `data.json` alone tells milliseconds and edits.
+//! In: lines. Out: items. Both have local times without a zone, names without ids, and quotes as text. So an id is made
+//! from the sender and the time, and a quote is an answer to the latest message with the quoted words. Reactions are
+//! left out. Only `data.json` has milliseconds and edits.
 
 use std::sync::Arc;
 
@@ -19,19 +19,19 @@ use crate::{
 };
 use nouns::model::{Attachment, DeadLetter, EventTime};
 
-/// Longest message that is kept; a turn holds less.
+/// The longest message that is kept; a turn holds less.
 const MAX_MESSAGE_BYTES: usize = 128 << 10;
-/// Who says what the exporter knows no sender of.
+/// The sender's name if the exporter knows no sender.
 const NO_SENDER: &str = "No-Sender";
 
 /// A chat that is being read.
 pub(super) struct Exported {
     conversation: Arc<Conversation>,
-    /// The file, as the user knows it.
+    /// The file's name in messages to the user.
     origin: String,
     ids: PositionalIds,
     quotes: Quotes,
-    /// The message of the Markdown whose lines are still coming.
+    /// The Markdown message whose lines are still being read.
     begun: Option<OpenMessage>,
 }
 
@@ -89,7 +89,7 @@ struct File {
     missing_kind: Option<String>,
 }
 
-/// A message, whatever it was written as.
+/// A message, from either form.
 struct ParsedMessage {
     line: u64,
     time: String,
@@ -102,7 +102,7 @@ struct ParsedMessage {
     version: u64,
 }
 
-/// Whether a line begins a message of the Markdown.
+/// Whether a line begins a Markdown message.
 pub(super) fn begins_message(line: &str) -> bool {
     head(line).is_some()
 }
@@ -126,7 +126,7 @@ impl Exported {
         Self { conversation, origin, ids: PositionalIds::default(), quotes: Quotes::default(), begun: None }
     }
 
-    /// Takes a line of the Markdown. Returns the message before it once that is complete.
+    /// Takes a line of Markdown. Returns the previous message once it is complete.
     pub(super) fn markdown(&mut self, number: u64, line: &str, zone: &Zone) -> Option<ChatItem> {
         if let Some((time, sender, text)) = head(line) {
             let done = self.end(zone);
@@ -142,11 +142,11 @@ impl Exported {
             }
             Some(_) => None,
             None if line.trim().is_empty() => None,
-            None => Some(self.reject(number, "it stands before the first message; remove it".to_owned(), line)),
+            None => Some(self.reject(number, "it comes before the first message; remove it".to_owned(), line)),
         }
     }
 
-    /// The last message of the Markdown.
+    /// Ends the current Markdown message and returns it.
     pub(super) fn end(&mut self, zone: &Zone) -> Option<ChatItem> {
         let OpenMessage { line, time, sender, text } = self.begun.take()?;
         let deleted = text.trim() == "(This message was deleted)";
@@ -187,7 +187,7 @@ impl Exported {
     fn item(&mut self, found: ParsedMessage, zone: &Zone) -> ChatItem {
         let text = found.text.trim();
         let Some((written, time)) = moment(&found.time, zone) else {
-            let reason = format!("{:?} is no date and time; correct it", found.time);
+            let reason = format!("{:?} is not a date and time; correct it", found.time);
             return self.reject(found.line, reason, text);
         };
         let is_empty = text.is_empty() && found.attachments.is_empty();
@@ -244,7 +244,7 @@ fn labelled(kind: &str, caption: &str) -> Attachment {
     Attachment { kind: Some(kind.to_owned()), caption: Some(caption.to_owned()), url: None }
 }
 
-/// The time in digits, as an id has it, and the moment.
+/// The local time in digits, as used in ids, and the moment.
 fn moment(time: &str, zone: &Zone) -> Option<(String, EventTime)> {
     if let Ok(time) = EventTime::read(time) {
         return Some((time.local().to_string(), time));
@@ -253,7 +253,7 @@ fn moment(time: &str, zone: &Zone) -> Option<(String, EventTime)> {
     Some((local.to_string(), zone.moment(local)?))
 }
 
-/// The quoted words at the start of a text, and the text behind them.
+/// The quoted words at the start of a text, and the text after them.
 fn split_quote(text: &str) -> (String, String) {
     let start = text.trim_start_matches(['\n', ' ']);
     if !start.starts_with("> ") || !text.starts_with('\n') {
@@ -283,7 +283,7 @@ fn without_reactions(text: &str) -> String {
     format!("{}\n{}", before.unwrap_or_default(), behind.unwrap_or_default())
 }
 
-/// The words of a text, and the files and stickers that are linked behind them.
+/// The words of a text, and the files and stickers that are linked after them.
 fn split_files(text: &str) -> (String, Vec<Attachment>) {
     let mut rest = text.trim_end().to_owned();
     let mut attachments = Vec::new();
@@ -324,14 +324,14 @@ fn not_exported(text: &str) -> Option<(&str, Attachment)> {
     Some((before.get(..before.len() - kind.len() - 1)?, missing(kind)))
 }
 
-/// `(( 👍 ))` on a line of its own at the end.
+/// `(( 👍 ))` on a separate line at the end.
 fn sticker(text: &str) -> Option<(&str, Attachment)> {
     let start = text.rfind("\n(( ")?;
     let label = text.get(start + 4..)?.strip_suffix(" ))")?;
     Some((text.get(..start)?, labelled("sticker", label)))
 }
 
-/// `Outgoing voice call (unanswered)` and the like, which the Markdown does not tell from words.
+/// `Outgoing voice call (unanswered)` and the like, which the Markdown does not distinguish from words.
 fn is_call(text: &str) -> bool {
     let (call, detail) = text.split_once(" (").unwrap_or((text, ")"));
     let mut words = call.split(' ');

@@ -90,8 +90,8 @@ fn the_exporters_json_tells_edits_and_milliseconds() {
             "skipped: service message",
             "deleted 2024-05-01T10:03:00/Ann",
             "2024-05-01T10:04:00Z Me: yes [sticker: 🎉] (answers 2024-05-01T10:00:00.123/Ann)",
-            "rejected data.json:6: expected ident at line 1 column 2; write one JSON object a line",
-            "rejected data.json:7: \"yesterday\" is no date and time; correct it",
+            "rejected data.json:6: expected ident at line 1 column 2; write one JSON object per line",
+            "rejected data.json:7: \"yesterday\" is not a date and time; correct it",
         ],
     );
 }
@@ -117,7 +117,7 @@ fn a_folder_of_all_chats_is_private_and_each_chat_is_read_once() {
     let conversations: Vec<_> = found.iter().map(conversation).collect();
     assert_eq!(conversations, [("Ann".to_owned(), Privacy::Direct), ("Club".to_owned(), Privacy::Direct)]);
     assert!(notice.unwrap().contains("its times have no zone and are read as +00:00"));
-    // One chat by itself was chosen by the user.
+    // A single chat was chosen by the user.
     let (found, _) = items(&open, &SourceSettings::new("signal", folder.path().join("Ann"))).unwrap();
     assert_eq!(found.iter().map(conversation).collect::<Vec<_>>(), [("Ann".to_owned(), Privacy::Open)]);
 }
@@ -133,7 +133,7 @@ fn from_ann(sent_ms: i64, rest: &str) -> String {
 fn envelopes_tell_edits_deletions_answers_and_mentions() {
     let content = from_ann(1_700_000_000_000, "\"dataMessage\":{\"timestamp\":1700000000000,\"message\":\"one\"}")
         + &from_ann(1_700_000_001_000, "\"editMessage\":{\"targetSentTimestamp\":1700000000000,\"dataMessage\":{\"timestamp\":1700000001000,\"message\":\"two\"}}")
-        // An edit of the edit names the version before it.
+        // An edit of the edit names the previous version.
         + &from_ann(1_700_000_002_000, "\"editMessage\":{\"targetSentTimestamp\":1700000001000,\"dataMessage\":{\"timestamp\":1700000002000,\"message\":\"three\"}}")
         + "{\"envelope\":{\"sourceNumber\":\"+1999\",\"sourceUuid\":\"u-me\",\"sourceName\":\"Me\",\"timestamp\":1700000003000,\"syncMessage\":{\"sentMessage\":{\"destination\":\"+1555\",\"destinationNumber\":\"+1555\",\"destinationUuid\":null,\"timestamp\":1700000003000,\"message\":\"\u{fffc} ok 🎉\",\"mentions\":[{\"name\":\"+1555\",\"number\":\"+1555\",\"uuid\":\"u-ann\",\"start\":0,\"length\":1}],\"quote\":{\"id\":1700000002000,\"authorUuid\":\"u-ann\",\"text\":\"three\"}}}},\"account\":\"+1999\"}\n"
         + &from_ann(1_700_000_004_000, "\"dataMessage\":{\"timestamp\":1700000004000,\"message\":null,\"remoteDelete\":{\"timestamp\":1700000002000}}");
@@ -207,7 +207,7 @@ fn envelopes_tell_groups_files_and_what_is_no_message() {
             "skipped: service message",
             "skipped: encrypted",
             "rejected signal.json:10: the envelope names no source; leave it out",
-            "rejected signal.json:11: timestamp: -5 is no time in milliseconds; correct it",
+            "rejected signal.json:11: timestamp: -5 is not a time in milliseconds; correct it",
             "skipped: unsupported",
             "2023-11-14T22:13:28Z Ann: daemon",
         ]

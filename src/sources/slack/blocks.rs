@@ -1,21 +1,21 @@
-//! The text of Slack's blocks.
+//! Extracts the text of Slack's blocks.
 //!
-//! In: the JSON of the blocks. Out: the words of every block that has any, in Slack's markup, a line for each; and the
-//! kinds of those that are not known here and show none. A row of a table is a line. What is only pressed, and
-//! pictures beside words, say nothing. A block of a later version of Slack is read by the names that its words have in
+//! In: the JSON of the blocks. Out: the words of every block that has any, in Slack's markup, each part on a line; and
+//! the kinds of unknown blocks in which no words were found. A row of a table is one line. Buttons, and pictures next
+//! to words, contribute nothing. A block from a later version of Slack is read by the field names that words have in
 //! all blocks.
 
 use serde_json::Value;
 
-/// Deepest nesting that is read.
+/// The deepest nesting that is read.
 const MAX_DEPTH: usize = 16;
-/// Most lines that are read of one message's blocks.
+/// The maximum number of lines that are read from one message's blocks.
 const MAX_LINES: usize = 10_000;
 
-/// What blocks say.
+/// The words of blocks.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct BlockWords {
-    /// The text of each block that has one, with whether Slack writes it into the message's text too.
+    /// The text of each block that has any.
     pub(super) texts: Vec<BlockText>,
     /// The kinds of blocks that are not known and have no words.
     pub(super) unknown: Vec<String>,
@@ -25,7 +25,7 @@ pub(super) struct BlockWords {
 #[derive(Debug, PartialEq)]
 pub(super) struct BlockText {
     pub(super) text: String,
-    /// Whether it is what a person typed, which is also the message's text.
+    /// Whether a person typed it; then it is also the message's text.
     pub(super) is_typed: bool,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn block_words(blocks: &[Value]) -> BlockWords {
     words
 }
 
-/// Adds the lines of a block; says whether its kind is known.
+/// Adds the lines of a block; returns whether its kind is known.
 fn block_lines(block: &Value, depth: usize, lines: &mut Vec<String>) -> bool {
     if depth > MAX_DEPTH || lines.len() > MAX_LINES {
         return true;
@@ -84,7 +84,7 @@ fn block_lines(block: &Value, depth: usize, lines: &mut Vec<String>) -> bool {
             block.get("text").into_iter().for_each(|part| push(part, lines));
             list("fields").iter().for_each(|part| push(part, lines));
         }
-        // A picture, a video and a field to fill in have words around them; the address is no word.
+        // A picture, a video and an input field have words around them; the address does not count as words.
         "image" | "video" | "input" => {
             for key in ["title", "label", "description"] {
                 block.get(key).into_iter().for_each(|part| push(part, lines));
@@ -93,7 +93,7 @@ fn block_lines(block: &Value, depth: usize, lines: &mut Vec<String>) -> bool {
                 block.get("alt_text").into_iter().for_each(|part| push(part, lines));
             }
         }
-        // What is only pressed, drawn or shown with the message's files.
+        // Buttons, dividers, and blocks that are shown with the message's files hold no words.
         "actions" | "context_actions" | "divider" | "file" | "call" | "rich_text_input" => {}
         _ => {
             any_lines(block, depth, lines);
@@ -103,8 +103,8 @@ fn block_lines(block: &Value, depth: usize, lines: &mut Vec<String>) -> bool {
     true
 }
 
-/// The words of a block by the names of its fields, in the order in which Slack shows them: what is titled first, then
-/// rows and parts.
+/// The words of an unknown block, found by field names, in the order in which Slack shows them: titles first, then rows
+/// and parts.
 fn any_lines(block: &Value, depth: usize, lines: &mut Vec<String>) {
     const SHOWN: [&str; 11] = [
         "title",
@@ -133,7 +133,7 @@ fn any_lines(block: &Value, depth: usize, lines: &mut Vec<String>) {
     for key in WITHIN {
         let parts = block.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         match key {
-            // The heads of a table's columns are a row.
+            // The headings of a table's columns form a row.
             "columns" => row(parts, depth + 1, lines),
             "rows" => {
                 for part in parts {
@@ -178,12 +178,12 @@ fn row(cells: &[Value], depth: usize, lines: &mut Vec<String>) {
     }
 }
 
-/// Whether a value is one of Slack's objects of text.
+/// Whether a value is one of Slack's text objects.
 fn is_text_object(value: &Value) -> bool {
     matches!(text(value, "type"), "plain_text" | "mrkdwn" | "raw_text" | "markdown") && value.get("text").is_some()
 }
 
-/// Adds the text of an object of a block, or a text.
+/// Adds a text, or the text of a text object.
 fn push(part: &Value, lines: &mut Vec<String>) {
     let found = part.as_str().unwrap_or_else(|| text(part, "text"));
     if !found.trim().is_empty() {
@@ -205,7 +205,7 @@ fn inline(part: &Value) -> String {
             label => format!("<{}|{}>", text(part, "url"), escaped(label)),
         },
         "date" => escaped(text(part, "fallback")),
-        // A plain text, and whatever a later version of Slack shows by a text.
+        // A plain text, and any element with a text from a later version of Slack.
         _ => escaped(text(part, "text")),
     }
 }

@@ -1,9 +1,8 @@
 //! The channels and users of an export.
 //!
-//! In: `channels.json`, `groups.json`, `dms.json`, `mpims.json` and `users.json`, each where it is
-//! there. Out: the conversation of a folder, and the account of an id. A folder that no list names is
-//! direct or private where its name or the lists say so. Memory grows with users and channels, never
-//! with messages.
+//! In: `channels.json`, `groups.json`, `dms.json`, `mpims.json` and `users.json`, as far as they exist. Out: the
+//! conversation of a folder, and the account with an id. A folder that is in no list is direct or private if its name
+//! or the lists show it. Memory grows with users and channels, never with messages.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -20,24 +19,24 @@ use crate::{
 };
 use nouns::model::DeadLetter;
 
-/// Slack's own account, which no list has.
+/// Slack's own account, which is in no list.
 const SLACKBOT: &str = "USLACKBOT";
 
-/// What an export says of its channels and users.
+/// What an export says about its channels and users.
 #[derive(Default)]
 pub(super) struct Directory {
     accounts: HashMap<String, Account>,
     /// The names of integrations by the id of their bot.
     bots: HashMap<String, String>,
     channel_names: HashMap<String, String>,
-    /// By the folder around the lists and the folder's name.
+    /// Conversations by the folder that contains the lists and the conversation's folder name.
     conversations: BTreeMap<(String, String), Arc<Conversation>>,
-    /// The folders around a list of open channels.
+    /// The folders that contain a list of open channels.
     lists_channels: BTreeSet<String>,
     team: Option<String>,
 }
 
-/// An account, in `users.json` and in what `users.info` replies.
+/// An account, in `users.json` and in the reply of `users.info`.
 #[derive(Deserialize)]
 pub(super) struct User {
     id: String,
@@ -53,7 +52,7 @@ pub(super) struct User {
     profile: Option<Profile>,
 }
 
-/// The names of a user, in `users.json` and beside messages.
+/// The names of a user, in `users.json` and in messages.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Profile {
@@ -62,7 +61,7 @@ pub(super) struct Profile {
     name: Option<String>,
 }
 
-/// A conversation, in the lists and in what `conversations.info` replies.
+/// A conversation, in the lists and in the reply of `conversations.info`.
 #[derive(Deserialize)]
 pub(super) struct Channel {
     id: String,
@@ -77,7 +76,7 @@ pub(super) struct Channel {
 }
 
 impl Directory {
-    /// Reads the lists of an export. A record of them that cannot be read becomes a reject.
+    /// Reads the lists of an export. A record in them that cannot be read becomes a reject.
     pub(super) fn read(tree: &Tree) -> Result<(Self, Vec<DeadLetter>), SourceError> {
         let mut directory = Self::default();
         let mut rejects = Vec::new();
@@ -86,7 +85,7 @@ impl Directory {
                 tree.entries().iter().map(|e| e.name.as_str()).filter(|n| names.contains(&split(n).1)).collect();
             found
         };
-        // Users first: the names of direct conversations are made of them.
+        // Users come first, because the names of direct conversations are made from theirs.
         for file in lists(&["users.json", "org_users.json"]) {
             for_each(tree, file, &mut rejects, |user: User| directory.user(user))?;
         }
@@ -105,7 +104,7 @@ impl Directory {
         Ok((directory, rejects))
     }
 
-    /// An empty directory of a team.
+    /// An empty directory for a team.
     pub(super) fn of_team(team: &str) -> Self {
         Self { team: Some(team.to_owned()), ..Self::default() }
     }
@@ -147,15 +146,15 @@ impl Directory {
         if listed != Privacy::Direct {
             self.channel_names.insert(channel.id.clone(), shown);
         }
-        // Slack names the folder of a direct conversation by its id, and other folders by name;
-        // slackdump may use the id for all.
+        // Slack names the folder of a direct conversation after its id, and other folders after the conversation's
+        // name; slackdump may use ids for all folders.
         for folder in listed_name.into_iter().chain([channel.id]) {
             self.conversations.entry((around.to_owned(), folder)).or_insert_with(|| conversation.clone());
         }
     }
 
-    /// The team's id, which no later export changes; in an export of several workspaces, the folder's
-    /// name.
+    /// The workspace: the team's id, which stays the same in later exports. In an export of several workspaces, the
+    /// folder's name.
     fn workspace(&self, around: &str) -> Option<String> {
         let in_teams = around.split_once("teams/").map(|(_, team)| team.to_owned());
         in_teams.or_else(|| self.team.clone())
@@ -170,7 +169,7 @@ impl Directory {
         let privacy = if is_id(folder, 'D') || folder.starts_with("mpdm-") {
             Privacy::Direct
         } else if is_id(folder, 'G') || self.lists_channels.contains(around) {
-            // Whatever the list of open channels leaves out is not open.
+            // A channel that is missing from the list of open channels is not open.
             Privacy::Private
         } else {
             Privacy::Open
@@ -183,8 +182,7 @@ impl Directory {
         })
     }
 
-    /// The account of a user who wrote a message. Who is on no list is known by what stands beside
-    /// the first message.
+    /// The account of a user who wrote a message. A user in no list is named by the profile in the first message.
     pub(super) fn author(&mut self, id: &str, profile: Option<Profile>, bot: bool) -> Account {
         if let Some(account) = self.accounts.get(id) {
             return account.clone();
@@ -196,8 +194,8 @@ impl Directory {
         account
     }
 
-    /// The account of an integration that writes without a user. One that writes under several names
-    /// is several accounts.
+    /// The account of an integration that writes without a user. An integration that writes under several names counts
+    /// as several accounts.
     pub(super) fn bot(&self, id: &str, username: Option<&str>) -> Account {
         let username = username.map(str::trim).filter(|name| !name.is_empty());
         let name = username.or_else(|| self.bots.get(id).map(String::as_str)).unwrap_or(id);
@@ -214,7 +212,7 @@ impl Directory {
         self.bots.entry(id.to_owned()).or_insert_with(|| name.to_owned());
     }
 
-    /// Whether an id is that of a known program.
+    /// Whether an account with this id is known.
     pub(super) fn is_known(&self, id: &str) -> bool {
         self.accounts.contains_key(id)
     }
@@ -242,7 +240,7 @@ impl Profile {
     }
 }
 
-/// The folder around a file, and the file's own name.
+/// The folder that contains a file, and the file's own name.
 pub(super) fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
@@ -253,7 +251,7 @@ fn is_id(folder: &str, kind: char) -> bool {
     folder.strip_prefix(kind).is_some_and(is_rest)
 }
 
-/// Reads the records of a list, also of one that the API returned (`{"ok": true, "members": […]}`).
+/// Reads the records of a list, which may also be one that the API returned (`{"ok": true, "members": […]}`).
 fn for_each<T: for<'de> Deserialize<'de>>(
     tree: &Tree,
     file: &str,
@@ -268,7 +266,7 @@ fn for_each<T: for<'de> Deserialize<'de>>(
             Ok(value) => match serde_json::from_value(value) {
                 Ok(record) => take(record),
                 Err(e) => {
-                    rejects.push(element.reject(&tree.origin(file), format!("{e}; mend the list, or export again")))
+                    rejects.push(element.reject(&tree.origin(file), format!("{e}; correct the list, or export again")))
                 }
             },
             Err(letter) => rejects.push(letter),

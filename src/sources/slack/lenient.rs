@@ -1,15 +1,15 @@
-//! Fields that integrations fill, and so not always as Slack's documentation has them.
+//! Reads fields that integrations fill, and which therefore do not always match Slack's documentation.
 //!
-//! In: a field of a message, whatever it is. Out: what of it can be read. A field that cannot be read is
-//! absent; it is never an error, because the words of the message stand beside it.
+//! In: a field of a message, of any type. Out: the part of it that can be read. A field that cannot be read counts as
+//! absent. It is never an error, because the words of the message are in other fields.
 
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
-/// A text; a number or a truth value as it is written.
+/// A text, or a number or boolean as it is written.
 ///
 /// # Errors
-/// When it is not even JSON.
+/// When the field is not valid JSON.
 pub(super) fn text<'de, D: Deserializer<'de>>(field: D) -> Result<Option<String>, D::Error> {
     Ok(match Value::deserialize(field)? {
         Value::String(text) => Some(text),

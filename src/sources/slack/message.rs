@@ -1,7 +1,7 @@
-//! One message of Slack.
+//! Reads one message of Slack.
 //!
-//! In: the JSON of a message, its conversation, and the channels and users of the export. Out: what it
-//! is: a message, a deletion, or nothing that was said. Times come from the text of `ts`.
+//! In: the JSON of a message, its conversation, and the channels and users of the export. Out: a message, a deletion,
+//! or a skip. Times are read from the text of `ts`.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::{
 };
 use nouns::model::Attachment;
 
-/// What integrations may write for a text.
+/// The kinds of values that integrations may write instead of a text.
 const WRITTEN: u8 = TEXT | NUMBER | TRUTH;
 
 /// The fields of a message.
@@ -67,7 +67,8 @@ pub(super) const FORM: Form = Form {
     remedy: "the export has another form here; export it again",
 };
 
-/// A message as the export has it. Every field may be missing or null; those that integrations fill may be anything.
+/// A message as it is in the export. Every field may be missing or null; fields that integrations fill may be of any
+/// type.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RawMessage {
@@ -103,7 +104,7 @@ pub(super) struct RawMessage {
     blocks: Vec<Value>,
     deleted_ts: Option<String>,
     message: Option<Box<RawMessage>>,
-    /// Slackdump's dumps hold a thread's replies in its root.
+    /// A thread's replies, which slackdump puts into the thread's first message.
     #[serde(deserialize_with = "lenient::list")]
     pub(super) slackdump_thread_replies: Vec<Value>,
 }
@@ -152,7 +153,7 @@ struct File {
     alt_txt: Option<String>,
 }
 
-/// What Slack calls an attachment: a preview of a link, or the body of an integration's message.
+/// What Slack calls an attachment: a link preview, or the body of an integration's message.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct RawAttachment {
@@ -193,7 +194,7 @@ struct Field {
     value: Option<String>,
 }
 
-/// What a message of a conversation is; an error says what is wrong with it.
+/// The item of a message; an error says what is wrong with the message.
 pub(super) fn item(
     raw: RawMessage,
     conversation: &Arc<Conversation>,
@@ -257,7 +258,7 @@ fn message(
     let mut shared: Vec<Attachment> = files.into_iter().filter_map(attachment).collect();
     let previews = raw.attachments;
     if rendered.text.is_empty() {
-        // The body of an integration's message, which is its text as people see it.
+        // The body of an integration's message is the text that people see.
         let (bodies, previews): (Vec<_>, Vec<_>) = previews.into_iter().partition(|a| !a.is_preview());
         let bodies: Vec<RenderedText> = bodies.iter().map(|body| body.render(directory)).collect();
         rendered.text = bodies.iter().map(|b| b.text.as_str()).filter(|t| !t.is_empty()).collect::<Vec<_>>().join("\n");
@@ -308,8 +309,8 @@ fn author(raw: &mut RawMessage, directory: &mut Directory) -> Account {
     }
 }
 
-/// Adds what blocks say and a text does not: a table, a card, the body of a program's message. What a person typed
-/// is the text itself, which Slack writes a little differently.
+/// Adds words of blocks that the text lacks: a table, a card, the body of a program's message. Blocks that a person
+/// typed are left out: the text has the same words, in slightly different form.
 fn add_blocks(rendered: &mut RenderedText, blocks: &[BlockText], is_program: bool, names: &dyn Names) {
     let letters =
         |text: &str| -> String { text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect() };
@@ -331,7 +332,7 @@ fn add_blocks(rendered: &mut RenderedText, blocks: &[BlockText], is_program: boo
     }
 }
 
-/// Whether messages of a subtype are somebody's words, which may be none.
+/// Whether messages of a subtype are somebody's words, even if the words are empty.
 fn has_words(subtype: &str) -> bool {
     matches!(
         subtype,
@@ -347,7 +348,7 @@ fn has_words(subtype: &str) -> bool {
     )
 }
 
-/// What was said, without the notice that a file was shared: the file says that itself.
+/// The words, without the notice that a file was shared, because the attachment shows that.
 fn words(
     subtype: Option<&str>,
     text: Option<String>,
@@ -371,8 +372,7 @@ fn words(
     render(&said, names)
 }
 
-/// A shared file. A deleted one, or one that the plan's limit hides, says nothing unless its name is
-/// left.
+/// A shared file. `None` if it was deleted, or if the plan's limit hides it and no name is left.
 fn attachment(file: File) -> Option<Attachment> {
     if file.mode.as_deref() == Some("tombstone") {
         return None;
@@ -393,7 +393,7 @@ fn attachment(file: File) -> Option<Attachment> {
     Some(Attachment { kind: Some(kind.to_owned()), caption, url })
 }
 
-/// An address without the token with which an export lets its reader fetch files.
+/// An address without the token that lets the reader of an export fetch files.
 fn without_token(url: &str) -> String {
     match url.split_once('?') {
         Some((address, query)) if query.split('&').any(|part| part.starts_with("t=")) => {
@@ -414,7 +414,7 @@ impl RawAttachment {
         self.is_msg_unfurl == Some(true) || self.is_share == Some(true)
     }
 
-    /// Its words, each part on a line; where it has none, its plain form.
+    /// Its words, each part on a line; if it has none, its fallback text.
     fn render(&self, names: &dyn Names) -> RenderedText {
         let blocks = block_words(&self.blocks).whole();
         let fields = self.fields.iter().filter_map(|field| {
@@ -429,7 +429,7 @@ impl RawAttachment {
             .chain(fields)
             .filter(|line| !line.trim().is_empty())
             .collect();
-        // What Slack writes for readers that cannot show what is attached.
+        // Slack's fallback text for programs that cannot show attachments.
         let says = |fallback: &&String| !fallback.trim().eq_ignore_ascii_case("[no preview available]");
         let plain = || self.fallback.as_ref().filter(says).cloned().unwrap_or_default();
         render(&if lines.is_empty() { plain() } else { lines.join("\n") }, names)
@@ -456,7 +456,7 @@ fn integration(text: &str) -> Option<&str> {
     label.split('>').next().filter(|label| !label.trim().is_empty())
 }
 
-/// Whether a subtype is that of the platform's own notices.
+/// Whether a subtype is one of the platform's own notices.
 fn is_notice(subtype: &str) -> bool {
     const NOTICES: [&str; 22] = [
         "bot_add",
@@ -493,7 +493,7 @@ fn is_notice(subtype: &str) -> bool {
     NOTICES.contains(&subtype) || of("channel_") || of("group_") || of("mpim_") || of("im_")
 }
 
-/// The milliseconds of a `ts` such as `1452837318.000002`.
+/// A `ts` such as `1452837318.000002` in milliseconds.
 fn unix_ms(ts: &str) -> Option<i64> {
     let (seconds, fraction) = ts.split_once('.').unwrap_or((ts, ""));
     let all_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());

@@ -1,14 +1,13 @@
 //! Slack's export: a zip archive or a directory, as Slack or slackdump writes it.
 //!
-//! In: a folder for each conversation with a file for each day, and lists of channels and users, any
-//! of which may be missing; or a conversation that slackdump dumped into one file. Out: messages,
-//! the deletions that tombstones tell of, and counts of the platform's own notices. The id of a
-//! message is its `ts` as written; it is never a number. Tokens in the addresses of files are never
-//! stored.
+//! In: a folder for each conversation with a file for each day, and lists of channels and users, any of which may be
+//! missing; or a conversation that slackdump dumped into one file. Out: messages, deletions that tombstones show, and
+//! counts of the platform's own notices. The id of a message is its `ts` as written, and is never treated as a number.
+//! Tokens in the addresses of files are never stored.
 //!
-//! `reader` goes through the files, `directory` knows channels and users, `message` reads one
-//! message (`lenient` the fields that integrations fill), `mrkdwn` and `blocks` turn Slack's markup into text. `workspace` reads the same messages
-//! while they are said.
+//! `reader` goes through the files, `directory` knows channels and users, `message` reads one message (`lenient` reads
+//! the fields that integrations fill), `mrkdwn` and `blocks` turn Slack's markup into text. `workspace` reads the same
+//! messages live.
 
 mod blocks;
 mod directory;

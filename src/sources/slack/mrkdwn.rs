@@ -1,29 +1,29 @@
-//! Slack's markup as a person reads it.
+//! Renders Slack's markup as a person reads it.
 //!
-//! In: the text of a message, and names for accounts and channels. Out: plain text: mentions and
-//! channels as names, links as `label (address)`, entities resolved, marks of bold, italic, struck
-//! and code text left out. Code stays as it is.
+//! In: the text of a message, and names for accounts and channels. Out: plain text: mentions and channels as names,
+//! links as `label (address)`, entities resolved, and the marks for bold, italic, struck and code text left out. Code
+//! stays as it is.
 
 use std::borrow::Cow;
 
 use crate::chat::{Account, resolve_entities};
 
-/// Who and what the ids in a text are.
+/// Names for the ids in a text.
 pub(super) trait Names {
-    /// The account of an id; `label` is the name that stands in the text.
+    /// The account with an id; `label` is the name in the text.
     fn account(&self, id: &str, label: Option<&str>) -> Account;
-    /// The name of a channel, where it is known.
+    /// The name of a channel, if it is known.
     fn channel(&self, id: &str) -> Option<String>;
 }
 
-/// A text, and the accounts that it names.
+/// A text, and the accounts that it mentions.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct RenderedText {
     pub(super) text: String,
     pub(super) mentions: Vec<Account>,
 }
 
-/// Longest mark between angle brackets: longer ones are text.
+/// The longest mark between angle brackets; longer ones are text.
 const MAX_MARK_BYTES: usize = 8_192;
 
 /// The text of a message.
@@ -59,7 +59,7 @@ fn write(text: &str, styled: bool, characters: &mut Vec<(char, bool)>) {
     characters.extend(text.chars().map(|c| (c, styled)));
 }
 
-/// What stands between angle brackets, as text.
+/// Renders the mark between angle brackets as text.
 fn mark_text(mark: &str, names: &dyn Names, mentions: &mut Vec<Account>) -> String {
     let (target, label) = match mark.split_once('|') {
         Some((target, label)) => (target, Some(resolve_entities(label)).filter(|label| !label.trim().is_empty())),
@@ -106,15 +106,15 @@ fn is_address(label: &str, address: &str) -> bool {
     bare(label) == bare(address)
 }
 
-/// The characters without the marks of styles. Marks lie at the edges of words, on one line; what
-/// lies between marks of code is kept.
+/// The characters without style marks. A pair of marks is at the edges of words and on one line; text between code
+/// marks is kept.
 fn without_styles(characters: &[(char, bool)]) -> String {
     let mut text = String::with_capacity(characters.len());
     let mut dropped = vec![false; characters.len()];
     let mark_at = |at: usize, mark: char| characters.get(at).is_some_and(|(c, styled)| *styled && *c == mark);
     let character = |at: usize| characters.get(at).map(|(c, _)| *c);
     let mut at = 0;
-    // First the code, so that nothing in it counts as a mark.
+    // Code comes first, so that nothing in it counts as a mark.
     let mut is_code = vec![false; characters.len()];
     while at < characters.len() {
         let ticks = if (0..3).all(|n| mark_at(at + n, '`')) { 3 } else { usize::from(mark_at(at, '`')) };
@@ -141,7 +141,7 @@ fn without_styles(characters: &[(char, bool)]) -> String {
             None => at += ticks.max(1),
         }
     }
-    // Then a pass for each style: the place of the open mark, if there is one.
+    // Then one pass for each style; `open` is the position of the open mark, if there is one.
     for mark in ['*', '_', '~'] {
         let mut open: Option<usize> = None;
         for at in 0..characters.len() {

@@ -1,9 +1,8 @@
-//! Slack's export, message by message.
+//! Reads Slack's export, message by message.
 //!
-//! In: the files of an export. Out: its messages, conversation by conversation and day by day, as the
-//! files have them: Slack writes each day oldest first. In slackdump's dumps a thread's replies
-//! follow its root. Of two copies of a message the one edited later counts. Holds one message at a
-//! time, and the ids of one day.
+//! In: the files of an export. Out: its messages, conversation by conversation and day by day, in the files' order:
+//! Slack writes each day oldest first. In slackdump's dumps a thread's replies follow its root. If there are two copies
+//! of a message, the one that was edited later counts. Holds one message at a time, and the ids of one day.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -37,7 +36,7 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
     open: Opener::Chat(|settings| Ok(Box::new(Slack::open(settings)?))),
 };
 
-/// Where the messages lie in a day's file, and in a conversation that slackdump dumped.
+/// The paths of the messages in a day's file, and in a conversation that slackdump dumped.
 const MESSAGES: &[&str] = &["*", "messages/*", "channel_id", "name"];
 
 /// A reader of an export.
@@ -47,9 +46,9 @@ struct Slack {
     zone: Zone,
     files: VecDeque<(String, Arc<Conversation>)>,
     open: Option<OpenFile>,
-    /// What is to be returned before the next message is read.
+    /// Items to be returned before the next message is read.
     ready: VecDeque<ChatItem>,
-    /// What was not read of the messages of earlier files.
+    /// Unread parts of the messages in earlier files.
     unread: Unread,
     done_bytes: u64,
     total_bytes: u64,
@@ -63,7 +62,7 @@ struct OpenFile {
     conversation: Arc<Conversation>,
     /// The versions of this file's messages by id.
     versions: HashMap<String, u64>,
-    /// What was not read of the messages of all files so far.
+    /// Unread parts of the messages in all files so far.
     unread: Unread,
 }
 
@@ -94,7 +93,7 @@ impl Slack {
         Ok(Self { tree, directory, zone, files, open: None, ready, unread, done_bytes: 0, total_bytes })
     }
 
-    /// Opens the next file; false after the last.
+    /// Opens the next file; returns false after the last.
     fn next_file(&mut self) -> Result<bool, SourceError> {
         let Some((name, conversation)) = self.files.pop_front() else { return Ok(false) };
         let elements = Elements::new(self.tree.read(&name)?, MESSAGES);
@@ -144,14 +143,14 @@ impl ChatReader for Slack {
 }
 
 impl OpenFile {
-    /// Adds what an element is to `ready`.
+    /// Adds the items of an element to `ready`.
     fn take(&mut self, element: &Element, directory: &mut Directory, zone: &Zone, ready: &mut VecDeque<ChatItem>) {
         if matches!(MESSAGES.get(element.path), Some(&"channel_id" | &"name")) {
             return;
         }
         let raw = element.parse::<Value>(&self.origin).and_then(|value| match value {
             Value::Object(_) => MESSAGE.read::<RawMessage>(value).map_err(|e| element.reject(&self.origin, e)),
-            _ => Err(element.reject(&self.origin, "not an object; a message is one".to_owned())),
+            _ => Err(element.reject(&self.origin, "not an object, as a message must be".to_owned())),
         });
         let (mut raw, odd) = match raw {
             Ok(read) => read,
@@ -201,7 +200,7 @@ impl OpenFile {
     }
 }
 
-/// The conversation whose messages a file holds; none for lists, uploads and whatever else lies there.
+/// The conversation whose messages a file holds; `None` for lists, uploads and any other file.
 fn conversation_of(tree: &Tree, file: &str, directory: &Directory) -> Option<Arc<Conversation>> {
     let (folder, name) = split(file);
     if tree.is_file() {
@@ -224,7 +223,7 @@ fn opened(conversation: Arc<Conversation>) -> Arc<Conversation> {
     Arc::new(Conversation { privacy, ..(*conversation).clone() })
 }
 
-/// Whether a file is one of a day: `2024-05-01.json`.
+/// Whether a file holds one day: `2024-05-01.json`.
 fn is_day(name: &str) -> bool {
     let Some(day) = name.strip_suffix(".json") else { return false };
     day.len() == 10

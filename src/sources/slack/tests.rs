@@ -1,4 +1,4 @@
-//! Exports written by hand, one for each thing that bites a reader of Slack.
+//! Tests of exports written by hand, one for each known difficulty of Slack's format.
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ fn export(home: &Path, files: Files<'_>) -> PathBuf {
     for (name, value) in files {
         let path = root.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        // A text stands for itself: what is no JSON.
+        // A text is written as it is, for files that are not JSON.
         let text = value.as_str().map_or_else(|| serde_json::to_string_pretty(value).unwrap(), str::to_owned);
         fs::write(path, text).unwrap();
     }
@@ -53,7 +53,7 @@ fn turns(batch: &SourceBatch) -> Vec<&Turn> {
     batch.events.iter().filter_map(|e| if let TurnEvent::Turn(turn) = e { Some(turn) } else { None }).collect()
 }
 
-/// `SPEAKER: TEXT` for each turn, with what was shared behind.
+/// `SPEAKER: TEXT` for each turn, followed by what was shared.
 fn said(batch: &SourceBatch) -> Vec<String> {
     let shown = |turn: &&Turn| {
         let shared: Vec<String> = turn
@@ -67,7 +67,7 @@ fn said(batch: &SourceBatch) -> Vec<String> {
     turns(batch).iter().map(shown).collect()
 }
 
-/// The turns of one day of the channel `general`, with Ann, Bo and the program Builder.
+/// Checks the turns of one day of the channel `general`, with Ann, Bo and the program Builder.
 fn check(day: Value, expected: &[&str], skipped: &[(&'static str, u64)]) {
     let (batch, counts) =
         read(&[("users.json", users()), ("channels.json", channels()), ("general/2024-05-01.json", day)], |_| ());
@@ -361,7 +361,7 @@ fn a_damaged_record_is_a_dead_letter_and_the_rest_goes_on() {
         (format!("{day}:2"), "invalid escape"),
         (format!("{day}:3"), "ts: a number where a text belongs"),
         (format!("{day}:4"), "ts: missing"),
-        (format!("{day}:5"), "not an object"),
+        (format!("{day}:5"), "not an object, as a message must be"),
         (format!("{day}:6"), "ts: \"soon\" is not a time"),
         ("general/2024-05-02.json:1".to_owned(), "the file ends early, inside this record"),
     ];
@@ -403,7 +403,7 @@ fn an_archive_reads_like_its_folder() {
     let mut archive = zip::ZipWriter::new(fs::File::create(&path).unwrap());
     let stored = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
     let deflated = stored.compression_method(zip::CompressionMethod::Deflated);
-    // Archivers of a Mac pack the folder itself, and files of their own.
+    // Archivers on a Mac also pack the folder itself, and add files of their own.
     for (name, value, options) in [
         ("Acme/users.json", users(), deflated),
         ("Acme/channels.json", channels(), stored),

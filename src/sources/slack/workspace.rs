@@ -1,8 +1,8 @@
-//! A workspace of Slack while it is followed.
+//! Follows one Slack workspace.
 //!
-//! In: what Slack's API says of accounts and conversations, and messages as events and histories have
-//! them. Out: chat items as an export of the workspace has them, and which accounts and conversations
-//! are to be asked for first. Memory grows with users and channels, never with messages.
+//! In: what Slack's API returns about accounts and conversations, and messages from events and histories. Out: the same
+//! chat items as from an export of the workspace, and which accounts and conversations have to be requested first.
+//! Memory grows with users and channels, never with messages.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -20,7 +20,7 @@ use crate::{
     zone::Zone,
 };
 
-/// What is known of a workspace.
+/// What is known about a workspace.
 pub(crate) struct Workspace {
     directory: Directory,
     conversations: HashMap<String, Arc<Conversation>>,
@@ -29,7 +29,7 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// A workspace by its team's id.
+    /// A workspace with this team id.
     pub(crate) fn new(team: &str, zone: Zone) -> Self {
         let directory = Directory::of_team(team);
         Self { directory, conversations: HashMap::new(), asked: HashSet::new(), zone }
@@ -40,7 +40,7 @@ impl Workspace {
         self.conversations.contains_key(conversation)
     }
 
-    /// The accounts that a message names and that were not asked for yet, its author first.
+    /// The accounts in a message that were not requested yet, its author first.
     pub(crate) fn unasked(&self, message: &Value) -> Vec<String> {
         let mut found = Vec::new();
         let inner = message.get("message").unwrap_or(message);
@@ -53,7 +53,7 @@ impl Workspace {
         found
     }
 
-    /// Keeps what `users.info` says of an account; null where Slack does not know it.
+    /// Keeps what `users.info` returns for an account; null if Slack does not know it.
     pub(crate) fn learn_account(&mut self, id: &str, user: Value) {
         self.asked.insert(id.to_owned());
         if let Ok(user) = serde_json::from_value::<User>(user) {
@@ -61,12 +61,12 @@ impl Workspace {
         }
     }
 
-    /// Forgets that an account was asked for: it has another name now. Speakers keep theirs.
+    /// Notes that an account has a new name, so that it is requested again. Speakers keep their names.
     pub(crate) fn renamed(&mut self, id: &str) {
         self.asked.remove(id);
     }
 
-    /// Keeps what `conversations.info` says of a conversation, with its members where it is direct.
+    /// Keeps what `conversations.info` returns for a conversation, with its members if it is direct.
     pub(crate) fn learn_conversation(&mut self, id: &str, mut info: Value, members: Vec<String>) {
         let is = |key: &str| info.get(key).and_then(Value::as_bool) == Some(true);
         let is_direct = is("is_im") || is("is_mpim");
@@ -87,7 +87,7 @@ impl Workspace {
         }
     }
 
-    /// What a message of a conversation is.
+    /// The item of a message.
     ///
     /// # Errors
     /// The conversation, and why the message cannot be read.

@@ -1,7 +1,7 @@
-//! What a Teams message says.
+//! Reads what a Teams message says.
 //!
-//! In: a message of Microsoft Graph. Out: its words with mentions as names, what was shared, and the
-//! message that it quotes. Cards of programs become attachments whose caption is the card's words.
+//! In: a message of Microsoft Graph. Out: its words with mentions as names, what was shared, and the message that it
+//! quotes. Cards that programs post become attachments whose caption is the card's words.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use super::message::{Object, identity};
 use crate::chat::{Account, html_to_text, resolve_entities, shared_file};
 use nouns::model::Attachment;
 
-/// The most words that are taken from a card, in texts.
+/// The maximum number of texts that are taken from a card.
 const MAX_CARD_TEXTS: usize = 200;
 
 static MENTION: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?is)<at\b[^>]*>(.*?)</at>").ok());
@@ -39,7 +39,7 @@ pub(super) fn words(message: Object<'_>) -> Words {
     let mut words = Words::default();
     let content = message.object("body").and_then(|b| b.get("content")).and_then(Value::as_str).unwrap_or_default();
     let kind = message.object("body").and_then(|b| b.get("contentType"));
-    // PowerShell may write the kind as the number that it has in an enumeration.
+    // PowerShell may write the content type as its number in the enumeration.
     let is_html = match kind {
         Some(Value::String(kind)) => kind.eq_ignore_ascii_case("html"),
         Some(Value::Number(kind)) => kind.as_u64() == Some(1),
@@ -55,7 +55,7 @@ pub(super) fn words(message: Object<'_>) -> Words {
             let user = m.object("user").and_then(|user| identity(user, false));
             user.or_else(|| m.object("application").and_then(|bot| identity(bot, true)))
         });
-        // The text shows the name of that time, and often the first name alone.
+        // The text shows the name at the time of writing, and often only the first name.
         let Some(shown) = mention.text("mentionText") else { continue };
         let Some(account) = account else { continue };
         let account = Account { name: shown.to_owned(), ..account };
@@ -137,7 +137,7 @@ fn attached(attachment: Object<'_>, words: &mut Words) {
 
 /// The words of a card, in the order in which it shows them.
 fn card_texts(card: &Value, texts: &mut Vec<String>) {
-    // In a card's order: serde_json sorts an object's keys.
+    // Lists the order in which cards show fields, because serde_json sorts an object's keys.
     const SHOWN: [&str; 5] = ["title", "subtitle", "summary", "text", "value"];
     const WITHIN: [&str; 8] = ["body", "items", "columns", "facts", "sections", "rows", "cells", "inlines"];
     match card {

@@ -1,7 +1,7 @@
-//! A message of Microsoft Graph, whichever way it is written.
+//! Reads a message of Microsoft Graph, in either way of writing names.
 //!
-//! In: a JSON object with names in camelCase or in PascalCase. Out: its fields by their names in
-//! Graph's documentation. Times may be ISO 8601 or what PowerShell 5 makes of them.
+//! In: a JSON object with names in camelCase or in PascalCase. Out: its fields by their names in Graph's documentation.
+//! Times may be in ISO 8601 or in the form that PowerShell 5 writes.
 
 use jiff::civil::DateTime;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::{
 };
 use nouns::model::EventTime;
 
-/// The fields of a message. PowerShell writes what lies deeper than it was told to go as a text.
+/// The fields of a message. Below its depth limit, PowerShell writes values as text.
 pub(super) const FORM: Form = Form {
     needed: &[
         ("id", TEXT | NUMBER),
@@ -57,7 +57,7 @@ pub(super) const FORM: Form = Form {
 pub(super) struct Object<'a>(pub(super) &'a Value);
 
 impl<'a> Object<'a> {
-    /// A value by its name in camelCase; none where it is null.
+    /// A value by its name in camelCase; `None` if it is null.
     pub(super) fn get(self, key: &str) -> Option<&'a Value> {
         let object = self.0.as_object()?;
         let value = object.get(key).or_else(|| {
@@ -111,19 +111,19 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Where a message was written.
+/// The place in which a message was written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Place {
     /// A channel of a team.
     Channel {
-        /// The team's id, where it is told.
+        /// The team's id, if it is stated.
         team: Option<String>,
         /// The channel's id.
         channel: String,
     },
     /// A chat of two or more people.
     Chat(String),
-    /// What one file holds, where its messages do not tell.
+    /// A file's conversation, if its messages do not state their place.
     File(u32),
 }
 
@@ -138,7 +138,7 @@ impl Place {
     }
 }
 
-/// Whether Teams itself tells that something happened.
+/// Whether it is a notice from Teams itself.
 pub(super) fn is_notice(message: Object<'_>) -> bool {
     let kind = message.text("messageType").unwrap_or("message");
     let body = message.object("body").and_then(|b| b.text("content")).unwrap_or_default();
@@ -147,7 +147,7 @@ pub(super) fn is_notice(message: Object<'_>) -> bool {
         || body.eq_ignore_ascii_case("<systemEventMessage/>")
 }
 
-/// Who wrote it; Graph leaves out guests and accounts that were deleted.
+/// The author; Graph leaves out guests and deleted accounts.
 pub(super) fn author(message: Object<'_>) -> Account {
     let unknown = || Account { id: "unknown".to_owned(), name: "Unknown".to_owned(), handle: None, bot: false };
     let Some(from) = message.get("from") else { return unknown() };
@@ -159,7 +159,7 @@ pub(super) fn author(message: Object<'_>) -> Account {
     found.or_else(|| identity(Object(from), false)).unwrap_or_else(unknown)
 }
 
-/// An identity by id and name, of which one may be missing.
+/// The account for an identity, whose id or name may be missing.
 pub(super) fn identity(identity: Object<'_>, bot: bool) -> Option<Account> {
     let name = identity.text("displayName").map(str::to_owned);
     let id = identity.id("id").or_else(|| name.clone())?;

@@ -1,7 +1,7 @@
-//! Messages from files of Microsoft Graph.
+//! Reads messages from files of Microsoft Graph.
 //!
-//! In: JSON files. Out: items, oldest first. Which messages have replies, who takes part in a chat
-//! and whether the export is a single conversation is known before the first message is made.
+//! In: JSON files. Out: items, oldest first. Before the first message is made, it is known which messages have replies,
+//! who takes part in a chat, and whether the export is a single conversation.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
@@ -36,14 +36,14 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
     open: Opener::Chat(|settings| Ok(Box::new(Reordered::new(Teams::open(settings)?)))),
 };
 
-/// Where messages lie, and what a file may tell of the chat beside them.
+/// The paths of messages, and of what a file may say about the chat.
 const PATHS: &[&str] =
     &["*", "value/*", "Value/*", "messages/*", "Messages/*", "topic", "Topic", "displayName", "chatType", "ChatType"];
 const NAMES: std::ops::Range<usize> = 5..8;
 const CHAT_TYPES: std::ops::Range<usize> = 8..10;
-/// The most people that the name of a chat lists.
+/// The maximum number of people in the name of a chat.
 const MAX_NAMES: usize = 10;
-/// The longest file that is a single message.
+/// The longest file that is read as a single message.
 const MAX_MESSAGE_BYTES: u64 = 4 << 20;
 
 fn looks_like(sample: &Sample) -> bool {
@@ -68,9 +68,9 @@ struct Teams {
     elements: Option<Elements>,
     read_bytes: u64,
     total_bytes: u64,
-    /// Hashes of the posts that have replies, with their places.
+    /// Hashes of the posts that have replies, by place and id.
     roots: HashSet<u64>,
-    /// The conversations, and who wrote in each, up to [`MAX_NAMES`].
+    /// The places, and who wrote in each, up to [`MAX_NAMES`] people.
     people: HashMap<Place, BTreeSet<String>>,
     conversations: HashMap<Place, Arc<Conversation>>,
     unread: Unread,
@@ -79,7 +79,7 @@ struct Teams {
 struct File {
     name: String,
     bytes: u64,
-    /// The chat's name and kind, where the file tells them.
+    /// The chat's name and whether it is a chat, if the file states them.
     topic: Option<String>,
     is_chat: bool,
     /// Whether it held a list.
@@ -122,7 +122,7 @@ impl Teams {
         self.tree.origin(self.files.get(file).map_or("", |f| f.name.as_str()))
     }
 
-    /// What lies under one of the paths.
+    /// Handles a value under one of the paths.
     fn element(
         &mut self,
         element: &Element,
@@ -152,7 +152,7 @@ impl Teams {
         }
     }
 
-    /// Keeps a message, and the replies that lie in it.
+    /// Keeps a message, and the replies inside it.
     fn message(
         &mut self,
         mut message: Value,
@@ -200,7 +200,7 @@ impl Teams {
         Ok(())
     }
 
-    /// A file that holds no list may be a single message.
+    /// Reads a file that holds no list as a single message, if it is one.
     fn single(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<(), SourceError> {
         let Some(file) = self.files.get(self.file) else { return Ok(()) };
         if file.has_elements || file.bytes > MAX_MESSAGE_BYTES {
@@ -214,7 +214,7 @@ impl Teams {
             Ok(message) if Object(&message).get("createdDateTime").is_some() => {
                 self.message(message, 1, None, order, found)
             }
-            // An empty list, or a file that tells of something else than messages.
+            // An empty list, or a file that does not hold messages.
             Ok(_) => Ok(()),
             Err(e) => {
                 let origin = format!("{}:{}", self.origin(self.file), e.line());
@@ -229,7 +229,7 @@ impl Teams {
         if let Some(conversation) = self.conversations.get(place) {
             return conversation.clone();
         }
-        // An export of one conversation was a choice, so it is read.
+        // The user chose to export this one conversation, so it is read.
         let alone = self.people.len() == 1 && self.tree.is_file();
         let file = self.files.get(file as usize);
         let stem = file.map_or("", |f| f.name.rsplit('/').next().unwrap_or_default());
@@ -254,10 +254,10 @@ impl Teams {
 }
 
 impl Teams {
-    /// What a message is.
+    /// The item of a message.
     ///
     /// # Errors
-    /// What is missing, and what to write.
+    /// Says what is missing, and what to write.
     fn said(&self, message: Object<'_>, place: &Place, conversation: Arc<Conversation>) -> Result<ChatItem, String> {
         if is_notice(message) {
             return Ok(ChatItem::Skip(Skip::ServiceMessage));
@@ -269,7 +269,8 @@ impl Teams {
             return Ok(ChatItem::Deletion { conversation, id, version: version("deletedDateTime") });
         }
         let words = words(message);
-        // Nobody can post nothing: the words were taken back. Graph may say so by this alone, and keep the subject.
+        // Nobody can post an empty message, so its words were deleted. An empty body may be Graph's only sign of that,
+        // and the subject may remain.
         let says_nothing = words.attachments.is_empty() && words.text == message.text("subject").unwrap_or_default();
         if says_nothing && (!words.text.is_empty() || is_emptied(message)) {
             return Ok(ChatItem::Deletion { conversation, id, version: version("lastModifiedDateTime") });
@@ -284,7 +285,7 @@ impl Teams {
             thread: reply_to.clone().or_else(|| has_replies.then(|| id.clone())),
             reply_to: words.quotes.or(reply_to),
             id,
-            // Not `lastModifiedDateTime`, which reactions move too.
+            // `lastModifiedDateTime` is not used, because reactions change it too.
             version: version("lastEditedDateTime").unwrap_or(0),
             author: author(message),
             text: words.text,
@@ -348,13 +349,13 @@ impl Unordered for Teams {
     }
 }
 
-/// Whether the body of a message is there and holds not even a space.
+/// Whether a message has a body and the body is completely empty.
 fn is_emptied(message: Object<'_>) -> bool {
     let content = message.object("body").and_then(|body| body.0.get("content").or_else(|| body.0.get("Content")));
     content.is_some_and(|content| content.as_str().is_none_or(str::is_empty))
 }
 
-/// A post by its place and id.
+/// A hash of a post's place and id.
 fn hash(place: &Place, id: &str) -> u64 {
     xxh3_64(format!("{place:?}/{id}").as_bytes())
 }

@@ -1,4 +1,4 @@
-//! Tests of Microsoft Teams' messages, on files written by hand after Microsoft Graph's documentation.
+//! Tests of Microsoft Teams' messages, on files written by hand according to Microsoft Graph's documentation.
 
 use std::{fs, path::Path};
 
@@ -35,7 +35,7 @@ fn check(json: &str, expected: &[&str]) {
     assert_eq!(lines_of(&mut *open(&path).unwrap()), expected, "{json}");
 }
 
-/// A message of Ann in a channel, so many seconds after ten.
+/// A message from Ann in a channel, this many seconds after ten.
 fn said(second: u32, fields: &str) -> String {
     format!(
         r#"{{"id": "{}", "replyToId": null, "messageType": "message", "createdDateTime": "2024-05-01T10:00:{second:02}.5Z",
@@ -335,7 +335,8 @@ fn what_powershell_cut_names_its_field_and_the_depth() {
         let cut = with(&said(1, &text("hi")), old, new);
         check(&format!("[{cut}]"), &[&format!("reject general.json:1: {expected}; {remedy}")]);
     }
-    // Beside words it is told; where nothing else was said, it is no message without words.
+    // If the message has words, the odd field is reported; if not, the message is a dead letter rather than an empty
+    // one.
     let list = r#""attachments": []"#;
     let with_words = with(&said(1, &text("hi")), list, r#""attachments": "System.Object[]""#);
     let (_folder, path) = file(&format!("[{with_words}]"));

@@ -1,9 +1,9 @@
-//! A message of Telegram's Bot API, as Telegram Desktop would export it.
+//! Converts a message of Telegram's Bot API into the form that Telegram Desktop exports.
 //!
-//! In: a message of an update. Out: a chat item with the ids, the chat and the words that
-//! [`Chat`] gives the same message of an export. Message ids of supergroups and channels are the same
-//! for everybody; those of small groups and private chats differ from account to account, so there a
-//! bot's messages are other turns than those of a person's export.
+//! In: a message of an update. Out: a chat item with the same ids, chat and words as [`Chat`] produces for the same
+//! message in an export. Message ids of supergroups and channels are the same for everybody. Those of small groups and
+//! private chats differ between accounts, so there a bot's messages become different turns than the messages in a
+//! person's export.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use crate::{
     zone::Zone,
 };
 
-/// The Bot API writes ids of supergroups and channels as this minus the id.
+/// In the Bot API, the id of a supergroup or channel is this number minus the id in an export.
 const CHANNEL_SHIFT: i64 = -1_000_000_000_000;
-/// In place of a file's path: the file stays at Telegram. Blank space and brackets mark it as no path.
+/// Replaces a file's path, because the file stays on Telegram's servers. Its form shows that it is not a path.
 const NOT_HERE: &str = "(File not included. Change data exporting settings to download.)";
-/// What only words and shared things have; a message without any of these is a notice.
+/// The fields of messages with words or shared things; a message with none of them is a notice.
 const CONTENT: [&str; 19] = [
     "text",
     "caption",
@@ -48,10 +48,10 @@ const CONTENT: [&str; 19] = [
 /// The item of a message, new or edited.
 ///
 /// # Errors
-/// The conversation, where it is known, and why the message cannot be read.
+/// The conversation, if it is known, and why the message cannot be read.
 pub(crate) fn bot_item(message: &Value, zone: &Zone) -> Result<ChatItem, (Option<Arc<Conversation>>, String)> {
     let Some(head) = message.get("chat").and_then(head) else {
-        return Err((None, "chat: missing or without an id; a message has one".to_owned()));
+        return Err((None, "chat: missing or without an id; every message has a chat".to_owned()));
     };
     let exported = exported(message);
     let mut chat = Chat::new(&head, false, &exported, zone.clone());
@@ -69,7 +69,7 @@ pub(crate) fn bot_item(message: &Value, zone: &Zone) -> Result<ChatItem, (Option
     }
 }
 
-/// The chat as an export's head names it.
+/// The chat, as the head of an export describes it.
 fn head(chat: &Value) -> Option<Head> {
     let id = integer(chat, "id")?;
     let is_public = text_field(chat, "username").is_some();
@@ -104,7 +104,7 @@ fn exported(message: &Value) -> Value {
     put("id", message.get("message_id").cloned());
     put("date_unixtime", message.get("date").cloned());
     put("edited_unixtime", message.get("edit_date").cloned());
-    // Who speaks for a chat, such as a channel or an admin who stays unnamed, is that chat.
+    // A message sent on behalf of a chat, such as by a channel or an anonymous admin, is attributed to that chat.
     let speaking_chat = message.get("sender_chat");
     put("from", speaking_chat.or_else(|| message.get("from")).and_then(name_of).map(Value::from));
     let chat_id = |chat: &Value| {
@@ -119,25 +119,25 @@ fn exported(message: &Value) -> Value {
     };
     put("from_id", speaker.map(Value::from));
     let (origin, account) = forwarded_from(message);
-    // Only accounts that were deleted have no name.
+    // Only deleted accounts have no name.
     put("forwarded_from_id", account.filter(|_| origin.is_none()).and_then(user_id).map(Value::from));
     put("forwarded_from", origin.map(Value::from));
     put("text", Some(words(message)));
     let reply = message.get("reply_to_message").and_then(|reply| integer(reply, "message_id"));
-    // What stands in a topic answers its beginning, where it answers nothing else.
+    // A message in a topic answers the topic's first message if it answers no other.
     let topic = integer(message, "message_thread_id").filter(|_| is_true(message, "is_topic_message"));
     put("reply_to_message_id", reply.or(topic).map(Value::from));
     share(message, &mut put);
     Value::Object(out)
 }
 
-/// The text of a message or of what it shares, in the pieces of an export.
+/// The text or caption of a message, split into pieces as in an export.
 fn words(message: &Value) -> Value {
     let (text, entities) = match message.get("text").and_then(Value::as_str) {
         Some(text) => (text, message.get("entities")),
         None => (message.get("caption").and_then(Value::as_str).unwrap_or_default(), message.get("caption_entities")),
     };
-    // Offsets count UTF-16 units.
+    // Entity offsets count UTF-16 units.
     let units: Vec<u16> = text.encode_utf16().collect();
     let slice = |from: usize, to: usize| String::from_utf16_lossy(units.get(from..to).unwrap_or_default());
     let mut pieces = Vec::new();
@@ -163,7 +163,7 @@ fn words(message: &Value) -> Value {
     Value::Array(pieces)
 }
 
-/// The name of whom a message is forwarded from, and the account or chat, where each is told.
+/// The name of the forwarded message's author, and the account or chat, as far as they are stated.
 fn forwarded_from(message: &Value) -> (Option<String>, Option<&Value>) {
     let origin = message.get("forward_origin");
     let of = |key: &str| origin.and_then(|origin| origin.get(key)).or_else(|| message.get(key));
@@ -176,14 +176,14 @@ fn forwarded_from(message: &Value) -> (Option<String>, Option<&Value>) {
     (hidden.map(str::to_owned).or_else(|| account.and_then(name_of)), account)
 }
 
-/// What is shared, as an export without files has it.
+/// Adds what is shared, as in an export without files.
 fn share(message: &Value, put: &mut dyn FnMut(&str, Option<Value>)) {
     let of = |object: &str, key: &str| message.get(object).and_then(|object| object.get(key)).cloned();
     let not_here = || Some(Value::from(NOT_HERE));
     if message.get("photo").is_some() {
         put("photo", not_here());
     }
-    // An animation comes as a document, too.
+    // An animation is also sent as a document, so it is checked first.
     let files = [
         ("animation", "animation"),
         ("video", "video_file"),
@@ -247,7 +247,7 @@ mod tests {
         message
     }
 
-    /// The same message of an export of the group.
+    /// The same message as in an export of the group.
     fn exported_twin(more: Value) -> ChatMessage {
         let mut exported = json!({
             "id": 9, "type": "message", "date_unixtime": "1714557600", "from": "Ann Bell", "from_id": "user5",

@@ -1,7 +1,7 @@
-//! Which form an export of Telegram has, and how it is opened.
+//! Recognises the form of a Telegram export, and opens it.
 //!
-//! In: a path. Out: a reader of the JSON, or of the pages where there is no JSON; an error that names
-//! the JSON export when there is neither.
+//! In: a path. Out: a reader of the JSON, or of the pages if there is no JSON; an error that names the JSON export if
+//! there is neither.
 
 use super::{html::TelegramPages, json::TelegramJson};
 use crate::{
@@ -23,7 +23,7 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
 
 const REMEDY: &str = "in Telegram Desktop open the chat, choose Export chat history and the format Machine-readable \
                       JSON, and name result.json";
-/// Types of chats that Telegram Desktop writes, in part.
+/// Some of the chat types that Telegram Desktop writes.
 const TYPES: [&str; 9] = [
     "personal_chat",
     "bot_chat",
@@ -79,7 +79,7 @@ fn unknown(settings: &SourceSettings, problem: &str) -> SourceError {
     SourceError::Format { path: settings.path.clone(), line: 1, column: 1, problem: problem.to_owned(), remedy: REMEDY }
 }
 
-/// Whether a file's beginning is that of `result.json`.
+/// Whether a file begins like `result.json`.
 fn is_json(head: &str) -> bool {
     let is_account = has_json_keys(head, &["about"])
         && ["personal_information", "chats", "left_chats", "contacts"].iter().any(|key| has_json_keys(head, &[key]));
@@ -89,7 +89,7 @@ fn is_json(head: &str) -> bool {
     is_account || is_chat
 }
 
-/// Whether a file's beginning is that of a page of messages.
+/// Whether a file begins like a page of messages.
 fn is_page(head: &str) -> bool {
     head.contains("class=\"page_wrap\"") && head.contains("chat_page")
 }

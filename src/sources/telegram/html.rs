@@ -1,10 +1,9 @@
-//! The pages of Telegram Desktop's HTML export.
+//! Reads the pages of Telegram Desktop's HTML export.
 //!
-//! In: `messages.html`, `messages2.html` and so on, of one chat or of several folders. Out: the
-//! messages in order. The pages say less than the JSON: accounts and chats have names and no ids, edits
-//! are not marked, topics are not told apart, and the zone is the one of winter all year. So an export
-//! as JSON gives other turns; use one form. One page is held at a time; Telegram Desktop begins another
-//! one after 1,000 messages.
+//! In: `messages.html`, `messages2.html` and so on, of one chat or of several folders. Out: the messages in order. The
+//! pages hold less than the JSON: accounts and chats have names but no ids, edits are not marked, topics are not
+//! distinguished, and the zone is the winter zone all year. So a JSON export of the same chat produces different turns;
+//! use only one of the forms. One page is held at a time; Telegram Desktop begins another page after 1,000 messages.
 
 use std::{collections::VecDeque, io::Read, sync::Arc};
 
@@ -24,9 +23,9 @@ use crate::{
 };
 use nouns::model::{Attachment, DeadLetter, EventTime};
 
-/// Longest page that is read.
+/// The longest page that is read.
 const MAX_PAGE_BYTES: u64 = 64 << 20;
-/// How a message begins.
+/// The beginning of a message.
 const MESSAGE: &str = "<div class=\"message ";
 
 /// A reader of the pages.
@@ -46,7 +45,7 @@ pub(super) struct TelegramPages {
 struct PagedChat {
     folder: String,
     conversation: Arc<Conversation>,
-    /// Who said the message before: the next one may leave its author out.
+    /// The author of the previous message, because the next message may leave its author out.
     author: Option<Account>,
 }
 
@@ -69,7 +68,7 @@ impl TelegramPages {
         Ok(reader)
     }
 
-    /// Reads the next page; none at the end. True where its times name their zone.
+    /// Reads the next page; `None` at the end. True if its times state their zone.
     fn read_page(&mut self) -> Result<Option<bool>, SourceError> {
         let Some(name) = self.remaining.pop() else { return Ok(None) };
         let mut bytes = Vec::new();
@@ -130,13 +129,12 @@ impl ChatReader for TelegramPages {
 }
 
 impl PagedChat {
-    /// The item of a message's HTML, which begins behind [`MESSAGE`]; none for the line that separates
-    /// two days.
+    /// The item of a message's HTML, which begins after [`MESSAGE`]; `None` for the line that separates two days.
     fn item(&mut self, block: &str, zone: &Zone, has_zones: &mut bool) -> Result<Option<ChatItem>, String> {
         let id = attribute(block, "id").unwrap_or_default();
         let id = id.strip_prefix("message").unwrap_or_default().to_owned();
         if !block.starts_with("default") {
-            // Days have negative ids, notices those of messages.
+            // Days have negative ids; notices have ids like messages.
             return Ok((!id.starts_with('-')).then_some(ChatItem::Skip(Skip::ServiceMessage)));
         }
         if id.parse::<i64>().is_err() {
@@ -149,7 +147,7 @@ impl PagedChat {
         let (own, forward) =
             block.split_once("<div class=\"forwarded body\"").map_or((block, None), |(own, f)| (own, Some(f)));
         if let Some(name) = element(own, "from_name") {
-            // "Ann via @gif": the bot that she used.
+            // In "Ann via @gif", `@gif` is the bot that she used.
             let name = html_to_text(name.inner);
             let name = name.split(" via @").next().unwrap_or(&name).to_owned();
             self.author = Some(Account { id: name.clone(), name, handle: None, bot: false });
@@ -202,7 +200,7 @@ fn conversation(page: &str, folder: &str) -> Arc<Conversation> {
     Arc::new(Conversation { workspace: None, id: name.clone(), name, privacy })
 }
 
-/// What a message shares; Telegram Desktop writes one thing a message.
+/// What a message shares; Telegram Desktop writes one thing per message.
 fn attachment(body: &str) -> Option<Attachment> {
     let (_, media) = body.split_once("<div class=\"media_wrap")?;
     let of = |class: &str| element(media, class).map(|part| html_to_text(part.inner)).filter(|text| !text.is_empty());
@@ -248,7 +246,7 @@ fn attachment(body: &str) -> Option<Attachment> {
 struct Element<'a> {
     /// Its opening tag.
     tag: &'a str,
-    /// What stands between its tags.
+    /// The text between its tags.
     inner: &'a str,
 }
 
@@ -275,14 +273,14 @@ fn element<'a>(html: &'a str, class: &str) -> Option<Element<'a>> {
     Some(Element { tag, inner: rest })
 }
 
-/// The value of a tag's attribute. Give the tag alone, or what begins with it.
+/// The value of a tag's attribute. The text must begin with the tag.
 fn attribute(tag: &str, name: &str) -> Option<String> {
     let tag = tag.split('>').next()?;
     let (_, rest) = tag.split_once(&format!("{name}=\""))?;
     rest.split('"').next().map(resolve_entities)
 }
 
-/// A time such as `23.08.2023 13:11:23 UTC-08:00`, and whether it names its zone; older versions of
+/// A time such as `23.08.2023 13:11:23 UTC-08:00`, and whether it states its zone; times from older versions of
 /// Telegram Desktop do not.
 fn time(stated: &str, zone: &Zone) -> Option<(EventTime, bool)> {
     let mut words = stated.split_whitespace();
@@ -313,7 +311,7 @@ fn offset_seconds(text: &str) -> Option<i32> {
     Some(sign * (hours * 3_600 + minutes * 60))
 }
 
-/// The folder of a page and its number: `messages2.html` follows `messages.html`.
+/// A page's folder and number, for sorting: `messages2.html` follows `messages.html`.
 fn place_of(name: &str) -> (String, u64) {
     let (folder, file) = name.rsplit_once('/').unwrap_or(("", name));
     let digits: String = file.chars().filter(char::is_ascii_digit).collect();

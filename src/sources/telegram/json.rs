@@ -1,9 +1,8 @@
-//! `result.json`, of one chat or of a whole account.
+//! Reads `result.json`, of one chat or of a whole account.
 //!
-//! In: the files of an export. Out: their messages, chat by chat in the file's order, which is oldest
-//! first. Memory is bounded by the largest message and by the topics of one chat. Faults that Telegram
-//! Desktop is known for are mended in the value that holds them; a value that stays unreadable is a
-//! reject with its line.
+//! In: the files of an export. Out: their messages, chat by chat in the file's order, which is oldest first. Memory is
+//! bounded by the largest message and by the topics of one chat. Known faults of Telegram Desktop are repaired in the
+//! value that has them; a value that stays unreadable is a reject with its line.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -21,8 +20,8 @@ use crate::{
     zone::{Zone, zone_notice},
 };
 
-/// Where heads and messages lie: in a file of one chat, among the chats, and among the chats that
-/// the account has left.
+/// The paths of heads and messages: in a file of one chat, in the list of chats, and in the list of chats that the
+/// account has left.
 const PATHS: [&str; 12] = [
     "name",
     "type",
@@ -37,7 +36,7 @@ const PATHS: [&str; 12] = [
     "left_chats/list/*/id",
     "left_chats/list/*/messages/*",
 ];
-/// How many of them belong together.
+/// How many of these paths belong to one such place.
 const PATHS_OF_A_LIST: usize = 4;
 
 /// A reader of the JSON export.
@@ -47,7 +46,7 @@ pub(super) struct TelegramJson {
     remaining: Vec<String>,
     current: Option<OpenFile>,
     zone: Zone,
-    /// The first item, which was read to see whether times have a zone.
+    /// The first item, which was read early to see whether times have a zone.
     first: Option<ChatItem>,
     notice: Option<String>,
     unread: Unread,
@@ -56,14 +55,14 @@ pub(super) struct TelegramJson {
 }
 
 struct OpenFile {
-    /// How the user knows it.
+    /// Its name in messages to the user.
     origin: String,
     name: String,
     elements: Elements,
     head: Head,
-    /// The chat of the messages that are being read; none before the first message.
+    /// The chat of the messages that are being read; `None` before the first message.
     chat: Option<Chat>,
-    /// Whether the last message gave its moment, or no time at all.
+    /// Whether the last message stated its moment, or no time at all.
     has_moments: bool,
 }
 
@@ -152,7 +151,7 @@ impl ChatReader for TelegramJson {
 }
 
 impl OpenFile {
-    /// What an element is: an item, or a part of a chat's head.
+    /// Handles an element: returns an item, or keeps a part of a chat's head.
     fn item(&mut self, element: &Element, zone: &Zone, unread: &mut Unread) -> Option<ChatItem> {
         let mut value = match value(element) {
             Some(value) if element.problem.is_none() => value,
@@ -181,8 +180,8 @@ impl OpenFile {
         })
     }
 
-    /// A field of a chat's head. The first one behind messages begins another chat, and so does one
-    /// that the head has already.
+    /// Keeps a field of a chat's head. The first field after messages begins another chat, and so does a field that the
+    /// head already has.
     fn begin(&mut self, field: usize, value: &Value) {
         let is_known = match field {
             0 => self.head.name.is_some(),
@@ -205,7 +204,7 @@ impl OpenFile {
     }
 }
 
-/// The element as JSON, mended where Telegram Desktop is known to be wrong.
+/// The element as JSON, with known faults of Telegram Desktop repaired.
 fn value(element: &Element) -> Option<Value> {
     serde_json::from_slice(&element.bytes).ok().or_else(|| serde_json::from_slice(&repaired(&element.bytes)?).ok())
 }

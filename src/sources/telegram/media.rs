@@ -1,8 +1,7 @@
-//! What is shared in a message: files, places, contacts, polls.
+//! Reads what is shared in a message: files, places, contacts, polls.
 //!
-//! In: a message of the JSON export. Out: attachments, each with a caption and, where the file was
-//! exported, its path below the export. A remark in place of a path, such as `(File not included. …)`,
-//! is no path.
+//! In: a message of the JSON export. Out: attachments, each with a caption and, if the file was exported, its path
+//! inside the export. A remark in place of a path, such as `(File not included. …)`, is not taken for a path.
 
 use serde_json::Value;
 
@@ -88,7 +87,7 @@ fn file(message: &Value) -> (&'static str, String) {
     };
     let caption = match kind {
         "sticker" => joined([Some("sticker"), text_field(message, "sticker_emoji")], " "),
-        // Their names are made by Telegram Desktop and say nothing.
+        // Telegram Desktop makes up their names, which mean nothing.
         "voice message" | "video message" => String::new(),
         "audio" => joined([text_field(message, "performer"), text_field(message, "title")], " – "),
         _ => name(),
@@ -104,14 +103,14 @@ fn list(value: &Value, title: &str) -> String {
     if items.is_empty() { title } else { format!("{title} ({})", items.join(" / ")) }
 }
 
-/// Where a file lies below the export.
+/// The path of a file inside the export.
 fn path(message: &Value, field: &str) -> Option<String> {
-    // "(File not included. …)", and before that a contact's name: "Ann (File unavailable, …)".
+    // "(File not included. …)"; a contact's name may come before it: "Ann (File unavailable, …)".
     let is_remark = |path: &str| path.ends_with("download.)") || path.ends_with("later)") || path.starts_with('(');
     text_field(message, field).filter(|path| !is_remark(path)).map(str::to_owned)
 }
 
-/// The texts that there are, with a separator between them.
+/// The non-empty texts, with a separator between them.
 fn joined<const N: usize>(texts: [Option<&str>; N], separator: &str) -> String {
     let texts: Vec<&str> = texts.into_iter().flatten().filter(|t| !t.is_empty()).collect();
     texts.join(separator)

@@ -1,10 +1,9 @@
-//! One message of the JSON export as a chat item.
+//! Reads one message of the JSON export as a chat item.
 //!
-//! In: the head of a chat, then its messages in the file's order. Out: an item for each, or the reason
-//! why it cannot be read. Ids are the platform's. A chat that became a supergroup holds messages of
-//! two series of ids: those from before carry the prefix `group`, as they do in an export made before
-//! the change. Accounts and chats are named as in newer exports (`user5`, `channel7`), whatever the
-//! version of Telegram Desktop.
+//! In: the head of a chat, then its messages in the file's order. Out: an item for each, or the reason why it cannot be
+//! read. Ids are the platform's. A chat that became a supergroup holds messages with two series of ids: the older
+//! messages get the prefix `group`, as they do in an export made before the change. Accounts and chats have ids as in
+//! newer exports (`user5`, `channel7`), whatever the version of Telegram Desktop.
 
 use std::sync::Arc;
 
@@ -66,16 +65,16 @@ pub(super) const FORM: Form = Form {
     remedy: "export the chat again",
 };
 
-/// Telegram Desktop subtracts this from the ids of messages from before a group became a supergroup.
+/// Telegram Desktop subtracts this from the ids of messages that are older than a group's change to a supergroup.
 const MIGRATED_SHIFT: i64 = 1_000_000_000;
-/// Until April 2021 the ids of users were written with this added, those of groups with twice it.
+/// Until April 2021, this was added to the ids of users, and twice this to the ids of groups.
 const OLD_USER_SHIFT: i64 = 1 << 32;
 const OLD_GROUP_SHIFT: i64 = 1 << 33;
 
-/// What the export says of a chat before its messages.
+/// What the export says about a chat before its messages.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Head {
-    /// Its name; none for saved messages and deleted accounts.
+    /// Its name; `None` for saved messages and deleted accounts.
     pub(super) name: Option<String>,
     /// Its type, such as `personal_chat`.
     pub(super) kind: Option<String>,
@@ -86,9 +85,9 @@ pub(super) struct Head {
 /// A chat whose messages are being read.
 pub(super) struct Chat {
     conversation: Arc<Conversation>,
-    /// Whether it is a group of the old kind, whose ids belong to the series before a migration.
+    /// Whether it is a basic group, whose ids belong to the series before a migration.
     is_basic_group: bool,
-    /// The account of a bot that the chat is with.
+    /// The account of the bot, if the chat is with one.
     bot: Option<String>,
     zone: Zone,
     topics: Topics,
@@ -96,8 +95,8 @@ pub(super) struct Chat {
 }
 
 impl Chat {
-    /// A chat from its head and its first message, of which only the age of the export is read.
-    /// `alone` says that the file holds no other chat.
+    /// A chat, from its head and its first message, which only shows the age of the export. `alone` means that the file
+    /// holds no other chat.
     pub(super) fn new(head: &Head, alone: bool, first: &Value, zone: Zone) -> Self {
         let kind = head.kind.as_deref().unwrap_or_default();
         let is_old = ["from_id", "actor_id"].iter().any(|field| first.get(field).is_some_and(Value::is_number));
@@ -113,7 +112,7 @@ impl Chat {
             _ if alone => Privacy::Open,
             "public_supergroup" | "public_channel" => Privacy::Open,
             "personal_chat" | "bot_chat" | "saved_messages" | "replies" | "verification_codes" => Privacy::Direct,
-            // Not written by Telegram Desktop, which always states both.
+            // This was not written by Telegram Desktop, which always states both.
             "" if head.id.is_none() => Privacy::Open,
             _ => Privacy::Private,
         };
@@ -132,7 +131,7 @@ impl Chat {
         }
     }
 
-    /// Says that the next message stands in a topic, and what it answers there.
+    /// Notes that the next message is in a topic, and what it answers there.
     pub(super) fn in_topic(&mut self, topic: i64, answered: Option<i64>) {
         self.topics.begin(topic);
         if let Some(answered) = answered.filter(|answered| *answered != topic) {
@@ -179,7 +178,7 @@ impl Chat {
         let mut attachments = attachments(message);
         let words = message.get("text").or_else(|| message.get("text_entities")).map(plain).unwrap_or_default();
         let words = words.trim();
-        // Telegram Desktop writes null for accounts that were deleted or hide themselves.
+        // Telegram Desktop writes null for accounts that were deleted or are hidden.
         let is_forwarded = ["forwarded_from", "forwarded_from_id"].iter().any(|key| message.get(key).is_some());
         let text = if is_forwarded {
             let origin = text_field(message, "forwarded_from").or_else(|| text_field(message, "forwarded_from_id"));
@@ -204,8 +203,8 @@ impl Chat {
         })))
     }
 
-    /// When a message was said. Its local time beside the moment gives the offset of the computer
-    /// that exported it.
+    /// The time of a message. The difference between its local time and its moment is the offset of the computer that
+    /// exported it.
     fn time(&self, message: &Value) -> Result<EventTime, String> {
         let local = text_field(message, "date").and_then(|date| date.parse::<DateTime>().ok());
         let out_of_range = || "date: out of range; a year from 1900 to 2199 is read".to_owned();
@@ -223,8 +222,8 @@ impl Chat {
         }
     }
 
-    /// When it was last edited, in milliseconds. Versions of Telegram Desktop before June 2020 give
-    /// messages that were never edited an edit in 1970.
+    /// When it was last edited, in milliseconds. Versions of Telegram Desktop before June 2020 state an edit in 1970
+    /// for messages that were never edited.
     fn version(&self, message: &Value, time: EventTime) -> u64 {
         let local = || text_field(message, "edited").and_then(|date| date.parse::<DateTime>().ok());
         let edited = match integer(message, "edited_unixtime") {
@@ -241,18 +240,18 @@ impl Chat {
             _ => None,
         };
         let name = text_field(message, "from").map(str::to_owned);
-        // Telegram Desktop writes no name for accounts that were deleted.
+        // Telegram Desktop writes no name for deleted accounts.
         let name = name.or_else(|| id.clone()).unwrap_or_else(|| "Deleted Account".to_owned());
         let bot = id.is_some() && id == self.bot;
         Account { id: id.unwrap_or_else(|| name.clone()), name, handle: None, bot }
     }
 
-    /// The topic of a message and the id of the message that it answers. What answers the beginning
-    /// of a topic is only said in it.
+    /// The topic of a message and the id of the message that it answers. A message that answers a topic's first message
+    /// is only a message in the topic.
     fn place(&mut self, message: &Value, id: Option<i64>) -> (Option<String>, Option<String>) {
         let Some(target) = integer(message, "reply_to_message_id") else { return (None, None) };
         match text_field(message, "reply_to_peer_id") {
-            // From the group that this supergroup was before.
+            // A message in the group that became this supergroup.
             Some(peer) if peer.starts_with("chat") => return (None, Some(migrated_id(target))),
             Some(_) => return (None, None),
             None if message.get("reply_to_peer_id").is_some() => return (None, None),
@@ -274,18 +273,18 @@ impl Chat {
     }
 }
 
-/// The id of a message of a group that is no supergroup.
+/// The id of a message in a basic group.
 fn migrated_id(id: i64) -> String {
     format!("group{id}")
 }
 
-/// The id of a chat as newer exports write ids of accounts.
+/// The id of a chat, in the form in which newer exports write ids of accounts.
 fn conversation_id(kind: &str, id: Option<i64>, is_old: bool) -> Option<String> {
     let id = id?;
     let without = |shift: i64| if id >= shift { id - shift } else { id };
     Some(match kind {
         "personal_chat" | "bot_chat" | "saved_messages" | "replies" | "verification_codes" => {
-            // Ids of users have grown beyond the old shift since.
+            // The ids of users have since grown beyond the old shift.
             format!("user{}", if is_old { without(OLD_USER_SHIFT) } else { id })
         }
         "private_group" => format!("chat{}", without(OLD_GROUP_SHIFT)),
@@ -305,7 +304,7 @@ fn old_account_id(id: i64) -> String {
     }
 }
 
-/// The offset at which a moment has this local time; none where the two do not belong together.
+/// The offset at which a moment has this local time; `None` if the two do not fit together.
 fn offset_between(local: DateTime, unix_seconds: i64) -> Option<i32> {
     let as_utc = jiff::tz::Offset::UTC.to_timestamp(local).ok()?.as_second();
     let offset = i32::try_from(as_utc.checked_sub(unix_seconds)?).ok()?;

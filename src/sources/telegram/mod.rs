@@ -1,13 +1,13 @@
 //! Telegram Desktop's export of one chat or of a whole account, as JSON or as HTML.
 //!
-//! In: `result.json`, the pages `messages*.html`, or a folder or archive that holds them. Out: messages
-//! with their edits, replies and topics, and what is shared; notices of the platform and messages of
-//! unknown kinds as skips; what cannot be read as rejects. Deletions are not in the export: Telegram
-//! leaves deleted messages out. Reactions are not read.
+//! In: `result.json`, the pages `messages*.html`, or a folder or archive that holds them. Out: messages with their
+//! edits, replies and topics, and what is shared; notices from the platform and messages of unknown kinds as skips;
+//! unreadable messages as rejects. Deletions are not in the export: Telegram leaves deleted messages out. Reactions are
+//! not read.
 //!
-//! `export` opens either form, `json` reads `result.json` and `html` the pages. `message` turns one
-//! JSON message into an item, with `text` for its words, `media` for what is shared and `topics` for
-//! the topic that it belongs to. `bot` turns a message of the Bot API into the same. `repair` mends the JSON that Telegram Desktop writes wrongly.
+//! `export` opens either form, `json` reads `result.json`, and `html` reads the pages. `message` turns one JSON message
+//! into an item, with `text` for its words, `media` for what is shared and `topics` for the topic that it belongs to.
+//! `bot` turns a message of the Bot API into the same. `repair` corrects invalid JSON that Telegram Desktop writes.
 
 mod bot;
 mod export;

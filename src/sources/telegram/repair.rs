@@ -1,12 +1,12 @@
-//! The JSON that Telegram Desktop writes wrongly, made right.
+//! Corrects invalid JSON that Telegram Desktop writes.
 //!
-//! In: the bytes of one value. Out: the same value as JSON, or nothing where no known fault is found.
-//! Two faults are known: control characters written as `\x0B`, and the path behind `"document_id":`
-//! without quotes (version 4.1). Everything else stays as it is.
+//! In: the bytes of one value. Out: the same value as JSON, or nothing if no known fault is found. Two faults are
+//! known: control characters written as `\x0B`, and the path after `"document_id":` without quotes (version 4.1).
+//! Everything else stays as it is.
 
 const DOCUMENT_ID: &[u8] = b"\"document_id\":";
 
-/// The value with its faults mended; none when there are none.
+/// The value with its faults corrected; `None` if it has none.
 pub(super) fn repaired(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(bytes.len() + 64);
     let mut rest = bytes;

@@ -1,4 +1,4 @@
-//! Tests of the export of Telegram Desktop, on files written by hand after its source.
+//! Tests of Telegram Desktop's export, on files written by hand according to its source code.
 
 use std::{fs, path::Path};
 
@@ -43,7 +43,7 @@ fn check(messages: &str, expected: &[&str]) {
     assert_eq!(lines(&chat(messages)), expected, "{messages}");
 }
 
-/// A message of Ann at 10:00 UTC on 1 May 2024, on a computer two hours east, with these fields too.
+/// A message from Ann at 10:00 UTC on 1 May 2024, on a computer two hours east, with these additional fields.
 fn said(id: i64, fields: &str) -> String {
     format!(
         r#"{{"id": {id}, "type": "message", "date": "2024-05-01T12:00:00", "date_unixtime": "1714557600",
@@ -438,7 +438,7 @@ fn exports_are_recognised() {
 }
 
 proptest! {
-    /// A byte is changed, removed or doubled: the reader ends, and never panics.
+    /// A byte is changed, removed or doubled: the reader still comes to an end and never panics.
     #[test]
     fn damaged_exports_never_panic(at: prop::sample::Index, byte: u8, how in 0..3u8, page: bool) {
         let json = chat(&format!(

@@ -1,7 +1,7 @@
-//! The words of a message, which Telegram writes as a string or as a list of pieces.
+//! Reads the words of a message, which Telegram writes as a string or as a list of pieces.
 //!
-//! In: the value of `text` or `text_entities`: a string, or a list of strings and of objects with a
-//! `type` and a `text`. Out: plain text. A link behind other words keeps its address in parentheses.
+//! In: the value of `text` or `text_entities`: a string, or a list of strings and of objects with a `type` and a
+//! `text`. Out: plain text. A link with a label keeps its address in parentheses.
 
 use serde_json::Value;
 
@@ -27,8 +27,8 @@ fn piece(value: &Value) -> String {
     }
 }
 
-/// The words of a forwarded message behind its origin, if that is known. Where there are no words, the
-/// captions of what it shares name the origin.
+/// The words of a forwarded message, after its origin if that is known. If there are no words, the captions of what it
+/// shares name the origin.
 pub(super) fn forwarded(origin: Option<&str>, words: &str, attachments: &mut [Attachment]) -> String {
     let mark = origin.map_or_else(|| "Forwarded".to_owned(), |origin| format!("Forwarded from {origin}"));
     if !words.is_empty() {
@@ -40,12 +40,12 @@ pub(super) fn forwarded(origin: Option<&str>, words: &str, attachments: &mut [At
     String::new()
 }
 
-/// A field that is text, without blank space at its ends; none when it is empty.
+/// A text field, without blank space at its ends; `None` if it is empty.
 pub(super) fn text_field<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.get(name).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// A field that is a whole number, also one in quotes.
+/// A whole-number field; the number may be in quotes.
 pub(super) fn integer(object: &Value, name: &str) -> Option<i64> {
     match object.get(name)? {
         Value::Number(number) => number.as_i64(),

@@ -1,8 +1,8 @@
-//! What a message is, told from its text.
+//! Finds what a message is from its text.
 //!
-//! In: everything behind the sender, as it stands in the file. Out: words and what was shared; or that
-//! the message was deleted, is a notice of the app, or has no text form. The app marks its own texts
-//! with U+200E: such a text that no list knows is a notice, never somebody's words.
+//! In: everything after the sender, as it is in the file. Out: words and what was shared; or that the message was
+//! deleted, is a notice from the app, or has no text form. The app marks its own texts with U+200E: a marked text that
+//! is in no list is a notice, never somebody's words.
 
 use super::{
     header::{is_mark, is_space},
@@ -11,11 +11,11 @@ use super::{
 use crate::chat::shared_file;
 use nouns::model::Attachment;
 
-/// The mark of direction that the app writes before its own texts.
+/// The direction mark that the app writes before its own texts.
 const APP_MARK: char = '\u{200e}';
-/// Longest text that is compared with the lists.
+/// The longest text that is compared with the lists.
 const LONGEST_PHRASE_BYTES: usize = 400;
-/// How much of a text is compared with the beginnings of notices, of which the longest has 59 characters.
+/// How much of a text is compared with the beginnings of notices; the longest beginning has 59 characters.
 const NOTICE_CHARACTERS: usize = 80;
 
 /// What a message is.
@@ -45,7 +45,7 @@ pub(super) struct Said {
     pub(super) mentions: Vec<String>,
 }
 
-/// Tells what a message is.
+/// Finds what a message is.
 pub(super) fn body(raw: &str) -> Body {
     let (raw, edited) = without_edit_mark(raw);
     let by_app = raw.trim_start().starts_with(APP_MARK);
@@ -83,7 +83,7 @@ pub(super) fn body(raw: &str) -> Body {
     said(raw, edited, Vec::new())
 }
 
-/// Whether what stands before a colon is the beginning of a notice, and no name.
+/// Whether the text before a colon is the beginning of a notice rather than a name.
 pub(super) fn is_notice_start(name: &str) -> bool {
     let quotes = name.chars().filter(|c| *c == '"').count();
     let opened = name.contains(['“', '„', '«']) && !name.contains(['”', '»']);
@@ -104,8 +104,8 @@ fn said(text: &str, edited: bool, attachments: Vec<Attachment>) -> Body {
     }
 }
 
-/// A text with its mentions as names: the app writes them between marks, and `~` before people who
-/// are no contacts.
+/// A text with its mentions as names. The app writes mentions between marks, with `~` before people who are not
+/// contacts.
 fn with_mentions(text: &str) -> (String, Vec<String>) {
     const BEFORE: &str = "@\u{2068}";
     const BEHIND: char = '\u{2069}';
@@ -128,7 +128,7 @@ fn with_mentions(text: &str) -> (String, Vec<String>) {
     (written, names)
 }
 
-/// A name without marks, with plain spaces, and without the `~` before people who are no contacts.
+/// A name without marks, with plain spaces, and without the `~` before people who are not contacts.
 pub(super) fn clean_name(raw: &str) -> String {
     let name = words(raw);
     let name = name.strip_prefix('~').unwrap_or(&name);
@@ -141,7 +141,7 @@ pub(super) fn words(text: &str) -> String {
     text.trim().to_owned()
 }
 
-/// A text as the lists have it: lower case, no marks, single spaces, no full stop.
+/// A text in the form of the lists: lower case, no marks, single spaces, no full stop.
 fn phrase(text: &str) -> String {
     let mut phrase = String::with_capacity(text.len());
     for c in text.chars().filter(|c| !is_mark(*c)) {
@@ -165,14 +165,14 @@ fn is_notice(raw: &str) -> bool {
     phrases::NOTICES.iter().any(|notice| start.starts_with(notice))
 }
 
-/// The text before `<This message was edited>`, and whether that stood there.
+/// The text before `<This message was edited>`, and whether that note was found.
 fn without_edit_mark(raw: &str) -> (&str, bool) {
     let whole = raw.trim_end_matches(|c: char| c.is_whitespace() || is_mark(c));
     let Some((before, inner)) = whole.strip_suffix('>').and_then(|w| w.rsplit_once('<')) else { return (raw, false) };
     if inner.len() > LONGEST_PHRASE_BYTES || inner.contains('\n') {
         return (raw, false);
     }
-    // In a language that no list knows, the app's mark stands between the words and `<…>`.
+    // In a language that is not in the list, the note is recognised by the app's mark between the words and `<…>`.
     let unknown = || {
         let has_words = !words(before).is_empty();
         let plain = inner.chars().all(|c| c.is_alphabetic() || is_space(c) || matches!(c, '.' | '\'' | '’'));
@@ -211,21 +211,21 @@ fn omitted_behind_title(raw: &str) -> Option<(String, Vec<Attachment>)> {
     let (before, last) = raw.rsplit_once(APP_MARK)?;
     let kind = (last.len() <= LONGEST_PHRASE_BYTES).then(|| kind_of_omitted(&phrase(last)))??;
     let title = words(before);
-    // A file has a title; what stands before a picture are words.
+    // Before a file, the text is a title; before a picture, it is words.
     if kind == "file" || kind == "contact" {
         return Some((String::new(), vec![left_out(kind, Some(title).filter(|t| !t.is_empty()))]));
     }
     Some((title, vec![left_out(kind, None)]))
 }
 
-/// `<Media omitted>` on the first line, and words on the lines behind it.
+/// `<Media omitted>` on the first line, and words on the lines after it.
 fn omitted_before_caption(raw: &str) -> Option<(String, Vec<Attachment>)> {
     let (first, caption) = raw.split_once('\n')?;
     let attachment = (first.len() <= LONGEST_PHRASE_BYTES).then(|| omitted(&phrase(first)))??;
     Some((caption.to_owned(), vec![attachment]))
 }
 
-/// The words and files of a message whose files lie beside the export.
+/// The words and files of a message whose files are next to the export.
 fn attached(raw: &str) -> Option<(String, Vec<Attachment>)> {
     let mut text = String::new();
     let mut attachments = Vec::new();
@@ -334,7 +334,7 @@ fn is_length_of_time(word: &str) -> bool {
         .contains(&word)
 }
 
-/// A poll or an event, without its counts of votes: they change from export to export.
+/// A poll or an event, without its vote counts, which change from export to export.
 fn choices(raw: &str) -> Option<String> {
     let mut lines = raw.lines();
     let first = words(lines.next()?);

@@ -1,44 +1,44 @@
-//! The order of day, month and year in an export.
+//! Finds the order of day, month and year in an export.
 //!
-//! In: the numbers of all dates of a file, in its order, and the year of today. Out: which number is
-//! what, and from what that is known: from a number above 12, from the dates in the names of attached
-//! files, from the sequence of the dates, from the setting, or assumed from the form of the dates. A
-//! file is asked first, and the setting only where the file leaves it open. Never reads the clock.
+//! In: the numbers of all dates of a file, in its order, and the current year. Out: the order, and how it is known:
+//! from a number above 12, from the dates in the names of attached files, from the sequence of the dates, from the
+//! setting, or assumed from the form of the dates. The file takes precedence; the setting is used only if the file
+//! leaves the order open. Never reads the clock.
 
 use jiff::civil::Date;
 
 use super::header::{Header, Shape, Year};
 use nouns::config::DateOrder;
 
-/// The first year that the app wrote dates in; no reading may lead to an earlier one.
+/// The first year in which the app existed; an order that leads to an earlier year is wrong.
 const FIRST_YEAR: u32 = 2009;
 
 /// By how many years the Buddhist era is ahead.
 const BUDDHIST: u32 = 543;
 
-/// What the dates of one shape tell.
+/// What the dates of one shape show.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DateFacts {
     dates: u64,
-    /// The smallest and the largest number at each place.
+    /// The smallest and the largest number at each position.
     smallest: [u32; 3],
     largest: [u32; 3],
-    /// Dates whose number at each place is above 12.
+    /// For each position, how many dates have a number above 12 there.
     above_12: [u64; 3],
-    /// Dates whose number at each place differs from the one before.
+    /// For each position, how many dates differ there from the previous date.
     changes: [u64; 3],
-    /// Dates that lie before the one before them, for each order of [`ORDERS`].
+    /// For each order in [`ORDERS`], how many dates are earlier than the previous date.
     backwards: [u64; ORDERS.len()],
-    /// Dates that are those of the file attached there, for each order of [`ORDERS`].
+    /// For each order in [`ORDERS`], how many dates match the date of a file attached to the message.
     attached: [u64; ORDERS.len()],
     unpadded: bool,
     padded: bool,
-    /// Whether the half of the day is written in another form than `AM` and `PM`.
+    /// Whether the AM/PM marker is written in another form than `AM` and `PM`.
     other_half: bool,
     last: Option<[u32; 3]>,
 }
 
-/// Which place of a date holds its year, month and day.
+/// The positions of year, month and day in a date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Order {
     year: usize,
@@ -54,10 +54,10 @@ const MYD: Order = Order { year: 1, month: 0, day: 2 };
 const DYM: Order = Order { year: 1, month: 2, day: 0 };
 const ORDERS: [Order; 6] = [DMY, MDY, YMD, YDM, MYD, DYM];
 
-/// From what an order is known.
+/// How an order is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
-    /// Numbers above 12, which are no months.
+    /// Numbers above 12, which cannot be months.
     Numbers,
     /// Months that are words.
     Words,
@@ -67,7 +67,7 @@ pub(super) enum Source {
     Sequence,
     /// `source.date_order`.
     Setting,
-    /// Nothing in the file tells; the form of the dates is most often written in this order.
+    /// Nothing in the file shows the order; dates of this form are most often written in this order.
     Assumed,
 }
 
@@ -109,7 +109,7 @@ impl DateFacts {
         self.last = Some(date);
     }
 
-    /// The order of dates of this shape, and from what it is known. No date is later than `this_year`.
+    /// The order of dates of this shape, and how it is known. No date is later than `this_year`.
     pub(super) fn settle(&self, shape: Shape, setting: Option<DateOrder>, this_year: u32) -> (Order, Source) {
         let (day_first, month_first) = match self.year(shape, setting, this_year) {
             Year::First => (YDM, YMD),
@@ -118,7 +118,7 @@ impl DateFacts {
             Year::Named => return (DMY, Source::Words),
         };
         let of = |numbers: &[u64; 3], place: usize| numbers.get(place).copied().unwrap_or(0);
-        // A number above 12 at the place of a month rules an order out.
+        // A number above 12 at the month's position rules an order out.
         let against_day_first = of(&self.above_12, day_first.month);
         let against_month_first = of(&self.above_12, month_first.month);
         if against_day_first != against_month_first {
@@ -149,14 +149,15 @@ impl DateFacts {
             (Some(DateOrder::Ymd), Year::First | Year::Short) => return (YMD, Source::Setting),
             _ => {}
         }
-        // Phones in American English write 1/23/23, 3:19 AM; others with 12 hours pad, write 2023, or p. m.
+        // Phones in American English write 1/23/23, 3:19 AM. Other phones with 12 hours pad numbers, or write 2023 or
+        // p. m.
         let american = shape.separator == '/' && shape.half && shape.year == Year::Short;
         let american = american && self.unpadded && !self.padded && !self.other_half;
         let year_leads = matches!(day_first.year, 0 | 1);
         (if year_leads || american { month_first } else { day_first }, Source::Assumed)
     }
 
-    /// Where the year is.
+    /// The position of the year.
     fn year(&self, shape: Shape, setting: Option<DateOrder>, this_year: u32) -> Year {
         if shape.year != Year::Short {
             return shape.year;
@@ -177,7 +178,7 @@ impl DateFacts {
         }
     }
 
-    /// Whether some dates rule one order out, and others the other one.
+    /// Whether some dates rule out one order, and other dates rule out the other.
     pub(super) fn contradicts_itself(&self, order: Order) -> bool {
         let above = |place: usize| self.above_12.get(place).copied().unwrap_or(0) > 0;
         above(order.month) && above(order.day)
@@ -218,15 +219,15 @@ impl Order {
         [self.year, self.month, self.day].map(|place| date.get(place).copied().unwrap_or(0))
     }
 
-    /// The date of these numbers. Where the number of the month is above 12, day and month change
-    /// places: files exist that were put together from two phones.
+    /// The date with these numbers. If the number of the month is above 12, day and month are swapped: some files were
+    /// put together from two phones.
     pub(super) fn date(self, numbers: [u32; 3]) -> Option<Date> {
         let [year, mut month, mut day] = self.key(numbers);
         if month > 12 && day <= 12 {
             std::mem::swap(&mut month, &mut day);
         }
         let year = match year {
-            // Thai phones count from 543 years before, and may write 66 for 2566.
+            // Thai phones write years that are 543 ahead, and may write 66 for 2566.
             52..100 => year + 2500 - BUDDHIST,
             0..100 => year + 2000,
             2540..2643 => year - BUDDHIST,
@@ -235,7 +236,7 @@ impl Order {
         Date::new(i16::try_from(year).ok()?, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()
     }
 
-    /// The numbers of a date with this year, where they have none: every form without one has it last.
+    /// The numbers of a date that states no year, with this year in the last position.
     pub(super) fn with_year([first, second, _]: [u32; 3], year: u32) -> [u32; 3] {
         [first, second, year]
     }

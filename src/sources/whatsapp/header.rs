@@ -1,23 +1,22 @@
-//! The date and time at the start of a message's first line.
+//! Reads the date and time at the start of a message's first line.
 //!
-//! In: a line. Out: its numbers as they stand there, the half of the day, and what follows; none for a
-//! line that continues a message. Knows every form that the app is known to write: brackets (iOS) or a
-//! dash (Android), `/`, `-`, `.` or 年月日, months in words, years of Japan's and Taiwan's eras, no year, the digits
-//! of ten scripts, 12 or 24 hours, the half of the day before or behind the time, invisible marks anywhere. Never
-//! decides which number is the month.
+//! In: a line. Out: its numbers as they are written, the AM/PM marker, and the rest of the line; `None` for a line that
+//! continues a message. Knows every form that the app is known to write: brackets (iOS) or a dash (Android), `/`, `-`,
+//! `.` or 年月日, months in words, years of Japan's and Taiwan's eras, no year, the digits of ten scripts, 12 or 24 hours,
+//! the AM/PM marker before or after the time, invisible marks anywhere. Never decides which number is the month.
 
 use crate::chat::foreign_month;
 use nouns::months::month;
 
-/// Where the numbers of a line stand, the same for all messages of an export.
+/// The form of a line's date and time, which is the same for all messages of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Shape {
     pub(super) end: End,
-    /// What stands between the numbers of the date.
+    /// The separator between the numbers of the date.
     pub(super) separator: char,
     pub(super) year: Year,
     pub(super) seconds: bool,
-    /// Whether the hour has a half of the day.
+    /// Whether the time has an AM/PM marker.
     pub(super) half: bool,
 }
 
@@ -40,15 +39,15 @@ pub(super) enum Year {
     First,
     Middle,
     Last,
-    /// All have two digits at most.
+    /// Unknown, because all have at most two digits.
     Short,
-    /// The month is a word: day, month and year, which is 0 where the line has none.
+    /// The month is a word; the numbers are day, month and year, and the year is 0 if the line has none.
     Named,
-    /// There are two numbers, and 0 for the year.
+    /// There are only two numbers; the year is 0.
     Missing,
 }
 
-/// The half of the day.
+/// The half of the day that an AM/PM marker names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Half {
     Morning,
@@ -65,27 +64,27 @@ pub(super) struct Header<'a> {
     pub(super) date: [u32; 3],
     /// Whether a number of the date has one digit.
     pub(super) unpadded: bool,
-    /// Whether one of the first two numbers of the date has a zero before it.
+    /// Whether one of the first two numbers of the date has a leading zero.
     pub(super) padded: bool,
-    /// Whether the half of the day is written `AM` or `PM`.
+    /// Whether the AM/PM marker is written `AM` or `PM`.
     pub(super) capitals: bool,
     /// Hour from 0 to 23, minute and second.
     pub(super) time: [u32; 3],
-    /// Behind it: a sender and a text, or a notice.
+    /// The rest of the line: a sender and a text, or a notice.
     pub(super) rest: &'a str,
 }
 
-/// Invisible marks of direction, which the app writes anywhere.
+/// Whether a character is an invisible direction mark, which the app may write anywhere.
 pub(super) fn is_mark(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// A space, but no tab and no end of line.
+/// Whether a character is a space, but not a tab or a line end.
 pub(super) fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\u{a0}' | '\u{202f}' | '\u{2009}' | '\u{2007}' | '\u{3000}')
 }
 
-/// Words that stand between a date and its time, in lower case.
+/// Words between a date and its time, in lower case.
 const BETWEEN: [&str; 14] =
     ["klo", "kl.", "kl", "um", "à", "às", "as", "a las", "alle ore", "alle", "at", "o", "u", "в"];
 
@@ -98,7 +97,7 @@ pub(super) fn header(line: &str) -> Option<Header<'_>> {
         return None;
     }
     let whole = |year| date_then_time(&mut cursor.clone(), year).or_else(|| time_then_date(&mut cursor.clone(), year));
-    // A date of two numbers is looked for where no whole one stands.
+    // A date of two numbers is tried only if there is no full date.
     let (date, time) = whole(true).or_else(|| whole(false))?;
     cursor.rest = if date.behind.len() < time.behind.len() { date.behind } else { time.behind };
     let end = cursor.end(bracket)?;
@@ -190,7 +189,7 @@ impl<'a> Cursor<'a> {
         any
     }
 
-    /// Eats a word in any case.
+    /// Consumes a word; case is ignored.
     fn word(&mut self, word: &str) -> bool {
         self.skip_marks();
         let mut rest = self.rest.chars();
@@ -218,7 +217,7 @@ impl<'a> Cursor<'a> {
         (digits > 0).then_some((value, digits))
     }
 
-    /// A date in numbers, else one with a month in words; without a year, also one of two numbers.
+    /// A date in numbers, else a date with the month in words. Without a year, a date in numbers has two numbers.
     fn date_or_words(&mut self, has_year: bool) -> Option<Date<'a>> {
         for read in [if has_year { Self::date } else { Self::day_and_month }, Self::named_date] {
             let mut ahead = self.clone();
@@ -285,7 +284,7 @@ impl<'a> Cursor<'a> {
         Some(Date { numbers, separator: ' ', year: Year::Named, unpadded: false, padded: false, behind: self.rest })
     }
 
-    /// Eats a word that a space follows, if it stands here.
+    /// Consumes a word followed by a space, if it comes next.
     fn word_and_space(&mut self, word: &str) {
         let mut ahead = self.clone();
         if ahead.word(word) && ahead.spaces() {
@@ -293,7 +292,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The month of a word, whole or cut, with the dot behind it.
+    /// The month for a word, in full or abbreviated, with the dot after it.
     fn month(&mut self) -> Option<u32> {
         self.skip_marks();
         let end = self.rest.find(|c: char| !(c.is_alphabetic() || is_letter_mark(c))).unwrap_or(self.rest.len());
@@ -303,7 +302,7 @@ impl<'a> Cursor<'a> {
         u32::try_from(month).ok()
     }
 
-    /// A number of a date. One that a name of an era stands before is a year, and is that of our calendar.
+    /// A number of a date. A number after the name of an era is a year, and is converted to the Gregorian calendar.
     fn number_or_era(&mut self) -> Option<(u32, usize)> {
         // The year before the first of each era.
         const ERAS: [(&str, u32); 6] =
@@ -361,7 +360,7 @@ impl<'a> Cursor<'a> {
         same_as.is_none_or(|same| same == c).then_some(c)
     }
 
-    /// What stands between a date and a time: a comma, a word or a space.
+    /// Consumes what is between a date and a time: a comma, a word or a space.
     fn between(&mut self) -> Option<()> {
         let comma = self.eat_if(|c| matches!(c, ',' | '،' | '、')).is_some();
         let space = self.spaces();
@@ -428,7 +427,7 @@ impl<'a> Cursor<'a> {
         None
     }
 
-    /// A half of the day: the longest run of letters, dots and spaces here that is one.
+    /// An AM/PM marker: the longest run of letters, dots and spaces here that is one.
     fn half(&mut self) -> Option<Half> {
         let mut letters = String::new();
         let mut found = None;
@@ -481,7 +480,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The value of a digit of the scripts that the app writes.
+/// The value of a digit in one of the scripts that the app writes.
 fn digit(c: char) -> Option<u32> {
     const ZEROS: [u32; 11] = [0x0660, 0x06f0, 0x0966, 0x09e6, 0x0ae6, 0x0be6, 0x0c66, 0x0ce6, 0x0d66, 0x0e50, 0xff10];
     if c.is_ascii() {
@@ -491,12 +490,12 @@ fn digit(c: char) -> Option<u32> {
     ZEROS.iter().find_map(|zero| code.checked_sub(*zero).filter(|d| *d < 10))
 }
 
-/// Vowel signs, which belong to a word and are no letters.
+/// Whether a character is a vowel sign, which belongs to a word and is not a letter.
 fn is_letter_mark(c: char) -> bool {
     matches!(c, '\u{900}'..='\u{dff}' | '\u{e31}'..='\u{e4e}' | '\u{300}'..='\u{36f}') && !c.is_numeric()
 }
 
-/// The half of the day that a word names, in lower case and without dots and spaces.
+/// The half of the day for a marker in lower case, without dots and spaces.
 fn half_of(word: &str) -> Option<Half> {
     const MORNING: &[&str] = &[
         "am",

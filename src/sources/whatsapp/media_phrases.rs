@@ -1,9 +1,9 @@
 //! The texts that the app writes in place of files, in the languages in which it is known to export.
 //!
-//! In: nothing. Out: lists, as those of `phrases`: one for files that were left out of the export, one
-//! for files that lie beside it.
+//! In: nothing. Out: lists in the same form as in `phrases`, for files that were left out of the export and for files
+//! that are next to it.
 
-/// In `<…>`, as the whole text: something was shared and left out of the export.
+/// As the whole text, in `<…>`: something was shared and left out of the export.
 pub(super) const OMITTED_IN_BRACKETS: &[&str] = &[
     "media omitted",
     "medien ausgeschlossen",
@@ -103,7 +103,7 @@ pub(super) const OMITTED_IN_BRACKETS: &[&str] = &[
     "sticker omitido",
 ];
 
-/// As the whole text, or behind a title: something was shared and left out, and its kind.
+/// As the whole text, or after a title: something was shared and left out. Each is listed with its kind.
 pub(super) const OMITTED: &[(&str, &str)] = &[
     ("image omitted", "image"),
     ("photo omitted", "image"),
@@ -289,7 +289,7 @@ pub(super) const OMITTED: &[(&str, &str)] = &[
     ("इमेज हटा दी गई", "image"),
 ];
 
-/// In `<… : FILE>` or behind a file in `<…>`: the file lies beside the export.
+/// In `<… : FILE>`, or in `<…>` after a file's name: the file is next to the export.
 pub(super) const ATTACHED_IN_BRACKETS: &[&str] = &[
     "attached",
     "attachment",
@@ -342,7 +342,7 @@ pub(super) const ATTACHED_IN_BRACKETS: &[&str] = &[
     "જોડાયેલ",
 ];
 
-/// In `(…)` behind a file: the file lies beside the export.
+/// In `(…)` after a file's name: the file is next to the export.
 pub(super) const ATTACHED_IN_PARENTHESES: &[&str] = &[
     "file attached",
     "datei angehängt",

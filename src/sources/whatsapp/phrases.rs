@@ -1,10 +1,9 @@
 //! The texts that the app writes itself, in the languages in which it is known to export.
 //!
-//! In: nothing. Out: lists in lower case, without the mark of direction before them and the full stop
-//! behind. Where a list lacks a language, `body` still knows the text by its mark, except that a
-//! deleted message becomes a skip.
+//! In: nothing. Out: lists in lower case, without the direction mark before and the full stop after a text. If a list
+//! lacks a language, `body` still recognises the text by its mark, except that a deleted message becomes a skip.
 
-/// In `<…>` behind a message that was edited.
+/// In `<…>` after an edited message.
 pub(super) const EDITED: &[&str] = &[
     "this message was edited",
     "edited",
@@ -67,7 +66,7 @@ pub(super) const EDITED: &[&str] = &[
     "ข้อความนี้ถูกแก้ไขแล้ว",
 ];
 
-/// The whole text of a message that was deleted.
+/// The whole text of a deleted message.
 pub(super) const DELETED: &[&str] = &[
     "this message was deleted",
     "this message has been deleted",
@@ -218,7 +217,7 @@ pub(super) const DELETED: &[&str] = &[
     "bu ismarıc silindi",
 ];
 
-/// How the text of a message begins that an administrator deleted.
+/// The beginnings of the text of a message that an administrator deleted.
 pub(super) const DELETED_BY: &[&str] = &[
     "this message was deleted by admin",
     "this message was deleted by an admin",
@@ -332,7 +331,7 @@ pub(super) const CALLS: &[&str] = &[
     "मिस्ड वीडियो कॉल",
 ];
 
-/// How the app's notices begin that it attributes to a person or to the group.
+/// The beginnings of notices that the app attributes to a person or to the group.
 pub(super) const NOTICES: &[&str] = &[
     "messages and calls are end-to-end encrypted",
     "messages to this chat and calls are now secured",
@@ -391,7 +390,7 @@ pub(super) const NOTICES: &[&str] = &[
     "you're now an admin",
 ];
 
-/// What a line without a sender holds before a colon, so that its beginning is not taken for a name.
+/// Texts before a colon in notices without a sender, so that the beginning of the notice is not taken for a name.
 pub(super) const NOTICE_VERBS: &[&str] = &[
     " changed the ",
     " changed this group",
@@ -437,7 +436,7 @@ pub(super) const NOTICE_VERBS: &[&str] = &[
     " غير ",
 ];
 
-/// How the app names an export, in lower case, before the name of the chat.
+/// The file name of an export up to the name of the chat, in lower case.
 pub(super) const FILE_NAMES: &[&str] = &[
     "whatsapp chat with ",
     "whatsapp chat - ",

@@ -1,9 +1,9 @@
-//! Messages from WhatsApp's text exports.
+//! Reads messages from WhatsApp's text exports.
 //!
-//! In: one or several chats, each surveyed before. Out: items in the file's order. A line that begins
-//! no message continues the one before; a notice without a sender is a message of its own that is
-//! skipped. An id is made of the time, the sender and the place among the sender's messages of that
-//! time, so that a message keeps it when it is edited or deleted.
+//! In: one or several chats, each surveyed first. Out: items in the file's order. A line that does not begin a message
+//! continues the previous one; a notice without a sender is a separate message that is skipped. An id is made from the
+//! time, the sender and the message's number among the sender's messages of that time, so that a message keeps its id
+//! when it is edited or deleted.
 
 use std::{
     collections::VecDeque,
@@ -43,10 +43,10 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
     open: Opener::Chat(|settings| Ok(Box::new(Whatsapp::open(settings, this_year())?))),
 };
 
-/// Longest message that is kept; a turn holds less.
+/// The longest message that is kept; a turn holds less.
 const MAX_MESSAGE_BYTES: usize = 128 << 10;
 
-/// The year of today, or tomorrow's: some zone is there already.
+/// The year of tomorrow in UTC, because in some time zones it is already tomorrow.
 fn this_year() -> u32 {
     let tomorrow = Timestamp::now().checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX);
     u32::try_from(Offset::UTC.to_datetime(tomorrow).year()).unwrap_or_default()
@@ -62,7 +62,7 @@ fn looks_like(sample: &Sample) -> bool {
     }) || sample.entries().filter(|e| is_text(e)).take(5).any(|e| begins_like_chat(e, &sample.head_of(e)))
 }
 
-/// Whether a day of the year before stands among the first days of a year.
+/// Whether `day` is at the end of the previous year and `last` is in the first days of a year.
 fn is_late(day: Date, last: Date) -> bool {
     const DAYS: i16 = 31;
     last.day_of_year() <= DAYS && day.day_of_year() > 365 - DAYS
@@ -76,7 +76,7 @@ fn year_in_name(name: &str, this_year: u32) -> Option<(String, u32)> {
     ((2009..=this_year).contains(&year) && !before.is_empty()).then(|| (before.to_owned(), year))
 }
 
-/// The error of a chat in which no line has a year.
+/// The error for a chat in which no line has a year.
 fn no_year(tree: &Tree, entry: &str) -> SourceError {
     SourceError::Format {
         path: PathBuf::from(tree.origin(entry)),
@@ -119,7 +119,7 @@ pub(super) struct Whatsapp {
     notice: String,
     chats: VecDeque<Chat>,
     open: Option<OpenChat>,
-    /// Found, and not returned yet.
+    /// Items that were found and not returned yet.
     found: VecDeque<ChatItem>,
     total_bytes: u64,
     done_bytes: u64,
@@ -130,7 +130,7 @@ struct Chat {
     bytes: u64,
     conversation: Arc<Conversation>,
     survey: Survey,
-    /// The year of the first message, where its line has none.
+    /// The year of the first message, if its line has none.
     first_year: Option<u32>,
 }
 
@@ -140,7 +140,7 @@ struct OpenChat {
     ids: PositionalIds,
     /// The day of the last message.
     last: Option<Date>,
-    /// The message whose lines are still coming.
+    /// The message whose lines are still being read.
     message: Option<Message>,
     /// Lines before the first message.
     stray: Option<Stray>,
@@ -152,7 +152,7 @@ struct Message {
     time: [u32; 3],
     has_seconds: bool,
     order: Order,
-    /// What stands behind the date and time, with the lines that follow.
+    /// The text after the date and time, with the lines that follow.
     text: String,
 }
 
@@ -162,7 +162,7 @@ struct Stray {
 }
 
 impl Whatsapp {
-    /// Opens an export and surveys its chats. No message is from a later year than `this_year`.
+    /// Opens an export and surveys its chats. No message can be from a later year than `this_year`.
     ///
     /// # Errors
     /// [`SourceError`] when it cannot be read, or holds no chat.
@@ -216,7 +216,7 @@ impl Whatsapp {
         })
     }
 
-    /// Reads lines until something is found; false at the end.
+    /// Reads lines until something is found; returns false at the end.
     fn read(&mut self) -> Result<bool, SourceError> {
         let mut open = match self.open.take() {
             Some(open) => open,
@@ -300,7 +300,7 @@ impl Message {
         }
     }
 
-    /// The time in digits, and the moment.
+    /// The local time in digits, and the moment.
     fn moment(&self, zone: &Zone) -> Option<(String, EventTime)> {
         let date = self.order.date(self.date)?;
         let [hour, minute, second] = self.time.map(|n| i8::try_from(n).ok());
@@ -311,25 +311,25 @@ impl Message {
 }
 
 impl OpenChat {
-    /// The year of a line without one: that of the message before it, or the next.
+    /// The year of a line that states none: usually the year of the previous message, or the next year.
     fn year_of(&self, numbers: [u32; 3], order: Order) -> u32 {
         let Some(last) = self.last else { return self.chat.first_year.unwrap_or_default() };
         let year = u32::try_from(last.year()).unwrap_or_default();
         let same_year = order.date(Order::with_year(numbers, year));
         match same_year {
             Some(day) if is_next_year(last, day) => year + 1,
-            // A message of December that arrives in January.
+            // A message from December that arrives in January.
             Some(day) if is_next_year(day, last) && is_late(day, last) => year.saturating_sub(1),
             Some(_) => year,
             None => year + 1,
         }
     }
 
-    /// A line that begins no message.
+    /// Takes a line that does not begin a message.
     fn go_on(&mut self, number: u64, text: &str) {
         let into = match &mut self.message {
             Some(message) => &mut message.text,
-            // Blank lines before the first message are no loss.
+            // Blank lines before the first message are ignored.
             None if text.trim().is_empty() => return,
             None => &mut self.stray.get_or_insert_with(|| Stray { line: number, text: String::new() }).text,
         };
@@ -339,11 +339,11 @@ impl OpenChat {
         }
     }
 
-    /// What the lines so far are.
+    /// Ends the message whose lines were read so far, and returns its items.
     fn finish(&mut self, origin: &str, zone: &Zone) -> Vec<ChatItem> {
         let mut items = Vec::new();
         if let Some(stray) = self.stray.take() {
-            let reason = "it stands before the first message; remove it".to_owned();
+            let reason = "it comes before the first message; remove it".to_owned();
             items.push(self.reject(origin, stray.line, reason, stray.text.trim_start()));
         }
         if let Some(message) = self.message.take() {
@@ -354,7 +354,7 @@ impl OpenChat {
 
     fn item(&mut self, message: &Message, origin: &str, zone: &Zone) -> ChatItem {
         let Some((written, time)) = message.moment(zone) else {
-            let reason = format!("{} is no date; correct it", message.date.map(|n| n.to_string()).join(" "));
+            let reason = format!("{} is not a date; correct it", message.date.map(|n| n.to_string()).join(" "));
             return self.reject(origin, message.line, reason, &message.text);
         };
         let Sender::Person(name, said) = self.chat.survey.sender(&message.text) else {
@@ -364,7 +364,8 @@ impl OpenChat {
         if body == Body::Notice {
             return ChatItem::Skip(Skip::ServiceMessage);
         }
-        // Whatever the message is now, it may have been another before: it takes part in the count.
+        // Every message that is not a notice gets an id, whatever it is now, because earlier it may have been an
+        // ordinary message.
         let id = self.ids.id(&written, &name);
         let conversation = Arc::clone(&self.chat.conversation);
         let Said { text, edited, attachments, mentions } = match body {
@@ -415,7 +416,7 @@ fn chat_files(tree: &Tree) -> Result<Vec<(String, u64)>, SourceError> {
     if !named.is_empty() {
         return Ok(named);
     }
-    // Renamed exports: text files that begin like one. Attached texts lie beside them.
+    // Renamed exports: text files that begin like one. Attached text files may be next to them.
     let mut begun = Vec::new();
     for (entry, bytes) in files().filter(|(entry, _)| is_text(entry)) {
         let mut lines = Lines::new(tree.read(&entry)?);
@@ -434,7 +435,7 @@ fn chat_files(tree: &Tree) -> Result<Vec<(String, u64)>, SourceError> {
 /// The chat's name, if the app wrote it into the name of the file, its folder or the archive.
 fn chat_name(tree: &Tree, entry: &str) -> Option<String> {
     let folder = entry.rsplit_once('/').map(|(folder, _)| file_name(folder));
-    // `_chat.txt` and `.` have their names from where they lie.
+    // `_chat.txt` and `.` are named after the folder that they are in.
     let path = std::path::absolute(tree.path()).unwrap_or_else(|_| tree.path().to_owned());
     let named = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     let own = named(&path);
@@ -442,14 +443,14 @@ fn chat_name(tree: &Tree, entry: &str) -> Option<String> {
     [Some(file_name(entry)), folder, own.as_deref(), parent.as_deref()].into_iter().flatten().find_map(|name| {
         let name = without_ending(name);
         let lower = name.to_lowercase();
-        // Lower case may have another length in rare scripts: count characters, not bytes.
+        // In rare scripts the lower-case form has another length in bytes, so characters are counted.
         let known = phrases::FILE_NAMES.iter().find(|known| lower.starts_with(**known))?;
         let rest: String = name.chars().skip(known.chars().count()).collect();
         Some(rest.trim().to_owned()).filter(|rest| !rest.is_empty())
     })
 }
 
-/// A name for a chat whose file does not tell it.
+/// The name for a chat whose file does not state one.
 fn fallback_name(tree: &Tree, entry: &str) -> String {
     let path = tree.path();
     let parent = || path.parent().and_then(|p| p.file_name()).map(|n| n.to_string_lossy().into_owned());
@@ -479,7 +480,7 @@ fn without_ending(name: &str) -> &str {
     }
 }
 
-/// The order of the dates and the zone, said once for all chats that agree.
+/// The notice about the order of the dates and the zone, stated once for all chats that agree.
 fn notice(tree: &Tree, chats: &VecDeque<Chat>, zone: &str) -> String {
     let mut said: Vec<(String, String, usize)> = Vec::new();
     for chat in chats {

@@ -1,8 +1,8 @@
-//! The first pass over a chat: what holds for all of its messages.
+//! The first pass over a chat finds what holds for all of its messages.
 //!
-//! In: the lines of a file. Out: in which form its messages begin, the order of its dates, and which
-//! names are no people. A line in another form than the file's own is part of a message: somebody
-//! pasted it. Memory does not grow with the file, except by its senders, of which 20,000 are kept.
+//! In: the lines of a file. Out: the form in which its messages begin, the order of its dates, and which names are not
+//! people. A line that begins in another form was pasted by somebody, and is part of a message. Memory does not grow
+//! with the file, except with its senders, of which up to 20,000 are kept.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -22,7 +22,7 @@ use nouns::config::DateOrder;
 
 /// How many senders are kept.
 const MAX_SENDERS: usize = 20_000;
-/// How many forms of a message's beginning are told apart.
+/// How many forms of a message's beginning are distinguished.
 const MAX_SHAPES: usize = 32;
 
 /// What holds for a whole chat.
@@ -42,19 +42,19 @@ const LEAP_YEAR: u32 = 2012;
 pub(super) enum FirstYear {
     /// Its line has it.
     Named,
-    /// Later lines tell it.
+    /// It follows from later lines.
     Is(u32),
     /// No line of the file has a year.
     Unknown,
 }
 
-/// Whether a line's date has its year.
+/// Whether a line's date states its year.
 pub(super) fn has_year(header: &Header<'_>) -> bool {
     !matches!(header.shape.year, Year::Named | Year::Missing) || header.date.last().is_some_and(|year| *year > 0)
 }
 
-/// Whether a day of the calendar belongs to the year after that of the day before it. Messages that arrive late may
-/// stand a little behind.
+/// Whether a date without a year belongs to the year after that of the previous date. A small step back is allowed,
+/// because messages may arrive late.
 pub(super) fn is_next_year(before: Date, day: Date) -> bool {
     const LATE_DAYS: i32 = 31;
     before.day_of_year() as i32 - day.day_of_year() as i32 > LATE_DAYS
@@ -64,18 +64,18 @@ pub(super) fn is_next_year(before: Date, day: Date) -> bool {
 #[derive(Debug, Clone, Default)]
 struct Names {
     known: HashSet<String>,
-    /// Names that hold a colon, by what stands before it.
+    /// Names that contain a colon, by the text before it.
     with_colon: HashMap<String, String>,
     /// The group itself, to which newer versions attribute notices.
     groups: HashSet<String>,
 }
 
-/// Who is named at the start of a message.
+/// The sender of a message.
 #[derive(Debug, PartialEq)]
 pub(super) enum Sender<'a> {
-    /// A person, and what stands behind the name.
+    /// A person, and the text after the name.
     Person(String, &'a str),
-    /// Nobody, or the group: a notice of the app.
+    /// Nobody, or the group: it is a notice from the app.
     Nobody,
 }
 
@@ -89,15 +89,15 @@ struct ShapeFacts {
 #[derive(Default)]
 struct SenderFacts {
     messages: u64,
-    /// What stands before a second colon, and how often.
+    /// The text before a second colon, and how often it occurred.
     second: Option<(String, u64)>,
     /// Whether the notice about encryption is attributed to it.
     has_encryption_notice: bool,
 }
 
 impl Survey {
-    /// Reads a whole file. `chat` is the chat's name, if the file's name tells it; no message is from a
-    /// later year than `this_year`.
+    /// Reads a whole file. `chat` is the chat's name, if the file's name states it; no message can be from a later year
+    /// than `this_year`.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -133,7 +133,7 @@ impl Survey {
     ) -> Self {
         let total: u64 = shapes.iter().map(|(_, facts)| facts.messages).sum();
         let most = shapes.iter().map(|(_, facts)| facts.messages).max().unwrap_or(0);
-        // One phone writes one form. Where none prevails, the file was put together from several.
+        // One phone writes one form. If no form prevails, the file was put together from several phones.
         let prevails = most * 3 >= total * 2;
         shapes.retain(|(_, facts)| {
             let count = facts.messages;
@@ -158,15 +158,15 @@ impl Survey {
         !self.orders.is_empty()
     }
 
-    /// The header of a line, if it is in a form that is the file's own, and the order of its date.
+    /// The header of a line, if it is in one of the file's own forms, and the order of its date.
     pub(super) fn header<'a>(&self, line: &'a str) -> Option<(Header<'a>, Order)> {
         let header = header(line)?;
         let (_, order, _) = self.orders.iter().find(|(shape, ..)| *shape == header.shape)?;
         Some((header, *order))
     }
 
-    /// The year of the first message of a file whose first lines name none: that of the first line that has one, less
-    /// the turns of the year before it. None where no line has one, and `None` inside where all begin with one.
+    /// The year of the first message of a file whose first lines state none: the year in the first line that has one,
+    /// minus the number of year changes before it.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -176,7 +176,7 @@ impl Survey {
             let text = String::from_utf8_lossy(&line.bytes);
             let Some((header, order)) = self.header(&text) else { continue };
             let is_dated = has_year(&header);
-            // Compared within a leap year, so that every day is one.
+            // Compared within a leap year, so that every day exists.
             let numbers = if is_dated { header.date } else { Order::with_year(header.date, LEAP_YEAR) };
             let Some(date) = order.date(numbers) else { continue };
             let within = date.with().year(LEAP_YEAR as i16).build().unwrap_or(date);
@@ -190,7 +190,7 @@ impl Survey {
         Ok(FirstYear::Unknown)
     }
 
-    /// How the dates are read, and from what that is known.
+    /// The notice that says how the dates are read, and why.
     pub(super) fn notice(&self) -> Option<String> {
         let (_, order, source) = self.orders.first()?;
         let agree = self.orders.iter().all(|(_, other, _)| other == order);
@@ -200,15 +200,15 @@ impl Survey {
         let why = match source {
             Source::Numbers => "some of them allow no other order",
             Source::Words => "their months are words",
-            Source::Attachments => "the names of attached files tell",
-            Source::Sequence => "their sequence tells",
+            Source::Attachments => "known from the names of attached files",
+            Source::Sequence => "known from their sequence",
             Source::Setting => "as source.date_order says",
-            Source::Assumed => "assumed, since the file does not tell; set source.date_order if that is wrong",
+            Source::Assumed => "assumed, since the file does not show it; set source.date_order if that is wrong",
         };
         Some(format!("its dates are read as {} ({why})", order.words()))
     }
 
-    /// Who says something, from what stands behind the date and time.
+    /// The sender, from the text after the date and time.
     pub(super) fn sender<'a>(&self, rest: &'a str) -> Sender<'a> {
         let Some((raw, said)) = split_sender(rest).or_else(|| self.names.split_known(rest)) else {
             return Sender::Nobody;
@@ -255,7 +255,8 @@ impl ShapeFacts {
                 None => facts.second = Some((second.to_owned(), 1)),
             }
         }
-        // The lists of notices are long, and the notice stands at the start of the chat.
+        // Only the first messages are checked: the lists of notices are long, and this notice is at the start of a
+        // chat.
         if self.messages <= 20 && body(said) == Body::Notice {
             let start = words(said).to_lowercase();
             facts.has_encryption_notice |= phrases::NOTICES.iter().any(|p| start.starts_with(p));
@@ -301,14 +302,14 @@ impl Names {
         names
     }
 
-    /// A name that is known from other messages, and a colon without a space.
+    /// A name known from other messages, followed by a colon without a space.
     fn split_known<'a>(&self, rest: &'a str) -> Option<(&'a str, &'a str)> {
         let (name, said) = rest.split_once(':')?;
         self.known.contains(&clean_name(name)).then_some((name, said))
     }
 }
 
-/// What stands before the first colon that a space, a mark or the end follows, and behind it.
+/// The text before and the text after the first colon that is followed by a space, a mark or the end.
 fn split_sender(rest: &str) -> Option<(&str, &str)> {
     for (at, _) in rest.match_indices(':') {
         let behind = rest.get(at + 1..).unwrap_or_default();

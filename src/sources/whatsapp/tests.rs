@@ -113,16 +113,16 @@ fn the_order_of_day_and_month_is_settled_from_the_whole_file() {
     for (dates, order, first, why) in [
         (&["1/2/18", "13/2/18"][..], None, "2018-02-01", "day, month, year (some of them allow no other order"),
         (&["1/2/18", "2/13/18"], Some(DateOrder::Dmy), "2018-01-02", "month, day, year (some of them allow"),
-        (&["1/5/18", "2/3/18"], None, "2018-01-05", "month, day, year (their sequence tells"),
-        (&["3/6/18", "1/7/18"], None, "2018-06-03", "day, month, year (their sequence tells"),
-        (&["3/4/18", "3/5/18", "3/6/18", "3/7/18"], None, "2018-03-04", "month, day, year (their sequence"),
+        (&["1/5/18", "2/3/18"], None, "2018-01-05", "month, day, year (known from their sequence"),
+        (&["3/6/18", "1/7/18"], None, "2018-06-03", "day, month, year (known from their sequence"),
+        (&["3/4/18", "3/5/18", "3/6/18", "3/7/18"], None, "2018-03-04", "month, day, year (known from their sequence"),
         (&["3/6/18"], Some(DateOrder::Mdy), "2018-03-06", "month, day, year (as source.date_order says"),
         (&["3/6/18"], Some(DateOrder::Dmy), "2018-06-03", "day, month, year (as source.date_order says"),
         (
             &["3/6/18"],
             None,
             "2018-06-03",
-            "day, month, year (assumed, since the file does not tell; set source.date_order",
+            "day, month, year (assumed, since the file does not show it; set source.date_order",
         ),
         (&["18/6/3", "32/6/4"], None, "2018-06-03", "year, month, day (assumed"),
         (&["18/6/3"], Some(DateOrder::Ymd), "2018-06-03", "year, month, day (as source.date_order"),
@@ -137,7 +137,7 @@ fn the_order_of_day_and_month_is_settled_from_the_whole_file() {
         assert!(known, "{dates:?}: {notice}");
         assert!(notice.contains("times have no zone and are read as +00:00"), "{notice}");
     }
-    // American phones: no padding, two digits of the year, 12 hours.
+    // American phones: no padding, two-digit years, 12 hours.
     assert_eq!(times("3/6/18, 1:55 PM - a: m", None).0, ["2018-03-06T13:55"]);
     assert_eq!(times("03/06/2018, 1:55 pm - a: m", None).0, ["2018-06-03T13:55"]);
     for other in ["3/6/18, 1:55 pm - a: m", "3/6/18, 1:55 p. m. - a: m", "3/06/18, 1:55 PM - a: m"] {
@@ -153,9 +153,9 @@ fn names_of_attached_files_settle_the_order_of_a_date() {
         ("3/6/18, 13:55 - a: \u{200e}2018-03-06-VIDEO-00004762.mp4 <\u{200e}attached>", "month, day, year"),
     ] {
         let (_, notice) = times(line, None);
-        assert!(notice.contains(&format!("{expected} (the names of attached files tell")), "{line}: {notice}");
+        assert!(notice.contains(&format!("{expected} (known from the names of attached files")), "{line}: {notice}");
     }
-    // A file of another day, and names that hold no date.
+    // A file with another day, and names that hold no date.
     for name in ["IMG-20170101-WA0000.jpg", "IMG-20189999-WA0000.jpg", "é-PHOTO-2018", "ééééééPHOTO-2018-06-0x"]
     {
         let (_, notice) = times(&format!("3/6/18, 13:55 - a: {name}"), None);
@@ -166,7 +166,7 @@ fn names_of_attached_files_settle_the_order_of_a_date() {
 #[test]
 fn no_year_lies_ahead() {
     assert_eq!(times("23/12/31 23:58 - Ann: one", None).0, ["2023-12-31T23:58"]);
-    // Thai phones write the years of their era, also with two digits.
+    // Thai phones write the years of their era, sometimes with two digits.
     assert_eq!(times("31/12/66 23:58 - Ann: one", None).0, ["2023-12-31T23:58"]);
     assert_eq!(times("31/12/23 23:58 - Ann: one", None).0, ["2023-12-31T23:58"]);
 }
@@ -232,7 +232,7 @@ fn notices_are_no_messages_and_do_not_stick_to_the_one_before() {
         group,
         &[skipped, skipped, "2020-06-13T10:02:00Z Ann: hello", skipped, skipped, "2020-06-13T10:05:00Z Bo: bye"],
     );
-    // In a chat of two, the other person's name is not a group's.
+    // In a chat of two people, the other person's name is not taken for a group's.
     check(
         "[13/06/20, 10:00:00] Ann: \u{200e}Messages and calls are end-to-end encrypted.\n\
          [13/06/20, 10:01:00] Ann: hello\n[13/06/20, 10:02:00] Me: hi\n",
@@ -281,7 +281,7 @@ fn names_may_hold_a_colon() {
     let items = file_items(&open, "_chat.txt", content);
     let ChatItem::Message(message) = &items[0] else { panic!("{items:?}") };
     assert_eq!((message.author.name.as_str(), message.text.as_str()), ("Team: Support", "one"));
-    // One message is enough where the file is named for the person.
+    // One message is enough if the file is named after the person.
     let items = file_items(&open, "WhatsApp Chat with Dr_ Who.txt", "13/06/20, 10:00 - Dr: Who: hello");
     let ChatItem::Message(message) = &items[0] else { panic!("{items:?}") };
     assert_eq!(message.author.name, "Dr: Who");
@@ -458,9 +458,9 @@ fn damaged_records_are_rejected_with_their_line_and_the_rest_goes_on() {
     check(
         "\u{feff}lost words\nand more\n13/06/20, 10:00 - Ann: one\n31/02/20, 10:00 - Ann: never\nmore\n14/06/20, 10:00 - Ann: two\n",
         &[
-            "rejected _chat.txt:1: it stands before the first message; remove it",
+            "rejected _chat.txt:1: it comes before the first message; remove it",
             "2020-06-13T10:00:00Z Ann: one",
-            "rejected _chat.txt:4: 31 2 20 is no date; correct it",
+            "rejected _chat.txt:4: 31 2 20 is not a date; correct it",
             "2020-06-14T10:00:00Z Ann: two",
         ],
     );
@@ -599,7 +599,7 @@ fn a_year_that_is_missing_is_that_of_the_lines_beside_it() {
             "2014-02-01T07:05"
         ]
     );
-    // The first lines have the year of the first one that names it, less the turns of the year between.
+    // The first lines get the year of the first line that states one, minus the number of year changes in between.
     assert_eq!(
         of(&["10:00, 30 Nov - a: m", "10:00, 3 Jan - a: m", "10:00, 5 Feb 2014 - a: m"]),
         ["2013-11-30T10:00", "2014-01-03T10:00", "2014-02-05T10:00"]
@@ -623,7 +623,7 @@ fn a_chat_without_any_year_asks_for_it() {
     assert_eq!(transcript(&found), ["2012-12-28T19:23:00Z a: m", "2013-01-02T07:05:00Z b: n"]);
     let ChatItem::Message(first) = &found[0] else { panic!("{found:?}") };
     assert_eq!(first.conversation.name, "Ann");
-    // Numbers alone are a date where every line has them.
+    // Two numbers alone are a date if every line has them.
     let content = "28/12, 19:23 - a: m\n2/1, 07:05 - b: n\n";
     let folder = folder(&[("Ann 2012.txt", content)]);
     let (found, _) = items(&open, &SourceSettings::new("whatsapp", folder.path().join("Ann 2012.txt"))).unwrap();

@@ -1,7 +1,7 @@
-//! A message of Zulip's export, or of its API.
+//! Reads a message of Zulip's export, or of its API.
 //!
-//! In: a row of `zerver_message`, or an element of the API's `messages`. Out: its parts by one name
-//! each, whichever version of Zulip wrote it, and its words with what was shared.
+//! In: a row of `zerver_message`, or an element of the API's `messages`. Out: its parts under the same names, whichever
+//! version of Zulip wrote it, and its words with what was shared.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -46,7 +46,7 @@ pub(super) const FORM: Form = Form {
     remedy: "write it as Zulip does",
 };
 
-/// When a message was sent: all that is read before the messages are in order.
+/// When a message was sent; nothing else is read until the messages are in order.
 #[derive(Deserialize)]
 pub(super) struct SentTime {
     date_sent: Option<f64>,
@@ -91,7 +91,7 @@ pub(super) struct Message {
     edit_history: Option<Value>,
 }
 
-/// The type of a notice that a topic was resolved, which is written under the account of the one who resolved it.
+/// The type of a notice that a topic was resolved. It is written under the account of the person who resolved it.
 const TOPIC_RESOLVED: u64 = 2;
 
 /// What a message says.
@@ -117,12 +117,12 @@ static MARKDOWN_MENTION: LazyLock<Option<Regex>> =
 static MARKDOWN_CHANNEL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"#\*\*([^*]+)\*\*").ok());
 
 impl Message {
-    /// The number of its author.
+    /// The id of its author.
     pub(super) fn sender(&self) -> Option<i64> {
         self.sender.or(self.sender_id)
     }
 
-    /// The author as the message itself names it; none where it has only a number.
+    /// The author as the message itself names it; `None` if it has only an id.
     pub(super) fn named_sender(&self) -> Option<Account> {
         let name = self.sender_full_name.as_deref().or(self.sender_name.as_deref())?;
         let name = without_address(name);
@@ -156,14 +156,14 @@ impl Message {
         }
     }
 
-    /// Its topic; none in a direct message and in a channel's unnamed topic.
+    /// Its topic; `None` for a direct message and for a channel's unnamed topic.
     pub(super) fn topic(&self) -> Option<String> {
-        // Direct messages have the topic U+0007 since 2025.
+        // Since 2025, direct messages have the topic U+0007.
         let topic = self.subject.as_deref()?.trim_matches(|c: char| c.is_control() || c.is_whitespace());
         (!topic.is_empty()).then(|| topic.to_owned())
     }
 
-    /// The name of the channel or of the people that it was written to, where it tells.
+    /// The name of the channel, or of the people, that it was sent to, if it states one.
     pub(super) fn recipient_name(&self) -> Option<String> {
         let text = |value: &Value| value.as_str().map(str::trim).filter(|n| !n.is_empty()).map(str::to_owned);
         let of_people = || Some(names_of(self.recipient_name.as_ref()?.as_str()?).join(", "));
@@ -176,7 +176,7 @@ impl Message {
         self.recipient_name.as_ref()?.as_str()?.trim().strip_prefix('#').filter(|name| !name.is_empty())
     }
 
-    /// The members of a direct conversation, by number and name, as the API lists them.
+    /// The members of a direct conversation, with ids and names, as the API lists them.
     pub(super) fn members(&self) -> Option<(BTreeSet<i64>, Vec<String>)> {
         let people = self.display_recipient.as_ref()?.as_array()?;
         let mut members: Vec<(i64, String)> = people
@@ -209,13 +209,13 @@ impl Message {
         times.filter_map(milliseconds).max()
     }
 
-    /// Whether its words were deleted and the message was left.
+    /// Whether its words were deleted but the message was left.
     pub(super) fn is_emptied(&self) -> bool {
         let is_emptied = |text: &Option<String>| text.as_deref().map(str::trim) == Some("(deleted)");
         is_emptied(&self.content) && self.version() > 0
     }
 
-    /// Its words; none when it has no content. Markdown names people without their numbers.
+    /// Its words; `None` if it has no content. Markdown may name people without their ids.
     pub(super) fn words(&self, realm: &Realm) -> Option<Words> {
         let filled = |text: &Option<String>| text.clone().filter(|t| !t.trim().is_empty());
         if let Some(html) = filled(&self.rendered_content) {
@@ -230,21 +230,21 @@ impl Message {
     }
 }
 
-/// The names of people whom a text lists with their addresses: `Ann Lee <ann@a.example>, "Day, Bo" <bo@a.example>`.
+/// The names in a list of people with their addresses: `Ann Lee <ann@a.example>, "Day, Bo" <bo@a.example>`.
 fn names_of(list: &str) -> Vec<String> {
     let people = list.split_inclusive('>').map(|person| person.trim().trim_start_matches(',').trim());
     let names = people.filter(|person| !person.is_empty()).map(|person| without_address(person).to_owned());
     names.filter(|name| !name.is_empty()).collect()
 }
 
-/// A name without the address behind it, and without the quotes that some names need there.
+/// A name without the address after it, and without the quotes that some names need.
 fn without_address(person: &str) -> &str {
     let name = person.rsplit_once('<').map_or(person, |(name, _)| name).trim();
     name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name)
 }
 
 fn milliseconds(seconds: f64) -> Option<i64> {
-    // 2^53: beyond it, and for what is no number, a time would be made up.
+    // 2^53: beyond it, and for NaN, the result would be meaningless.
     let ms = (seconds * 1_000.0).round();
     #[allow(clippy::cast_possible_truncation)]
     (ms.abs() < 9_007_199_254_740_992.0).then_some(ms as i64)
@@ -290,7 +290,7 @@ fn from_markdown(content: &str, realm: &Realm) -> Words {
     if let Some(pattern) = &*MARKDOWN_MENTION {
         let named = pattern.replace_all(&text, |found: &Captures<'_>| {
             let name = found.get(1).map_or("", |m| m.as_str());
-            // Without its number, a name that nobody or several have says nothing of an account.
+            // Without an id, a name that nobody has or that several people have does not identify an account.
             let id = found.get(2).map(|id| id.as_str().to_owned());
             if let Some(id) = id.or_else(|| realm.named(name).map(|account| account.id.clone())) {
                 mention(&mut words, &id, name.to_owned());
@@ -306,7 +306,7 @@ fn from_markdown(content: &str, realm: &Realm) -> Words {
     words
 }
 
-/// A file once, however often the message shows it.
+/// Adds a file once, however often the message shows it.
 fn upload(words: &mut Words, url: &str, label: &str) {
     let known = words.attachments.iter().any(|a| a.url.as_deref().is_some_and(|known| known == url));
     if !known {

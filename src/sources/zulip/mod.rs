@@ -1,13 +1,12 @@
 //! Zulip's export: an archive or a folder with `realm.json` and `messages-*.json`.
 //!
-//! In: a folder, a `.tar.gz`, a `.tar`, a zip archive or one file of messages; also what the
-//! messages call of Zulip's API returns. Out: the messages of channels and the direct messages, oldest
-//! first. A topic is a thread. Without `realm.json` accounts and channels keep their numbers as
-//! names, and which channels are private is not known: only a file that is named alone is read as
-//! open.
+//! In: a folder, a `.tar.gz`, a `.tar`, a zip archive or one file of messages; also the replies of the `messages`
+//! endpoint of Zulip's API. Out: the messages of channels and the direct messages, oldest first. A topic is a thread.
+//! Without `realm.json`, accounts and channels are named by their ids, and it is not known which channels are private:
+//! only a single file that the user named is read as open.
 //!
-//! `realm` reads accounts and channels, `message`
-//! is a message of the export or of the API, `reader` puts them together.
+//! `realm` reads accounts and channels, `message` reads a message of the export or of the API, `reader` puts messages
+//! together.
 
 mod message;
 mod reader;

@@ -1,7 +1,7 @@
-//! Messages from Zulip's export.
+//! Reads messages from Zulip's export.
 //!
-//! In: files of messages, and what the realm tells. Out: items, oldest first: an export has its
-//! messages by the order in which the exporter asked for them.
+//! In: files of messages, and the realm's accounts and channels. Out: items, oldest first; messages are sorted because
+//! an export has them in the order in which the exporter queried them.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -35,7 +35,7 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
     open: Opener::Chat(|settings| Ok(Box::new(Reordered::new(Zulip::open(settings)?)))),
 };
 
-/// Where messages lie: in an export, and in what the API returns.
+/// The paths of messages in an export, and in the API's replies.
 const MESSAGES: &[&str] = &["zerver_message/*", "messages/*", "*"];
 
 fn looks_like(sample: &Sample) -> bool {
@@ -44,7 +44,8 @@ fn looks_like(sample: &Sample) -> bool {
     }
     let entries: Vec<&str> = sample.entries().collect();
     let messages = || entries.iter().find(|e| is_messages(e));
-    // In an archive they may stand behind so many files that a look at it shows none: Zulip calls it so.
+    // In an archive, the messages may come after so many files that they are not seen here, so Zulip's file name is
+    // enough.
     let is_named = sample.name().starts_with("zulip-export") && sample.name().contains(".tar");
     is_named || messages().is_some_and(|e| sample.head_of(e).contains("\"zerver_message\""))
 }
@@ -81,7 +82,7 @@ struct Zulip {
     read_bytes: u64,
     total_bytes: u64,
     conversations: HashMap<(i64, i64), Option<Arc<Conversation>>>,
-    /// Whether the messages name who wrote them.
+    /// Whether the messages name their authors.
     has_names: bool,
     unread: Unread,
 }
@@ -94,7 +95,7 @@ impl Zulip {
         let of = |wanted: fn(&str) -> bool| tree.entries().iter().filter(move |e| wanted(&e.name));
         let mut entries: Vec<(String, u64)> = of(is_messages).map(|e| (e.name.clone(), e.bytes)).collect();
         if entries.is_empty() {
-            // What the API returned may have any name.
+            // Files with the API's replies may have any name.
             let of = of(|name| name.ends_with(".json") && !is_realm(name)).map(|e| (e.name.clone(), e.bytes));
             entries =
                 if alone { tree.entries().iter().map(|e| (e.name.clone(), e.bytes)).collect() } else { of.collect() };
@@ -153,7 +154,7 @@ impl Zulip {
         Ok(None)
     }
 
-    /// Where a message was written.
+    /// The conversation in which a message was written.
     fn conversation(&mut self, message: &Message, sender: i64) -> Option<Arc<Conversation>> {
         if let Some(recipient) = message.recipient {
             let realm = &self.realm;
@@ -204,7 +205,7 @@ impl Zulip {
         odd.tell(&mut self.unread);
         let named = if self.realm.is_known() { None } else { message.named_sender() };
         let author = named.unwrap_or_else(|| self.realm.account(sender));
-        // `/me waves` shows as the author's name and `waves`; a poll begins with its command.
+        // `/me waves` is shown as the author's name and `waves`; a poll begins with its command.
         let text = match words.text.strip_prefix("/me ") {
             Some(act) => format!("{} {act}", author.name),
             None => words.text.strip_prefix("/poll ").unwrap_or(&words.text).to_owned(),
@@ -276,7 +277,7 @@ impl Unordered for Zulip {
     }
 }
 
-/// Whether the first message of a file names who wrote it.
+/// Whether the first message of a file names its author.
 fn first_names(tree: &Tree, file: Option<&String>) -> Result<bool, SourceError> {
     let Some(file) = file else { return Ok(false) };
     let mut elements = Elements::new(tree.read(file)?, MESSAGES);

@@ -1,8 +1,8 @@
 //! The accounts, channels and groups of a Zulip organization.
 //!
-//! In: `realm.json`. Out: who an account is, and where a message with a recipient was written. The
-//! file is read twice, because a group's members count only once its kind is known; subscriptions to
-//! channels, of which there may be millions, are never held.
+//! In: `realm.json`. Out: the account with an id, and the conversation of a recipient. The file is read twice, because
+//! the kind of a recipient must be known before its members are kept; subscriptions to channels, of which there may be
+//! millions, are never held.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -22,13 +22,13 @@ const TABLES: &[&str] = &[
     "zerver_recipient/*",
 ];
 
-/// What `realm.json` tells.
+/// The content of `realm.json`.
 #[derive(Default)]
 pub(super) struct Realm {
-    /// The organization's name in its address.
+    /// The organization's name in its URL.
     workspace: Option<String>,
     users: HashMap<i64, Account>,
-    /// The account of each name; none where several have it.
+    /// The account with each name; `None` if several have it.
     by_name: HashMap<String, Option<i64>>,
     /// The accounts of Zulip itself, which write notices.
     system: BTreeSet<i64>,
@@ -78,7 +78,7 @@ struct Subscription {
 }
 
 impl Realm {
-    /// Reads `realm.json`. A damaged row is left out: what it would have named keeps its number.
+    /// Reads `realm.json`. A damaged row is ignored: what it would have named is named by its id.
     ///
     /// # Errors
     /// [`SourceError`] when the file cannot be read.
@@ -125,7 +125,7 @@ impl Realm {
         self.read
     }
 
-    /// An account by its number; without a row, the number is its name.
+    /// An account by its id; without a row, the id is its name.
     pub(super) fn account(&self, id: i64) -> Account {
         self.users.get(&id).cloned().unwrap_or_else(|| Account {
             id: id.to_string(),
@@ -135,7 +135,7 @@ impl Realm {
         })
     }
 
-    /// The account of a name, if exactly one has it.
+    /// The account with a name, if exactly one has it.
     pub(super) fn named(&self, name: &str) -> Option<&Account> {
         self.users.get(&(*self.by_name.get(name)?)?)
     }
@@ -145,7 +145,7 @@ impl Realm {
         self.system.contains(&id)
     }
 
-    /// Where a message was written; none when the recipient has no row.
+    /// The conversation in which a message was written; `None` if the recipient has no row.
     pub(super) fn conversation(&self, recipient: i64, sender: i64) -> Option<Conversation> {
         let Recipient { kind, type_id, .. } = *self.recipients.get(&recipient)?;
         match kind {
@@ -196,7 +196,7 @@ impl Realm {
     }
 }
 
-/// A direct conversation by the numbers of its members.
+/// A direct conversation, from its members' ids.
 pub(super) fn direct(members: &BTreeSet<i64>, names: &[String]) -> Conversation {
     let ids: Vec<String> = members.iter().map(i64::to_string).collect();
     let id = ids.join("-");

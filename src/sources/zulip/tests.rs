@@ -1,4 +1,5 @@
-//! Tests of Zulip's export, on files written by hand after the exporter's source and the API's pages.
+//! Tests of Zulip's export, on files written by hand according to the exporter's source code and the API's
+//! documentation.
 
 use std::{fs, io::Write, path::Path};
 
@@ -66,7 +67,7 @@ fn check(messages: &str, expected: &[&str]) {
     assert_eq!(lines_of(&mut *open(folder.path()).unwrap()), expected, "{messages}");
 }
 
-/// A message of Ann in the channel design, under the topic logo.
+/// A message from Ann in the channel design, under the topic logo.
 fn said(id: i64, fields: &str) -> String {
     format!(
         r#"{{"id": {id}, "sender": 8, "recipient": 20, "type": 1, "subject": "logo", "date_sent": {}.5, "edit_history": null,
@@ -316,7 +317,7 @@ fn a_tar_archive_is_read_compressed_or_not_and_never_writes_outside() {
     let path = folder.path().join("cut.tar");
     fs::write(&path, &archive[..archive.len() - 1_600]).unwrap();
     let error = open(&path).err().unwrap().to_string();
-    assert!(error.ends_with("cut.tar: cannot be read after line 0; check the path and its rights"), "{error}");
+    assert!(error.ends_with("cut.tar: cannot be read after line 0; check the path and its permissions"), "{error}");
 }
 
 proptest! {

@@ -29,7 +29,7 @@ class DeniedError(RippleMemError):
 
 
 class BusyError(RippleMemError):
-    """Too much waits, or the token has used its requests of this minute; try again in a moment."""
+    """Too much waits, or the token has used up its requests for this minute; try again in a moment."""
 
 
 class UnreachableError(RippleMemError):

@@ -1,7 +1,7 @@
 //! How a question asks, by the phrases of its language.
 //!
-//! In: a question and its language, which is not English. Out: what it asks for, as far as a phrase of the table says
-//! so; whether it speaks in the first person. A phrase of a language with spaces is looked for as whole words.
+//! In: a question and its language, which is not English. Out: what it asks for, if a phrase of the table shows that,
+//! and whether it is in the first person. In a language with spaces, a phrase must match whole words.
 
 use super::{letters::is_unspaced, table::entry, words::word_ranges};
 use nouns::model::Language;
@@ -15,7 +15,7 @@ pub enum Asked {
     Count,
     /// Several things.
     List,
-    /// Yes or no, or what would be.
+    /// Yes or no, or what would happen.
     Whether,
     /// An order.
     Order,
@@ -23,13 +23,13 @@ pub enum Asked {
     Summary,
 }
 
-/// What a question asks for; nothing where no phrase says it.
+/// What a question asks for; none if no phrase shows it.
 #[must_use]
 pub fn asked(text: &str, language: Language) -> Option<Asked> {
     let entry = entry(language)?;
     let plain = padded(&text.to_lowercase());
     let holds = |phrases: &str| phrases.split('|').any(|phrase| contains(&plain, phrase));
-    // Yes or no is asked by the first words, or by the last where the language asks at the end.
+    // A yes-or-no question shows in its first words, or in its last words if the language asks at the end.
     let whether = entry.whether.split('|').any(|phrase| {
         let found =
             if phrase.contains(is_unspaced) { plain.contains(phrase) } else { plain.starts_with(&padded(phrase)) };
@@ -59,7 +59,7 @@ pub fn is_first_person(text: &str, language: Language) -> bool {
         .any(|word| said(word) || word.split(['\'', '\u{2019}']).next().is_some_and(said))
 }
 
-/// The words of a text with one space around each; text without spaces as it is.
+/// The words of a text with one space around each; text in scripts without spaces stays as it is.
 fn padded(text: &str) -> String {
     let mut out = String::from(" ");
     for word in text.split(|c: char| !c.is_alphanumeric() && !is_unspaced(c) && !is_sign(c)).filter(|w| !w.is_empty()) {
@@ -78,7 +78,7 @@ fn contains(plain: &str, phrase: &str) -> bool {
     if phrase.contains(is_unspaced) {
         return plain.contains(phrase);
     }
-    // A phrase stands for the beginning of its last word, too: "chronologi", "resum".
+    // A longer phrase may end in the beginning of a word: "chronologi", "resum".
     plain.contains(&format!(" {phrase}")) && (phrase.chars().count() > 5 || plain.contains(&format!(" {phrase} ")))
 }
 
@@ -86,8 +86,8 @@ fn contains(plain: &str, phrase: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// A row a language: a question for a time, one for a number, one in the first person. The phrases are those that
-    /// each language's grammar gives for these words.
+    /// One row per language: a question for a time, one for a number, and one in the first person. The phrases are the
+    /// ones that each language's grammar has for these words.
     #[test]
     fn questions_are_read_in_each_language() {
         use Language::*;

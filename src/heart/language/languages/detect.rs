@@ -1,8 +1,9 @@
 //! The language of a text, from its script and its words.
 //!
-//! In: a text, and the language of what was said before it. Out: what the text itself tells, and the language that
-//! it is read in. A text that tells too little, such as "Ok!" or a name, is read as what was said before it. English
-//! is told like every other language, and never given up for a foreign name or a quoted word.
+//! In: a text, and the language of what was said before it. Out: what the text itself shows, and the language that it
+//! is read in. A text that shows too little, such as "Ok!" or a name, is read in the language of what was said before
+//! it. English is recognised like every other language, and a foreign name or a quoted word in English text does not
+//! change it.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -15,27 +16,28 @@ use super::{
 use crate::language::sentences::is_function_word;
 use nouns::model::Language;
 
-/// What a text tells of its language.
+/// What a text shows about its language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
     /// This one.
     Surely(Language),
     /// This one, or another one in the same script.
     Likely(Language),
-    /// Nothing.
+    /// It shows no language.
     Nothing,
 }
 
-/// A letter of a script without spaces, or a syllable, stands for as many Latin letters.
+/// A letter of a script without spaces, or a syllable, counts as this many Latin letters.
 const LATIN_LETTERS: usize = 3;
-/// Least evidence for a language in Latin letters: a word that no other language of the table has, or several that
-/// few have.
+/// The least evidence for a language in Latin letters: one word that no other language of the table has, or several
+/// that few others have.
 const LEAST: f32 = 1.0;
-/// Least words that tell it: one alone may be a name, or a word of English that is not in its list ("car", "Bo").
+/// The least number of words that show it: a single word may be a name, or an English word that is not in the English
+/// list ("car", "Bo").
 const LEAST_WORDS: usize = 2;
-/// Another language needs so much more than English.
+/// Another language needs this many times as much evidence as English.
 const MORE_THAN_ENGLISH: f32 = 2.0;
-/// Characters that are looked at; the beginning of a long text tells its language.
+/// The number of characters that are read; the beginning of a long text shows its language.
 const LOOKED_AT: usize = 2_000;
 
 /// The language of a text that follows one in another, or in the same, language.
@@ -49,7 +51,8 @@ pub fn language_of(text: &str, before: Language) -> Language {
     }
 }
 
-/// The language of each of several texts in their order. The first ones that tell nothing are read as `otherwise`.
+/// The language of each of several texts, in order. Texts at the beginning that show no language are read as
+/// `otherwise`.
 #[must_use]
 pub fn languages<'t>(texts: impl IntoIterator<Item = &'t str>, otherwise: Language) -> Vec<Language> {
     let mut before = otherwise;
@@ -60,7 +63,7 @@ pub fn languages<'t>(texts: impl IntoIterator<Item = &'t str>, otherwise: Langua
     each.collect()
 }
 
-/// What a text itself tells.
+/// What a text itself shows about its language.
 #[must_use]
 pub fn told(text: &str) -> Told {
     let text = text.char_indices().nth(LOOKED_AT).map_or(text, |(end, _)| text.get(..end).unwrap_or(text));
@@ -90,7 +93,7 @@ pub fn told(text: &str) -> Told {
     scripts.told(text)
 }
 
-/// How many letters of each script there are.
+/// The number of letters of each script.
 #[derive(Default)]
 struct Scripts {
     cyrillic: usize,
@@ -148,11 +151,11 @@ impl Scripts {
     }
 }
 
-/// Letters that one of two languages of a script has.
+/// Letters that only one of the languages of a script has.
 type Letters = &'static [(Language, &'static str)];
 const CYRILLIC: Letters = &[(Language::Uk, "іїєґІЇЄҐ"), (Language::Ru, "ыэъёЫЭЪЁ")];
 const ARABIC: Letters = &[(Language::Fa, "پچژگکی"), (Language::Ar, "ةىيكأإ")];
-/// Letters of one language alone, among those in Latin letters.
+/// Letters that only one of the languages in Latin script has.
 const LATIN: Letters = &[
     (Language::De, "ßẞ"),
     (Language::Es, "ñÑ¿¡"),
@@ -163,7 +166,7 @@ const LATIN: Letters = &[
     (Language::Vi, "ơƠưƯđĐăĂ"),
 ];
 
-/// By the letters that only one language of a script has, else by its words.
+/// Decides by the letters that only one language of a script has, or else by the words.
 fn by_letters(text: &str, letters: Letters, otherwise: Language) -> Told {
     let count = |of: &str| text.chars().filter(|c| of.contains(*c)).count();
     let counts = letters.iter().map(|(language, of)| (count(of), *language));
@@ -190,11 +193,11 @@ static FUNCTION_WORDS: LazyLock<HashMap<&'static str, Vec<Language>>> = LazyLock
     words
 });
 
-/// What is found for each language.
+/// The evidence for each language.
 #[derive(Default)]
 struct Evidence {
     shares: [f32; Language::ALL.len()],
-    /// Words that tell it, each once.
+    /// The number of words that show it, each counted once.
     words: [usize; Language::ALL.len()],
 }
 
@@ -206,8 +209,8 @@ impl Evidence {
     }
 }
 
-/// By the function words, each shared among the languages that have it, and by the letters of one language. A word
-/// with a capital inside a text is a name there, or English "I".
+/// Decides by the function words, each shared among the languages that have it, and by the letters that only one
+/// language has. A capitalised word inside a text is a name, or English "I".
 fn by_words(text: &str) -> Told {
     let mut evidence = Evidence::default();
     let mut seen: Vec<String> = Vec::new();
@@ -244,7 +247,7 @@ fn by_words(text: &str) -> Told {
     let of = |language: Language| evidence.shares[usize::from(language.number())];
     let english = of(Language::En);
     let others = Language::ALL.into_iter().filter(|language| !language.is_english());
-    // Of equals the first, so that the order of the list decides, and nothing else.
+    // Among equals the first one wins, so that only the order of the list decides.
     let best = others.reduce(|best, other| if of(other) > of(best) { other } else { best }).unwrap_or_default();
     let words = evidence.words[usize::from(best.number())];
     if of(best) >= LEAST && words >= LEAST_WORDS && of(best) >= MORE_THAN_ENGLISH * english {
@@ -256,7 +259,7 @@ fn by_words(text: &str) -> Told {
     Told::Nothing
 }
 
-/// Whether text that is likely in one language may be in the other.
+/// Whether text that is probably in one language may be in the other.
 fn share_script(a: Language, b: Language) -> bool {
     use Language::{Ar, Fa, Ja, Ru, Uk, Zh};
     let groups: [&[Language]; 3] = [&[Zh, Ja], &[Ru, Uk], &[Ar, Fa]];
@@ -267,7 +270,8 @@ fn share_script(a: Language, b: Language) -> bool {
 mod tests {
     use super::*;
 
-    /// Each of its own, and each is what its language's textbooks would print; no other source than the language.
+    /// Each text was written for this test, as a textbook of the language would print it; none comes from another
+    /// source.
     #[test]
     fn each_language_is_told_from_a_short_turn() {
         use Language::*;

@@ -1,6 +1,7 @@
 //! Which script a letter belongs to.
 //!
-//! In: a character. Out: its script, as far as a script tells a language. Blocks of Unicode; rare ones are left out.
+//! In: a character. Out: its script, if that helps to find the language. The ranges are blocks of Unicode; rare ones
+//! are left out.
 
 /// A script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,11 +17,11 @@ pub(super) enum Script {
     Hangul,
     /// Lao, Khmer, Burmese: without spaces, in languages that are not in the table.
     Unspaced,
-    /// Any other.
+    /// Any other script.
     Other,
 }
 
-/// The script of a letter; none of figures, marks and space.
+/// The script of a letter; none for digits, marks and white space.
 pub(super) fn script(c: char) -> Option<Script> {
     Some(match c {
         'a'..='z' | 'A'..='Z' => Script::Latin,
@@ -55,11 +56,11 @@ pub(super) fn script(c: char) -> Option<Script> {
     })
 }
 
-/// Whether a character stands in text without spaces between words: Chinese, Japanese, Thai and their neighbours.
+/// Whether a character belongs to a script without spaces between words: Chinese, Japanese, Thai and related scripts.
 #[must_use]
 pub fn is_unspaced(c: char) -> bool {
     c >= '\u{e01}'
         && (matches!(script(c), Some(Script::Thai | Script::Unspaced | Script::Han | Script::Kana))
-            // Marks of these scripts that are no letters.
+            // Marks of these scripts that are not letters.
             || matches!(c, '\u{e31}'..='\u{e4e}' | '\u{eb1}'..='\u{ece}' | '\u{102b}'..='\u{103e}' | '\u{17b4}'..='\u{17d3}'))
 }

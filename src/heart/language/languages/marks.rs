@@ -1,8 +1,8 @@
-//! Where a sentence ends, and by which mark a question does, in every script.
+//! The marks that end a sentence, and those that end a question, in every script.
 //!
-//! In: characters. Out: whether they end a sentence, or ask. `.`, `!` and `?` end one only before white space, which
-//! is the caller's to see; the marks of scripts without such space always do. A Greek question mark is a `;`, which
-//! ends nothing elsewhere and is left out unless it is Greek's own character.
+//! In: characters. Out: whether they end a sentence, or a question. `.`, `!` and `?` end a sentence only before white
+//! space, which the caller checks; the marks of scripts without such space always end one. The Greek question mark
+//! looks like `;`, which ends nothing in other languages. So only Greek's own character for it counts.
 
 /// Whether a mark ends a sentence whatever follows it.
 #[must_use]
@@ -10,7 +10,7 @@ pub fn ends_sentence(mark: char) -> bool {
     matches!(mark, '。' | '！' | '？' | '｡' | '．' | '؟' | '۔' | '।' | '॥' | '\u{1362}' | '\u{37e}')
 }
 
-/// Whether a mark asks.
+/// Whether a mark ends a question.
 #[must_use]
 pub fn is_asking_mark(mark: char) -> bool {
     matches!(mark, '?' | '？' | '؟' | '\u{37e}' | '⁇' | '⁈')
@@ -20,7 +20,7 @@ pub fn is_asking_mark(mark: char) -> bool {
 mod tests {
     use super::*;
 
-    /// By the sentence terminals of Unicode's `SentenceBreakProperty` (STerm), of the scripts of the table.
+    /// Follows the sentence terminals of Unicode's `SentenceBreakProperty` (STerm) for the scripts of the table.
     #[test]
     fn each_script_has_its_marks() {
         assert!("。！？؟।॥۔".chars().all(ends_sentence));

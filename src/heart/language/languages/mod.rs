@@ -1,9 +1,9 @@
 //! Which language a text is in, and its words.
 //!
-//! In: a text, and the language of what was said before it. Out: its language (`detect`), its words and
-//! their stems (`words`), the marks of its script (`marks`), and how it asks (`asking`). `table` has what is known of each
-//! language, `letters` which script a letter belongs to. Pure: no clock, no file; what a text says of its language
-//! is the same on every machine.
+//! In: a text, and the language of what was said before it. Out: its language (`detect`), its words and their stems
+//! (`words`), the marks of its script (`marks`), and how it asks (`asking`). `table` has what is known about each
+//! language; `letters` finds the script of a letter. Pure: no clock, no file; the language of a text is the same on
+//! every machine.
 
 mod asking;
 mod detect;

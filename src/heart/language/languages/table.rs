@@ -1,17 +1,17 @@
-//! What is known of each language besides English: one entry a language.
+//! What is known about each language besides English: one entry per language.
 //!
-//! Out: words in lower case, separated by spaces; phrases, separated by `|`. Written for this project, by hand.
-//! English has rules of its own (`sentences`, `question`), of which these are the short form.
+//! Out: words in lower case, separated by spaces; phrases, separated by `|`. Written for this project, by hand. English
+//! has rules of its own (`sentences`, `question`); this table is a short form of them for the other languages.
 
 use nouns::model::Language::{self, Ar, De, El, Es, Fa, Fr, Hi, Id, It, Ja, Ko, Nl, Pl, Pt, Ru, Th, Tr, Uk, Vi, Zh};
 
-/// The words by which a language is told and its questions are read.
+/// The words by which a language is recognised and its questions are read.
 pub(in crate::language) struct Entry {
     /// The language.
     pub(in crate::language) language: Language,
-    /// Articles, pronouns, prepositions, conjunctions, auxiliaries: they tell the language and say nothing of a topic.
+    /// Articles, pronouns, prepositions, conjunctions, auxiliaries: they show the language but not the topic.
     pub(in crate::language) function: &'static str,
-    /// Words by which speakers speak of themselves.
+    /// Words by which speakers refer to themselves.
     pub(in crate::language) me: &'static str,
     /// Phrases that ask for a time.
     pub(in crate::language) when: &'static str,
@@ -19,7 +19,7 @@ pub(in crate::language) struct Entry {
     pub(in crate::language) count: &'static str,
     /// Phrases that ask for several things.
     pub(in crate::language) list: &'static str,
-    /// Phrases with which a question begins that is answered by yes or no, or that ask what would be.
+    /// Phrases that begin a yes-or-no question, or that ask what would happen.
     pub(in crate::language) whether: &'static str,
     /// Phrases that ask for an order.
     pub(in crate::language) order: &'static str,
@@ -27,12 +27,12 @@ pub(in crate::language) struct Entry {
     pub(in crate::language) summary: &'static str,
 }
 
-/// What is known of a language; nothing of English and of those that are not in the table.
+/// What is known about a language; none for English and for languages that are not in the table.
 pub(in crate::language) fn entry(language: Language) -> Option<&'static Entry> {
     TABLE.iter().find(|entry| entry.language == language)
 }
 
-/// Every language but English.
+/// Every language except English.
 pub(super) const TABLE: &[Entry] = &[
     Entry {
         language: De,

@@ -1,10 +1,10 @@
 //! A text's words and their stems, by its language.
 //!
-//! In: a text that is not in English, and its language. Out: each word in lower case as its language's stem, without function words.
-//! Where there are no spaces (Chinese, Japanese, Thai) the words are those of ICU's dictionaries; besides, each two
-//! neighbouring letters are a term, so that a name that no dictionary has is found. English text has its own rules
-//! (`memory`), and only its passages without spaces come here. The dictionaries are compiled in; no floating-point
-//! model is asked, so that words are the same on every processor.
+//! In: a text that is not in English, and its language. Out: the stem of each word in lower case, without function
+//! words. In text without spaces (Chinese, Japanese, Thai), ICU's dictionaries find the words. In addition, every two
+//! neighbouring letters are a term, so that a name that is in no dictionary is found. English text has its own rules
+//! (`memory`); only its passages without spaces are split here. The dictionaries are compiled in. No floating-point
+//! model is used, so that words are the same on every processor.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -22,12 +22,13 @@ use super::{
 };
 use nouns::model::Language;
 
-/// Words of more bytes are no words: links, keys.
+/// The maximum number of bytes in a word; longer ones are links or keys.
 const LONGEST: usize = 64;
-/// Endings that a name may have by inflection, in characters, and how many must be left.
+/// The length of an ending that inflection may add to a name, in characters, and how many characters must be left
+/// without it.
 const ENDINGS: std::ops::RangeInclusive<usize> = 1..=3;
 const LEAST_NAME: usize = 3;
-/// Letters of a name in a text without spaces, at most.
+/// The maximum number of letters in a name in text without spaces.
 const MOST_NAME: usize = 4;
 
 /// The function words of each language.
@@ -51,7 +52,8 @@ impl std::fmt::Debug for Splitter {
 }
 
 impl Splitter {
-    /// Gives each stem of a text, and whether it counts as a word: of text without spaces the pairs of letters do not.
+    /// Calls `give` with each stem of a text, and with whether it counts as a word: pairs of letters in text without
+    /// spaces do not.
     pub fn each(&mut self, text: &str, language: Language, mut give: impl FnMut(&str, bool)) {
         for (run, unspaced) in runs(text) {
             if unspaced {
@@ -62,7 +64,7 @@ impl Splitter {
         }
     }
 
-    /// The stems of a text, each as often as it stands there.
+    /// The stems of a text, each as often as it occurs.
     #[must_use]
     pub fn stems(&mut self, text: &str, language: Language) -> Vec<String> {
         let mut stems = Vec::new();
@@ -72,11 +74,12 @@ impl Splitter {
 
     fn spaced(&mut self, run: &str, language: Language, give: &mut impl FnMut(&str, bool)) {
         let functions = FUNCTION_WORDS.get(&language);
-        // Latin letters between Chinese or Russian ones are most often English.
+        // Latin words inside Chinese or Russian text are usually English.
         let latin = if is_in_latin(language) { language } else { Language::En };
         for word in run.unicode_words() {
             let lower = folded(word, language);
-            // An article or a pronoun hangs at an apostrophe, but for Ukrainian, where it is a letter's part.
+            // An apostrophe joins an article or a pronoun to a word, except in Ukrainian, where it is part of the
+            // spelling.
             let split: &[char] = if language == Language::Uk { &[] } else { &['\'', '\u{2019}', '.', ':'] };
             for half in lower.split(split).filter(|half| !half.is_empty() && half.len() <= LONGEST) {
                 if functions.is_some_and(|words| words.contains(half)) {
@@ -102,7 +105,7 @@ impl Splitter {
     }
 }
 
-/// Where the words of a text stand: ICU's where there are no spaces, else those between marks and spaces.
+/// The ranges of the words of a text: ICU's words in text without spaces, otherwise those between marks and spaces.
 #[must_use]
 pub fn word_ranges(text: &str) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
@@ -123,7 +126,7 @@ pub fn word_ranges(text: &str) -> Vec<Range<usize>> {
     ranges
 }
 
-/// The words of a text, for its length: what ICU finds where there are no spaces, else what lies between spaces.
+/// The number of words of a text: ICU's words in text without spaces, otherwise those between spaces.
 #[must_use]
 pub fn word_count(text: &str) -> usize {
     if text.is_ascii() || !text.contains(is_unspaced) {
@@ -133,8 +136,8 @@ pub fn word_count(text: &str) -> usize {
     runs(text).map(|(run, unspaced)| if unspaced { segments(run).count() } else { spaced(run) }).sum()
 }
 
-/// The forms of names that a word of a question may be: without the endings of its language; in text without
-/// spaces every run of two to four letters. Only the names of known speakers are looked up by them.
+/// The forms of names that the words of a question may stand for: each word without possible endings; in text without
+/// spaces, every run of two to four letters. They are only used to look up the names of known speakers.
 #[must_use]
 pub fn name_forms(text: &str, language: Language) -> Vec<String> {
     let mut forms = Vec::new();
@@ -163,7 +166,7 @@ pub fn name_forms(text: &str, language: Language) -> Vec<String> {
     forms
 }
 
-/// The passages of a text with and without spaces, in turn.
+/// The passages of a text with and without spaces, alternating.
 fn runs(text: &str) -> impl Iterator<Item = (&str, bool)> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -175,7 +178,7 @@ fn runs(text: &str) -> impl Iterator<Item = (&str, bool)> {
     })
 }
 
-/// The words of a passage without spaces, and each two neighbouring letters.
+/// The words of a passage without spaces, and every two neighbouring letters.
 fn pieces(run: &str, language: Language, give: &mut impl FnMut(&str, bool)) {
     let functions = FUNCTION_WORDS.get(&language);
     let mut pairs: HashMap<&str, usize> = HashMap::new();
@@ -204,12 +207,12 @@ fn segments(run: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A word in lower case, in the one form of letters that are written in several.
+/// A word in lower case. Letters that are written in several ways are changed to one form.
 fn folded(word: &str, language: Language) -> String {
     match language {
         Language::Tr => word.replace('İ', "i").replace('I', "ı").to_lowercase(),
         Language::Ar | Language::Fa => {
-            // Vowel signs and the stretching mark are written or left out at will.
+            // Vowel signs and the stretching mark are optional.
             let signs = |c: &char| !matches!(c, '\u{640}' | '\u{64b}'..='\u{652}' | '\u{200c}');
             let one_form = |c| match c {
                 'ي' | 'ى' => 'ی',
@@ -229,7 +232,7 @@ fn is_in_latin(language: Language) -> bool {
     matches!(language, De | En | Es | Fr | Id | It | Nl | Pl | Pt | Tr | Vi)
 }
 
-/// The stemmer of a language, where there is one.
+/// The stemmer of a language, if there is one.
 fn stemmer_of(language: Language) -> Option<tantivy::tokenizer::Language> {
     use tantivy::tokenizer::Language as Stems;
     Some(match language {
@@ -268,7 +271,7 @@ mod tests {
         assert_eq!(found, expected, "{language}: {text}");
     }
 
-    /// Words by ICU's dictionaries, stems by Snowball's published rules.
+    /// The words follow ICU's dictionaries, the stems Snowball's published rules.
     #[test]
     fn words_are_those_of_the_language() {
         use Language::*;

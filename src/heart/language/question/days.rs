@@ -1,8 +1,8 @@
 //! The days that a question names.
 //!
-//! In: a question's text and the times that were found in it. Out: first and last day of each of them
-//! that is no longer than a week, as days since 1970-01-01. A date in figures that reads two ways
-//! (09.01.2024) names both days: the bank shows which one is meant.
+//! In: a question's text and the times that were found in it. Out: the first and last day of each time that is about a
+//! week long at most, as days since 1970-01-01. A date in figures that can be read in two ways (09.01.2024) names both
+//! days: the bank shows which one is meant.
 
 use jiff::civil::Date;
 
@@ -12,7 +12,7 @@ use crate::language::times::TimeMention;
 pub(super) type Days = (i64, i64);
 
 const DAY_MS: i64 = 86_400_000;
-/// Longer times are no days.
+/// The maximum number of days in a time; longer times are left out.
 const MOST_DAYS: i64 = 8;
 
 /// The days that a question names.
@@ -28,7 +28,7 @@ pub(super) fn days(text: &str, times: &[TimeMention]) -> Vec<Days> {
     if named.is_empty() { in_figures(text) } else { named }
 }
 
-/// Both readings of a date of three numbers, the year last.
+/// Both readings of a date that consists of three numbers with the year last.
 fn in_figures(text: &str) -> Vec<Days> {
     let mut found = Vec::new();
     for word in text.split(|c: char| !c.is_ascii_digit() && c != '.' && c != '/') {

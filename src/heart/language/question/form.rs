@@ -1,7 +1,7 @@
-//! The form of a question to a memory of talk with an assistant: whose words it asks for.
+//! The form of a question to a memory of conversations with an assistant: whose words it asks for.
 //!
-//! In: the question's wording. Out: one form, by general rules of English or the phrases of another language; a task where no other is read. Never
-//! looks at the memory.
+//! In: the question's wording. Out: one form, by general rules of English or the phrases of another language; a task if
+//! no other form is recognised. The memory is never looked at.
 
 use std::sync::LazyLock;
 
@@ -21,7 +21,7 @@ pub enum QuestionForm {
     Summary,
     /// What the assistant said.
     Told,
-    /// Something to do: advice, a text, a plan. What was said before only helps.
+    /// Something to do: advice, a text, a plan. What was said before helps, but does not hold the answer.
     #[default]
     Task,
 }
@@ -79,14 +79,14 @@ fn is_about_me(plain: &str, asked: &str) -> bool {
     plain.ends_with('?') && ends.count() <= 1 && plain.split_whitespace().count() <= MOST_WORDS && first_person
 }
 
-/// Most words of a question about the asker.
+/// The maximum number of words in a question about the asker.
 const MOST_WORDS: usize = 45;
 
 /// `None` only if a pattern were malformed, which a test rules out.
 type Pattern = LazyLock<Option<Regex>>;
 
 static FIRST_PERSON: Pattern = LazyLock::new(|| Regex::new(r"\b(?:i|i'm|i've|i'd|my|me|mine|we|our)\b").ok());
-/// What only makes a question polite; its "me" is not what is asked about.
+/// Words that only make a question polite; the "me" in them is not what is asked about.
 static POLITE: Pattern = LazyLock::new(|| {
     Regex::new(r"^(?:can|could|will|would) you(?: please)?(?: (?:give|tell|show|help|remind) me)?").ok()
 });
@@ -112,7 +112,7 @@ static ADVICE: Pattern = LazyLock::new(|| {
     )
     .ok()
 });
-/// What asks for help without a polite verb in front.
+/// Words that ask for help without a polite verb in front.
 static HELP: Pattern = LazyLock::new(|| Regex::new(r"\bshould i\b|\bhelp me\b").ok());
 
 #[cfg(test)]

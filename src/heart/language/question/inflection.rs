@@ -1,9 +1,9 @@
-//! Verbs of a question to verbs of a statement.
+//! Turns verbs of a question into verbs of a statement.
 //!
-//! In: the base form of an English verb, as it follows "did" or "does". Out: its past, or its
-//! third person. Unknown verbs follow the regular rules; nothing fails.
+//! In: the base form of an English verb, as it follows "did" or "does". Out: its past form, or its third-person form.
+//! Unknown verbs follow the regular rules; nothing fails.
 
-/// Base and past of common irregular verbs.
+/// Base forms and past forms of common irregular verbs.
 const IRREGULAR: &[(&str, &str)] = &[
     ("be", "was"),
     ("become", "became"),
@@ -81,7 +81,7 @@ const IRREGULAR: &[(&str, &str)] = &[
     ("write", "wrote"),
 ];
 
-/// The past of a verb.
+/// The past form of a verb.
 pub(super) fn past(base: &str) -> String {
     if let Some((_, past)) = IRREGULAR.iter().find(|(b, _)| *b == base) {
         return (*past).to_owned();
@@ -96,7 +96,7 @@ pub(super) fn past(base: &str) -> String {
     }
 }
 
-/// The third person of a verb in the present.
+/// The third-person present form of a verb.
 pub(super) fn third_person(base: &str) -> String {
     match base {
         "have" => return "has".to_owned(),
@@ -114,7 +114,7 @@ fn ends_in_vowel(text: &str) -> bool {
     text.ends_with(['a', 'e', 'i', 'o', 'u'])
 }
 
-/// The last letter of a short verb whose past doubles it: plan, stop, but not visit or play.
+/// The last letter of a short verb, if the past form doubles it: plan, stop, but not visit or play.
 fn doubles(base: &str) -> Option<char> {
     let vowels = base.chars().filter(|c| "aeiou".contains(*c)).count();
     let mut back = base.chars().rev();

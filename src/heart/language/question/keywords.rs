@@ -1,7 +1,7 @@
-//! The two to six words of a question that select most (the cue contract of the paper's appendix).
+//! The two to six words of a question that select best (the cue contract in the paper's appendix).
 //!
-//! In: the question's words, quotations, names and times. Out: keywords in the order of the
-//! question, each as it stands there. Never invents a word.
+//! In: the question's words, quotations, names and times. Out: keywords in the order of the question, each as written
+//! there. No word is ever invented.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -11,9 +11,9 @@ use super::{
 };
 use crate::language::sentences::is_function_word;
 
-/// Keywords of a question, at most (the cue contract of the paper's appendix).
+/// The maximum number of keywords of a question (the cue contract in the paper's appendix).
 pub(super) const MOST_KEYWORDS: usize = 6;
-/// Keywords below which common verbs are taken too (the same contract).
+/// With fewer keywords than this, common verbs are taken too (the same contract).
 const FEWEST_KEYWORDS: usize = 2;
 
 /// The keywords of a question.
@@ -24,8 +24,8 @@ pub(super) fn keywords(
     runs: &[NameRun<'_>],
     times: &[Range<usize>],
 ) -> Vec<String> {
-    // Classes, most selective first: titles, what the question is about, names and dates (which the
-    // cue channel looks up as well), common verbs.
+    // The classes, most selective first: titles; what the question is about; names and dates, which the cue channel
+    // looks up as well; common verbs.
     const TITLE: u8 = 0;
     const TOPIC: u8 = 1;
     const NAMED: u8 = 2;

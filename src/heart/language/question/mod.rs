@@ -1,8 +1,8 @@
 //! A question, read once, in its own language.
 //!
-//! In: a question. Out: a [`ReadQuestion`], from which recall takes everything that the wording
-//! says: its type and form, keywords, persons, places and time, who acts, the wording in the first person,
-//! and the statement whose gap it asks for. Pure; it never looks at the memory.
+//! In: a question. Out: a [`ReadQuestion`], from which recall takes everything that the wording says: its type and
+//! form, keywords, persons, places and time, who acts, and the statement whose gap it asks for. `first_person_wording`
+//! puts a question into the first person. Pure; it never looks at the memory.
 //!
 //! `read` makes the value. `words`, `quotes`, `names`, `keywords`, `persons`, `question_type`,
 //! `form`, `statement` and `inflection` each read one thing.

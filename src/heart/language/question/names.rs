@@ -1,8 +1,8 @@
-//! The names that a question holds: runs of capitalised words, and what each of them names.
+//! The names in a question: runs of capitalised words, and what each of them names.
 //!
-//! In: a question's words, and the ranges that quotations and times take. Out: runs in order,
-//! each a person, a place, or something else such as a title. The first word of a sentence
-//! counts only where grammar shows that it is a name. Never invents a name.
+//! In: a question's words, and the ranges of its quotations and times. Out: runs in order, each a person, a place, or
+//! something else such as a title. The first word of a sentence counts only if grammar shows that it is a name. No name
+//! is ever invented.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -15,7 +15,7 @@ use crate::language::{
 };
 use nouns::model::canonical_name;
 
-/// Words of a person's name, at most; longer capitalised phrases are titles.
+/// The maximum number of words in a person's name; longer capitalised phrases are titles.
 const LONGEST_NAME: usize = 3;
 /// Titles before a name that are not part of it; lower case.
 const HONORIFICS: &[&str] = &["mr", "mrs", "ms", "miss", "dr", "prof", "professor", "sir", "aunt", "uncle"];
@@ -30,15 +30,15 @@ const AFTER_PLACE: &[&str] =
 pub(super) enum NameClass {
     Person,
     Place,
-    /// A title, a feast, a language, an organisation: a keyword, but no cue.
+    /// A title, a holiday, a language, an organisation: a keyword, but not a cue.
     Other,
 }
 
 /// A run of capitalised words.
 pub(super) struct NameRun<'t> {
-    /// The words, possessive ending left out.
+    /// The words, without the possessive ending.
     pub(super) text: &'t str,
-    /// Its first word, and the one after its last.
+    /// The indexes of its words.
     pub(super) words: Range<usize>,
     pub(super) class: NameClass,
 }
@@ -49,7 +49,7 @@ pub(super) fn names(runs: &[NameRun<'_>], class: NameClass) -> Vec<String> {
     names.into_iter().collect()
 }
 
-/// The runs of capitalised words of a question, outside what is `taken` by quotations and times.
+/// The runs of capitalised words of a question, outside the `taken` ranges of quotations and times.
 pub(super) fn name_runs<'t>(text: &'t str, words: &[Word<'t>], taken: &[Range<usize>]) -> Vec<NameRun<'t>> {
     let mut runs: Vec<NameRun<'t>> = Vec::new();
     let mut start = 0;
@@ -72,7 +72,7 @@ fn begins_run(text: &str, words: &[Word<'_>], taken: &[Range<usize>], start: usi
     })
 }
 
-/// Runs with up to two small words, and with the full stop of an honorific: "Hill of the Crows".
+/// Runs with up to two small words ("Hill of the Crows"), and with the full stop of an honorific.
 struct QuestionRun<'w, 't> {
     text: &'t str,
     words: &'w [Word<'t>],
@@ -119,7 +119,7 @@ fn honorific_before(before: &str) -> bool {
     before.ends_with('.') && HONORIFICS.contains(&last.as_str())
 }
 
-/// Whether the first word of a sentence, which always has a capital, is a name by its grammar.
+/// Whether grammar shows that the first word of a sentence, which always has a capital, is a name.
 fn is_subject(text: &str, words: &[Word<'_>], at: usize) -> bool {
     let Some(word) = words.get(at) else { return false };
     if is_auxiliary(&word.lower) || is_weak_word(&word.lower) {
@@ -166,7 +166,7 @@ fn class_of(
     let before = range.start.checked_sub(1 + usize::from(article));
     let possessive = inside.last().is_some_and(|w| w.possessive);
     let calendar = inside.iter().any(|w| is_calendar_name(&w.lower));
-    // "Did June call?": after an auxiliary a month's name is a person.
+    // "Did June call?": after an auxiliary, a month's name is a person.
     let called = inside.len() == 1 && before.is_some_and(|b| is_auxiliary(lower(b)));
     if calendar && !(called || possessive) {
         return NameClass::Other;
@@ -174,7 +174,7 @@ fn class_of(
     if let Some(before) = before.filter(|_| !possessive)
         && question_leads_to_place(|n| (before + 1).checked_sub(n).map_or("", lower))
     {
-        // "at the Harbour festival" names no place.
+        // "at the Harbour festival" does not name a place.
         let part_of_more = words.get(range.end).is_some_and(|w| {
             let gap = inside.last().and_then(|l| text.get(l.range.end..w.range.start));
             gap == Some(" ")
@@ -196,12 +196,12 @@ fn class_of(
         inside.iter().any(|w| w.text.chars().count() > 1 && w.text.chars().all(|c| c.is_uppercase() || c.is_numeric()));
     let language = inside.len() == 1
         && inside.iter().any(|w| w.lower.len() > 5 && ["ish", "ese", "ism"].iter().any(|e| w.lower.ends_with(e)));
-    // Initials such as "J.K." match no canonical name.
+    // Initials such as "J.K." do not match any canonical name.
     let initials = inside.iter().all(|w| w.text.contains('.'));
     if title || acronym || language || initials { NameClass::Other } else { NameClass::Person }
 }
 
-/// Whether a word, in lower case, names a part of the calendar: neither a person nor a place.
+/// Whether a word, in lower case, names a part of the calendar, and so neither a person nor a place.
 fn is_calendar_name(lower: &str) -> bool {
     is_month_name(lower)
         || weekday_number(lower).is_some()

@@ -1,8 +1,8 @@
 //! Who acts in a question, and the question in the first person.
 //!
-//! In: the question's words and the persons that its cues name. Out: the one who acts, where
-//! several are named; and the wording with their names replaced by "I" and "my", whose vector is
-//! closer to what they said themselves. Changes nothing but the names.
+//! In: the question's words and the persons that its cues name. Out: the person who acts, if several are named; and the
+//! wording with their names replaced by "I" and "my", whose vector is closer to what they said themselves. Nothing but
+//! the names is changed.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use nouns::model::canonical_name;
 /// Words after which a person does not act.
 const NOT_ACTING_AFTER: &[&str] = &["to", "from", "with", "for", "by", "about", "of", "and"];
 
-/// A person's name where it stands in the question.
+/// An occurrence of a person's name in the question.
 struct PersonName {
     name: String,
     /// Indexes of its words.
@@ -20,8 +20,8 @@ struct PersonName {
     possessive: bool,
 }
 
-/// The name of the one who acts, canonical; absent where fewer than two are named, where
-/// two act together, or where grammar does not tell.
+/// The canonical name of the person who acts; absent if fewer than two are named, if two act together, or if grammar
+/// does not show it.
 pub(super) fn subject(words: &[Word<'_>], persons: &[String]) -> Option<String> {
     let named = named(words, persons);
     let several = named.iter().any(|n| n.name != named[0].name);
@@ -39,8 +39,8 @@ pub(super) fn subject(words: &[Word<'_>], persons: &[String]) -> Option<String> 
     acting.map(|n| n.name)
 }
 
-/// A text with each of the persons, canonical, as "I", or as "my" where the name is possessive; absent where
-/// it names none of them.
+/// A text in which each of the persons (canonical names) is replaced by "I", or by "my" if the name is possessive;
+/// absent if it names none of them.
 #[must_use]
 pub fn first_person_wording(text: &str, persons: &[String]) -> Option<String> {
     let words = words(text);

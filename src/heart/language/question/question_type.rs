@@ -1,7 +1,7 @@
 //! The type of a question: what kind of answer it wants.
 //!
-//! In: the question's wording. Out: one type, by general rules of English, or by the phrases of another language. Words inside double
-//! quotation marks do not count. Never looks at the memory.
+//! In: the question's wording. Out: one type, by general rules of English, or by the phrases of another language. Words
+//! inside double quotation marks do not count. The memory is never looked at.
 
 use std::sync::LazyLock;
 
@@ -20,11 +20,11 @@ pub enum QuestionType {
     Count,
     /// What two people have in common, or what both do.
     Both,
-    /// What would or might be, or yes or no: the memory supports the answer without stating it.
+    /// What would or might happen, or yes or no: the memory supports the answer without stating it.
     Inference,
     /// Several things.
     List,
-    /// What someone does habitually: one of several mentions may hold it.
+    /// What someone does habitually: any of several mentions may hold the answer.
     Habit,
     /// One thing.
     #[default]
@@ -50,13 +50,13 @@ impl QuestionType {
     /// Reads the type of a question in English.
     #[must_use]
     pub fn of(question: &str) -> Self {
-        // "has to" is a duty, not a perfect.
+        // "has to" states a duty; it is not a perfect tense.
         let plain = without_quotes(question).to_lowercase().replace('\u{2019}', "'");
         let plain = plain.trim().replace(" has to ", " must ").replace(" have to ", " must ");
         PATTERNS.iter().find(|(_, pattern)| pattern.is_match(&plain)).map_or(Self::Single, |(kind, _)| *kind)
     }
 
-    /// Whether one unit rarely holds the whole answer.
+    /// Whether the whole answer is rarely in one unit.
     pub fn several(self) -> bool {
         matches!(self, Self::Count | Self::Both | Self::List)
     }
@@ -77,12 +77,12 @@ const PATTERNS_BY_TYPE: &[(QuestionType, &str)] = {
             r"^(?:would|might|could|is|are|was|were|do|does|did|has|have|had|can|will|should)\b|\b(?:would|might|likely|could|probably|considered)\b",
         ),
         (List, r"^(?:in )?(?:what|which)\b.*\b(?:kinds?|types?|sorts?|ways)\b"),
-        // The perfect asks for all that was done so far.
+        // The perfect tense asks for all that was done so far.
         (
             List,
             r"^(?:(?:in|on|at|to|from|for|with|about|of) )?(?:what|which|where|who|whom)\b.*\b(?:has|have)(?:\W+\w+){0,4}\W+(?:been|done|made|had|met|seen|gone|\w+ed|\w+en|\w+[^aeiou\W]own|read|bought|taught|won|gotten|got|found|given|set|put|built|kept|lost|run|sung|written)\b",
         ),
-        // Comes before the rule of plurals, which would read a name in -s as one.
+        // This comes before the rule for plurals, which would take a name that ends in -s for a plural.
         (Habit, r"^what does "),
         (Single, r"^(?:what|who) was "),
         // A noun in the plural after "what" or "which".

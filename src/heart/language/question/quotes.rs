@@ -1,11 +1,11 @@
-//! Quotations in a question: titles and wording between quotation marks.
+//! Quotations in a question: titles and other words between quotation marks.
 //!
-//! In: a question's text. Out: the ranges of its quotations, or the text without them. An
-//! apostrophe inside or after a word opens no quotation.
+//! In: a question's text. Out: the ranges of its quotations, or the text without them. An apostrophe inside or after a
+//! word does not open a quotation.
 
 use std::ops::Range;
 
-/// Byte ranges of what stands between quotation marks, marks left out.
+/// Byte ranges of the text between quotation marks, without the marks.
 pub(super) fn quoted(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut open: Option<(usize, char)> = None;
@@ -26,7 +26,7 @@ pub(super) fn quoted(text: &str) -> Vec<Range<usize>> {
                     '"' => Some('"'),
                     '\u{201c}' => Some('\u{201d}'),
                     '\u{ab}' => Some('\u{bb}'),
-                    // An apostrophe inside or after a word opens nothing.
+                    // An apostrophe inside or after a word does not open a quotation.
                     '\'' if !before.is_alphanumeric() && next.is_alphanumeric() => Some('\''),
                     _ => None,
                 };
@@ -38,8 +38,8 @@ pub(super) fn quoted(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The text without what stands between double quotation marks; a mark that is never closed
-/// hides the rest. Single marks stay: a question's type reads the apostrophes of contractions.
+/// The text without what is between double quotation marks; after a mark that is never closed, the rest is left out.
+/// Single marks stay: a question's type reads the apostrophes of contractions.
 pub(super) fn without_quotes(text: &str) -> String {
     let mut inside = false;
     text.chars()

@@ -1,8 +1,7 @@
-//! A question to all that its wording says.
+//! Reads everything that a question's wording says.
 //!
-//! In: a question. Out: one value that every step of recollection takes by reference, so that no
-//! step splits or classifies the wording again. Holds no settings; the same question always
-//! reads the same.
+//! In: a question. Out: one value that every step of recollection takes by reference, so that no step splits or
+//! classifies the wording again. It holds no settings, and the same question always gives the same value.
 
 use std::ops::Range;
 
@@ -24,7 +23,7 @@ use crate::language::{
 };
 use nouns::model::{Cues, Interval, Language, Question};
 
-/// Words by which an asker speaks of themselves.
+/// Words by which askers refer to themselves.
 const FIRST_PERSON: [&str; 8] = ["i", "i'm", "i've", "i'd", "i'll", "my", "me", "mine"];
 
 /// A question and all that was read from its wording.
@@ -58,7 +57,8 @@ impl<'q> ReadQuestion<'q> {
         let time_ranges: Vec<Range<usize>> = times.iter().map(|t| t.range.clone()).collect();
         let quotes = quoted(text);
         let taken: Vec<Range<usize>> = quotes.iter().chain(&time_ranges).cloned().collect();
-        // What is a person and what a place is told by English grammar; elsewhere speakers are found as they are written.
+        // In English, grammar shows what is a person and what is a place; in other languages, speakers are found by
+        // their names as written.
         let runs = if read_in.is_english() { name_runs(text, &words, &taken) } else { Vec::new() };
         Self {
             question,
@@ -90,7 +90,7 @@ impl<'q> ReadQuestion<'q> {
         &self.question.text
     }
 
-    /// The language that its wording tells.
+    /// The language that its wording shows.
     #[must_use]
     pub fn language(&self) -> Option<Language> {
         self.language
@@ -105,25 +105,27 @@ impl<'q> ReadQuestion<'q> {
         }
     }
 
-    /// What may be the name of a speaker: its words, and in other languages than English their forms without endings.
+    /// The words that may be the name of a speaker: all its words and, in languages other than English, also their
+    /// forms without endings.
     pub fn names(&self) -> impl Iterator<Item = String> {
         let forms = name_forms(self.text(), self.language.unwrap_or_default());
         self.words().map(str::to_owned).chain(forms)
     }
 
-    /// Its words in lower case, possessive endings left out, in order.
+    /// Its words in lower case, in order, without possessive endings.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         self.words.iter().map(|w| w.lower.as_str())
     }
 
-    /// The words that tell what it is about: those that are not too common to select anything, or all where every one
-    /// is.
+    /// The words that show what it is about: those that are not too common to select anything, or all words if all of
+    /// them are too common.
     pub fn topics(&self) -> impl Iterator<Item = &str> {
         let common = self.words().all(is_weak_word);
         self.words().filter(move |word| common || !is_weak_word(word))
     }
 
-    /// Whether it asks for something to be done, such as advice or a text, for which what was said only helps.
+    /// Whether it asks for something to be done, such as advice or a text; what was said helps with that, but does not
+    /// hold the answer.
     #[must_use]
     pub fn is_request(&self) -> bool {
         form::is_request(self.text())
@@ -135,19 +137,19 @@ impl<'q> ReadQuestion<'q> {
         self.question_type
     }
 
-    /// Whose words it asks for, of an assistant's memory.
+    /// Whose words it asks for, in a memory of conversations with an assistant.
     #[must_use]
     pub fn form(&self) -> QuestionForm {
         self.form
     }
 
-    /// The words that select most: at most six, in order, as they stand in the question.
+    /// The words that select best: at most six, in order, as written in the question.
     #[must_use]
     pub fn keywords(&self) -> &[String] {
         &self.keywords
     }
 
-    /// The persons and places that it names, canonical and sorted, and the hull of its times.
+    /// The persons and places that it names, canonical and sorted, and the smallest interval that holds its times.
     #[must_use]
     pub fn cues(&self) -> &Cues {
         &self.cues
@@ -165,15 +167,15 @@ impl<'q> ReadQuestion<'q> {
         &self.days
     }
 
-    /// Which of the persons acts, canonical; absent where fewer than two are named, where two act
-    /// together, or where grammar does not tell.
+    /// Which of the persons acts, by canonical name; absent if fewer than two are named, if two act together, or if
+    /// grammar does not show it.
     #[must_use]
     pub fn subject(&self, persons: &[String]) -> Option<String> {
         persons::subject(&self.words, persons)
     }
 
-    /// The statement whose gap it asks for, filled by a general word; with `more` by one for others
-    /// of the same kind. Absent when its grammar is not plain.
+    /// The statement whose gap it asks for, with a general word in the gap; with `more`, a word for others of the same
+    /// kind. Absent if its grammar is not plain.
     #[must_use]
     pub fn statement(&self, more: bool) -> Option<String> {
         self.clause.as_ref().and_then(|clause| clause.statement(more))

@@ -1,9 +1,9 @@
-//! A question as a statement with the gap that it asks for: "Which song has Omar taught?" becomes
-//! "Omar has taught a certain song."
+//! Turns a question into a statement with the gap that it asks for: "Which song has Omar taught?" becomes "Omar has
+//! taught a certain song."
 //!
-//! In: a question with plain grammar. Out: a sentence in the word order of a fact, whose vector is
-//! closer to the missing units than to other questions. It is built from the question's words; it
-//! names no answer and asks nothing.
+//! In: a question with plain grammar. Out: a sentence in the word order of a fact, whose vector is closer to the
+//! missing units than to other questions. It is built from the question's words; it does not name an answer, and it is
+//! not a question.
 
 use super::{inflection, words::is_auxiliary};
 use crate::language::sentences::{is_function_word, sentence_case};
@@ -13,7 +13,7 @@ use crate::language::sentences::{is_function_word, sentence_case};
 pub(super) struct Clause<'q> {
     /// The preposition that opens the question ("in which town"), in lower case.
     preposition: Option<String>,
-    /// The word that the question asks with, or its auxiliary where it asks for yes or no; in lower case.
+    /// The question word, or the auxiliary if the question asks for yes or no; in lower case.
     head: String,
     /// The noun after the head: "which old songs" has "old songs".
     noun: String,
@@ -35,8 +35,7 @@ enum GapFiller {
 }
 
 impl<'q> Clause<'q> {
-    /// Reads the clause of a question about a named subject. Absent when the grammar is not one
-    /// of the plain forms.
+    /// Reads the clause of a question about a named subject. Absent if the grammar is not one of the plain forms.
     pub(super) fn of(question: &'q str) -> Option<Self> {
         let text = question.trim().trim_end_matches(['?', '.', '!', ' ']);
         if text.contains(['?', ';', '\n']) {
@@ -60,8 +59,8 @@ impl<'q> Clause<'q> {
         })
     }
 
-    /// The clause as a statement whose gap a general word fills; with `more`, a word for others of the
-    /// same kind ("also another song"). Absent when it is not plain where the gap belongs.
+    /// The clause as a statement with a general word in the gap; with `more`, a word for others of the same kind ("also
+    /// another song"). Absent if it is not clear where the gap belongs.
     pub(super) fn statement(&self, more: bool) -> Option<String> {
         let (words, after_verb) = predicate(&self.predicate, &self.auxiliary, more)?;
         let gap = gap(&self.head, &self.noun, self.preposition.as_deref(), more);
@@ -73,9 +72,9 @@ fn bare(token: &str) -> &str {
     token.trim_matches(|c: char| !c.is_alphanumeric())
 }
 
-/// The index of the auxiliary, where it follows the head as in plain grammar.
+/// The index of the auxiliary, if it follows the head as in plain grammar.
 fn auxiliary_after(lower: &[String], head: usize) -> Option<usize> {
-    /// Words of the longest noun phrase between the head and the auxiliary.
+    /// The maximum number of words in the noun phrase between the head and the auxiliary.
     const LONGEST: usize = 5;
     let at = |i: usize| lower.get(i).map_or("", String::as_str);
     if head == 0 && is_auxiliary(at(0)) {
@@ -89,7 +88,7 @@ fn auxiliary_after(lower: &[String], head: usize) -> Option<usize> {
     (head + 1..=head + 1 + reach).find(|&i| is_auxiliary(at(i)))
 }
 
-/// The noun after "which", "what" or "how many", openings such as "kinds of" left out.
+/// The noun after "which", "what" or "how many", without openings such as "kinds of".
 fn noun_phrase(tokens: &[&str]) -> String {
     let mut rest = tokens;
     while let Some((first, tail)) = rest.split_first() {
@@ -105,7 +104,7 @@ fn noun_phrase(tokens: &[&str]) -> String {
     rest.join(" ")
 }
 
-/// One past the subject: a pronoun, or names joined by "and" or commas.
+/// One past the end of the subject, which is a pronoun, or names joined by "and" or commas.
 fn subject_end(tokens: &[&str], start: usize) -> Option<usize> {
     let first = tokens.get(start)?;
     if matches!(bare(first).to_lowercase().as_str(), "he" | "she" | "they" | "we" | "i" | "you") {
@@ -131,8 +130,8 @@ fn subject_end(tokens: &[&str], start: usize) -> Option<usize> {
     (end > start && !verb.ends_with("'s") && !grammar).then_some(end)
 }
 
-/// The predicate with the auxiliary folded into its verb and "also" before it, and the
-/// index that follows the verb.
+/// The predicate, with the auxiliary merged into its verb and, with `more`, "also" before the verb; and the index after
+/// the verb.
 fn predicate(tokens: &[&str], auxiliary: &str, more: bool) -> Option<(Vec<String>, usize)> {
     let dropped = |t: &&&str| !matches!(**t, "ever" | "also" | "else");
     let mut words: Vec<String> = tokens.iter().filter(dropped).map(|t| (*t).to_owned()).collect();
@@ -176,8 +175,8 @@ fn gap(head: &str, noun: &str, preposition: Option<&str>, more: bool) -> GapFill
     }
 }
 
-/// Puts the gap's words where an object belongs: before the first adverbial after the verb, or at
-/// the end. Absent when a relative clause makes that place unclear.
+/// Puts the gap's words where an object belongs: before the first adverbial after the verb, or at the end. Absent if a
+/// relative clause makes that place unclear.
 fn place(mut words: Vec<String>, after_verb: usize, gap: GapFiller) -> Option<String> {
     match gap {
         GapFiller::None => {}

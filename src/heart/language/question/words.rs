@@ -1,7 +1,7 @@
-//! A question's text to words, and which of them are too common to select anything.
+//! Splits a question's text into words, and knows which words are too common to select anything.
 //!
-//! In: text. Out: words with their byte ranges, capitals and possessive endings. The lists
-//! are general English; nothing here knows a person, a place or a topic.
+//! In: text. Out: words with their byte ranges, capitals and possessive endings. The lists are general English; they
+//! contain no person, place or topic.
 
 use std::ops::Range;
 
@@ -10,11 +10,11 @@ use crate::language::languages::word_ranges;
 /// A word of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Word<'t> {
-    /// As written, possessive ending left out.
+    /// As written, without the possessive ending.
     pub(super) text: &'t str,
     /// In lower case.
     pub(super) lower: String,
-    /// Its bytes in the text, possessive ending included.
+    /// Its byte range in the text, including the possessive ending.
     pub(super) range: Range<usize>,
     /// Whether it ended in `'s`, or in `s'`.
     pub(super) possessive: bool,
@@ -156,7 +156,7 @@ pub(super) fn is_auxiliary(lower: &str) -> bool {
     AUXILIARIES.contains(&lower)
 }
 
-/// Whether a range lies inside one of several.
+/// Whether a range is inside one of several ranges.
 pub(super) fn is_within(range: &Range<usize>, ranges: &[Range<usize>]) -> bool {
     ranges.iter().any(|r| r.start <= range.start && range.end <= r.end)
 }

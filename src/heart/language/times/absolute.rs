@@ -1,8 +1,8 @@
 //! Dates by name or number: "8 May 2023", "May 8th", "2023-05-08", "June 2022", "in 2019".
 //!
-//! In: the words and an index. Out: the expression there. A year that is left out follows from
-//! the anchor: by a weekday, by the tense, or as the nearest; without an anchor there is no
-//! expression. Day and month in figures count only when they can be read in one way.
+//! In: the words and an index. Out: the expression there. A missing year is found with the anchor: by a weekday, by the
+//! tense, or as the nearest year; without an anchor there is no expression. Day and month in figures count only if they
+//! can be read in just one way.
 
 use jiff::civil::{Date, Time, Weekday};
 
@@ -28,7 +28,7 @@ impl TimeReader<'_> {
         rules.iter().find_map(|rule| rule(self, at))
     }
 
-    /// "Friday, 5 May 2023": the date alone counts.
+    /// "Friday, 5 May 2023": only the date counts.
     fn weekday_and_date(&self, at: usize) -> Option<Expression> {
         weekday_number(self.words.at(at))?;
         let from = at + 1 + usize::from(self.words.at(at + 1) == ",");
@@ -58,7 +58,7 @@ impl TimeReader<'_> {
         Some(Expression { next: at + 5, stretch: Stretch::days(date, date), complete: true })
     }
 
-    /// "25/12/2023", "25.12.2023", and after "on" also "12/25" without a year.
+    /// "25/12/2023", "25.12.2023"; after "on", also "12/25" without a year.
     fn figures(&self, at: usize) -> Option<Expression> {
         let w = |i: usize| self.words.at(i);
         let (a, b) = (self.words.number(at, 1..=2)?, self.words.number(at + 2, 1..=2)?);
@@ -99,7 +99,7 @@ impl TimeReader<'_> {
         let month = self.month_word(at, true)?;
         let from = at + 1 + usize::from(w(at + 1) == ".") + usize::from(w(at + 1) == "the");
         let first = self.day_number(from)?;
-        // "May 8 to 10" may be hours, "May 8-10" is not; "June 5 pm" is a clock.
+        // "May 8 to 10" may mean hours, but "May 8-10" does not; "June 5 pm" is a clock time.
         if matches!(w(from + 1), "am" | "pm" | ":") || (self.words.joined(from + 1) && w(from + 1) == "%") {
             return None;
         }
@@ -109,7 +109,7 @@ impl TimeReader<'_> {
         }
     }
 
-    /// Adds the year that follows, or finds the nearest.
+    /// Adds the year that follows, or finds the nearest year.
     fn dated(&self, at: usize, next: usize, month: i8, first: i8, last: i8) -> Option<Expression> {
         let skip = usize::from(matches!(self.words.at(next), "," | "of"));
         if let Some(year) = self.year_number(next + skip) {
@@ -140,7 +140,7 @@ impl TimeReader<'_> {
             "of" => matches!(self.words.before(at, 2), "beginning" | "start" | "end" | "middle" | "month"),
             _ => false,
         };
-        // "in May Hall", "in June's house": before a capital or a possessive it is a name.
+        // "in May Hall", "in June's house": before a capitalised word or a possessive ending, it is a name.
         let name = (self.words.capital(at + 1) && !matches!(w(at + 1), "i")) || matches!(w(at + 1), "'" | "’");
         if !supported || name {
             return None;
@@ -149,8 +149,8 @@ impl TimeReader<'_> {
         Some(Expression { next: at + 1, stretch: Stretch::month(year, month)?, complete: false })
     }
 
-    /// The year of a month that is named without one at a place: the last or the next of that
-    /// name, as the wording says; where it does not, the nearer.
+    /// The year of a month that is named without a year at a place: the last or the next month of that name, as the
+    /// wording says; if the wording does not say, the nearer one.
     pub(super) fn year_of(&self, month: i8, at: usize) -> Option<i16> {
         const HALF_A_YEAR: i8 = 6;
         let now = self.now?.date();
@@ -183,7 +183,7 @@ impl TimeReader<'_> {
             }
             _ => false,
         };
-        // "in 2000 words", "in 1950 dollars": a quantity is followed by what is counted.
+        // "in 2000 words", "in 1950 dollars": the number is a quantity if something that is counted follows it.
         let counted = matches!(
             w(at + 1),
             "people"
@@ -211,9 +211,9 @@ impl TimeReader<'_> {
         Some(Expression { next, stretch, complete: true })
     }
 
-    /// The date that a day and a month without a year name. A weekday in front decides
-    /// the year; else the tense: the next such day where the clause speaks of the future,
-    /// the last one (today included) where it speaks of the past, else whichever is nearer.
+    /// The date that a day and a month without a year name. A weekday in front decides the year; without one, the tense
+    /// decides: the next such day if the clause is about the future, the last one (today included) if it is about the
+    /// past, otherwise the nearer one.
     fn nearest(&self, at: usize, month: i8, day: i8) -> Option<Date> {
         let now = self.now?.date();
         let days_away = |d: Date| (d.since(now).map_or(i32::MAX, |s| s.get_days().abs()), d > now);
@@ -242,8 +242,8 @@ impl TimeReader<'_> {
         })
     }
 
-    /// A month's name. "may", "march" and abbreviations are words of their own: they need
-    /// a capital, and abbreviations also a day beside them.
+    /// A month's name. "may", "march", "august" and abbreviations are also ordinary words or parts of them, so they
+    /// need a capital; short abbreviations also need a day or a year next to them.
     fn month_word(&self, at: usize, beside_a_day: bool) -> Option<i8> {
         let word = self.words.at(at);
         let number = month_number(word)?;

@@ -1,7 +1,7 @@
 //! Clock times: "2pm", "2:30 p.m.", "14:00", "noon", "midnight".
 //!
-//! In: the words and an index. Out: the time and the index after it. A bare hour is a
-//! time only where the part of the day before it says which half of the day is meant.
+//! In: the words and an index. Out: the time and the index after it. A bare hour is a time only if the part of the day
+//! before it says which half of the day is meant.
 
 use jiff::civil::Time;
 

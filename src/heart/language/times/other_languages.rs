@@ -1,9 +1,9 @@
-//! Times in other languages than English: "am 5. März 2024", "上周二", "hace 3 días", "5.3.2024".
+//! Times in languages other than English: "am 5. März 2024", "上周二", "hace 3 días", "5.3.2024".
 //!
-//! In: a text, its language and, where known, the moment it was said. Out: the expressions that name one interval, as of
-//! English text; how many expressions there are, vague ones included; the months that a question names. The phrases are
-//! those of `table`; a date in figures is read in the order of its language. A weekday or a month alone names no single
-//! interval. Reads no clock.
+//! In: a text, its language and, if known, the moment it was said. Out: the expressions that name one interval, as for
+//! English text; how many expressions there are, including vague ones; the months that a question names. The phrases
+//! are those of `table`; a date in figures is read in the order that is usual in its language. A weekday or a month
+//! alone does not name a single interval. No clock is read.
 
 use std::sync::LazyLock;
 
@@ -22,7 +22,7 @@ use crate::language::{
 };
 use nouns::model::{EventTime, Language};
 
-/// The expressions of a text in a language. Without an anchor only those that need none.
+/// The expressions of a text in a language. Without an anchor, only those that need none.
 #[must_use]
 pub fn find_times_in(text: &str, language: Language, anchor: Option<EventTime>) -> Vec<TimeMention> {
     let Some(reader) = Reader::of(text, language) else { return find_times(text, anchor) };
@@ -36,13 +36,13 @@ pub fn find_times_in(text: &str, language: Language, anchor: Option<EventTime>) 
     reader.all().into_iter().filter_map(mention).collect()
 }
 
-/// How many expressions of time a text in a language has, vague ones included.
+/// How many expressions of time a text in a language has, including vague ones.
 #[must_use]
 pub fn count_times_in(text: &str, language: Language) -> usize {
     Reader::of(text, language).map_or_else(|| time_words(text), |reader| reader.all().len())
 }
 
-/// The months that a text in another language than English names, with their year where it stands beside them.
+/// The months that a text in a language other than English names, each with its year if the year is next to it.
 #[must_use]
 pub fn months_in(text: &str, language: Language) -> Vec<Month> {
     let mut months: Vec<Month> = Vec::new();
@@ -76,7 +76,7 @@ enum Time {
 }
 
 impl Time {
-    /// Whether it reads the same at any time.
+    /// Whether its meaning does not depend on the anchor.
     fn is_complete(self) -> bool {
         matches!(self, Self::Day { year: Some(_), .. } | Self::Month { year: Some(_), .. } | Self::Year(_))
     }
@@ -88,7 +88,7 @@ struct Found {
     time: Time,
 }
 
-/// A text in lower case with ASCII figures, and where each of its bytes comes from.
+/// A text in lower case with ASCII digits, and for each of its bytes the place in the original text.
 struct Reader {
     language: Language,
     phrases: &'static Phrases,
@@ -105,21 +105,21 @@ static DAY_FIRST: Pattern = LazyLock::new(|| Regex::new(r"^(\d{1,2})[-/.](\d{1,2
 static EAST_ASIAN: Pattern =
     LazyLock::new(|| Regex::new(r"^(?:(\d{4}) ?[年년] ?)?(\d{1,2}) ?[月월](?: ?(\d{1,2}) ?[日号號일])?").ok());
 static EAST_ASIAN_YEAR: Pattern = LazyLock::new(|| Regex::new(r"^(\d{4}) ?[年년]").ok());
-/// Between a day and its month: "5. März", "5 de marzo", "1er mai", "5-го марта".
+/// A day, and what may be between it and its month: "5. März", "5 de marzo", "1er mai", "5-го марта".
 static DAY: Pattern = LazyLock::new(|| Regex::new(r"^(\d{1,2})(?:\.|er|º|°|ª|-?го|ος|η)? ?(?:de |di |του )?").ok());
-/// Between a month and its year.
+/// What may be between a month and its year, and the year.
 static YEAR: Pattern =
     LazyLock::new(|| Regex::new(r"^[,.]? ?(?:de |del |di |năm |του |г\.? |พ\.ศ\. ?|ค\.ศ\. ?)?(\d{4})(?:\D|$)").ok());
-/// In front of a month of four figures: "năm 2024" is a year, "2024 words" is none.
+/// The range of four-digit numbers that count as years.
 const YEARS: std::ops::Range<i16> = 1900..2200;
-/// Thailand counts years from another one.
+/// The range of years in the Buddhist era, which Thailand uses.
 const BUDDHIST: std::ops::Range<i16> = 2443..2743;
 const BUDDHIST_YEARS: i16 = 543;
-/// Most that is counted: "3 years ago".
+/// The greatest number in a phrase such as "3 years ago".
 const MOST: i64 = 500;
 
 impl Reader {
-    /// None where the language has no table.
+    /// None if the language has no table.
     fn of(text: &str, language: Language) -> Option<Self> {
         let phrases = phrases(language)?;
         let (mut lower, mut origins) = (String::with_capacity(text.len()), Vec::with_capacity(text.len() + 1));
@@ -165,7 +165,7 @@ impl Reader {
         found
     }
 
-    /// The expression with which a text begins, and its bytes.
+    /// The expression at the beginning of a text, and its length in bytes.
     fn expression(&self, rest: &str) -> Option<(usize, Time)> {
         let figures = rest.starts_with(|c: char| c.is_ascii_digit());
         let by_number = || if figures { self.in_figures(rest) } else { None };
@@ -178,7 +178,7 @@ impl Reader {
             let tail = rest.strip_prefix(one.before)?;
             let (figures, number) = number(tail)?;
             let tail = tail.get(figures..)?;
-            // Chinese and Japanese may or may not leave a space around figures.
+            // In Chinese and Japanese, spaces around figures are optional.
             let tail = if one.after.starts_with(' ') { tail } else { tail.trim_start_matches(' ') };
             let after = if tail.starts_with(' ') { one.after } else { one.after.trim_start() };
             let end = tail.strip_prefix(after)?;
@@ -232,7 +232,7 @@ impl Reader {
         })
     }
 
-    /// The year that follows a month, and its bytes.
+    /// The year that follows a month, and how many bytes it takes.
     fn year_after(&self, rest: &str) -> (usize, Option<i16>) {
         let found = YEAR.as_ref().and_then(|pattern| pattern.captures(rest));
         let year = found.as_ref().and_then(|found| self.year(found, 1));
@@ -248,7 +248,7 @@ impl Reader {
         YEARS.contains(&year).then_some(year)
     }
 
-    /// A day whose year, month and day are these groups; it ends with the group `end`.
+    /// A day whose year, month and day are in these groups of the match; it ends with the group `end`.
     fn day(&self, found: &Captures<'_>, [year, month, day]: [usize; 3], end: usize) -> Option<(usize, Time)> {
         let number = |at: usize| part(found, at).and_then(|number| i8::try_from(number).ok());
         let (month, day) = (number(month)?, number(day)?);
@@ -263,7 +263,7 @@ impl Reader {
         matches!(self.language, Language::Zh | Language::Ja | Language::Ko)
     }
 
-    /// Whether a word may end before a text.
+    /// Whether a word may end where this text begins.
     fn ends(&self, rest: &str) -> bool {
         rest.chars().next().is_none_or(|c| !c.is_alphanumeric() || is_unspaced(c) || is_korean(c))
     }
@@ -281,7 +281,7 @@ impl Reader {
             Time::WeekdayOf(weekday, week) => {
                 let today = today()?;
                 let weekday = Weekday::from_monday_one_offset(weekday).ok()?;
-                // In these languages it is the day of the last or next week.
+                // In these languages, it is the day in the last or next week.
                 let of_the_week = self.is_east_asian() || self.language == Language::Vi;
                 if week != 0 && !of_the_week {
                     return weekday_beside(today, weekday, week > 0).map(one);
@@ -294,7 +294,7 @@ impl Reader {
     }
 }
 
-/// The date of a day and a month that is nearest to another.
+/// The date with this month and day that is nearest to `today`.
 fn nearest(today: Date, month: i8, day: i8) -> Option<Date> {
     let years = [0, -1, 1].map(|years| today.year() + years);
     let dates = years.into_iter().filter_map(|year| Date::new(year, month, day).ok());
@@ -305,7 +305,7 @@ fn part(found: &Captures<'_>, at: usize) -> Option<i16> {
     found.get(at)?.as_str().parse().ok()
 }
 
-/// A figure of any script as one of ASCII.
+/// A digit of any script as an ASCII digit.
 fn figure(c: char) -> Option<char> {
     const ZEROES: [char; 6] = ['\u{660}', '\u{6f0}', '\u{966}', '\u{e50}', '\u{ff10}', '\u{1040}'];
     ZEROES.into_iter().find_map(|zero| {
@@ -318,7 +318,7 @@ fn is_korean(c: char) -> bool {
     matches!(c, '\u{ac00}'..='\u{d7a3}')
 }
 
-/// The number with which a text begins, in figures or in Chinese numerals up to 99, and its bytes.
+/// The number at the beginning of a text, in figures or in Chinese numerals up to 99, and its length in bytes.
 fn number(text: &str) -> Option<(usize, i64)> {
     let figures = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     if figures > 0 {
@@ -365,8 +365,8 @@ mod tests {
         assert!(all.into_iter().all(|pattern| pattern.is_some()));
     }
 
-    /// A row a language: a date with its month's name, "yesterday", and "3 days ago", by CLDR's patterns `d MMMM y`,
-    /// `relative-type--1` and `relativeTime-type-past` of the day.
+    /// One row per language: a date with its month's name, "yesterday", and "3 days ago", by CLDR's patterns `d MMMM
+    /// y`, `relative-type--1` and `relativeTime-type-past` of the day.
     #[test]
     fn dates_days_and_spans_are_read_in_each_language() {
         use Language::*;

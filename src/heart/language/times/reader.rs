@@ -1,7 +1,7 @@
-//! A text's words to the time expressions among them.
+//! Finds the time expressions among a text's words.
 //!
-//! In: a text and, where known, the moment it was said. Out: the longest expression at each word,
-//! by the rules of `absolute`, `relative` and `clock`. Never reads a clock.
+//! In: a text and, if known, the moment it was said. Out: the longest expression at each word, by the rules of
+//! `absolute`, `relative` and `clock`. It never reads a clock.
 
 use std::ops::Range;
 
@@ -14,16 +14,16 @@ use nouns::model::{EventTime, Interval};
 /// An expression of a text and what it means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimeMention {
-    /// Where it stands, in bytes of the text.
+    /// Its byte range in the text.
     pub range: Range<usize>,
     /// The whole interval that it names.
     pub interval: Interval,
-    /// True when it reads the same at any time ("8 May 2023"); false when the anchor
-    /// was needed ("yesterday", "in June").
+    /// True if its meaning does not depend on the anchor ("8 May 2023"); false if the anchor was needed ("yesterday",
+    /// "in June").
     pub complete: bool,
 }
 
-/// The expressions of a text. Without an anchor only those that need none.
+/// The expressions of a text. Without an anchor, only those that need none.
 #[must_use]
 pub fn find_times(text: &str, anchor: Option<EventTime>) -> Vec<TimeMention> {
     let lower = text.to_ascii_lowercase();
@@ -45,8 +45,8 @@ pub fn find_times(text: &str, anchor: Option<EventTime>) -> Vec<TimeMention> {
     found
 }
 
-/// The words other than months and figures that an expression may begin with, sorted. Most
-/// words of a text are none of them and are passed over at once.
+/// The words other than months and figures that an expression may begin with, sorted. Most words of a text are not
+/// among them and are skipped at once.
 pub(super) const FIRST_WORDS: &[&str] = &[
     "a",
     "an",
@@ -138,7 +138,7 @@ impl TimeReader<'_> {
             ("at" | "," | "around", _) => 1,
             _ => 0,
         };
-        // "at around two" is no moment; "at two" only where the part of the day says which two.
+        // "at around two" is not a moment; "at two" is one only if the part of the day says which two is meant.
         match self.clock(hit.next + skip, part) {
             Some((next, time)) if w(hit.next) != "around" => {
                 Expression { next, stretch: Stretch::moment(date.to_datetime(time)), ..hit }

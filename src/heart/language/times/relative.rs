@@ -1,10 +1,9 @@
 //! Times relative to the anchor or to a date: "yesterday", "last weekend", "two weeks ago",
 //! "next Friday", "the week before 9 June 2023", "first weekend of August".
 //!
-//! In: the words and an index. Out: the expression there. "Last Friday" is
-//! the last one before the anchor's day, "next Friday" the first after it; a weekend
-//! belongs to the week before it. "On Friday" follows the tense of its sentence and is
-//! nothing when that is unclear.
+//! In: the words and an index. Out: the expression there. "Last Friday" is the last one before the anchor's day, "next
+//! Friday" the first after it; a weekend belongs to the week before it. The meaning of "On Friday" follows from the
+//! tense of its sentence; if that is unclear, there is no expression.
 
 use jiff::{
     Span,
@@ -39,7 +38,7 @@ impl TimeReader<'_> {
         let today = self.now?.date();
         let day = |n: i64| shift(today, CalendarUnit::Day, n).map(|d| Stretch::days(d, d));
         let skip = usize::from(w(at) == "the");
-        // "it feels like just yesterday" is no date.
+        // "it feels like just yesterday" is not a date.
         if w(at) == "yesterday" && [self.words.before(at, 1), self.words.before(at, 2)].contains(&"like") {
             return None;
         }
@@ -69,7 +68,7 @@ impl TimeReader<'_> {
             (0, "ago", _) => (-1, next + 1),
             (0, "from", "now" | "today") => (1, next + 2),
             (1, following, _) if !matches!(following, "or" | "and" | "of" | "ago" | "straight") => {
-                // "I finished it in two weeks" is how long, not when.
+                // "I finished it in two weeks" says how long it took, not when it happened.
                 let future = match self.words.tense(at) {
                     Tense::Future => true,
                     Tense::Unclear => is_be(self.words.before(at, 1)),
@@ -101,7 +100,7 @@ impl TimeReader<'_> {
     fn pointed(&self, at: usize) -> Option<Expression> {
         let w = |i: usize| self.words.at(i);
         let today = self.now?.date();
-        // "over the last year" and "the last week of June" are no calendar year or week.
+        // "over the last year" and "the last week of June" are not a calendar year or week.
         if self.words.before(at, 1) == "the" {
             let over = w(at) == "weekend" && matches!(self.words.before(at, 2), "over" | "during");
             let direction = match self.words.tense(at) {
@@ -146,7 +145,7 @@ impl TimeReader<'_> {
             CalendarUnit::Day => None,
             CalendarUnit::Weekend if coming => hit(self.weekend(today, 1, true)?),
             CalendarUnit::Weekend if direction == 0 => {
-                // Early in the week, "this weekend" with a past verb is the one just over.
+                // Early in the week, "this weekend" with a past verb means the weekend that has just ended.
                 let past = self.words.tense(at) == Tense::Past && today.weekday().to_monday_zero_offset() < 3;
                 hit(self.weekend(today, if past { -1 } else { 0 }, false)?)
             }
@@ -166,15 +165,15 @@ impl TimeReader<'_> {
         }
     }
 
-    /// The weekend of this week, the one before or the one after; `nearest` takes the
-    /// coming one for the one after.
+    /// The weekend of this week, of the week before or of the week after. With `nearest`, the one after is the next
+    /// weekend to come, which may be that of this week.
     fn weekend(&self, today: Date, direction: i64, nearest: bool) -> Option<Stretch> {
         let in_week = today.weekday().to_monday_zero_offset() < 5;
         let direction = if nearest && in_week && direction > 0 { 0 } else { direction };
         Stretch::relative(today, CalendarUnit::Weekend, direction)
     }
 
-    /// "on Friday", "Friday night", "see you Friday", where the tense is clear.
+    /// "on Friday", "Friday night", "see you Friday", if the tense is clear.
     fn weekday(&self, at: usize) -> Option<Expression> {
         let w = |i: usize| self.words.at(i);
         let today = self.now?.date();
@@ -226,8 +225,7 @@ impl TimeReader<'_> {
         if !matches!(w(at + 2), "of" | "in") {
             return None;
         }
-        // The month stands after "of", which the month rule takes for support only where a
-        // year follows; read it here.
+        // The month is read here, because after "of" the month rule accepts it only if a year follows.
         let month = month_number(w(at + 3)).filter(|_| self.words.capital(at + 3))?;
         let dated = self.words.number(at + 4, 4..=4);
         let year = match dated {
@@ -270,7 +268,7 @@ impl TimeReader<'_> {
         Some(Expression { stretch, ..date })
     }
 
-    /// "on the 5th", where nothing that is counted follows.
+    /// "on the 5th", if nothing that is counted follows.
     fn day_of_month(&self, at: usize) -> Option<Expression> {
         let w = |i: usize| self.words.at(i);
         if (self.words.before(at, 1), w(at)) != ("on", "the") || !w(at + 1).ends_with(|c: char| c.is_ascii_alphabetic())
@@ -296,7 +294,7 @@ impl TimeReader<'_> {
         Some(Expression { next: at + 2, stretch: Stretch::days(date, date), complete: false })
     }
 
-    /// "a", "two", "12": a count that is exact.
+    /// "a", "two", "12": an exact count.
     fn count_word(&self, at: usize) -> Option<i64> {
         const WORDS: [&str; 13] =
             ["a", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];

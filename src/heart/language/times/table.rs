@@ -1,7 +1,7 @@
-//! The words for times of each language but English, from Unicode's CLDR.
+//! The words for times in each language except English, from Unicode's CLDR.
 //!
-//! In: `cldr/times.tsv`, which scripts/times_table.py makes of CLDR (its licence lies beside it). Out: the phrases of a
-//! language, the longest first, each with what it means. Read once.
+//! In: `cldr/times.tsv`, which scripts/times_table.py makes from CLDR (the licence is next to it). Out: the phrases of
+//! a language, longest first, each with its meaning. The file is read once.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -11,7 +11,7 @@ use nouns::model::Language;
 /// What a phrase means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// A month by name. A short form may be another word: it counts beside a figure only.
+    /// A month by name. A short form may also be another word, so it counts only next to a figure.
     Month { number: i8, short: bool },
     /// A day of the week, which alone does not say which one.
     Weekday,
@@ -21,7 +21,7 @@ pub(super) enum Meaning {
     WeekdayOf(i8, i64),
 }
 
-/// A phrase with a number in it: what stands before it and after it.
+/// A phrase with a number in it: the text before and after the number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Counted {
     pub(super) before: &'static str,
@@ -34,16 +34,16 @@ pub(super) struct Counted {
 /// The phrases of a language.
 #[derive(Debug, Default)]
 pub(super) struct Phrases {
-    /// By their first character, the longest first.
+    /// By their first character, longest first.
     fixed: HashMap<char, Vec<(&'static str, Meaning)>>,
-    /// The longest first.
+    /// Longest first.
     pub(super) counted: Vec<Counted>,
     /// Whether a date in figures has its year first.
     pub(super) year_first: bool,
 }
 
 impl Phrases {
-    /// The longest phrase with which a text begins and after which a word may end.
+    /// The longest phrase at the beginning of a text that `ends` accepts, given the text after it.
     pub(super) fn longest<'t>(&self, text: &'t str, ends: impl Fn(&'t str) -> bool) -> Option<(usize, Meaning)> {
         let of_character = self.fixed.get(&text.chars().next()?)?;
         let found = of_character.iter().find(|(phrase, _)| text.strip_prefix(phrase).is_some_and(&ends));
@@ -51,7 +51,7 @@ impl Phrases {
     }
 }
 
-/// The phrases of a language; nothing of English and of those that CLDR's table here does not hold.
+/// The phrases of a language; none for English and for languages that are not in this table.
 pub(super) fn phrases(language: Language) -> Option<&'static Phrases> {
     TABLE.get(&language)
 }
@@ -84,7 +84,7 @@ impl Phrases {
         };
         let meaning = match kind {
             "month" => month(false),
-            // "3月" is no other word.
+            // "3月" cannot be another word.
             "short" => month(!phrase.starts_with(|c: char| c.is_ascii_digit())),
             "weekday" => Some(Meaning::Weekday),
             "day" => number().map(|count| Meaning::Relative(CalendarUnit::Day, count)),

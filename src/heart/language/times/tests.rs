@@ -1,4 +1,4 @@
-//! Tables of expressions and what they mean, traps included.
+//! Tables of expressions and their meanings, including traps.
 
 use super::{reader::FIRST_WORDS, *};
 use nouns::model::{EventTime, Interval};

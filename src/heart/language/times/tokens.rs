@@ -1,7 +1,7 @@
 //! A text split for the time grammar: words and single marks, in lower case.
 //!
-//! In: a text and its ASCII lower case. Out: words by index, with their byte ranges; an
-//! index outside reads as the empty word, so that a rule may look anywhere.
+//! In: a text and its ASCII lower case. Out: words by index, with their byte ranges; an index outside the text gets the
+//! empty word, so that a rule may look anywhere.
 
 use std::ops::Range;
 
@@ -58,7 +58,7 @@ impl<'t> TextTokens<'t> {
         word.chars().next().is_some_and(char::is_uppercase)
     }
 
-    /// Whether no space stands between a word and the one before it.
+    /// Whether there is no space between a word and the one before it.
     pub(super) fn joined(&self, i: usize) -> bool {
         let (Some(before), Some(this)) = (i.checked_sub(1).and_then(|j| self.ranges.get(j)), self.ranges.get(i)) else {
             return false;
@@ -73,15 +73,15 @@ impl<'t> TextTokens<'t> {
         start..end.max(start)
     }
 
-    /// Whether the word at an index is a whole number of a length.
+    /// The word at an index as a whole number, if it has one of these numbers of digits.
     pub(super) fn number(&self, i: usize, digits: std::ops::RangeInclusive<usize>) -> Option<i16> {
         let word = self.at(i);
         let plain = digits.contains(&word.len()) && word.bytes().all(|b| b.is_ascii_digit());
         if plain { word.parse().ok() } else { None }
     }
 
-    /// False for a number that is the tail of a longer one ("1.5", "2-3", "1,000") and for
-    /// a word that is glued to a mark of a name ("@today", "#friday", "year-last").
+    /// False for a number that is the end of a longer one ("1.5", "2-3", "1,000"), and for a word that is joined to a
+    /// mark as in a name ("@today", "#friday", "year-last").
     pub(super) fn may_begin(&self, i: usize) -> bool {
         let number = self.at(i).starts_with(|c: char| c.is_ascii_digit());
         !self.joined(i)
@@ -93,7 +93,7 @@ impl<'t> TextTokens<'t> {
             }
     }
 
-    /// The tense of the sentence at a word.
+    /// The tense at a word of its sentence.
     pub(super) fn tense(&self, at: usize) -> Tense {
         let ends = |w: &&str| matches!(*w, "." | "!" | "?" | ";");
         let (head, tail) = self.lower.split_at(at.min(self.lower.len()));

@@ -1,8 +1,8 @@
-//! What a question asks for, beside its vectors: words, topics, people.
+//! What a question asks for, besides its vector: words, topics, people.
 //!
-//! In: a familiarity probe, and the counts of its bank. Out: for a part its BM25, the share of the topics
-//! that it holds, the share of its speaker, and how near it is to a named day. Counts come part by part in
-//! a pass over the whole bank, or all at once from the candidate index; both give the same.
+//! In: a familiarity probe, and the counts of its bank. Out: for a part, its BM25, the topics that it holds, the share
+//! of its speaker, and how near it is to a named day. Counts come part by part in a pass over the whole bank, or all at
+//! once from the candidate index; both ways give the same result.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -25,23 +25,23 @@ use nouns::model::{FamiliarityTerms, Language};
 
 /// Logarithms are rounded to 1 / this: 20 binary digits.
 const LOG_DIGITS: f64 = 1_048_576.0;
-/// Topics of a question that are told of a part: the bits of a number.
+/// The maximum number of a question's topics that are reported for a part: the bits of a number.
 const MOST_TOPICS: usize = 64;
-/// Words of 64 bits that tell most terms from those of a question.
+/// The size of the sieve in 64-bit words; it rules out most terms that are not in the question.
 const SIEVE_WORDS: usize = 16;
-/// Days from a named one on in which what happened on it is told.
+/// For how many days, counting the named day, people are expected to talk about what happened on it.
 const TELLING_DAYS: i64 = 3;
-/// Shares of the person who acts and of the other named ones, where several are named.
+/// The shares of the person who acts and of the other named people, if several are named.
 const SUBJECT: f64 = 0.75;
 const OTHERS: f64 = 0.25;
 
-/// A map by stem; a stem or a name is a hash already.
+/// A map by stem; a stem or a name is a hash already, so it is not hashed again.
 pub(in crate::memory) type ByTerm<V> = HashMap<TermKey, V, BuildHasherDefault<IdHasher>>;
 
 /// A set of names.
 pub(in crate::memory) type NameSet = HashSet<NameKey, BuildHasherDefault<IdHasher>>;
 
-/// A word of the question, by its index in it, and how often it was found.
+/// A word of the question, by its index in the question, and how often it was found.
 pub(in crate::memory) type AskedWord = (usize, u32);
 
 /// What a question asks of a large bank.
@@ -61,13 +61,13 @@ pub(in crate::memory) struct Asked<'q> {
 pub(in crate::memory) struct AskedWords {
     /// The index of each word.
     place: ByTerm<usize>,
-    /// A bit for some digits of each: what has no bit here has no index.
+    /// A bit for some digits of each word: a word whose bit is not set here is not in the question.
     sieve: [u64; SIEVE_WORDS],
     /// In how many windows each occurs.
     with: Vec<u64>,
     /// How rare each is.
     rarity: Vec<f64>,
-    /// Words of all windows.
+    /// The number of words in all windows.
     length: f64,
     /// Number of windows.
     windows: f64,
@@ -88,7 +88,7 @@ impl AskedWords {
 
     /// The index of a word.
     pub(in crate::memory) fn place_of(&self, term: TermKey) -> Option<usize> {
-        // Most words are none of the question's.
+        // Most words are not in the question.
         if self.sieve[sieve_word(term)] & (1 << (term % 64)) == 0 {
             return None;
         }
@@ -120,7 +120,7 @@ impl AskedWords {
         self.rarity = self.with.iter().map(|n| cut(bm25::rarity(self.windows, *n as f64))).collect();
     }
 
-    /// The words that the bank has, the rarest first: stem, and what a full gain is worth.
+    /// The words that occur in the bank, rarest first: the stem, and what a full gain is worth.
     pub(in crate::memory) fn rated(&self) -> Vec<(TermKey, f64)> {
         let mut rated: Vec<(u64, TermKey, f64)> = self
             .place
@@ -153,7 +153,7 @@ impl AskedWords {
     }
 }
 
-/// The question's words; of people's names those of people who never speak in the bank.
+/// The question's words; names of people count only if the person never speaks in the bank.
 #[derive(Default)]
 pub(in crate::memory) struct Topics {
     /// Each with its stem, counted and then rated.
@@ -180,7 +180,7 @@ impl Topics {
         Self { topics }
     }
 
-    /// Counts a part by whether it holds a word.
+    /// Counts a part for each topic that it holds.
     pub(in crate::memory) fn count(&mut self, holds: impl Fn(TermKey) -> bool) {
         for (term, topic) in &mut self.topics {
             topic.parts += usize::from(holds(*term));
@@ -202,7 +202,7 @@ impl Topics {
         }
     }
 
-    /// Which of the topics are in a part, a bit each; only the first [`MOST_TOPICS`] are told.
+    /// Which of the topics are in a part, one bit for each; only the first [`MOST_TOPICS`] are reported.
     pub(in crate::memory) fn held(&self, holds: impl Fn(TermKey) -> bool) -> u64 {
         let told = self.topics.iter().take(MOST_TOPICS).enumerate();
         told.filter(|(_, (term, topic))| topic.parts > 0 && holds(*term)).map(|(at, _)| 1 << at).sum()
@@ -233,7 +233,7 @@ impl Speakers {
         Self { names, subject, named: NameSet::default(), acts: false }
     }
 
-    /// Takes those whom a name of the question means, where no speaker has the name.
+    /// Adds the people whom names in the question mean, if no speaker has the name.
     pub(in crate::memory) fn learn(&mut self, meanings: Vec<(NameKey, NameKey)>, present: impl Fn(NameKey) -> bool) {
         for (name, speaker) in meanings.into_iter().filter(|(name, _)| !present(*name)) {
             self.names.push(speaker);
@@ -271,8 +271,8 @@ impl Speakers {
         &self.names
     }
 
-    /// Whether a named person speaks: 1 if only one is named, 0.5 for everyone if none or several are.
-    /// If one of several acts, that one counts more.
+    /// Whether a named person speaks: 1 if only one is named; 0.5 for everyone if nobody is named, and for each named
+    /// person if several are. If one of several acts, that one counts more.
     pub(in crate::memory) fn share(&self, speaker: [NameKey; 2]) -> f64 {
         let one_acts = self.named.len() > 1 && self.acts;
         match (self.is_named(speaker), self.named.len()) {
@@ -286,7 +286,7 @@ impl Speakers {
     }
 }
 
-/// Adds the words of a part, each `times` as often, to those of its window, which begin at `first`.
+/// Adds the words of a part to those of its window, which begin at `first`; each occurrence counts `times` times.
 pub(in crate::memory) fn add_words(windows: &mut Vec<AskedWord>, first: usize, words: &[AskedWord], times: u32) {
     for (word, count) in words {
         // A window holds few words of a question.
@@ -297,7 +297,7 @@ pub(in crate::memory) fn add_words(windows: &mut Vec<AskedWord>, first: usize, w
     }
 }
 
-/// Which word of the sieve has the bit of a term.
+/// The word of the sieve that has the bit of a term.
 fn sieve_word(term: TermKey) -> usize {
     (term >> 6) as usize % SIEVE_WORDS
 }

@@ -1,16 +1,16 @@
 //! The best of many slots by their scores.
 //!
-//! In: scores of slots, in any order. Out: the best slots, those of one score in the order of the bank, as
-//! slots depend on the history.
+//! In: scores of slots, in any order. Out: the best slots. Slots with equal scores are in the order of the bank,
+//! because slot numbers depend on the history.
 
 use super::indexed_part::Slot;
 
 /// The score of a slot without a part.
 pub(in crate::memory) const NO_SCORE: f32 = f32::NEG_INFINITY;
-/// Slots whose best decides whether any of them is among the best.
+/// The number of slots in a chunk; a chunk is skipped if its best slot is not among the best.
 const SLOTS_OF_A_CHUNK: usize = 16;
 
-/// The best of many scores. All that tie with the last are kept until the end.
+/// The best of many scores. All slots that tie with the last one are kept until the end.
 pub(in crate::memory) struct BestSlots {
     wanted: usize,
     least: f32,
@@ -24,12 +24,12 @@ impl BestSlots {
         Self { wanted, least: f32::MIN, found: Vec::new(), trim_at: 4 * wanted }
     }
 
-    /// The same, and none whose score is not greater than zero.
+    /// The same, but only slots whose score is greater than zero.
     pub(in crate::memory) fn positive(wanted: usize) -> Self {
         Self { least: f32::MIN_POSITIVE, ..Self::new(wanted) }
     }
 
-    /// Adds the slots of these scores, from one on, but for those with [`NO_SCORE`].
+    /// Adds the slots of these scores, starting at slot `first`, except those with [`NO_SCORE`].
     pub(in crate::memory) fn add_all(&mut self, scores: &[f32], first: usize) {
         for (scores, first) in scores.chunks(SLOTS_OF_A_CHUNK).zip((first..).step_by(SLOTS_OF_A_CHUNK)) {
             if greatest(scores) < self.least {
@@ -61,7 +61,7 @@ impl BestSlots {
         self.trim_at = (4 * self.wanted).max(2 * self.found.len());
     }
 
-    /// The best, in order; those of one score in the order of their keys.
+    /// The best slots, in order; those with equal scores in the order of their keys.
     pub(in crate::memory) fn finish<K: Ord>(mut self, key: impl Fn(Slot) -> K) -> Vec<Slot> {
         self.trim();
         self.found.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
@@ -72,7 +72,7 @@ impl BestSlots {
                 break;
             }
             best.extend(tied.iter().map(|(_, slot)| *slot));
-            // A key lies anywhere in the memory: it is looked up once, and only of those that tie.
+            // Keys are scattered over the memory, so each is looked up once, and only for slots that tie.
             if tied.len() > 1 {
                 best[first..].sort_by_cached_key(|slot| key(*slot));
             }

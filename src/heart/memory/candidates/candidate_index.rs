@@ -1,9 +1,9 @@
-//! What is kept of a large bank so that a question need not read all of it.
+//! What is kept about a large bank so that a question does not have to read all of it.
 //!
-//! In: the parts of a bank as they come and go, each with the parts before and after it in its session.
-//! Out: for each part a slot with its neighbours and features, codes of its gists, postings by stem with the
-//! number of windows that hold the stem, and who speaks. What can be read here is a function of the set of
-//! parts; only the numbers of slots, rows, sessions and speakers depend on its history.
+//! In: the parts of a bank as they are added and removed, each with the parts before and after it in its session. Out:
+//! for each part, a slot with its neighbours and features, and codes of its gists; postings by stem with the number of
+//! windows that hold the stem; and the speakers. All that can be read here is a function of the set of parts; only the
+//! numbers of slots, rows, sessions and speakers depend on the bank's history.
 
 use std::{
     cell::RefCell,
@@ -33,15 +33,15 @@ const DAY_MS: i64 = 86_400_000;
 
 /// How often the words of a part itself count in its window.
 pub(in crate::memory) const OWN_WORDS: u32 = 2;
-/// Most names of a part that count.
+/// The maximum number of names in a part that count.
 pub(in crate::memory) const MOST_NAMES: u8 = 3;
-/// Most expressions of time of a part that count.
+/// The maximum number of expressions of time in a part that count.
 pub(in crate::memory) const MOST_TIMES: u8 = 2;
 
-/// The parts of a large bank, ready for candidates.
+/// The parts of a large bank, from which candidates are chosen.
 #[derive(Debug, Default)]
 pub(in crate::memory) struct CandidateIndex {
-    /// While fewer words lie between, a part counts with another.
+    /// A part counts with another while fewer words than this are in between.
     reach_words: u32,
     parts: Vec<Option<Rc<IndexedPart>>>,
     columns: Columns,
@@ -51,16 +51,16 @@ pub(in crate::memory) struct CandidateIndex {
     window_words: u64,
     sessions: DenseIds,
     speakers: DenseIds,
-    /// The whole name's key and the first word's of each speaker, by number.
+    /// For each speaker, by number, the keys of the whole name and of its first word.
     speaker_keys: Vec<[NameKey; 2]>,
-    /// The numbers of the speakers with this name or first word of it.
+    /// The numbers of the speakers who have this name, or this first word of their name.
     named: HashMap<NameKey, Vec<u32>, BuildHasherDefault<IdHasher>>,
     greetings: GreetingPostings,
     scratch: RefCell<Option<Scratch>>,
 }
 
 impl CandidateIndex {
-    /// No part. A part counts with another while fewer than `window_words` words lie between.
+    /// No parts. A part counts with another while fewer than `window_words` words are in between.
     pub(in crate::memory) fn new(window_words: u32) -> Self {
         Self { reach_words: window_words, ..Self::default() }
     }
@@ -115,8 +115,8 @@ impl CandidateIndex {
         self.free.insert(slot);
     }
 
-    /// A slot for a part between two others: next to one of them if possible, so that the parts of a
-    /// window lie in slots that follow one another.
+    /// A slot for a part between two others: next to one of them if possible, so that the parts of a window are in
+    /// consecutive slots.
     fn free_slot(&mut self, before: Slot, after: Slot) -> Slot {
         let next_to = [before.checked_add(1), after.checked_sub(1)].into_iter().flatten();
         let free = next_to.chain(self.free.first().copied()).find(|slot| self.free.contains(slot));
@@ -160,7 +160,7 @@ impl CandidateIndex {
         keyed
     }
 
-    /// Has the processor fetch what says where the part in a slot lies ([`kernel::fetch_ahead`]).
+    /// Has the processor fetch the pointer to the part in a slot ([`kernel::fetch_ahead`]).
     pub(in crate::memory) fn fetch_slot(&self, slot: Slot) {
         let at = slot as usize;
         kernel::fetch_ahead(self.parts.get(at..=at).unwrap_or_default());
@@ -181,7 +181,7 @@ impl CandidateIndex {
         &self.stems
     }
 
-    /// Words of all windows.
+    /// The number of words in all windows.
     pub(in crate::memory) fn window_words(&self) -> u64 {
         self.window_words
     }
@@ -207,12 +207,13 @@ impl CandidateIndex {
         numbers.iter().map(|number| (*number, self.speaker_keys[*number as usize]))
     }
 
-    /// The room that the last question gave back.
+    /// The buffers that the last question left.
     pub(in crate::memory) fn take_scratch(&self) -> Scratch {
         self.scratch.take().unwrap_or_default()
     }
 
-    /// Keeps room for the next question. Where several are asked at once, the room of one is kept.
+    /// Keeps the buffers for the next question. If several questions are asked at once, only one question's buffers are
+    /// kept.
     pub(in crate::memory) fn keep_scratch(&self, scratch: Scratch) {
         self.scratch.replace(Some(scratch));
     }
@@ -227,7 +228,7 @@ impl CandidateIndex {
         self.side_without(of, back, NONE)
     }
 
-    /// The same as if another part were not there.
+    /// The same, as if another part were not there.
     fn side_without(&self, of: Slot, back: bool, without: Slot) -> impl Iterator<Item = Slot> {
         let step = move |slot: Slot| {
             let near = self.columns.near_slot(slot);
@@ -245,7 +246,7 @@ impl CandidateIndex {
         })
     }
 
-    /// All that can be read here, without the numbers that depend on the history.
+    /// All that can be read here, except the numbers that depend on the history.
     #[cfg(test)]
     pub(in crate::memory) fn listed(&self) -> impl PartialEq + std::fmt::Debug + use<> {
         let key = |slot: Slot| self.key(slot);
@@ -263,7 +264,7 @@ impl CandidateIndex {
         (parts, named, self.greetings.listed(), self.stems.listed(key), self.window_words, self.gists.scale())
     }
 
-    /// Counts the windows around a part that is linked.
+    /// Updates the counts of the windows around a part, which must be linked.
     fn change(&mut self, change: Change, slot: Slot) {
         let bag = |slot: Slot| Some(self.parts.get(slot as usize)?.as_ref()?.words());
         let Some(own) = bag(slot) else { return };
@@ -274,7 +275,8 @@ impl CandidateIndex {
         let mut lengths: Vec<(Slot, i64)> = Vec::with_capacity(near.len());
         let mut other_windows = Vec::with_capacity(near.len());
         for (other, back) in near {
-            // Seen from the other part, the newcomer lies on the opposite side, and pushes parts out there.
+            // Seen from the other part, the new part is on the opposite side, and it pushes parts out of the window
+            // there.
             let with: Vec<Slot> = self.side(other, !back).filter(|near| *near != slot).collect();
             let pushed_out: Vec<BagSlice<'_>> =
                 self.side_without(other, !back, slot).skip(with.len()).filter_map(bag).collect();
@@ -340,7 +342,7 @@ impl Features {
     }
 }
 
-/// The day on which something was said, since 1970-01-01.
+/// The day on which something was said, as days since 1970-01-01.
 pub(in crate::memory) fn day(said_at: EventTime) -> i64 {
     (said_at.unix_ms + i64::from(said_at.offset_seconds) * 1_000).div_euclid(DAY_MS)
 }

@@ -1,11 +1,11 @@
 //! The parts of a large bank that deserve the full score.
 //!
-//! In: a familiarity probe, its words and speakers with the counts of the whole bank, and the bank's
-//! candidate index. Out: the candidates, in the order of the bank, the words of the question in them and in the
-//! parts around them, and the [first estimate](FirstEstimate) of every other part. Candidates are the best by
-//! that estimate, the best by their words alone, the neighbours of the very best, and what the edges of the
-//! best units lead to. Ties are broken by the order of the bank, so they are a function of the set of
-//! parts. The work can pause at every step.
+//! In: a familiarity probe, its words and speakers with the counts of the whole bank, and the bank's candidate index.
+//! Out: the candidates, in the order of the bank; the words of the question in them and in the parts around them; and
+//! the [first estimate](FirstEstimate) of every other part. Candidates are the best parts by that estimate, the best
+//! parts by their words alone, the neighbours of the very best, and the parts that the edges of the best units lead to.
+//! Ties are broken by the order of the bank, so the candidates are a function of the set of parts. The work can pause
+//! at every step.
 
 use super::{
     asked::{Asked, AskedWord},
@@ -25,14 +25,15 @@ use crate::memory::{
 };
 use nouns::model::UnitId;
 
-/// Most parts above the zero of the scale, and so the least candidates that edges leave.
+/// The maximum number of parts above the zero of the scale. So at least this many of the best candidates stay when
+/// edges add others.
 pub const SCALE_PARTS: usize = 1_000;
 /// The neighbours of the best eighth of the candidates are candidates, too.
 const BEST_TO_VERY_BEST: usize = 8;
-/// For every 8 candidates by the estimate there is one by words alone. The best window by words sets what words are
-/// worth.
+/// For every 8 candidates by the estimate, there is one by words alone. The best window by words sets the scale of the
+/// term for words.
 const BEST_TO_BY_WORDS: usize = 8;
-/// How many candidates ahead the processor fetches what is around them: they lie all over the memory.
+/// How many candidates ahead the parts around a candidate are prefetched, because they are scattered over the memory.
 const LISTED_AHEAD: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,16 +44,16 @@ enum Step {
     Estimate,
     /// The words of the candidates, and of the parts around them.
     Find,
-    /// All is known.
+    /// The candidates are chosen.
     Done,
 }
 
-/// Candidates that are being chosen, then the chosen ones.
+/// The candidates, while they are being chosen and afterwards.
 #[derive(Default)]
 pub(in crate::memory) struct Candidates {
     step: Step,
     terms: Vec<(TermKey, f64)>,
-    /// The next of these.
+    /// The next of these terms.
     at: usize,
     first: FirstEstimate,
     estimates: Estimates,
@@ -63,8 +64,8 @@ pub(in crate::memory) struct Candidates {
 }
 
 impl Candidates {
-    /// Goes on until the work is spent; whether the candidates are chosen. `linked` gives the parts of the
-    /// units that edges lead to from a unit.
+    /// Goes on until the allowance is spent; returns whether the candidates are chosen. `linked` returns the parts of
+    /// the units that a unit's edges lead to.
     pub(in crate::memory) fn go_on(
         &mut self,
         asked: &Asked<'_>,
@@ -107,7 +108,7 @@ impl Candidates {
         }
     }
 
-    /// The room for the next question, once nothing of this one is read any more.
+    /// The buffers for the next question, once this one no longer needs them.
     pub(in crate::memory) fn into_scratch(self) -> Scratch {
         Scratch {
             words: self.first.into_room(),
@@ -122,18 +123,18 @@ impl Candidates {
         &self.candidates
     }
 
-    /// The words of the question that a candidate, or a part that counts with one, holds.
+    /// The words of the question in a candidate, or in a part that counts with a candidate.
     pub(in crate::memory) fn words_of(&self, slot: Slot) -> &[AskedWord] {
         self.found.of(slot)
     }
 
-    /// The first estimate of a part; none of no part.
+    /// The first estimate of a part; none for an empty slot.
     pub(in crate::memory) fn estimate(&self, slot: Slot) -> Option<f64> {
         let estimate = self.estimates.scores.get(slot as usize).copied();
         estimate.filter(|estimate| *estimate > NO_SCORE).map(f64::from)
     }
 
-    /// The first estimates of a session's best parts that are no candidates, best first.
+    /// The first estimates of a session's best parts that are not candidates, best first.
     pub(in crate::memory) fn rest_of_session(&self, session: u32) -> impl Iterator<Item = f64> {
         let best = self.estimates.sessions.get(session as usize).into_iter().flat_map(SessionBest::parts);
         best.filter(|(_, slot)| !self.is_candidate.contains(*slot)).map(|(score, _)| f64::from(score))
@@ -161,12 +162,12 @@ impl Candidates {
         }
         let linked: Vec<Slot> = anchors.into_iter().flat_map(linked).collect();
         let others = linked.iter().filter(|slot| self.is_candidate.insert(**slot)).count();
-        // They take the places of the last, so that edges add no work. A last one that is linked keeps its own.
+        // They replace the last of the best, so that edges add no work. If one of these is itself linked, it stays.
         let most = asked.wanted.saturating_sub(others).max(SCALE_PARTS);
         let mut chosen: Vec<Slot> =
             best.iter().take(most).chain(&by_words).copied().chain(linked).chain(near).collect();
         self.is_candidate.clear(index.slots());
-        // What lies beyond a session is no slot.
+        // Beyond the ends of a session there are no valid slots.
         chosen.retain(|slot| self.is_candidate.insert(*slot));
         self.candidates = index.in_order(&chosen);
         let mut listed = std::mem::take(&mut self.scratch.listed);

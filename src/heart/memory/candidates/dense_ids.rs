@@ -1,7 +1,7 @@
 //! Small numbers for the keys that are in use.
 //!
-//! In: keys that enter and leave, each as often as it likes. Out: a number below the greatest count of
-//! keys that were in use at once. A key that left as often as it entered is forgotten.
+//! In: keys that enter and leave, each any number of times. Out: for each key, a number below the greatest count of
+//! keys that were ever in use at once. A key that has left as often as it entered is forgotten.
 
 use std::{collections::HashMap, hash::BuildHasherDefault};
 
@@ -23,7 +23,7 @@ impl DenseIds {
         map_bytes::<u64, (u32, u32)>(self.of_key.capacity()) + vec_bytes(&self.free)
     }
 
-    /// The number of a key, used once more, and whether the key is new.
+    /// Counts one more use of a key; returns its number and whether the key is new.
     pub(in crate::memory) fn enter(&mut self, key: u64) -> (u32, bool) {
         let next = self.free.last().copied().unwrap_or(self.of_key.len() as u32);
         let (id, uses) = self.of_key.entry(key).or_insert((next, 0));
@@ -35,7 +35,7 @@ impl DenseIds {
         (*id, fresh)
     }
 
-    /// The number of a key, used once less, and whether the key is gone.
+    /// Counts one use of a key less; returns its number and whether the key is gone.
     pub(in crate::memory) fn leave(&mut self, key: u64) -> Option<(u32, bool)> {
         let (id, uses) = self.of_key.get_mut(&key)?;
         let id = *id;

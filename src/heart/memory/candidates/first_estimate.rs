@@ -1,11 +1,10 @@
 //! The first estimate of the score of every part of a large bank.
 //!
-//! In: a familiarity probe, its words and speakers with the counts of the whole bank, and the bank's
-//! candidate index. Out: for each part an estimate of its familiarity alone, the best parts by it and by
-//! their words, and the best of each session. The code of a gist stands for all vectors of a part, and the
-//! words of two turns on either side for its window, as if each were the only one that holds them. So a part
-//! costs little more than the 48 bytes of its code. A function of the set of parts; the work can pause at
-//! every step.
+//! In: a familiarity probe, its words and speakers with the counts of the whole bank, and the bank's candidate index.
+//! Out: for each part, an estimate of its own familiarity; the best parts by this estimate and by their words; and the
+//! best parts of each session. The code of a gist stands for all vectors of a part. The words of two turns on either
+//! side stand for its window, and each turn counts as if it alone held the word. So a part costs little more than
+//! reading the 48 bytes of its code. All results are a function of the set of parts; the work can pause at every step.
 
 use std::ops::Range;
 
@@ -27,26 +26,26 @@ use crate::memory::{
     work::{Allowance, COUNTED_POSTING, ESTIMATED_BLOCK, SCANNED_BLOCK},
 };
 
-/// Most postings that are counted for the question's words. The rarest words come first; those that no
+/// The maximum number of postings that are counted for the question's words. The rarest words come first; words that no
 /// longer fit add nothing here.
 const MOST_POSTINGS: usize = 30_000;
-/// Postings whose parts are looked up at once.
+/// How many postings' parts are looked up at once.
 const POSTINGS_AT_ONCE: usize = 16;
-/// Steps of a gain of 1. Sums of whole steps are the same in whatever order postings lie.
+/// The number of steps in a gain of 1. Sums of whole steps do not depend on the order of the postings.
 const GAIN_STEPS: f64 = 65_536.0;
-/// Blocks of codes of a step.
+/// The number of blocks of codes that are scanned at once.
 const BLOCKS_AT_ONCE: usize = 32;
 
-/// What the first estimates say.
+/// The results of the first estimates.
 #[derive(Default)]
 pub(in crate::memory) struct Estimates {
-    /// The estimate of each slot, [`NO_SCORE`] where it holds no part.
+    /// The estimate of each slot; [`NO_SCORE`] if it holds no part.
     pub scores: Vec<f32>,
     /// The best parts of each session.
     pub sessions: Vec<SessionBest>,
     /// The best parts, in order.
     pub best: Vec<Slot>,
-    /// The best by their words alone, in order.
+    /// The best parts by their words alone, in order.
     pub by_words: Vec<Slot>,
 }
 
@@ -60,25 +59,26 @@ enum Step {
     Estimates,
 }
 
-/// First estimates on their way.
+/// First estimates while they are being made.
 #[derive(Default)]
 pub(in crate::memory) struct FirstEstimate {
     step: Step,
     /// The next term or block of the step.
     at: usize,
     terms: Vec<(TermKey, f64)>,
-    /// Postings that were counted.
+    /// The number of postings that were counted.
     counted: usize,
-    /// About BM25 of the words of each part and two turns on either side, in steps, and the greatest.
+    /// An approximate BM25, in steps, of the words of each part and of two turns on either side; and the greatest of
+    /// these.
     words: Vec<u32>,
     most: u32,
-    /// What a step of a gain is worth, once all are counted.
+    /// What a step of a gain is worth, once all postings are counted.
     words_worth: f32,
-    /// The sums of the codes of further gists of long parts, then those that were not yet compared with the
-    /// first.
+    /// The sums of the codes of further gists of long parts; later, those that have not been compared with the first
+    /// gist yet.
     more_gists: Vec<(Slot, u16)>,
     query: Option<Query>,
-    /// What each speaker adds, where one is named.
+    /// What each speaker adds, if a speaker is named.
     speakers: Option<Vec<f32>>,
     /// What each byte of marks adds.
     marks: Vec<f32>,
@@ -90,12 +90,13 @@ pub(in crate::memory) struct FirstEstimate {
 struct Query {
     table: CodeTable,
     cosines: Cosines,
-    /// What a gist weighs: it stands for the best sentence, the pair, and the next pair.
+    /// The weight of a gist, which stands for the best sentence, the pair and the next pair.
     worth: f32,
 }
 
 impl FirstEstimate {
-    /// Before its first step. So many of the best, and by words, are wanted; `terms` are those that the bank has.
+    /// Before its first step. `by_words` says how many of the best parts by words are wanted; `terms` are the
+    /// question's terms that the bank has.
     pub(in crate::memory) fn new(
         asked: &Asked<'_>,
         index: &CandidateIndex,
@@ -120,7 +121,7 @@ impl FirstEstimate {
             let features = for_times * f64::from(times(marks)) + w.names * f64::from(names(marks)) - w.asks * asks;
             others + if marks & PASSAGE == 0 { features } else { 0.0 }
         };
-        // What holds no part gets no score.
+        // A slot without a part gets no score.
         let of_marks = |marks: u8| if marks & LIVE == 0 { NO_SCORE } else { of_marks(marks) as f32 };
         Self {
             terms: terms.to_vec(),
@@ -139,12 +140,12 @@ impl FirstEstimate {
         }
     }
 
-    /// The room of the words.
+    /// The buffer of the words, for the next question.
     pub(in crate::memory) fn into_room(self) -> Vec<u32> {
         self.words
     }
 
-    /// Goes on until the work is spent; then what the estimates say.
+    /// Goes on until the allowance is spent; returns the estimates once they are complete.
     pub(in crate::memory) fn go_on(
         &mut self,
         asked: &Asked<'_>,
@@ -170,7 +171,7 @@ impl FirstEstimate {
                     Step::MoreGists
                 }
                 Step::MoreGists => {
-                    // The last comes first, so that it is taken off the end.
+                    // Sorted from last to first, because they are taken from the end.
                     self.more_gists.sort_unstable_by(|a, b| b.cmp(a));
                     Step::Estimates
                 }
@@ -185,7 +186,7 @@ impl FirstEstimate {
         }
     }
 
-    /// Some of the step; returns the work.
+    /// Does a piece of the step; returns how much work that was.
     fn one(&mut self, asked: &Asked<'_>, index: &CandidateIndex, end: usize) -> u64 {
         if self.step == Step::Words {
             let postings = self.count_term(index);
@@ -212,7 +213,7 @@ impl FirstEstimate {
             return 0;
         }
         self.counted += postings;
-        // As in a window of mean length that holds the word here alone.
+        // As in a window of mean length that holds the word only here.
         let damping = bm25::damping(1.0, 1.0);
         let gain = |count: u32| (bm25::gain(worth, f64::from(count), damping) * GAIN_STEPS) as u32;
         let (once, around) = (gain(OWN_WORDS), gain(1));
@@ -223,14 +224,14 @@ impl FirstEstimate {
                 index.columns().fetch_ahead(*slot);
                 kernel::fetch_ahead(words.get(*slot as usize..=*slot as usize).unwrap_or_default());
             }
-            // They lie all over the memory, which gives many at once as fast as one.
+            // They are scattered over the memory, and fetching many at once takes no longer than fetching one.
             let mut near = [Near::NOTHING; POSTINGS_AT_ONCE];
             near.iter_mut().zip(parts).for_each(|(near, (slot, _))| *near = index.columns().near_slot(*slot));
             for ((slot, count), Near { before, after, second_before, second_after }) in parts.iter().zip(near) {
                 let own = if *count == 1 { once } else { gain(OWN_WORDS * u32::from(*count)) };
                 let near = [second_before, before, after, second_after].map(|near| (near, around));
                 for (slot, gain) in near.into_iter().chain([(*slot, own)]) {
-                    // What lies beyond a session is no slot.
+                    // Beyond the ends of a session there are no valid slots.
                     if let Some(words) = words.get_mut(slot as usize) {
                         *words = words.saturating_add(gain);
                         *most = (*most).max(*words);
@@ -302,7 +303,7 @@ impl FirstEstimate {
         let of_slots = &columns.session()[slots.clone()];
         let first = of_slots.first().copied().unwrap_or_default();
         let others = of_slots.iter().fold(0, |others, session| others | (session ^ first));
-        // Most blocks lie in one session, and have none of its best.
+        // Most blocks are in a single session, and contain none of its best parts.
         if others > 0 || greatest(estimates) >= sessions[first as usize].least() {
             let key = |slot: Slot| index.key(slot);
             for ((estimate, session), slot) in estimates.iter().zip(of_slots).zip(slots) {

@@ -1,7 +1,7 @@
 //! The words of a question in some parts of a large bank.
 //!
-//! In: slots, then the postings of one word after the other. Out: for each of the slots its words with their
-//! counts. Reading postings costs less than the words of the parts, which lie all over the memory.
+//! In: slots, then the postings of one word after the other. Out: for each of the slots, its words with their counts.
+//! Reading postings costs less than reading the words of the parts, which are scattered over the memory.
 
 use super::{asked::AskedWord, indexed_part::Slot, slot_set::SlotSet};
 
@@ -24,7 +24,7 @@ impl FoundWords {
         Self { listed, ends: vec![0; parts], ..Self::default() }
     }
 
-    /// The room of the set of parts.
+    /// The buffer of the set of parts, for the next question.
     pub(in crate::memory) fn into_room(self) -> SlotSet {
         self.listed
     }
@@ -44,7 +44,7 @@ impl FoundWords {
         found.iter().for_each(|(number, _)| self.ends[*number as usize] += 1);
         let mut first = 0;
         for end in &mut self.ends {
-            // Where its next word goes, so that it is the end once all are placed.
+            // Until all words are placed, this is where the part's next word goes; then it is the end.
             first += std::mem::replace(end, first);
         }
         self.words = vec![(0, 0); found.len()];

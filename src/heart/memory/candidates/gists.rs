@@ -1,8 +1,8 @@
-//! The gists of the parts of a large bank: what their vectors say together.
+//! The gists of the parts of a large bank: one direction for several vectors.
 //!
 //! In: parts by slot, with their vectors. Out: the codes of their gists. A gist is the direction of up to three
-//! sentences of a part and its pair; a long part has several. A function of the set of parts, but for the
-//! numbers of slots and rows.
+//! sentences of a part together with its pair; a long part has several. All is a function of the set of parts, except
+//! the numbers of slots and rows.
 
 use std::{borrow::Cow, collections::HashMap, hash::BuildHasherDefault};
 
@@ -18,7 +18,7 @@ use crate::memory::{
 };
 use nouns::sparse::push_sparingly;
 
-/// Sentences of a gist.
+/// The maximum number of sentences in a gist.
 const SENTENCES: usize = 3;
 
 /// The codes of all gists.
@@ -26,11 +26,11 @@ const SENTENCES: usize = 3;
 pub(in crate::memory) struct Gists {
     /// The first gist of each slot; a slot is a row.
     first: Codes,
-    /// The others of long parts.
+    /// The other gists of long parts.
     more: Codes,
-    /// The slot of each of these, [`NONE`] where no part has the row.
+    /// The slot of each row of `more`; [`NONE`] if no part has the row.
     slots: Vec<Slot>,
-    /// The rows of a slot among these.
+    /// The rows of each slot in `more`.
     rows: HashMap<Slot, Vec<u32>, BuildHasherDefault<IdHasher>>,
     free_rows: Vec<u32>,
     scale: Scale,
@@ -43,7 +43,7 @@ impl Gists {
         self.first.bytes() + self.more.bytes() + vec_bytes(&self.slots) + vec_bytes(&self.free_rows) + rows
     }
 
-    /// Adds those of a part.
+    /// Adds the gists of a part.
     pub(in crate::memory) fn insert(&mut self, slot: Slot, vectors: &PartVectors<'_>) {
         for (at, gist) in of_part(vectors).into_iter().enumerate() {
             self.scale.add(&gist);
@@ -62,7 +62,7 @@ impl Gists {
         }
     }
 
-    /// Removes those of a part.
+    /// Removes the gists of a part.
     pub(in crate::memory) fn delete(&mut self, slot: Slot, vectors: &PartVectors<'_>) {
         of_part(vectors).iter().for_each(|gist| self.scale.remove(gist));
         self.first.clear(slot as usize);
@@ -83,7 +83,7 @@ impl Gists {
         (&self.more, &self.slots)
     }
 
-    /// How long they are.
+    /// How long the gists are.
     pub(in crate::memory) fn scale(&self) -> Scale {
         self.scale
     }
@@ -96,7 +96,7 @@ impl Gists {
     }
 }
 
-/// The directions of three sentences and the pair together, as long as sentences are left.
+/// The gists of a part: for every three sentences, their direction together with the pair.
 fn of_part(vectors: &PartVectors<'_>) -> Vec<FixedVector> {
     let pair: Vec<_> = vectors.pair.in_16_bits().collect();
     let sentences: Vec<_> = vectors.sentences.in_16_bits().collect();

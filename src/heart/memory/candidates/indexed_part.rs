@@ -1,7 +1,7 @@
 //! A part of a unit with what the familiarity score compares.
 //!
-//! In: a unit, and one of its parts. Out: the part's words, its speaker and the names in it. Never changes,
-//! but for its slot in the candidate index of its bank.
+//! In: a unit, and one of its parts. Out: the part's words, its speaker and the names in it. It never changes, except
+//! for its slot in the candidate index of its bank.
 
 use std::{cell::Cell, ops::Range, sync::Arc};
 
@@ -17,7 +17,7 @@ use crate::memory::{
 };
 use nouns::model::{Language, Marks, SpeakerKind, UnitId, canonical_name};
 
-/// Names a part, and gives it its place in the order of its bank.
+/// Identifies a part and determines its place in the order of its bank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::memory) struct PartKey {
     /// The session of its turn.
@@ -36,14 +36,14 @@ pub(in crate::memory) type Slot = u32;
 /// No slot.
 pub(in crate::memory) const NONE: Slot = Slot::MAX;
 
-/// A part with what is compared.
+/// A part with what the score compares.
 #[derive(Debug)]
 pub(in crate::memory) struct IndexedPart {
     /// The unit that holds it.
     pub unit: Arc<LiveUnit>,
     rows: RowsOfPart,
-    /// The counts of its stems; then the keys of the first word of every name in it; then that of the name by
-    /// which it greets somebody. In one piece, as there are as many as turns in all banks.
+    /// The counts of its stems; then the keys of the first word of every name in it; then the key of the name by which
+    /// it greets somebody. They are in one piece of memory because there is one for every turn of every bank.
     hashes: Box<[u64]>,
     /// How many stems it has.
     stems: u32,
@@ -60,13 +60,13 @@ pub(in crate::memory) struct IndexedPart {
     /// Features of its words.
     pub marks: Marks,
     greets: bool,
-    /// Whether it is a passage of a long turn: nothing around it counts with it, and it counts with nothing.
+    /// Whether it is a passage of a long turn: no part around it counts with it, and it counts with no other part.
     pub is_passage: bool,
     /// Whether an assistant said it.
     pub is_by_assistant: bool,
     /// Whether an assistant, a tool or a bot said it.
     pub is_by_program: bool,
-    /// Its slot in the candidate index, where there is one.
+    /// Its slot in the candidate index, if there is one.
     pub slot: Cell<Slot>,
 }
 
@@ -96,7 +96,7 @@ impl IndexedPart {
         }
     }
 
-    /// Its bytes in memory, without its unit's.
+    /// Its bytes in memory, without those of its unit.
     pub(in crate::memory) fn bytes(&self) -> usize {
         COUNTS_BYTES + size_of::<Self>() + size_of_val(&*self.hashes)
     }
@@ -127,7 +127,7 @@ impl IndexedPart {
     }
 }
 
-/// The first word of every name in a text. German writes every noun with a capital, which names nothing.
+/// The first word of every name in a text. German text has none here, because every German noun is capitalised.
 fn names(text: &str, language: Language) -> impl Iterator<Item = NameKey> {
     let text = if language == Language::De { "" } else { text };
     let first = |run: Range<usize>| text.get(run)?.split_whitespace().next();

@@ -1,9 +1,9 @@
 //! Which parts of a large bank get the full score.
 //!
-//! In: the parts of a bank, and what is `asked`. Out: a bounded number of candidates. `indexed_part` names a part;
-//! `candidate_index` holds a bank's parts by `part_columns`, `gists`, `stem_postings` and `dense_ids`; a
-//! `first_estimate` ranks them with `best_slots` and `session_best`; `choice` makes the candidates of these and of
-//! `found_words`, in a `slot_set` from `scratch`.
+//! In: the parts of a bank, and what is `asked`. Out: a bounded number of candidates. `indexed_part` is a part with its
+//! key; `candidate_index` holds a bank's parts in `part_columns`, `gists`, `stem_postings` and `dense_ids`; a
+//! `first_estimate` ranks them with `best_slots` and `session_best`. `choice` chooses the candidates from these and
+//! finds their words with `found_words`; it uses `slot_set`s from `scratch`.
 
 pub(super) mod asked;
 pub(super) mod best_slots;

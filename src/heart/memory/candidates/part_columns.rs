@@ -1,7 +1,7 @@
-//! What a question reads of every part of a large bank, column by column.
+//! What a question reads about every part of a large bank, column by column.
 //!
-//! In: features of parts by slot, and which parts follow one another in a session. Out: the columns.
-//! A pass reads the columns that it needs and no other, so that more parts fit the processor's caches.
+//! In: features of parts by slot, and which parts follow one another in a session. Out: the columns. A pass reads only
+//! the columns that it needs, so that more parts fit into the processor's caches.
 
 use super::indexed_part::{NONE, Slot};
 use crate::memory::{footprint::vec_bytes, vectors::kernel};
@@ -13,15 +13,15 @@ pub(in crate::memory) const LIVE: u8 = 1;
 pub(in crate::memory) const ASKS: u8 = 2;
 /// The part is a passage of a long turn.
 pub(in crate::memory) const PASSAGE: u8 = 4;
-/// How far the number of its expressions of time is shifted; it fits two bits.
+/// How far the number of its expressions of time is shifted; the number fits into two bits.
 const TIMES: u8 = 4;
 /// The same for its names.
 const NAMES: u8 = 6;
-/// The greatest number that fits two bits.
+/// The greatest number that fits into two bits.
 const MOST: u8 = 3;
 
-/// The flags of a part with its counts of times and names, in a byte, so that a table of all bytes has
-/// what they weigh.
+/// The flags of a part with its counts of times and names, in a byte, so that a table of all bytes can hold their
+/// weights.
 pub(in crate::memory) fn marks(flags: u8, times: u8, names: u8) -> u8 {
     flags | times.min(MOST) << TIMES | names.min(MOST) << NAMES
 }
@@ -43,9 +43,9 @@ pub(in crate::memory) struct Near {
     pub before: Slot,
     /// The part after it.
     pub after: Slot,
-    /// The part before that before it.
+    /// The part two places before it.
     pub second_before: Slot,
-    /// The part after that after it.
+    /// The part two places after it.
     pub second_after: Slot,
 }
 
@@ -74,9 +74,9 @@ pub(in crate::memory) struct Features {
     pub month: i32,
     /// Days since 1970-01-01.
     pub day: i32,
-    /// Its words, 255 at most.
+    /// The number of its words, at most 255.
     pub length: u8,
-    /// What [`marks`] makes of its flags and counts.
+    /// Its flags and counts, packed by [`marks`].
     pub marks: u8,
 }
 
@@ -102,7 +102,7 @@ impl Columns {
         of_parts + numbers + vec_bytes(month) + vec_bytes(day)
     }
 
-    /// Adds a slot that holds nothing.
+    /// Adds an empty slot.
     pub(in crate::memory) fn push(&mut self) {
         push_sparingly(&mut self.near, Near::NOTHING);
         push_sparingly(&mut self.window, 0);
@@ -141,7 +141,8 @@ impl Columns {
         }
     }
 
-    /// Says that these parts follow one another: all within two of a change, [`NONE`] beyond the session.
+    /// Links these parts as neighbours: all parts within two places of a change, with [`NONE`] beyond the ends of the
+    /// session.
     pub(in crate::memory) fn link(&mut self, run: &[Slot]) {
         for (distance, second) in [(1, false), (2, true)] {
             for (at, after) in run.iter().zip(run.iter().skip(distance)) {
@@ -160,12 +161,12 @@ impl Columns {
         self.near[slot as usize] = Near::NOTHING;
     }
 
-    /// The parts around a slot; nothing around no slot.
+    /// The parts around a slot; [`Near::NOTHING`] if the slot does not exist.
     pub(in crate::memory) fn near_slot(&self, slot: Slot) -> Near {
         self.near.get(slot as usize).copied().unwrap_or(Near::NOTHING)
     }
 
-    /// Has the processor fetch what is read of a slot to walk along its session ([`kernel::fetch_ahead`]).
+    /// Has the processor fetch what a walk along the session reads for a slot ([`kernel::fetch_ahead`]).
     pub(in crate::memory) fn fetch_ahead(&self, slot: Slot) {
         let at = slot as usize;
         kernel::fetch_ahead(self.near.get(at..=at).unwrap_or_default());
@@ -177,7 +178,7 @@ impl Columns {
         &self.window
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub(in crate::memory) fn window_mut(&mut self) -> &mut [u32] {
         &mut self.window
     }
@@ -202,7 +203,7 @@ impl Columns {
         &self.day
     }
 
-    /// Words, 255 at most.
+    /// Numbers of words, at most 255 each.
     pub(in crate::memory) fn length(&self) -> &[u8] {
         &self.length
     }

@@ -1,13 +1,13 @@
-//! Room for what a question notes of every part of a large bank.
+//! Buffers for what a question notes about every part of a large bank.
 //!
-//! In: the room that the last question gave back. Out: the same for the next. Memory that was just used is in
-//! the processor's caches, and the system need not clear it again. Its old content has no meaning: every user fills
-//! it first.
+//! In: the buffers that the last question left. Out: the same buffers for the next question. Memory that was just used
+//! is in the processor's caches, and the system does not have to clear it again. Its old content has no meaning: every
+//! user fills it first.
 
 use super::slot_set::SlotSet;
 use crate::memory::footprint::vec_bytes;
 
-/// As many entries each as the bank has slots, or bits.
+/// Each has one entry, or one bit, for every slot of the bank.
 #[derive(Debug, Default)]
 pub(in crate::memory) struct Scratch {
     /// For words around each part.
@@ -28,7 +28,7 @@ impl Scratch {
     }
 }
 
-/// So many entries of one value, in the same room.
+/// A vector of `entries` entries with the same value, in the same memory.
 pub(in crate::memory) fn filled<T: Clone>(room: &mut Vec<T>, entries: usize, value: T) -> Vec<T> {
     let mut room = std::mem::take(room);
     room.clear();

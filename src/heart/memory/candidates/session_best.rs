@@ -1,14 +1,14 @@
 //! The best parts of a session by first estimates.
 //!
-//! In: scores of the session's parts, in any order. Out: the best, whose mean is the score of the session.
-//! A function of the set of parts.
+//! In: scores of the session's parts, in any order. Out: the best parts, whose mean is the score of the session. They
+//! are a function of the set of parts.
 
 use super::{
     best_slots::NO_SCORE,
     indexed_part::{NONE, Slot},
 };
 
-/// Parts of a session whose mean is the score of the session.
+/// How many of a session's best parts make up its score, which is their mean.
 pub(in crate::memory) const SESSION_BEST: usize = 3;
 
 /// The best parts of a session, best first.
@@ -19,8 +19,8 @@ impl SessionBest {
     /// No part.
     pub(in crate::memory) const EMPTY: Self = Self([(NO_SCORE, NONE); SESSION_BEST]);
 
-    /// Puts a part among them where it belongs. Of equal scores the first in the order of the keys comes
-    /// first, as slots depend on the history.
+    /// Inserts a part at its place, if it is good enough. Parts with equal scores are in the order of their keys,
+    /// because slot numbers depend on the history.
     pub(in crate::memory) fn enter<K: Ord>(&mut self, score: f32, slot: Slot, key: impl Fn(Slot) -> K) {
         if score < self.least() || score == NO_SCORE {
             return;
@@ -35,7 +35,7 @@ impl SessionBest {
         }
     }
 
-    /// The score that another part must reach to be among them.
+    /// The score that another part must reach to be among the best.
     pub(in crate::memory) fn least(&self) -> f32 {
         self.0[SESSION_BEST - 1].0
     }

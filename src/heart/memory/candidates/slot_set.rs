@@ -1,19 +1,19 @@
-//! A set of slots, which numbers them.
+//! A set of slots that also numbers them.
 //!
-//! In: slots. Out: whether the set has one, and how many it has before it. It holds a bit for each slot of the
-//! bank, so that a set of a million fits the processor's caches.
+//! In: slots. Out: whether the set has a slot, and how many it has before that one. It holds a bit for each slot of the
+//! bank, so that a set of a million slots fits into the processor's caches.
 
 use super::indexed_part::Slot;
 use crate::memory::footprint::vec_bytes;
 
-/// Slots of a word of bits.
+/// The number of slots in a word of bits.
 const SLOTS_OF_A_WORD: usize = u64::BITS as usize;
 
 /// Slots of one bank.
 #[derive(Debug, Default)]
 pub(in crate::memory) struct SlotSet {
     bits: Vec<u64>,
-    /// Slots before each word of bits, once they are numbered.
+    /// The number of slots before each word of bits, once they are numbered.
     before: Vec<u32>,
 }
 
@@ -23,14 +23,14 @@ impl SlotSet {
         vec_bytes(&self.bits) + vec_bytes(&self.before)
     }
 
-    /// Clears the set, and makes room for `slots`.
+    /// Clears the set and makes space for `slots` slots.
     pub(in crate::memory) fn clear(&mut self, slots: usize) {
         self.bits.clear();
         self.bits.resize(slots.div_ceil(SLOTS_OF_A_WORD), 0);
         self.before.clear();
     }
 
-    /// Adds a slot; whether it is one of the bank that was not in the set.
+    /// Adds a slot; returns whether the bank has it and the set did not.
     pub(in crate::memory) fn insert(&mut self, slot: Slot) -> bool {
         let (at, bit) = place(slot);
         let Some(word) = self.bits.get_mut(at) else { return false };
@@ -56,7 +56,7 @@ impl SlotSet {
         total as usize
     }
 
-    /// The number of a slot that it has.
+    /// The number of a slot; none if the set does not have it.
     pub(in crate::memory) fn number_of(&self, slot: Slot) -> Option<usize> {
         let (at, bit) = place(slot);
         let word = self.bits.get(at).filter(|word| **word & bit != 0)?;

@@ -1,8 +1,8 @@
 //! The parts that hold a stem, and in how many windows it occurs.
 //!
-//! In: parts that are linked to or taken out of their session, with the parts around them. Out: by stem
-//! its parts with counts, and the number of windows that hold it. A window is a part with the parts around
-//! it that count with it (`word_window`). Everything is a function of the set of parts.
+//! In: parts that are linked to their session or taken out of it, with the parts around them. Out: for each stem, its
+//! parts with counts, and the number of windows that hold it. A window is a part together with the parts around it that
+//! count with it (`word_window`). Everything is a function of the set of parts.
 
 #[cfg(test)]
 use std::collections::BTreeMap;
@@ -35,17 +35,17 @@ pub(in crate::memory) struct StemPostings {
     stems: HashMap<TermKey, Stem, BuildHasherDefault<IdHasher>>,
 }
 
-/// Whether a part comes or goes.
+/// Whether a part is added or removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::memory) enum Change {
-    /// It comes.
+    /// It is added.
     Insert,
-    /// It goes.
+    /// It is removed.
     Delete,
 }
 
-/// How the window of another part changes when a part comes: which parts stay in it, and which ones
-/// the newcomer pushes out. The reverse when the part goes.
+/// How the window of another part changes when a part is added: which parts stay in it, and which ones the new part
+/// pushes out. When the part is removed, the reverse happens.
 pub(in crate::memory) struct OtherWindow<'b> {
     /// The words of those that stay.
     pub stay: Vec<BagSlice<'b>>,
@@ -60,12 +60,12 @@ impl StemPostings {
         map_bytes::<TermKey, Stem>(self.stems.capacity()) + postings
     }
 
-    /// What is known of a stem; none where no part holds it.
+    /// What is known of a stem; none if no window holds it.
     pub(in crate::memory) fn get(&self, term: TermKey) -> Option<&Stem> {
         self.stems.get(&term)
     }
 
-    /// A part with these words comes or goes; `window` has the words of its own window.
+    /// Adds or removes a part with these words; `window` has the words of its own window.
     pub(in crate::memory) fn change(
         &mut self,
         change: Change,
@@ -79,7 +79,7 @@ impl StemPostings {
             match change {
                 Change::Insert => push_sparingly(&mut stem.parts, (slot, count)),
                 Change::Delete => {
-                    // What was added last is deleted most often.
+                    // Searched from the end, because what was added last is deleted most often.
                     if let Some(at) = stem.parts.iter().rposition(|(other, _)| *other == slot) {
                         stem.parts.swap_remove(at);
                     }
@@ -109,7 +109,7 @@ impl StemPostings {
         }
     }
 
-    /// One window more or less holds a stem.
+    /// Counts one window more or less that holds a stem.
     fn count(&mut self, term: TermKey, more: bool) {
         let stem = self.stems.entry(term).or_default();
         stem.windows = if more { stem.windows + 1 } else { stem.windows.saturating_sub(1) };

@@ -1,11 +1,10 @@
 //! The operator that owns the indexes of a shard's banks.
 //!
-//! In: the collection of live units, choices restored from a snapshot, and probes. Out: the exact
-//! changes of the choices, as a collection, and results of probes. It holds updates and probes until
-//! the frontiers have passed their time, then applies the updates at t before it admits the probes
-//! at t: output at t is a function of the set of units at t only. A probe is a scan that may take
-//! many turns: [`Turns`] says how much is done in one. A scan keeps the output open at its own time
-//! and no other; an update of its bank finishes it first.
+//! In: the collection of live units, choices restored from a snapshot, and probes. Out: the exact changes to the
+//! choices, as a collection, and the results of probes. It holds updates and probes until the frontiers have passed
+//! their time, then applies the updates at t before it admits the probes at t: output at t is a function of the set of
+//! units at t only. A probe is a scan that may be spread over many turns: [`Turns`] says how much is done in each. A
+//! scan holds the output open at its own time and no other; it is finished before its bank is updated.
 
 use std::{
     cell::{Cell, RefCell},
@@ -52,12 +51,12 @@ pub(in crate::memory) type ProbeId = u64;
 /// Results, each with the probe that it answers.
 pub(in crate::memory) type Hits<'scope> = Stream<'scope, Epoch, Vec<(ProbeId, ProbeResult)>>;
 
-/// A step of restoring a bank as a whole, so that no choice must be searched.
+/// A step in restoring a bank as a whole, so that no choice has to be searched for.
 #[derive(Debug, Clone)]
 pub(in crate::memory) enum Known {
-    /// The bank's units of this epoch have known choices, which follow.
+    /// The choices of the bank's units at this epoch are known; they follow.
     Placed(BankKey),
-    /// Choices of units that were placed, those of a unit together.
+    /// Choices of units that have been placed, grouped by unit.
     Chosen(BankKey, Arc<Vec<GraphChoice>>),
 }
 
@@ -70,16 +69,16 @@ pub(in crate::memory) struct PendingProbe<P> {
     pub probe: Arc<P>,
 }
 
-/// How much the operator may scan, and how far it is.
+/// How much the operator may scan, and how far it has got.
 #[derive(Debug, Default)]
 pub(in crate::memory) struct Turns {
     /// Work that a new scan may do at once.
     pub fresh: Cell<u64>,
     /// Work that the scans under way may do now.
     pub resumed: Cell<u64>,
-    /// Probes that were admitted.
+    /// The number of probes that were admitted.
     pub admitted: Cell<u64>,
-    /// Probes of which the last row was emitted.
+    /// The number of probes whose last row was emitted.
     pub answered: Cell<u64>,
     /// The number of units of each bank.
     pub sizes: RefCell<HashMap<BankKey, usize>>,
@@ -139,7 +138,7 @@ pub(in crate::memory) fn bank_index<'scope>(
     let mut choices_out: OutputBuilder<Epoch, CapacityContainerBuilder<Vec<_>>> = OutputBuilder::from(choices_out);
     let mut hits_out: OutputBuilder<Epoch, CapacityContainerBuilder<Vec<_>>> = OutputBuilder::from(hits_out);
     *turns.activator.borrow_mut() = Some(scope.activator_for(builder.operator_info().address));
-    // The initial capabilities are dropped here: held, they would stop the frontier.
+    // The initial capabilities are dropped here: if they were held, they would stop the frontier.
     builder.build(move |_capabilities| {
         let mut pending: BTreeMap<Epoch, Pending> = BTreeMap::new();
         let mut scans: VecDeque<UnderWay> = VecDeque::new();

@@ -1,9 +1,8 @@
 //! The indexes of every bank of a shard.
 //!
-//! In: the net changes of one epoch, and choices restored from a snapshot. Out: the exact changes of
-//! the choices: a function of the set of units only. A bank without units is forgotten. Scans
-//! (`scan`) read what lies here and change nothing but the lexical index, which is built from the
-//! units once it is asked for.
+//! In: the net changes of one epoch, and choices restored from a snapshot. Out: the exact changes to the choices, which
+//! are a function of the set of units only. A bank without units is forgotten. Scans (`scan`) read these indexes and
+//! change only the lexical index, which is built from the units when it is first asked for.
 
 use std::{
     cell::RefCell,
@@ -33,7 +32,7 @@ use nouns::{
 /// A choice as it leaves the index: the unit that chose, its ordinal, the channel, the choice.
 pub(in crate::memory) type Chosen = (UnitKey, (u32, Channel, Choice));
 
-/// The banks of a shard: the operator changes them, the shard says how much room they take.
+/// The banks of a shard. The operator changes them, and the shard reports how much memory they take.
 pub(in crate::memory) type SharedBanks = Rc<RefCell<Banks>>;
 
 /// The lexical index of all banks of a thread's shards.
@@ -44,7 +43,7 @@ pub(in crate::memory) type SharedPostings = Rc<RefCell<Postings>>;
 pub(in crate::memory) struct Restoring {
     /// Banks whose units of this epoch are not compared: their choices follow.
     pub placed: HashSet<BankKey>,
-    /// Known choices, those of a unit together.
+    /// Known choices, grouped by unit.
     pub chosen: Vec<(BankKey, Arc<Vec<GraphChoice>>)>,
 }
 
@@ -55,7 +54,7 @@ pub(in crate::memory) struct Banks {
     structural: Structural,
     words: Words,
     postings: SharedPostings,
-    /// Behind a pointer each, as up to half of a table is free.
+    /// Each is behind a pointer, because up to half of a table is free.
     banks: HashMap<BankKey, Box<BankState>>,
 }
 
@@ -99,7 +98,7 @@ impl Banks {
         }
     }
 
-    /// How much room a bank takes, or all of them.
+    /// How much memory one bank takes, or all banks.
     pub(in crate::memory) fn footprint(&self, bank: Option<BankKey>) -> Footprint {
         let mut whole = Footprint::default();
         match bank {
@@ -184,7 +183,7 @@ impl BankState {
         }
     }
 
-    /// The slots, in the candidate index, of the parts of the units that a unit chose.
+    /// The candidate index's slots for the parts of the units that a unit chose.
     pub(in crate::memory) fn linked(&self, unit: UnitId) -> Vec<Slot> {
         let chosen = self.semantic.chosen_by(unit).iter().chain(self.cue.chosen_by(unit));
         let units = chosen.filter_map(|choice| self.semantic.unit(choice.id));
@@ -204,7 +203,7 @@ impl BankState {
             candidate_bytes: candidates as u64,
             semantic_bytes: self.semantic.bytes() as u64,
             structural_bytes: self.cue.bytes() as u64,
-            // Each choice is an edge that both of its ends list, with the time and the change of the entry.
+            // Each choice is an edge that is listed at both of its ends; each entry also has its time and its change.
             edge_bytes: units().map(|unit| (2 * chosen(unit) * size_of::<(Edge, u64, isize)>()) as u64).sum(),
         }
     }
@@ -214,8 +213,8 @@ impl BankState {
         self.lexical.as_ref().is_none_or(|lexical| lexical.len() < self.semantic.len())
     }
 
-    /// Adds units from `from` on to the lexical index, which is made if there is none; at most `most`.
-    /// Returns where to go on, or None at the end.
+    /// Adds at most `most` units, starting at `from`, to the lexical index, which is made if there is none. Returns
+    /// where to go on, or None at the end.
     pub(in crate::memory) fn index_words(
         &mut self,
         bank: BankKey,

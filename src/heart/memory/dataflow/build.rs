@@ -1,8 +1,8 @@
 //! The dataflow itself: from memory records and probes to answers, on a shard's own worker.
 //!
-//! In: upserts by record key, probes. Out: rows of answers and changes of the graph, in [`Outputs`].
-//! Those of a walk or a count are there once its epoch is complete; those of an index probe once its
-//! scan is finished, which may be later and holds up no epoch. The shape:
+//! In: upserts by record key, probes. Out: rows of answers and changes of the graph, in [`Outputs`]. The rows of a walk
+//! or a count are there once its epoch is complete. The rows of an index probe are there once its scan is finished,
+//! which may be later and holds up no epoch. The shape:
 //! ```text
 //! records ─ upsert ─ hide open ─► Units ─► BankIndex ─► choices ─ both directions ─► Adjacency
 //! known choices, index probes ────────────────┘ └─► hits, familiar parts
@@ -50,28 +50,28 @@ pub(in crate::memory) type Upsert = (RecordKey, Option<Arc<Extraction>>, Epoch);
 pub(in crate::memory) struct Outputs {
     /// Rows of answers.
     pub rows: RefCell<Vec<(ProbeId, Row)>>,
-    /// Probes of the indexes of which every row is there.
+    /// Probes of the indexes whose rows are all there.
     pub answered: RefCell<Vec<ProbeId>>,
-    /// Edges that were added (+1) and removed (−1), where someone listens.
+    /// Edges that were added (+1) and removed (−1), if someone listens.
     pub edges: RefCell<Vec<(GraphEdge, isize)>>,
-    /// Choices that were added (+1) and removed (−1), where someone listens.
+    /// Choices that were added (+1) and removed (−1), if someone listens.
     pub choices: RefCell<Vec<((BankKey, GraphChoice), isize)>>,
 }
 
-/// Which changes someone listens to.
+/// The kinds of changes that someone listens to.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::memory) struct WatchedChanges {
-    /// Of edges.
+    /// Changes of edges.
     pub edges: bool,
-    /// Of choices.
+    /// Changes of choices.
     pub choices: bool,
 }
 
-/// The inputs of a shard, and the probe that tells when an epoch is complete.
+/// The inputs of a shard, and the probe that shows when an epoch is complete.
 pub(in crate::memory) struct Inputs {
     /// Memory records.
     pub records: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Upsert>>>,
-    /// Choices of banks that come as a whole.
+    /// Choices of banks that are restored as a whole.
     pub known: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Known>>>,
     /// First-hop and familiarity probes.
     pub indexes: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<PendingProbe<IndexProbe>>>>,
@@ -183,14 +183,14 @@ pub(in crate::memory) fn build(
     })
 }
 
-/// The units of every window: of its final record if there is one, else of its turns' records.
+/// The units of every window: those of its final record if there is one, otherwise those of its turns' records.
 fn live_units<'scope>(
     extractions: VecCollection<'scope, Epoch, (RecordKey, Arc<Extraction>), isize>,
 ) -> VecCollection<'scope, Epoch, (UnitKey, Arc<LiveUnit>), isize> {
     extractions
         .map(|(key, extraction)| (key.window, extraction))
         .reduce_named("HideOpen", |_, records, visible| {
-            // The parts of a closed window, or the turns of an open one.
+            // Shows the parts of a closed window, or the turns of an open one.
             let closed = records.iter().any(|(extraction, _)| extraction.closes);
             let shown = records.iter().filter(|(extraction, _)| extraction.closes == closed);
             visible.extend(shown.map(|(extraction, _)| ((*extraction).clone(), 1)));

@@ -1,8 +1,8 @@
 //! A census: counts what the arrangements hold as of an epoch.
 //!
-//! In: census probes and the two arrangements. Out: counts, and a sum of hashes that depends only on
-//! the set, never on order or batching; on request the units and edges themselves. It walks the
-//! arrangements, or the part of the one bank that is asked, and keeps nothing.
+//! In: census probes and the two arrangements. Out: counts, and a sum of hashes that depends only on the set, never on
+//! order or batching; on request, the units and edges themselves. It walks the arrangements, or only the part of one
+//! bank if the probe names a bank, and keeps nothing.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ use nouns::model::{BankKey, Channel, Score, UnitId};
 pub struct CensusProbe {
     /// One bank, or all.
     pub bank: Option<BankKey>,
-    /// Whether to name every unit and edge.
+    /// Whether to list every unit and edge.
     pub listing: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct CensusProbe {
 pub struct GraphEdge {
     /// The bank.
     pub bank: BankKey,
-    /// Which kind.
+    /// The kind of edge.
     pub channel: Channel,
     /// The lesser id.
     pub a: UnitId,
@@ -62,7 +62,7 @@ pub struct Census {
     pub structural_edges: u64,
     /// Sum, modulo 2¹²⁸, of 128 bits of BLAKE3 of every unit and edge.
     pub hash: u128,
-    /// The same of the units alone.
+    /// The same sum for the units alone.
     pub units_hash: u128,
     /// Every unit, when asked for, in order.
     pub unit_list: Vec<UnitKey>,
@@ -154,7 +154,7 @@ fn scan<'scope, V: ExchangeData>(
                 let mut banks: BTreeSet<BankKey> = asked.iter().filter_map(|a| a.probe.bank).collect();
                 while let Some(key) = cursor.get_key(&storage) {
                     if !all && !banks.contains(&key.bank) {
-                        // On to the next bank that is asked.
+                        // On to the next bank that is asked for.
                         banks = banks.split_off(&key.bank);
                         let Some(bank) = banks.first() else { break };
                         cursor.seek_key(&storage, &UnitKey { bank: *bank, id: UnitId(0) });

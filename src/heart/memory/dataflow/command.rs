@@ -1,7 +1,7 @@
 //! What callers send to a shard.
 //!
-//! In: loads and probes, each probe with the sender of its answer. Out: the same, in one order. A
-//! bounded number of loads waits; then who loads waits, never who asks.
+//! In: loads and probes, each probe with the sender for its answer. Out: the same, in one order. Only a bounded number
+//! of loads may be waiting; beyond that, a caller that sends a load is blocked, but never a caller that asks.
 
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -23,15 +23,15 @@ pub(in crate::memory) type LoadId = u64;
 /// One row of an answer.
 #[derive(Debug, Clone)]
 pub(in crate::memory) enum Row {
-    /// Of a first-hop probe.
+    /// Answers a first-hop probe.
     Hit(Hit),
-    /// Of a familiarity probe.
+    /// Answers a familiarity probe.
     Familiar(Arc<FamiliarParts>),
-    /// Of a neighbourhood.
+    /// Answers a neighbourhood probe.
     Neighbour(Neighbour),
-    /// Of a census.
+    /// Answers a census probe.
     Census(Census),
-    /// Of a footprint.
+    /// Answers a request for the footprint.
     Footprint(Footprint),
 }
 
@@ -48,18 +48,18 @@ pub(in crate::memory) enum Command {
     Neighbourhood(NeighbourhoodProbe, Reply),
     /// A count.
     Census(CensusProbe, Reply),
-    /// How much room one bank takes, or all of them, once every load before it is applied.
+    /// How much memory one bank takes, or all banks, once every load before this command is applied.
     Footprint(Option<BankKey>, Reply),
-    /// Answered once every load before it is applied.
+    /// Is answered once every load before it is applied.
     Barrier(Reply),
     /// Panics, for a test.
     Panic,
 }
 
-/// Most loads that wait for a shard or are being applied.
+/// The maximum number of loads that wait for a shard or are being applied.
 const MOST_LOADS: usize = 4;
 
-/// How many loads a shard has in hand.
+/// The loads that wait for a shard or are being applied.
 #[derive(Debug, Default)]
 pub(in crate::memory) struct Backlog {
     loads: Mutex<LoadCount>,
@@ -73,7 +73,7 @@ struct LoadCount {
 }
 
 impl Backlog {
-    /// Counts one more, when there is room for it; false if the shard has stopped.
+    /// Waits until there is room for one more load, and counts it; false if the shard has stopped.
     pub(in crate::memory) fn add(&self) -> bool {
         let mut waiting = sync::lock(&self.loads);
         while waiting.loads >= MOST_LOADS && !waiting.stopped {
@@ -83,7 +83,7 @@ impl Backlog {
         !waiting.stopped
     }
 
-    /// Whether there is room for one more without waiting.
+    /// Whether there is room for one more load without waiting.
     pub(in crate::memory) fn has_room(&self) -> bool {
         let waiting = sync::lock(&self.loads);
         waiting.loads < MOST_LOADS || waiting.stopped

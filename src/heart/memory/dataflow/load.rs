@@ -1,7 +1,7 @@
-//! Changes of the memory on their way into a shard, and of its graph on their way out.
+//! Changes of the memory on their way into a shard, and changes of its graph on their way out.
 //!
-//! In: the record changes of one read of the log, in log order. Out: the same by bank and window, so
-//! that a bank's part can be applied in pieces of whole windows. The last change of a key wins.
+//! In: the record changes of one read of the log, in log order. Out: the same changes by bank and window, so that a
+//! bank's part can be applied in pieces of whole windows. The last change of a key wins.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
@@ -20,15 +20,15 @@ use nouns::model::{BankKey, Position, UnitId};
 /// A record that was added, changed or removed (`None`).
 pub(in crate::memory) type Change = (RecordKey, Option<Arc<Extraction>>);
 
-/// Changes of one read of the log. No answer about a bank reflects a part of them.
+/// Changes from one read of the log. An answer about a bank reflects all of the bank's changes or none.
 #[derive(Debug, Clone, Default)]
 pub struct Load {
     /// Records that were added, changed or removed (`None`); the last one of a key wins.
     pub changes: Vec<(RecordKey, Option<Arc<Extraction>>)>,
-    /// How far into the logs the memory reaches with them.
+    /// How far the memory reflects the logs once these changes are applied.
     pub reflects: Vec<Position>,
-    /// All choices of banks that are restored as a whole with this load, as they were found before
-    /// for the same units under the same settings. They are used instead of searching again.
+    /// All choices of banks that are restored as a whole with this load, as they were found earlier for the same units
+    /// under the same settings. They are used instead of a new search.
     pub known: Vec<(BankKey, Arc<Vec<GraphChoice>>)>,
 }
 
@@ -40,8 +40,8 @@ pub type ChoiceChanges = Vec<((BankKey, GraphChoice), isize)>;
 pub struct Listeners {
     /// Every change of the graph's edges, epoch by epoch.
     pub edges: Option<Sender<EdgeChanges>>,
-    /// The changes of the choices, one message for each load, in their order; an empty one for a
-    /// load with [`Load::known`].
+    /// The changes of the choices: one message for each load, in the order of the loads; the message for a load with
+    /// [`Load::known`] is empty.
     pub choices: Option<Sender<ChoiceChanges>>,
 }
 
@@ -62,7 +62,7 @@ pub(in crate::memory) struct PreparedLoad {
     pub banks: Vec<BankLoad>,
     /// As [`Load::reflects`].
     pub reflects: Vec<Position>,
-    /// Whether choices were known.
+    /// Whether the load came with known choices.
     pub restores: bool,
 }
 
@@ -73,7 +73,7 @@ pub(in crate::memory) struct BankLoad {
     pub bank: BankKey,
     /// The changes of each window.
     pub windows: VecDeque<Vec<Change>>,
-    /// All choices of the bank, those of a unit one after the other.
+    /// All choices of the bank, grouped by unit.
     pub known: Option<VecDeque<GraphChoice>>,
     /// Whether a piece of it was applied.
     pub started: bool,
@@ -108,7 +108,7 @@ impl Load {
     }
 }
 
-/// The choices by chooser; none when one names a missing unit.
+/// The choices, grouped by the unit that chose; none if a choice names a missing unit.
 fn usable(choices: Arc<Vec<GraphChoice>>, windows: &VecDeque<Vec<Change>>) -> Option<VecDeque<GraphChoice>> {
     let mut units: HashSet<UnitId> = HashSet::new();
     for window in windows {

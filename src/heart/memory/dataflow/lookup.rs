@@ -1,9 +1,8 @@
 //! A half join: probes against an arrangement, as of the probe's epoch, keeping nothing.
 //!
-//! In: keyed payloads and an arrangement on the same worker. Out: what `join` makes of each payload
-//! and the values of its key as of the payload's epoch. A payload waits until its epoch is complete
-//! on both sides, is matched once, and is dropped. The trace may compact up to the first epoch that
-//! a probe can still ask for.
+//! In: keyed payloads and an arrangement on the same worker. Out: what `join` makes of each payload and the values of
+//! its key as of the payload's epoch. A payload waits until its epoch is complete on both sides, is matched once, and
+//! is then dropped. The trace may be compacted up to the first epoch that a probe can still ask for.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +37,7 @@ impl<D> Default for EpochBuffer<D> {
 }
 
 impl<D> EpochBuffer<D> {
-    /// Adds data; `retain` makes the capability when the epoch is new.
+    /// Adds data; `retain` makes the capability if the epoch is new.
     pub(in crate::memory) fn add(
         &mut self,
         epoch: Epoch,

@@ -1,8 +1,8 @@
 //! The operators, and how they are wired.
 //!
 //! In: loads and probes (`load`, `command`). Out: answers and changes of edges. `build` wires the operators:
-//! `bank_index` owns the indexes of each bank in `banks` and works off a `scan` in turns, `neighbourhood` walks the
-//! graph with `lookup`, `census` counts.
+//! `bank_index` owns the indexes of each bank (`banks`) and performs each `scan` in turns; `neighbourhood` walks the
+//! graph with `lookup`; `census` counts.
 
 pub(super) mod bank_index;
 pub(super) mod banks;

@@ -1,8 +1,8 @@
 //! The walk from anchors along the edges: at most two hops, separately for each channel.
 //!
-//! In: neighbourhood probes, the adjacency and the units. Out: every unit that the walk reaches, once
-//! for each channel, by its best path, with its match with the target; the anchors where a probe asks. A hop walks at most `fan_out`
-//! edges of a unit and channel, in the order of decision 11.
+//! In: neighbourhood probes, the adjacency and the units. Out: every unit that the walk reaches, once for each channel,
+//! with its best path and its match with the target; also the anchors, if a probe asks for them. A hop walks at most
+//! `fan_out` edges of a unit and channel, in the order of decision 11.
 
 use std::{cmp::Reverse, sync::Arc};
 
@@ -100,7 +100,7 @@ fn hop<'scope>(
     })
 }
 
-/// Keeps one path a probe, channel and unit: fewest hops, greatest product, least ids.
+/// Keeps one path for each probe, channel and unit: fewest hops, then greatest product, then least ids.
 fn best_paths<'scope>(
     walks: Stream<'scope, Epoch, Vec<(UnitKey, Walk)>>,
 ) -> Stream<'scope, Epoch, Vec<(UnitKey, Walk)>> {
@@ -130,7 +130,7 @@ fn neighbour(walk: &Walk, unit: &LiveUnit, structural: &Structural) -> Neighbour
     }
 }
 
-/// The product of two weights, cut toward zero.
+/// The product of two weights, rounded toward zero.
 fn product(a: Score, b: Score) -> Score {
     Score((i64::from(a.0) * i64::from(b.0) / i64::from(Score::ONE.0)) as i32)
 }

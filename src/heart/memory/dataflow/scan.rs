@@ -1,7 +1,7 @@
-//! A probe of a bank's indexes, worked off in turns.
+//! A probe of a bank's indexes, performed in turns.
 //!
-//! In: a bank that does not change during the scan, and work that may be done. Out: the rows of the answer,
-//! once the last turn is done. Where a scan pauses has no influence on them.
+//! In: a bank that does not change during the scan, and how much work may be done. Out: the rows of the answer, once
+//! the last turn is done. They do not depend on where a scan pauses.
 
 use std::sync::Arc;
 
@@ -15,21 +15,21 @@ use crate::memory::{
 };
 use nouns::model::{BankKey, Channel, Score, UnitId};
 
-/// Units added to the lexical index before the allowance is looked at.
+/// How many units are added to the lexical index before the allowance is checked again.
 const WORDED_AT_ONCE: usize = 16;
 
 /// One row of the answer to a probe.
 #[derive(Debug, Clone)]
 pub(in crate::memory) enum ProbeResult {
-    /// Of a first-hop probe.
+    /// Answers a first-hop probe.
     Hit(Hit),
-    /// Of a familiarity probe.
+    /// Answers a familiarity probe.
     Familiar(Arc<FamiliarParts>),
     /// The answer is complete.
     Answered,
 }
 
-/// A probe that is being worked off.
+/// A probe that is being answered.
 pub(in crate::memory) struct Scan {
     probe: Arc<IndexProbe>,
     state: State,
@@ -41,7 +41,7 @@ enum State {
 }
 
 impl Scan {
-    /// Before its first turn.
+    /// A scan before its first turn.
     pub(in crate::memory) fn new(probe: Arc<IndexProbe>) -> Self {
         let state = match &*probe {
             IndexProbe::FirstHop(_) => State::FirstHop(FirstHopScan::default()),
@@ -55,7 +55,7 @@ impl Scan {
         self.probe.bank()
     }
 
-    /// Goes on until the work is spent; the rows once it is finished.
+    /// Goes on until the allowance is spent; returns the rows once the scan is finished.
     pub(in crate::memory) fn go_on(
         &mut self,
         banks: &mut Banks,
@@ -85,7 +85,7 @@ impl Scan {
 /// A first hop by channels.
 #[derive(Default)]
 struct FirstHopScan {
-    /// Units of the lexical index so far; None once it is complete.
+    /// How many units the lexical index has so far; None once it is complete.
     worded: Option<usize>,
     started: bool,
     tile: usize,
@@ -170,7 +170,7 @@ impl FirstHopScan {
     }
 }
 
-/// The `limit` best by score, then by the second score, then by the least id; with their indexes.
+/// The `limit` best by score, then by the second score, then by the least id. Each is returned with its index.
 fn best(scored: impl Iterator<Item = ((Score, Score), UnitId, usize)>, limit: usize) -> Vec<(Score, usize)> {
     if limit == 0 {
         return Vec::new();

@@ -1,9 +1,9 @@
 //! Structural choices of one bank: for each unit the best units by shared cues, exactly.
 //!
-//! In: net deletions and insertions of one epoch. Out: the exact changes of the choices.
-//! Candidates come from an order by (start of T, else when it was said; ordinal; id) for each cue value,
-//! and one for time alone: the nearest before and after in each (decision 12). A change
-//! affects only the units near it, at any bank size.
+//! In: net deletions and insertions of one epoch. Out: the exact changes of the choices. For each cue value, units are
+//! ordered by (start of T, or else when it was said; ordinal; id); one more order is for time alone. Candidates are the
+//! nearest units before and after in each order (decision 12). A change affects only the units near it, at any bank
+//! size.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -26,15 +26,15 @@ use nouns::{
 pub(in crate::memory) struct CueIndex {
     neighbours: usize,
     choices: usize,
-    /// The units of each cue value in order. In one: most banks have few units of a value.
+    /// The units of each cue value, in order. One map holds all values, because most banks have few units for a value.
     cued: UnitsByCue,
     units: ById<(Arc<LiveUnit>, Vec<Choice>)>,
 }
 
-/// A participant, a location, or time: a hash of the name, whose last two bits tell which.
+/// A participant, a location, or time: a hash of the name, with the kind in the last two bits.
 type CueValue = u64;
 
-/// The bits that tell what a cue value is.
+/// The bits that hold the kind of a cue value.
 const KIND_BITS: u64 = 3;
 const PARTICIPANT: u64 = 0;
 const LOCATION: u64 = 1;
@@ -47,7 +47,7 @@ type Order = (i64, u32, UnitId);
 type UnitsByCue = ChunkedMap<(CueValue, Order), ()>;
 
 impl CueIndex {
-    /// An empty index: candidates before and after a unit, and choices a unit.
+    /// An empty index, with the number of candidates before and after a unit, and the number of choices per unit.
     #[must_use]
     pub(in crate::memory) fn new(neighbours: usize, choices: usize) -> Self {
         Self { neighbours, choices, cued: UnitsByCue::default(), units: ById::default() }
@@ -162,7 +162,7 @@ impl CueIndex {
                         continue;
                     }
                     let Some((other, choices)) = self.units.get_mut(other) else { continue };
-                    // The newcomer pushed the farthest candidate out of the other's reach.
+                    // The new unit pushed the farthest candidate out of the other's reach.
                     let pushed = far.get(self.neighbours - 1 - distance);
                     if pushed.is_some_and(|pushed| choices.iter().any(|c| c.id == *pushed)) {
                         stale.insert(other.id);
@@ -179,7 +179,7 @@ impl CueIndex {
         }
     }
 
-    /// The units near a unit in the order of one of its cue values; some come more than once.
+    /// The units that are near a unit in the order of any of its cue values; some are listed more than once.
     fn candidates(&self, unit: &LiveUnit) -> impl Iterator<Item = UnitId> {
         let order = order(unit);
         values(&unit.cues).flat_map(move |value| {
@@ -224,7 +224,7 @@ fn admits(best: &[Choice], choice: &Choice, limit: usize) -> bool {
     limit > 0 && (best.len() < limit || *choice < best[limit - 1]) && !best.contains(choice)
 }
 
-/// Puts a choice among the best, in the place of the last where there are enough.
+/// Puts a choice among the best; if the list is full, the last one is dropped.
 fn admit(best: &mut Vec<Choice>, choice: Choice, limit: usize) {
     if best.len() == limit {
         best.pop();

@@ -1,10 +1,9 @@
 //! Semantic choices of one bank: for each unit the best units by cosine, exactly.
 //!
-//! In: net deletions and insertions of one epoch. Out: the exact changes of the choices.
-//! The state is a function of the live set (decision 11): each unit keeps a pool of its
-//! best candidates at or above the threshold, with a floor below which candidates were
-//! dropped. A deletion takes the next best from the pool, and only a pool that has run
-//! short of a full choice below a floor is computed again.
+//! In: net deletions and insertions of one epoch. Out: the exact changes of the choices. The state is a function of the
+//! live set (decision 11): each unit keeps a pool of its best candidates at or above the threshold, with a floor below
+//! which candidates were dropped. After a deletion, the next best is taken from the pool. A pool is computed again only
+//! if it has a floor and too few candidates left for a full choice.
 
 use std::{borrow::Cow, cmp::Reverse, collections::BTreeSet, slice::from_ref, sync::Arc};
 
@@ -28,11 +27,12 @@ use nouns::{
 /// A choice that was added or removed: the unit that chose, its ordinal, what it chose, ±1.
 pub(in crate::memory) type ChoiceChange = (UnitId, u32, Choice, isize);
 
-/// Vectors of a tile; tiles are never moved once full.
+/// The number of vectors in a tile; a full tile is never moved.
 const TILE_ROWS: usize = 256;
-/// Newcomers scored together against the residents.
+/// How many new units are scored together against the units that are already there.
 const BLOCK: usize = 64;
-/// Units from which on an index keeps codes of their vectors. Fewer are read faster than a newcomer is prepared.
+/// From this many units on, an index keeps codes of their vectors. With fewer, reading all vectors is faster than
+/// preparing a new unit's table.
 const CODED_FROM: usize = 256;
 
 /// The semantic index of one bank.
@@ -58,7 +58,7 @@ struct Slot {
 #[derive(Debug, Default)]
 struct Pool {
     best: Vec<Choice>,
-    /// Boxed, as most units have none.
+    /// Boxed, because most units have none.
     floor: Option<Box<Choice>>,
 }
 
@@ -67,7 +67,7 @@ impl Pool {
         self.floor.as_deref().is_none_or(|floor| choice < floor)
     }
 
-    /// The least product that it may take.
+    /// The least product that the pool may admit.
     fn least(&self, threshold: i32) -> i32 {
         self.floor.as_deref().map_or(threshold, |floor| floor.weight().0)
     }
@@ -89,7 +89,7 @@ impl Pool {
 }
 
 impl SemanticIndex {
-    /// An empty index: pool and choices a unit, least score of a choice.
+    /// An empty index, with the size of the pool and the number of choices per unit, and the least score of a choice.
     #[must_use]
     pub(in crate::memory) fn new(pool: usize, choices: usize, threshold: Score) -> Self {
         Self {
@@ -139,7 +139,7 @@ impl SemanticIndex {
         let mut best: Vec<Choice> = known.iter().filter_map(to).collect();
         best.sort_unstable();
         changes.extend(best.iter().map(|choice| (id, position.ordinal, *choice, 1)));
-        // A full list of choices does not tell what is worse than its last.
+        // If the list of choices is full, candidates worse than its last one are not known.
         let floor = best.last().copied().filter(|_| best.len() >= self.choices).map(Box::new);
         self.slots[slot].pool = Pool { best, floor };
     }
@@ -165,7 +165,7 @@ impl SemanticIndex {
             }
             if let Some(slot) = slots.get(at + AHEAD) {
                 slot.unit.vectors().iter().for_each(VectorRows::fetch_ahead);
-                // Who asks for the cosines compares the cues next.
+                // A caller that asks for the cosines compares the cues next.
                 kernel::fetch_ahead(&slot.unit.cues.participants);
             }
             vectors += unit.vectors().iter().map(VectorRows::len).sum::<usize>() as u64;
@@ -174,7 +174,7 @@ impl SemanticIndex {
         vectors
     }
 
-    /// Units from a place on.
+    /// At most `most` units, starting at `from`.
     pub(in crate::memory) fn units(&self, from: usize, most: usize) -> impl ExactSizeIterator<Item = &Arc<LiveUnit>> {
         let end = self.slots.len().min(from.saturating_add(most));
         self.slots[from.min(end)..end].iter().map(|slot| &slot.unit)
@@ -266,14 +266,14 @@ impl SemanticIndex {
     }
 
     fn insert(&mut self, block: &[Arc<LiveUnit>], before: &mut Before) {
-        // A unit that the index has already has the same content: its id is a hash of it.
+        // A unit with an id that the index already has is the same unit: the id is a hash of its content.
         let mut ids = BTreeSet::new();
         let fresh: Vec<&Arc<LiveUnit>> =
             block.iter().filter(|u| !self.slot_of.contains_key(&u.id) && ids.insert(u.id)).collect();
         let queries: Vec<_> = fresh.iter().map(|unit| unit.vector()).collect();
         let residents = self.slots.len();
         let mut pools: Vec<Pool> = fresh.iter().map(|_| Pool::default()).collect();
-        // Choices of what was there before the newcomer.
+        // Choices of the units that were there before the new one.
         let mut chosen: Vec<(usize, Choice)> = Vec::new();
         self.scan(&queries, |q, slot, resident| {
             let of_resident = &self.slots[slot].pool;
@@ -310,7 +310,7 @@ impl SemanticIndex {
         }
     }
 
-    /// Adds a unit's slot, and its code where there are enough of them.
+    /// Adds a unit's slot, and its code if there are enough units.
     fn push(&mut self, unit: &Arc<LiveUnit>, pool: Pool) {
         push_sparingly(&mut self.slots, Slot { unit: Arc::clone(unit), pool });
         if let Some(near) = &mut self.near {
@@ -332,7 +332,7 @@ impl SemanticIndex {
             return;
         };
         rows.scan(queries, |pairs| {
-            // Units lie all over the memory, which gives many at once as fast as one.
+            // Units are scattered over the memory, and fetching many at once takes no longer than fetching one.
             pairs.rows().for_each(|slot| kernel::fetch_ahead(from_ref(&*self.slots[slot].unit)));
             pairs.rows().for_each(|slot| self.slots[slot].unit.fetch_vector());
             for slot in pairs.rows() {
@@ -370,7 +370,7 @@ struct ComparedUnit<'u> {
 }
 
 impl ComparedUnit<'_> {
-    /// The exact product with a query, where it is at least `least`.
+    /// The exact product with a query, if it is at least `least`.
     fn product_of_at_least(&mut self, least: i32, query: &[i16]) -> Option<i32> {
         if self.vector.is_none() && !self.unit.may_reach(query, least) {
             return None;

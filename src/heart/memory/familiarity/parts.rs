@@ -1,7 +1,7 @@
 //! The parts of one bank, in the order of sessions and ordinals.
 //!
-//! In: added and deleted units. Out: their parts, and in a large bank the candidate index of them. A part
-//! is shared with the scans that read it, so that a scan can pause.
+//! In: added and deleted units. Out: their parts, and in a large bank the candidate index of these parts. A part is
+//! shared with the scans that read it, so that a scan can pause.
 
 use std::{
     cmp::Reverse,
@@ -28,26 +28,26 @@ use nouns::{
     model::{Language, canonical_name},
 };
 
-/// Most speakers that are named where the asker is none.
+/// The maximum number of speakers that are named if the asker is not a speaker.
 const NAMED_SPEAKERS: usize = 5;
 
 /// The parts of one bank in the order of sessions and ordinals.
 #[derive(Debug, Default)]
 pub(in crate::memory) struct Parts {
     parts: ChunkedMap<PartKey, Rc<IndexedPart>>,
-    /// From how many parts on there are candidates.
+    /// The number of parts from which on a bank has candidates.
     candidates_from: usize,
-    /// While fewer words lie between, a part counts with another.
+    /// A part counts with another while fewer words than this are in between.
     window_words: u32,
     /// Bytes of the texts of all parts.
     text_bytes: u64,
-    /// How many an assistant said.
+    /// How many parts an assistant said.
     assistants: usize,
-    /// By the keys of their whole names: who speaks.
+    /// The speakers, by the keys of their whole names.
     speakers: BTreeMap<NameKey, Speaker>,
     /// How many parts are in each language.
     languages: Vec<(Language, u32)>,
-    /// Kept in a large bank only.
+    /// Only a large bank has one.
     candidates: Option<Box<CandidateIndex>>,
 }
 
@@ -56,19 +56,19 @@ pub(in crate::memory) struct Parts {
 struct Speaker {
     name: Box<str>,
     parts: usize,
-    /// How many of them a program said.
+    /// How many of these parts a program said.
     by_program: usize,
 }
 
 impl Parts {
-    /// No part. A bank of `candidates_from` parts or more has candidates; a part counts with another while
-    /// fewer than `window_words` words lie between.
+    /// No parts. A bank of `candidates_from` parts or more has candidates; a part counts with another while fewer than
+    /// `window_words` words are in between.
     pub(in crate::memory) fn new(candidates_from: usize, window_words: u32) -> Self {
         Self { candidates_from, window_words, ..Self::default() }
     }
 
-    /// Adds the parts of units, in the order of the bank, so that parts that follow one another do so in the
-    /// candidate index, too.
+    /// Adds the parts of units, in the order of the bank, so that neighbouring parts are also neighbours in the
+    /// candidate index.
     pub(in crate::memory) fn insert(&mut self, units: &[Arc<LiveUnit>], words: &mut Words) {
         let mut added: Vec<(PartKey, &Arc<LiveUnit>, PartBody<'_>)> = units
             .iter()
@@ -108,7 +108,8 @@ impl Parts {
     /// Removes the parts of a unit.
     pub(in crate::memory) fn delete(&mut self, unit: &LiveUnit) {
         keys(unit).for_each(|key| self.remove(key));
-        // Far below the bound, so that a bank near it does not build the index again and again.
+        // The index is dropped only far below the bound, so that a bank near the bound does not build it again and
+        // again.
         if self.parts.len() < self.candidates_from / 2 {
             self.candidates = None;
         }
@@ -129,25 +130,25 @@ impl Parts {
         self.assistants
     }
 
-    /// The language that most of them are in; of equals the first.
+    /// The language that most of them are in; if several are equally common, the first of these.
     pub(in crate::memory) fn language(&self) -> Language {
         let most = self.languages.iter().max_by_key(|(language, parts)| (*parts, Reverse(*language)));
         most.map_or_else(Language::default, |(language, _)| *language)
     }
 
-    /// The only person who speaks; None where none does, or several.
+    /// The only person who speaks; None if nobody does, or if several do.
     pub(in crate::memory) fn only_person(&self) -> Option<String> {
         let mut persons = self.speakers.values().filter(|speaker| speaker.by_program < speaker.parts);
         let only = persons.next().filter(|_| persons.next().is_none());
         only.map(|speaker| speaker.name.to_string())
     }
 
-    /// Whether a word is one of somebody's name who speaks.
+    /// Whether a word belongs to a speaker's name.
     pub(in crate::memory) fn names_speaker(&self, word: &str) -> bool {
         self.speakers.values().any(|speaker| canonical_name(&speaker.name).split(' ').any(|name| name == word))
     }
 
-    /// Some who speak, by name, where nobody does with this name or this first word of it.
+    /// The names of some speakers, if no speaker has this name, whole or as its first word.
     pub(in crate::memory) fn without_speaker(&self, name: &str) -> Option<Vec<String>> {
         let keys = |speaker: &str| {
             let name = canonical_name(speaker);
@@ -163,7 +164,7 @@ impl Parts {
         Some(names)
     }
 
-    /// While fewer words than this lie between, a part counts with another.
+    /// A part counts with another while fewer words than this are in between.
     pub(in crate::memory) fn window_words(&self) -> u32 {
         self.window_words
     }
@@ -181,7 +182,7 @@ impl Parts {
         [self.parts.bytes() + parts + speakers, self.candidates.as_ref().map_or(0, |index| index.bytes())]
     }
 
-    /// The candidate index, where the bank is large enough.
+    /// The candidate index, if the bank is large enough.
     pub(in crate::memory) fn candidates(&self) -> Option<&CandidateIndex> {
         self.candidates.as_deref().filter(|_| self.parts.len() >= self.candidates_from)
     }

@@ -1,19 +1,17 @@
 //! How familiar each part of a bank is to a question.
 //!
-//! In: the parts of a bank (`parts`); a probe with the question's vector, words, names and months. Out:
-//! as of an epoch, the best parts with their scores, the terms of each score, and the zero of the bank's
-//! scale. In a bank with a candidate index only the `candidates` are scored, with the same terms and the
-//! statistics of the whole bank; in other banks every part is. No statistic counts a
-//! deleted unit. The passes may pause after any part; where they do has no influence on the result.
-//! The sums run in the order of sessions and ordinals, so that arrival order changes no digit;
-//! logarithms are rounded to 20 binary digits, so that no processor does.
+//! In: the parts of a bank (`parts`); a probe with the question's vector, words, names and months. Out: as of an epoch,
+//! the best parts with their scores, the terms of each score, and the zero of the bank's scale. In a bank with a
+//! candidate index, only the `candidates` are scored, with the same terms and the statistics of the whole bank; in
+//! other banks, every part is scored. No statistic counts a deleted unit. The passes may pause after any part; the
+//! result does not depend on where they pause. The sums run in the order of sessions and ordinals, so that they do not
+//! depend on arrival order; logarithms are rounded to 20 binary digits, so that they do not depend on the processor.
 //!
-//! The score is a weighted sum (`config/familiarity.rs` explains each weight): the cosine of the part's
-//! best sentence; the cosines of the part with its neighbours; BM25 over the part (its words count twice)
-//! and the turns around it; who speaks; the month and the day; features of the words. Then a share of the
-//! neighbours' scores and of the session's best is added. A passage of a long turn has no neighbours and is
-//! none: short turns before and after it are neighbours of one another. The features of its words do not
-//! count.
+//! The score is a weighted sum (`config/familiarity.rs` explains each weight): the cosine of the part's best sentence;
+//! the cosines of the part with its neighbours; BM25 over the part (its words count twice) and the turns around it; who
+//! speaks; the month and the day; features of the words. Then a share of the neighbours' scores and of the session's
+//! best scores is added. A passage of a long turn has no neighbours and is not a neighbour: the short turns before and
+//! after it are neighbours of each other. The features of its words do not count.
 
 use std::{cmp::Reverse, ops::Range, rc::Rc, slice::from_ref};
 
@@ -41,7 +39,7 @@ use crate::memory::{
 };
 use nouns::model::{FamiliarityTerms, Score, UnitId};
 
-/// Fixed-point scores end at 2; a familiarity, at most about the sum of its weights, is divided by this
+/// The greatest fixed-point score is 2. A familiarity is at most about the sum of its weights; it is divided by this
 /// for comparison.
 const FAMILIARITY_SCALE: f64 = 16.0;
 
@@ -51,72 +49,72 @@ struct PartScore {
     /// Its slot in the candidate index, or [`NONE`].
     slot: Slot,
     indexed: Rc<IndexedPart>,
-    /// Where [`WordCounts`] has the words of the question that it contains.
+    /// The words of the question that it contains, as a range in [`WordCounts`].
     words: Range<usize>,
     length: u32,
-    /// Where [`WordCounts`] has those of its window, in the order of the question, and the window's length.
+    /// Those of its window, in the order of the question, as a range in [`WordCounts`]; and the window's length.
     window: Range<usize>,
     window_length: u32,
     /// Cosine of the question and its best sentence.
     cosine: f64,
     /// Cosine of the question and the part with the turn before it.
     pair: f64,
-    /// The question's topics that it holds itself, a bit each.
+    /// The question's topics that it holds itself, one bit for each.
     topics: u64,
     terms: FamiliarityTerms,
     own: f64,
     smooth: f64,
-    /// Its place among the parts that are no passages; that of the next one for a passage.
+    /// Its place among the parts that are not passages; for a passage, the place of the next such part.
     place: usize,
 }
 
 /// The index of a large bank, and its candidates.
 type Large<'a> = (&'a CandidateIndex, &'a Candidates);
 
-/// Words of the question with their counts, by their index in it: of all parts, one after the other, so that a
-/// part allocates nothing.
+/// The words of the question, by their index in it, with their counts. The words of all parts follow each other in one
+/// list, so that no part needs an allocation of its own.
 #[derive(Default)]
 struct WordCounts {
     in_parts: Vec<AskedWord>,
     in_windows: Vec<AskedWord>,
 }
 
-/// The passes over the bank, in order. Each needs what the one before it found of all parts.
+/// The passes over the bank, in order. Each needs what the previous one found about all parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Pass {
-    /// Before the first.
+    /// Before the first pass.
     #[default]
     Start,
     /// Chooses candidates, in a large bank.
     Choose,
-    /// Takes every part, or every candidate, with the words of the question that it contains, and who is
+    /// Takes every part, or every candidate, with the words of the question that it contains and with the name that is
     /// greeted in it.
     Collect,
-    /// Counts these words in the window of each part, and who of those who are named speaks.
+    /// Counts these words in the window of each part, and finds which of the named people speak.
     Windows,
-    /// BM25 of the words.
+    /// Computes BM25 of the words.
     Words,
-    /// The share of the topics in the part itself, and the cosines.
+    /// Finds the topics in the part itself, and computes the cosines.
     Align,
-    /// The next pair, who speaks, the month, the day, the features of the words.
+    /// Adds the next pair, the speaker, the month, the day and the features of the words.
     Features,
-    /// The shares of the neighbours, and each session's best.
+    /// Adds the shares of the neighbours, and finds each session's best parts.
     Around,
-    /// The share of the session; the best parts.
+    /// Adds the share of the session, and ranks the parts.
     Rank,
 }
 
-/// A familiarity probe that is being worked off.
+/// A familiarity probe that is being answered.
 #[derive(Default)]
 pub(in crate::memory) struct FamiliarityScan {
     pass: Pass,
     /// The next part of the pass.
     at: usize,
     parts: Vec<PartScore>,
-    /// Those that are no passages, in order.
+    /// The parts that are not passages, in order.
     turns: Vec<usize>,
     found: WordCounts,
-    /// In a large bank, what is scored.
+    /// In a large bank, the parts that are scored.
     candidates: Option<Box<Candidates>>,
     /// Parts in the bank.
     total: usize,
@@ -124,27 +122,27 @@ pub(in crate::memory) struct FamiliarityScan {
     assistants: usize,
     only_person: Option<String>,
     unknown_asker: Option<Vec<String>>,
-    /// Their estimated tokens.
+    /// The estimated tokens of all parts in the bank.
     tokens: f64,
-    /// While fewer words lie between, a part counts with another.
+    /// A part counts with another while fewer words than this are in between.
     window_words: u32,
     asked: AskedWords,
     topics: Topics,
     speakers: Speakers,
     greetings: Greetings,
-    /// The first words of the names of all who speak.
+    /// The first words of the names of all speakers.
     present: NameSet,
     sessions: SessionBest,
     ranked: Vec<(Reverse<Score>, PartKey, usize)>,
 }
 
-/// The mean of the best parts of each session. Sessions come in their order.
+/// The mean of the best parts of each session. Sessions are added in their order.
 #[derive(Default)]
 struct SessionBest {
     session: Option<u64>,
     best: Vec<f64>,
-    /// First estimates of its best parts that are no candidates, best first: they stand in where too few
-    /// are candidates.
+    /// The first estimates of its best parts that are not candidates, best first. They are used if too few parts are
+    /// candidates.
     rest: Vec<f64>,
     means: Vec<(u64, f64)>,
     /// The session whose mean was asked for last.
@@ -152,8 +150,8 @@ struct SessionBest {
 }
 
 impl FamiliarityScan {
-    /// Goes on until the work is spent; the answer once every part is scored. `linked` gives the slots of
-    /// the parts of the units that edges lead to from a unit.
+    /// Goes on until the allowance is spent; returns the answer once every part is scored. `linked` returns the slots
+    /// of the parts of the units that a unit's edges lead to.
     pub(in crate::memory) fn go_on(
         &mut self,
         probe: &FamiliarityProbe,
@@ -268,7 +266,7 @@ impl FamiliarityScan {
         self.asked.rate(self.total);
     }
 
-    /// Takes a part of the whole bank, and counts it.
+    /// Takes a part, and counts it in the statistics.
     fn collect(&mut self, key: PartKey, indexed: &Rc<IndexedPart>, probe: &FamiliarityProbe) {
         let first = self.found.in_parts.len();
         let words = indexed.words().terms().filter_map(|(t, n)| Some((self.asked.place_of(t)?, u32::from(n))));
@@ -306,7 +304,7 @@ impl FamiliarityScan {
     /// Takes a candidate. None if there is no such part, which does not happen.
     fn collect_candidate(&mut self, index: &CandidateIndex, (key, slot): (PartKey, Slot)) -> Option<()> {
         let indexed = index.part(slot)?;
-        // Only the names of what is scored are looked up.
+        // Only the names in scored parts are looked up.
         for name in indexed.names() {
             if speaks(index, *name) {
                 self.present.insert(*name);
@@ -318,7 +316,7 @@ impl FamiliarityScan {
         Some(())
     }
 
-    /// Takes a part whose words begin at `first`.
+    /// Takes a part whose words begin at `first` in `found.in_parts`.
     fn take(&mut self, key: PartKey, slot: Slot, first: usize, indexed: &Rc<IndexedPart>) {
         self.parts.push(PartScore {
             key,
@@ -341,7 +339,7 @@ impl FamiliarityScan {
         }
     }
 
-    /// One part of a pass; returns the work.
+    /// Does one part in a pass; returns how much work that was.
     fn one(&mut self, pass: Pass, probe: &FamiliarityProbe, index: Option<&CandidateIndex>) -> u64 {
         let at = self.at;
         let large = index.zip(self.candidates.as_deref());
@@ -386,7 +384,7 @@ impl FamiliarityScan {
                 if let Some((index, _)) = large {
                     fetch_next_pairs(&self.parts, at, index);
                 }
-                // The mean of a part's pair and the next one's.
+                // The mean of the cosines of a part's pair and of the next part's pair.
                 let pair = self.parts[at].pair;
                 let next = next_pair(probe, &self.parts, &self.turns, at, large).unwrap_or(pair);
                 let part = &mut self.parts[at];
@@ -423,12 +421,12 @@ impl FamiliarityScan {
         PASSED_PART
     }
 
-    /// How many of the best parts are needed, in order.
+    /// How many of the best parts are needed, in order of score.
     fn wanted(&self, probe: &FamiliarityProbe) -> usize {
         probe.limit.max(SCALE_PARTS).min(self.total)
     }
 
-    /// The best parts in order, with the zero of the scale and the number of all.
+    /// The best parts in order, with the zero of the scale and the number of all parts.
     fn answer(&mut self, probe: &FamiliarityProbe) -> FamiliarParts {
         let mut order = std::mem::take(&mut self.ranked);
         order.sort_unstable();
@@ -462,7 +460,7 @@ impl FamiliarityScan {
         }
     }
 
-    /// The score of the part above which `above` tokens lie.
+    /// The score of the part that ranks below `above` tokens of better parts.
     fn zero(&self, order: &[(Reverse<Score>, PartKey, usize)], above: f64) -> f64 {
         let compared = order.get(..SCALE_PARTS).unwrap_or(order);
         let mut bytes = 0;
@@ -517,7 +515,7 @@ impl WordCounts {
 }
 
 impl SessionBest {
-    /// Adds a part; whether it is the first of its session.
+    /// Adds a part; returns whether it is the first of its session.
     fn add(&mut self, session: u64, smooth: f64) -> bool {
         let first = self.session != Some(session);
         if first {
@@ -554,7 +552,7 @@ fn align(probe: &FamiliarityProbe, part: &mut PartScore) -> u64 {
     let w = &probe.weights;
     let own = part.indexed.vectors();
     part.cosine = best(&probe.vector, &own.sentences).unwrap_or_default();
-    // A part without a turn before it has no pair: its best sentence counts instead.
+    // A part without a turn before it has no pair, so its best sentence counts instead.
     part.pair = best(&probe.vector, &own.pair).unwrap_or(part.cosine);
     part.terms.meaning = w.meaning * probe.cosines.of(part.cosine);
     part.terms.pair = w.pair * probe.cosines.of(part.pair);
@@ -585,7 +583,7 @@ fn features(probe: &FamiliarityProbe, part: &mut PartScore, present: &NameSet) {
     let marks = indexed.marks;
     // Speakers are addressed in every other turn ("Hey Ines!"), so their names do not count.
     let names = indexed.names().iter().filter(|n| !present.contains(n)).take(MOST_NAMES.into()).count();
-    // A passage has many of them, whatever it says.
+    // A passage has many of these features, whatever it says.
     if !indexed.is_passage {
         part.terms.marks =
             times * f64::from(marks.times.min(MOST_TIMES)) - w.asks * flag(marks.asks) + w.names * names as f64;
@@ -598,7 +596,7 @@ fn speaks(index: &CandidateIndex, name: NameKey) -> bool {
     index.speakers_named(name).any(|(_, [_, first])| first == name)
 }
 
-/// The cosine of the pair of the part after a part in its session; its best sentence's where it has no pair.
+/// The pair cosine of the next part in the session; if that part has no pair, the cosine of its best sentence.
 fn next_pair(
     probe: &FamiliarityProbe,
     parts: &[PartScore],
@@ -621,7 +619,7 @@ fn part_after<'s>(part: &PartScore, index: &'s CandidateIndex) -> Option<&'s Ind
     index.part(index.columns().near_slot(part.slot).after).map(Rc::as_ref)
 }
 
-/// Has the processor fetch what [`next_pair`] reads of candidates to come.
+/// Has the processor fetch what [`next_pair`] will read for later candidates.
 fn fetch_next_pairs(parts: &[PartScore], at: usize, index: &CandidateIndex) {
     if let Some(part) = parts.get(at + 3 * AHEAD) {
         index.fetch_slot(index.columns().near_slot(part.slot).after);
@@ -643,7 +641,7 @@ fn around(probe: &FamiliarityProbe, parts: &[PartScore], turns: &[usize], at: us
         None => [1, 2].map(|distance| sides(distance).map(|near| parts[near].own).reduce(f64::max)),
         Some((index, candidates)) => {
             let near = index.columns().near_slot(parts[at].slot);
-            // A candidate within two turns lies within two candidates that are turns.
+            // A candidate that is within two turns is among the two nearest candidates on its side that are turns.
             let own = |slot: Slot| {
                 let scored = [1, 2].into_iter().flat_map(sides).find(|near| parts[*near].slot == slot);
                 scored.map(|near| parts[near].own).or_else(|| candidates.estimate(slot))
@@ -655,8 +653,8 @@ fn around(probe: &FamiliarityProbe, parts: &[PartScore], turns: &[usize], at: us
     shares.iter().zip(better).map(|(share, own)| share * own.unwrap_or(0.0)).sum()
 }
 
-/// The part at a distance before or after another in its session, counted in turns that are not quoted by
-/// passages; none beside a passage.
+/// The part at a distance before or after another in its session. Only turns that are not split into passages are
+/// counted; a passage has no such part.
 fn beside(parts: &[PartScore], turns: &[usize], at: usize, distance: usize, after: bool) -> Option<usize> {
     let part = &parts[at];
     let place = if after { part.place.checked_add(distance) } else { part.place.checked_sub(distance) };

@@ -1,4 +1,4 @@
-//! The candidate index against one that is built anew, and candidates against the full score.
+//! Compares the candidate index with one that is built from scratch, and candidates with the full score.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -41,7 +41,7 @@ impl Dice {
         (z ^ (z >> 31)) % n
     }
 
-    /// A direction of a topic, more or less far from it.
+    /// A vector near the direction of a topic; how near depends on `noise`.
     fn vector(&mut self, topic: u64, noise: u64) -> Vec<f32> {
         let mut center = Dice(topic * 7_919);
         // Sums of draws, so that components are distributed like those of a model.
@@ -236,7 +236,7 @@ fn a_look_at_every_part_of_a_bank_has_no_bound() {
     assert_eq!(answer(&parts, &probe, u64::MAX).best.len(), 160);
 }
 
-/// A name counts in no share of the topics; that of a speaker is none of them.
+/// A name does not count in any share of the topics, and the name of a speaker is not a topic.
 #[test]
 fn a_person_who_never_speaks_is_a_topic_without_weight() {
     for candidates in [0, 30] {
@@ -253,10 +253,10 @@ fn a_person_who_never_speaks_is_a_topic_without_weight() {
     }
 }
 
-/// The tolerance: of the 30 parts that the full score puts first, at least 99 in 100 are among the first
-/// 33 of the candidates, and the zero of the scale lies within 6 % of the width of the scale. In 39 of 40
-/// questions every score lies within 9 %: its share of neighbours and session may come from first estimates, and
-/// the best window by words, of which the words of all are a share, may be no candidate.
+/// The tolerance: of the 30 parts that the full score ranks first, at least 99 in 100 are among the first 33
+/// candidates, and the zero of the scale is off by less than 6 % of the width of the scale. In 39 of 40 questions,
+/// every score is off by less than 9 %, for two reasons: its share of neighbours and session may come from first
+/// estimates, and the best window by words, to which all windows are compared, may not be a candidate.
 #[test]
 fn candidates_answer_as_the_full_score_of_every_part() {
     let (mut dice, mut words) = (Dice(42), Words::default());

@@ -1,16 +1,16 @@
-//! BM25 as the memory scores words: the only place of its constants and formula in this room.
+//! BM25 as the memory scores words: its constants and formula are only here in this module.
 //!
-//! In: counts, lengths and their mean. Out: `f64` terms of the score; each caller rounds them to
-//! its own fixed point (`familiarity` for parts, `lexical` for units). tantivy searches with the
-//! same constants, which are built into it. The baselines of `eval` and the oracle in `tests/`
-//! write the formula out on purpose: what checks this one must not share its mistakes.
+//! In: counts, lengths and their mean. Out: `f64` terms of the score; each caller rounds them to its own fixed point
+//! (`familiarity` for parts, `lexical` for units). tantivy searches with the same constants, which are built into it.
+//! The baselines of `eval` and the oracle in `tests/` write the formula out on purpose: code that checks this file must
+//! not share its mistakes.
 
 /// How slowly the gain of a repeated word saturates.
 const K1: f64 = 1.2;
 /// How much a long text is damped: 0 not at all, 1 fully.
 const B: f64 = 0.75;
 
-/// How rare a word is that `with` of `all` texts hold: ln(1 + (all − with + 0.5) / (with + 0.5)).
+/// How rare a word is if `with` out of `all` texts hold it: ln(1 + (all − with + 0.5) / (with + 0.5)).
 pub(in crate::memory) fn rarity(all: f64, with: f64) -> f64 {
     (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
 }

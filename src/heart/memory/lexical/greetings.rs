@@ -1,9 +1,9 @@
 //! Who is meant by the names by which speakers greet each other.
 //!
-//! In: the parts of a bank, each with its session, its speaker and the name by which it greets somebody,
-//! in the order of sessions or, in a large bank, as they come and go. Out: names, each with the speaker
-//! whom it means. In a session of two, a greeting means the one who does not speak. The result depends on the set of
-//! parts only: a deleted greeting leaves nothing behind.
+//! In: the parts of a bank, each with its session, its speaker and the name by which it greets somebody. They come in
+//! the order of sessions or, in a large bank, as they are added and removed. Out: names, each with the speaker whom it
+//! means. In a session of two, a greeting means the one who does not say it. The result depends on the set of parts
+//! only: a deleted greeting leaves nothing behind.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -15,9 +15,9 @@ use crate::memory::{
     units::{live::IdHasher, score::NameKey},
 };
 
-/// The least number of greetings that teach a name.
+/// The least number of greetings from which the meaning of a name is learned.
 const LEAST: u64 = 3;
-/// The least share of a name's greetings that must mean the same speaker: four in five.
+/// The least share of a name's greetings that must mean the same speaker, in fifths: four in five.
 const OF_FIVE: u64 = 4;
 
 /// How often names mean speakers.
@@ -45,7 +45,7 @@ impl Meanings {
 #[derive(Default)]
 pub(in crate::memory) struct Greetings {
     session: Option<u64>,
-    /// Who speaks in the session: three at most, as more make no difference.
+    /// Who speaks in the session: three at most, because more make no difference.
     speakers: Vec<NameKey>,
     /// The names by which somebody is greeted in it, each with the greeter.
     greeted: Vec<(NameKey, NameKey)>,
@@ -133,7 +133,7 @@ impl GreetingPostings {
         meanings.taught()
     }
 
-    /// All of it, in order.
+    /// All entries, in order.
     #[cfg(test)]
     pub(in crate::memory) fn listed(&self) -> impl PartialEq + std::fmt::Debug + use<> {
         let of_name: BTreeMap<_, _> = self.of_name.iter().map(|(name, of)| (*name, of.clone())).collect();
@@ -170,7 +170,7 @@ mod tests {
         parts.iter().for_each(|&(session, speaker, greeted)| greetings.add(session, speaker, greeted));
         assert_eq!(greetings.close(), expected);
         let mut postings = GreetingPostings::default();
-        // Others come, also in between, and go again.
+        // Other parts are added, also in between, and removed again.
         let gone = [(1, CLEO, Some(KATE)), (2, BEN, Some(KATE)), (6, CLEO, None)];
         for &(session, speaker, greeted) in gone.iter().chain(parts) {
             postings.insert(session, speaker, greeted);

@@ -1,11 +1,10 @@
 //! The lexical channel: BM25 over the restatements of one bank, exact as of an epoch.
 //!
-//! In: added and deleted units, question words. Out: the best units by BM25 (`bm25`, with tantivy's
-//! rounded field norm, exact up to 40 words). tantivy holds the committed bulk: one derived index a
-//! thread, which is never restored, and nothing before a first hop asks. This file keeps each bank's
-//! exact statistics and word counts, scores every candidate by them in fixed point, and adds the tail
-//! that tantivy has not committed yet. So an answer never depends on when a commit happens, and no
-//! statistic counts a deleted word.
+//! In: added and deleted units, question words. Out: the best units by BM25 (`bm25`, with tantivy's rounded field norm,
+//! exact up to 40 words). tantivy holds the committed bulk: one derived index for each thread, which is never restored
+//! and is empty until a first hop asks for it. This file keeps each bank's exact statistics and word counts, scores
+//! every candidate by them in fixed point, and adds the tail that tantivy has not committed yet. So an answer never
+//! depends on when a commit happens, and no statistic counts a deleted word.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -34,7 +33,7 @@ pub(in crate::memory) struct LexicalIndex {
     /// Units that tantivy may not have committed yet, by stem, with the ticket of their insertion.
     tail: HashMap<TermKey, Vec<(u64, UnitId)>>,
     tail_units: usize,
-    /// The tail holds insertions after this ticket only.
+    /// The tail holds only insertions after this ticket.
     tail_from: u64,
 }
 
@@ -141,8 +140,8 @@ impl LexicalIndex {
             let stems: Vec<(TermKey, u64)> =
                 terms.iter().filter_map(|(t, _)| Some((*t, *self.units_with.get(t)?))).collect();
             let statistics = Statistics { units: self.bags.len() as u64, words: self.words_total, stems: &stems };
-            // tantivy's scores are rounded floats, and its order of ties depends on segments: ask for
-            // more until its last answer is clearly below the last one that counts.
+            // tantivy's scores are rounded floats, and its order of ties depends on segments. So ask for more until its
+            // last hit is clearly below the last one that counts.
             let mut ask = 2 * limit + 16;
             loop {
                 let hits = postings.search(bank, &statistics, ask);
@@ -164,12 +163,12 @@ impl LexicalIndex {
         ranked.into_iter().map(|(score, id)| (Score::from_f64((as_float(score) / 16.0).min(1.999)), id)).collect()
     }
 
-    /// How rare a stem is that `units_with` units hold, in fixed point.
+    /// How rare a stem is if `units_with` units hold it, in fixed point.
     fn rarity(&self, units_with: u64) -> i64 {
         to_fixed(bm25::rarity(self.bags.len() as f64, units_with as f64))
     }
 
-    /// The unit's BM25 by the exact statistics; none when it was deleted or shares no word.
+    /// The unit's BM25 by the exact statistics; none if it was deleted or shares no word.
     fn score(&self, id: UnitId, terms: &[(TermKey, i64)]) -> Option<i64> {
         let bag = self.bags.get(&id)?;
         let mean = self.words_total as f64 / self.bags.len().max(1) as f64;

@@ -1,9 +1,9 @@
 //! The committed bulk of the lexical channel: one tantivy index in memory for the shards of a thread.
 //!
-//! In: insertions and deletions with growing tickets. Out: candidates by BM25 among what is
-//! committed. A commit takes milliseconds to a tenth of a second, so a separate thread commits and
-//! reloads; [`Postings::committed`] says up to which ticket searches are complete. If the index
-//! fails, it only stops committing: the exact tail of `lexical` then finds everything.
+//! In: insertions and deletions with growing tickets. Out: candidates by BM25 among the committed units. A commit takes
+//! milliseconds to a tenth of a second, so a separate thread commits and reloads; [`Postings::committed`] says up to
+//! which ticket searches are complete. If the index fails, it only stops committing: the exact tail of `lexical` then
+//! finds everything.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -28,14 +28,14 @@ use nouns::model::{BankKey, UnitId};
 /// tantivy's smallest budget for one writing thread.
 const WRITER_BYTES: usize = 15_000_000;
 
-/// Feeds tantivy and searches it. The index is created when it is first needed.
+/// Feeds tantivy and searches it. The index is created only when it is first needed.
 #[derive(Default)]
 pub(in crate::memory) struct Postings {
     last_ticket: u64,
     requested: u64,
-    /// Changes that were not sent to the index yet, by ticket.
+    /// Changes that have not been sent to the index yet, by ticket.
     queue: BTreeMap<u64, Order>,
-    /// The tickets of the insertions among them.
+    /// The tickets of the insertions in the queue.
     queued: HashMap<[u8; 24], u64>,
     bulk: Option<Bulk>,
 }
@@ -103,8 +103,8 @@ impl Postings {
         self.queue.insert(self.last_ticket, order);
     }
 
-    /// Sends the queue to be committed. Call at the end of an epoch, once a bank has more uncommitted
-    /// units than a search should score one by one.
+    /// Sends the queue to be committed. Call this at the end of an epoch, once a bank has more uncommitted units than a
+    /// search should score one by one.
     pub(in crate::memory) fn commit(&mut self) {
         if self.committed() < self.requested {
             // One commit at a time: the next includes everything that was queued during this one.

@@ -1,10 +1,10 @@
-//! Which parts count with a part for its words.
+//! Which parts around a part are counted together with it when words are looked for.
 //!
-//! In: the lengths of the parts on one side of a part, from the nearest on. Out: for each whether its words
-//! count with the part. Those of the nearest two do, however long they are; those of further parts while few
-//! words lie between. If one part counts with another, the other counts with it.
+//! In: the lengths of the parts on one side of a part, from the nearest on. Out: for each, whether its words count with
+//! the part. The words of the nearest two parts count, however long these are; those of farther parts count while few
+//! words are in between. If one part counts with another, the other counts with it.
 
-/// Parts on either side that count however long they are.
+/// The number of parts on either side that count however long they are.
 const NEAREST: usize = 2;
 
 /// How far the words of one side count.
@@ -16,12 +16,12 @@ pub(in crate::memory) struct WordWindow {
 }
 
 impl WordWindow {
-    /// Beyond the nearest two, parts count while fewer than `window_words` words lie between.
+    /// Beyond the nearest two, parts count while fewer than `window_words` words are in between.
     pub(in crate::memory) fn new(window_words: u32) -> Self {
         Self { window_words, passed: 0, between: 0 }
     }
 
-    /// Whether the next part, which has `words`, still counts. A part without words is taken as one word.
+    /// Whether the next part, which has `words`, still counts. A part without words counts as one word.
     pub(in crate::memory) fn takes(&mut self, words: u32) -> bool {
         let takes = self.passed < NEAREST || self.between < self.window_words;
         self.passed += 1;

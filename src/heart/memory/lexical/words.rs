@@ -1,8 +1,8 @@
 //! Text to stems: the same for units and questions.
 //!
-//! In: text and its language. Out: its stems with their counts. Function words and fillers are left out; only a
-//! hash of each stem is kept. English is split by the rules of this file; every other language, and what stands
-//! without spaces in English text, by those of `language::languages`.
+//! In: text and its language. Out: its stems with their counts. Function words and fillers are left out; only a hash of
+//! each stem is kept. English is split by the rules of this file. Every other language, and text without spaces inside
+//! English text, is split by those of `language::languages`.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ use crate::language::{
 use crate::memory::units::score::hash64;
 use nouns::model::Language as TextLanguage;
 
-/// A stem, as 64 bits of BLAKE3 with [`COUNT_BITS`] zero. Compared inside one bank only.
+/// A stem, as 64 bits of BLAKE3 with [`COUNT_BITS`] set to zero. Terms are compared only inside one bank.
 pub(in crate::memory) type TermKey = u64;
 
-/// How far to the left a count lies in a number that it shares with a stem's key.
+/// How far a count is shifted to the left in the number that it shares with a stem's key.
 const COUNT_SHIFT: u32 = 40;
 /// Largest count.
 const MOST_COUNT: u64 = 0xff;
-/// The bits of the count: in the middle, as a map by such keys reads their first and their last bits.
+/// The bits of the count: in the middle, because a map with such keys uses their first and last bits.
 const COUNT_BITS: u64 = MOST_COUNT << COUNT_SHIFT;
 
 /// Splits text into lower-case stems, without function words.
@@ -96,7 +96,7 @@ pub struct Bag {
     length: u32,
 }
 
-/// A [`Bag`] that lies somewhere else.
+/// A borrowed [`Bag`].
 #[derive(Debug, Clone, Copy)]
 pub(in crate::memory) struct BagSlice<'b> {
     counts: &'b [u64],
@@ -114,7 +114,7 @@ impl Bag {
         BagSlice { counts: &self.counts, length: self.length }
     }
 
-    /// The keys of its stems with their counts, of which [`BagSlice::new`] makes it again.
+    /// The keys of its stems with their counts, from which [`BagSlice::new`] makes the bag again.
     pub(in crate::memory) fn counts(&self) -> &[u64] {
         &self.counts
     }
@@ -150,7 +150,7 @@ fn count_of(both: u64) -> u16 {
 mod tests {
     use super::*;
 
-    /// A question in Chinese finds what was said in English of the same name, and the other way round.
+    /// A question in Chinese finds what was said in English about the same name, and the other way round.
     #[test]
     fn a_name_without_spaces_is_one_term_in_every_language() {
         let mut words = Words::default();

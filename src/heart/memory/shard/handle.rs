@@ -1,8 +1,8 @@
 //! A shard of the memory as its callers hold it.
 //!
-//! In: record changes in log order, probes. Out: answers with the offsets that they reflect. A load
-//! that was sent before a probe is included in its answer. Dropping the handle drops the shard with
-//! its dataflow. Any thread may use it.
+//! In: record changes in log order, probes. Out: answers with the offsets that they reflect. The answer to a probe
+//! includes every load that was sent before it. Dropping the handle drops the shard with its dataflow. Any thread may
+//! use it.
 
 use std::{sync::Arc, thread::Thread};
 
@@ -29,11 +29,11 @@ use nouns::{
     model::{BankKey, Cues, Score, UnitId},
 };
 
-/// Why the memory gave no answer.
+/// Why the memory did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryError {
     /// A shard has ended.
-    #[error("the memory has stopped: {0}; restart, the log holds everything")]
+    #[error("the memory has stopped: {0}; restart the program: the log holds everything")]
     Stopped(String),
 }
 
@@ -82,8 +82,8 @@ impl MemoryHandle {
         Ok(Self { commands: Some(sender), thread, gone, backlog, _threads: Arc::clone(threads) })
     }
 
-    /// Sends changes, in log order. Returns before they are visible; a later probe sees them. Waits
-    /// while too many loads are in hand.
+    /// Sends changes, in log order. Returns before they are visible; a later probe sees them. Blocks while too many
+    /// loads are waiting.
     ///
     /// # Errors
     /// [`MemoryError::Stopped`].
@@ -101,7 +101,7 @@ impl MemoryHandle {
         self.backlog.has_room()
     }
 
-    /// Whether the shard has ended: then every other call fails.
+    /// Whether the shard has ended; if so, every other call fails.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.backlog.is_stopped()
@@ -135,7 +135,7 @@ impl MemoryHandle {
         let answered = self.ask(|reply| Command::Index(Box::new(IndexProbe::Familiarity(Box::new(probe))), reply))?;
         let Answered { value, epoch, reflects } =
             rows(answered, |row| if let Row::Familiar(familiar) = row { Some(familiar) } else { None });
-        // The dataflow holds it no longer, as a rule.
+        // As a rule, the dataflow no longer holds it, so nothing is copied.
         let value = value.into_iter().next().map(Arc::unwrap_or_clone).unwrap_or_default();
         Ok(Answered { value, epoch, reflects })
     }
@@ -151,8 +151,8 @@ impl MemoryHandle {
         Ok(found)
     }
 
-    /// A unit, and the units that one edge leads to, by channel; none if it is not in the bank. Of each
-    /// channel at most `memory.fan_out` edges, the strongest.
+    /// A unit, and the units that one edge leads to, by channel; none if it is not in the bank. For each channel, only
+    /// the `memory.fan_out` strongest edges count.
     ///
     /// # Errors
     /// [`MemoryError::Stopped`].
@@ -174,7 +174,7 @@ impl MemoryHandle {
         Ok(Answered { value: unit.map(|unit| UnitWithNeighbours { unit, neighbours }), epoch, reflects })
     }
 
-    /// A census of one bank or of all.
+    /// A census of one bank or of all banks.
     ///
     /// # Errors
     /// [`MemoryError::Stopped`].
@@ -186,7 +186,7 @@ impl MemoryHandle {
         Ok(Answered { value: whole, epoch: parts.epoch, reflects: parts.reflects })
     }
 
-    /// How much room one bank takes in memory, or all of them, once every load that was sent is applied.
+    /// How much memory one bank takes, or all banks, once every load that was sent is applied.
     ///
     /// # Errors
     /// [`MemoryError::Stopped`].
@@ -197,8 +197,8 @@ impl MemoryHandle {
         Ok(Answered { value: value.into_iter().next().unwrap_or_default(), epoch, reflects })
     }
 
-    /// Makes the shard panic; returns once it is gone. Only tests call it, those of the library among them: they
-    /// see what a replica does then.
+    /// Makes the shard panic; returns once it is gone. Only tests call it. Among them are tests of the library that
+    /// check what a replica does in that case.
     #[doc(hidden)]
     pub fn panic(&self) {
         drop(self.send(Command::Panic));

@@ -1,7 +1,7 @@
 //! Shards, and the threads that step them.
 //!
 //! In: what callers send through a `handle`. Out: its answers. `threads` steps the shards; a `worker` does what its
-//! `schedule` says, in slices of work.
+//! `schedule` asks for, in slices of work.
 
 pub(super) mod handle;
 pub(super) mod schedule;

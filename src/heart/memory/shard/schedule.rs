@@ -1,4 +1,4 @@
-//! What a shard does next: questions first, loads in pieces, each bank in its own order.
+//! What a shard does next: questions come first, loads are done in pieces, and each bank keeps its own order.
 //!
 //! In: the probes and loads of each bank, in the order in which callers sent them. Out: the probes of
 //! the next epoch, or the pieces of loads of the next epoch. A bank's tasks never overtake one
@@ -23,13 +23,13 @@ use crate::memory::{
 };
 use nouns::model::BankKey;
 
-/// Removing a record counts as this many units, because what it held is not known here.
+/// Removing a record counts as this many units, because it is not known here how many it held.
 const UNITS_OF_REMOVED: u64 = 2;
 
 /// A probe of one bank.
 #[derive(Debug, Clone)]
 pub(in crate::memory) enum BankProbe {
-    /// Reads the bank's indexes, possibly for long.
+    /// Reads the bank's indexes, which may take long.
     Index(Arc<IndexProbe>),
     /// Walks the bank's edges.
     Neighbourhood(Arc<NeighbourhoodProbe>),
@@ -37,7 +37,7 @@ pub(in crate::memory) enum BankProbe {
     Census(Arc<CensusProbe>),
 }
 
-/// What one epoch applies of one bank's load.
+/// The part of one bank's load that one epoch applies.
 #[derive(Debug)]
 pub(in crate::memory) struct Piece {
     /// The bank.
@@ -46,9 +46,9 @@ pub(in crate::memory) struct Piece {
     pub load: LoadId,
     /// Whole windows.
     pub changes: Vec<Change>,
-    /// Whether the choices of these units come later and must not be searched.
+    /// Whether the choices of these units come later and must not be searched for.
     pub placed: bool,
-    /// Known choices, those of a unit together.
+    /// Known choices, grouped by unit.
     pub chosen: Vec<GraphChoice>,
     /// Whether the bank's part of the load ends with it.
     pub last: bool,
@@ -73,7 +73,7 @@ pub(in crate::memory) struct Schedule {
     banks: HashMap<BankKey, Queue>,
     /// Banks whose next task is a probe.
     asked: VecDeque<BankKey>,
-    /// Banks whose next task is a load, and which no scan reads.
+    /// Banks whose next task is a load and which no scan is reading.
     loading: VecDeque<BankKey>,
 }
 
@@ -100,7 +100,7 @@ impl Schedule {
             && let Some(bank) = self.asked.pop_front()
         {
             let Some(queue) = self.banks.get_mut(&bank) else { continue };
-            // One of each bank in turn.
+            // One probe of each bank in turn.
             if let Some(Task::Probe(id, probe)) = queue.tasks.pop_front() {
                 queue.scans += usize::from(matches!(probe, BankProbe::Index(_)));
                 found.push((id, probe));
@@ -119,7 +119,8 @@ impl Schedule {
         }
     }
 
-    /// Pieces of loads of about `allowance`, at least one window; `size_of` is a bank's number of units.
+    /// Pieces of loads that take about `allowance`, with at least one window; `size_of` returns a bank's number of
+    /// units.
     pub(in crate::memory) fn pieces(
         &mut self,
         allowance: &mut Allowance,
@@ -138,7 +139,7 @@ impl Schedule {
             pieces.push(piece);
             taken.push(bank);
         }
-        // Only now, so that a bank has at most one piece of an epoch.
+        // The banks are listed again only now, so that a bank has at most one piece in an epoch.
         taken.into_iter().for_each(|bank| self.enlist(bank));
         pieces
     }
@@ -151,7 +152,7 @@ impl Schedule {
         }
     }
 
-    /// Lists a bank by its next task, where that can proceed.
+    /// Lists a bank by its next task, if that task can proceed.
     fn enlist(&mut self, bank: BankKey) {
         let Some(queue) = self.banks.get(&bank) else { return };
         match queue.tasks.front() {
@@ -167,7 +168,7 @@ impl Schedule {
 /// The next windows of a bank's load, then its known choices.
 fn piece(id: LoadId, load: &mut BankLoad, allowance: &mut Allowance, size: u64) -> Piece {
     if !std::mem::replace(&mut load.started, true) && size > 0 {
-        // What was found for other units says nothing of these.
+        // The bank already has other units, so choices that were found without them may be wrong.
         load.known = None;
     }
     let (mut changes, mut chosen) = (Vec::new(), Vec::new());
@@ -236,7 +237,7 @@ mod tests {
         schedule.ask(A, 10, census(A));
         schedule.ask(B, 11, census(B));
         assert_eq!(ids(schedule.probes(9)), [11]);
-        // 40 windows of a large bank: one in each epoch.
+        // 40 windows of a large bank: each epoch applies one.
         for left in (0..40).rev() {
             assert!(schedule.probes(9).is_empty());
             let pieces = schedule.pieces(&mut Allowance::new(1_000_000), |_| 1_000_000);

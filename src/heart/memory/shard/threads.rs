@@ -1,9 +1,9 @@
 //! The threads that step the shards.
 //!
-//! In: new shards. Out: their answers, through their own channels. A thread has several shards. It
-//! answers the questions of all of them before each slice of their loads and scans, and the shards
-//! take turns in these slices. A panic in a shard ends that shard alone. A thread without work sleeps
-//! until someone sends something: no clock is read.
+//! In: new shards. Out: their answers, through their own channels. A thread has several shards. It answers the
+//! questions of all of them before each slice of their loads and scans, and the shards take turns in these slices. A
+//! panic in a shard ends that shard alone. A thread without work sleeps until someone sends something; no clock is
+//! read.
 
 use std::{
     cell::RefCell,
@@ -21,7 +21,7 @@ use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 use super::worker::{Shard, ShardSeed};
 use crate::memory::{dataflow::command::Backlog, lexical::postings::Postings, work::SLICE};
 
-/// Steps of a shard that has nothing to do, so that what its last epoch left behind is put away.
+/// How many steps a shard takes when it has nothing else to do, to clean up after its last epoch.
 const SETTLING_STEPS: u32 = 3;
 
 /// Threads that step shards. They end when the last shard and this value are gone.
@@ -72,8 +72,8 @@ impl MemoryThreads {
         Self::with_slices(threads, SLICE)
     }
 
-    /// The same, with another `slice`: a load or a long scan gives way to questions after about that many
-    /// nanoseconds. No answer depends on it.
+    /// The same, with another `slice`: a load or a long scan gives way to questions after about that many nanoseconds.
+    /// No answer depends on `slice`.
     ///
     /// # Errors
     /// When a thread cannot be started.
@@ -92,7 +92,7 @@ impl MemoryThreads {
         self.slice
     }
 
-    /// Makes a shard on the thread that has the fewest; None if that thread has ended.
+    /// Makes a shard on the thread that has the fewest shards; None if that thread has ended.
     pub(in crate::memory) fn place(&self, seed: ShardSeed) -> Option<Placed> {
         let thread = self.threads.iter().min_by_key(|thread| thread.shards.load(Ordering::Relaxed))?;
         let (alive, gone) = crossbeam_channel::bounded(0);
@@ -120,7 +120,7 @@ impl Drop for MemoryThreads {
 
 /// A shard, and what its handle holds on to.
 struct RunningShard {
-    // The worker goes first: only then is the shard gone.
+    // Dropped before `_presence`: the shard counts as gone only once its worker is.
     shard: Shard,
     settled: u32,
     _presence: Presence,
@@ -149,7 +149,7 @@ fn run(seeds: &Receiver<(ShardSeed, Presence)>) {
                 running.settled = 0;
             }
         });
-        // One slice of the next shard that has work.
+        // Does one slice of the next shard that has work.
         let mut looked = 0;
         let mut worked = false;
         while looked < shards.len() && !worked {
@@ -198,7 +198,7 @@ fn one(shards: &mut Vec<RunningShard>, at: usize, mut step: impl FnMut(&mut Runn
     let ended = catch_unwind(AssertUnwindSafe(|| step(running))).is_err();
     if ended || running.shard.is_closed() {
         let gone = shards.swap_remove(at);
-        // What a panic left behind may panic again.
+        // Dropping what a panic left behind may panic again.
         drop(catch_unwind(AssertUnwindSafe(|| drop(gone))));
         return false;
     }

@@ -1,9 +1,9 @@
 //! One shard of the memory: a worker with its own dataflow, inputs, epochs and queue of commands.
 //!
-//! In: the commands of its handle. Out: answers, and the changes of its graph to the listeners. One
-//! epoch is in flight at a time. It either answers probes, or applies pieces of loads; a scan that is
-//! longer than its first turn goes on between epochs. An answer about a bank is the memory as of the
-//! last load that was sent before the probe: it reflects all of that load, and nothing later.
+//! In: the commands of its handle. Out: answers, and the changes of its graph to the listeners. One epoch is in flight
+//! at a time. An epoch either answers probes or applies pieces of loads; a scan that is longer than its first turn goes
+//! on between epochs. An answer about a bank shows the memory as of the last load that was sent before the probe: it
+//! reflects all of that load, and nothing later.
 
 use std::{
     cell::RefCell,
@@ -41,14 +41,14 @@ use nouns::{
     model::{BankKey, Position, Score},
 };
 
-/// Records that a step merges of an arrangement that is to be merged: well under a millisecond.
+/// How many records one step merges in an arrangement that needs merging; this takes well under a millisecond.
 const MERGED_AT_ONCE: usize = 1_024;
-/// An arrangement is merged while what lies outside its largest batch is more than this share of it, and
-/// more records than are worth a merge.
+/// An arrangement is merged while the records outside its largest batch are more than an eighth of that batch and more
+/// than [`LOOSE_RECORDS`], below which a merge is not worth its cost.
 const LOOSE_SHARE: usize = 8;
 const LOOSE_RECORDS: usize = 512;
 
-/// Most probes of one epoch. More would make a question wait for others.
+/// The maximum number of probes in one epoch. With more, a question would wait for others.
 const PROBES_AN_EPOCH: usize = 32;
 
 /// What a thread needs to make a shard.
@@ -59,11 +59,11 @@ pub(in crate::memory) struct ShardSeed {
     pub semantic_threshold: Score,
     /// The work of a slice.
     pub slice: u64,
-    /// Who listens.
+    /// The receivers of changes.
     pub listeners: Listeners,
     /// The commands of its handle.
     pub commands: Receiver<Command>,
-    /// The loads that it has in hand.
+    /// The loads that wait for it or are being applied.
     pub backlog: Arc<Backlog>,
 }
 
@@ -79,7 +79,7 @@ pub(in crate::memory) struct Shard {
     backlog: Arc<Backlog>,
     schedule: Schedule,
     slice: u64,
-    /// A count of everything, before which no later command is taken.
+    /// A census of all banks; no later command is taken before it is answered.
     fence: Option<(CensusProbe, Reply)>,
     barriers: Vec<Barrier>,
     loads: VecDeque<LoadUnderWay>,
@@ -94,9 +94,9 @@ pub(in crate::memory) struct Shard {
     reflects: BTreeMap<(String, u32), u64>,
     /// `reflects` as answers state it; None after a load.
     positions: Option<Arc<Vec<Position>>>,
-    /// Whether the last slice was one of scans.
+    /// Whether the last slice was spent on scans.
     scanned: bool,
-    /// Whether the last step found an arrangement that is to be merged further.
+    /// Whether the last step found an arrangement that needs further merging.
     merges: Arc<AtomicBool>,
     is_closed: bool,
 }
@@ -115,14 +115,14 @@ struct PendingAnswer {
 struct Barrier {
     /// The last of them.
     after: LoadId,
-    /// Whose room is asked for, if any is: one bank's, or that of all.
+    /// Whose footprint is asked for, if any: that of one bank, or of all banks.
     footprint: Option<Option<BankKey>>,
     waiting: PendingAnswer,
 }
 
-/// The worker's settings, with when arrangements are merged beside their updates. A removed unit is held until
-/// its batch is merged with that of its removal; and merging into one batch after every change would cost as
-/// much as the bank is large.
+/// The worker's settings. They say when arrangements are merged besides during their updates. Merging is needed because
+/// a removed unit is held until its batch is merged with the batch of its removal. But merging everything into one
+/// batch after every change would cost time in proportion to the size of the bank.
 fn config(merges: &Arc<AtomicBool>) -> WorkerConfig {
     let (mut config, merges) = (WorkerConfig::default(), Arc::clone(merges));
     let logic: ExertionLogic = Arc::new(move |layers| {
@@ -138,7 +138,7 @@ fn config(merges: &Arc<AtomicBool>) -> WorkerConfig {
     config
 }
 
-/// A load of which some bank is not finished.
+/// A load that is not finished for every bank.
 struct LoadUnderWay {
     id: LoadId,
     banks_left: usize,
@@ -191,8 +191,8 @@ impl Shard {
         self.is_closed
     }
 
-    /// Takes what was sent and answers the probes that can be answered now, a long scan with its first
-    /// turn only. Returns whether anything was done.
+    /// Takes what was sent and answers the probes that can be answered now; of a long scan, it does only the first
+    /// turn. Returns whether anything was done.
     pub(in crate::memory) fn answer(&mut self) -> bool {
         let took = self.take();
         let probes = self.schedule.probes(PROBES_AN_EPOCH);
@@ -226,7 +226,7 @@ impl Shard {
         loads
     }
 
-    /// Lets the worker put away what its last epoch left behind. Returns whether there is more of it.
+    /// Lets the worker clean up after its last epoch. Returns whether there is more to clean up.
     pub(in crate::memory) fn settle(&mut self) -> bool {
         self.merges.store(false, Ordering::Relaxed);
         self.worker.step();
@@ -374,7 +374,7 @@ impl Shard {
         }
     }
 
-    /// Takes the rows that are there, and replies to the scans that are finished.
+    /// Takes the rows that are there, and sends the answers of the scans that are finished.
     fn take_rows(&mut self) {
         while self.scans_answered + (self.outputs.answered.borrow().len() as u64) < self.turns.answered.get() {
             self.worker.step();
@@ -397,7 +397,7 @@ impl Shard {
         drop(reply.send(Answered { value: rows, epoch, reflects: reflects.to_vec() }));
     }
 
-    /// Answers the count of everything, once every load before it is applied.
+    /// Answers the census of all banks, once every load before it is applied.
     fn pass_fence(&mut self) {
         if !self.loads.is_empty() {
             return;

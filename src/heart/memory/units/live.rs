@@ -1,7 +1,7 @@
 //! Units as the dataflow holds them, and memory records as the dataflow takes them.
 //!
-//! In: [`MemoryRecord`]s. Out: keyed [`Extraction`]s. The order of a key begins with its bank, so
-//! that a bank lies together in every arrangement.
+//! In: [`MemoryRecord`]s. Out: keyed [`Extraction`]s. A key is ordered by its bank first, so that a bank's entries are
+//! together in every arrangement.
 
 use std::{
     borrow::Cow,
@@ -31,7 +31,7 @@ pub struct UnitKey {
     pub id: UnitId,
 }
 
-/// A map by unit. A unit's id is a hash already: it is not hashed again.
+/// A map by unit. A unit's id is a hash already, so it is not hashed again.
 pub(in crate::memory) type ById<V> = HashMap<UnitId, V, BuildHasherDefault<IdHasher>>;
 
 /// Takes the last 64-bit value it is given as the hash.
@@ -72,7 +72,7 @@ pub struct RecordKey {
     pub piece: u128,
 }
 
-/// 128 bits of BLAKE3 of a [`RecordKey`], a third of its size: for sets of all live records.
+/// 128 bits of BLAKE3 of a [`RecordKey`], a third of the key's size; used in sets of all live records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RecordHash([u8; 16]);
 
@@ -108,11 +108,11 @@ pub struct LiveUnit {
     pub id: UnitId,
     /// Where it is in time and in its session.
     pub position: TimelinePosition,
-    /// What it is cued by.
+    /// Its cues.
     pub cues: CueSet,
     /// Its vector, and those of each part in turn.
     rows: Rows,
-    /// How many vectors each part has: its sentences', and one with the turn before it.
+    /// How many vectors each part has: those of its sentences, and one that includes the turn before it.
     layout: Box<[(u32, u32)]>,
     /// What it says.
     pub body: Arc<UnitBody>,
@@ -146,12 +146,13 @@ impl LiveUnit {
         self.rows.own().in_16_bits().next().unwrap_or_default()
     }
 
-    /// Whether the product of a vector with the one that edges compare may be at least `least`.
+    /// Whether the product of a vector and the one that edges compare may be at least `least`.
     pub(in crate::memory) fn may_reach(&self, vector: &[i16], least: i32) -> bool {
         self.rows.own().may_reach(vector, least)
     }
 
-    /// Has the processor fetch the vector that edges compare ([`kernel::fetch_ahead`](crate::memory::vectors::kernel::fetch_ahead)).
+    /// Has the processor fetch the vector that edges compare
+    /// ([`kernel::fetch_ahead`](crate::memory::vectors::kernel::fetch_ahead)).
     pub(in crate::memory) fn fetch_vector(&self) {
         self.rows.own().fetch_ahead();
     }
@@ -162,7 +163,7 @@ impl LiveUnit {
         self.rows.all()
     }
 
-    /// The best cosine of its vectors with a question's vector; none where they have another width.
+    /// The best cosine of its vectors with a question's vector; none if they have another width.
     #[must_use]
     pub fn best(&self, question: &[i16]) -> Option<Score> {
         let [own, of_parts] = self.vectors().map(|rows| rows.best(question));
@@ -175,14 +176,14 @@ impl LiveUnit {
         self.vectors_at(self.rows_of(part))
     }
 
-    /// The vectors of a part that lie there.
+    /// The vectors of a part, at the place that [`Self::rows_of`] returned.
     pub(in crate::memory) fn vectors_at(&self, RowsOfPart { before, sentences, pair }: RowsOfPart) -> PartVectors<'_> {
         let (pairs, of_parts) = (before + sentences, self.rows.of_parts());
         let sentences = if sentences == 0 { self.rows.own() } else { of_parts.range(before..pairs) };
         PartVectors { sentences, pair: of_parts.range(pairs..pairs + pair) }
     }
 
-    /// Where the vectors of a part lie, which takes a sum over the parts before it.
+    /// Where the vectors of a part are; to find out, the vectors of all parts before it are counted.
     pub(in crate::memory) fn rows_of(&self, part: usize) -> RowsOfPart {
         let before = self.layout.iter().take(part).map(|(sentences, pair)| sentences + pair).sum();
         let (sentences, pair) = self.layout.get(part).copied().unwrap_or_default();
@@ -201,8 +202,8 @@ impl LiveUnit {
         self.vectors().map(|rows| rows.bytes()).iter().sum()
     }
 
-    /// The form of which a [census](super::census) takes the hash. It is the same whatever rows are held
-    /// in, so that a bank's digest stays what an export states.
+    /// The form that a [census](super::census) hashes. It does not depend on the form in which the rows are held, so
+    /// that a bank's digest stays the one that an export states.
     pub(in crate::memory) fn hashed_form(&self) -> impl Serialize + '_ {
         HashedForm {
             id: self.id,
@@ -228,7 +229,7 @@ struct HashedForm<'u> {
     body: &'u UnitBody,
 }
 
-/// Where the vectors of a part lie among those of its unit.
+/// Where the vectors of a part are among those of its unit.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::memory) struct RowsOfPart {
     before: u32,
@@ -239,9 +240,9 @@ pub(in crate::memory) struct RowsOfPart {
 /// The vectors of a part.
 #[derive(Debug, Clone, Copy)]
 pub struct PartVectors<'u> {
-    /// Of its sentences, or of the whole part.
+    /// The vectors of its sentences, or one of the whole part.
     pub sentences: VectorRows<'u>,
-    /// Of the part with the turn before it; none where there is no such turn.
+    /// The vector of the part with the turn before it; none if there is no such turn.
     pub pair: VectorRows<'u>,
 }
 

@@ -13,7 +13,7 @@ use nouns::{
     model::{Channel, Cues, EventTime, Interval, Score, UnitId},
 };
 
-/// A name in fixed size: 64 bits of BLAKE3 of its canonical form. Compared inside one bank only.
+/// A name in fixed size: 64 bits of BLAKE3 of its canonical form. Keys are compared only inside one bank.
 pub(in crate::memory) type NameKey = u64;
 
 /// Cues as the indexes compare them.
@@ -64,9 +64,9 @@ pub struct TimelinePosition {
     pub session: u64,
     /// Ordinal of its first source.
     pub ordinal: u32,
-    /// Start of T, else when it was said; milliseconds since 1970.
+    /// Start of T, or else when it was said; milliseconds since 1970.
     pub start_ms: i64,
-    /// End of T, else when it was said.
+    /// End of T, or else when it was said.
     pub end_ms: i64,
 }
 
@@ -115,20 +115,20 @@ impl Choice {
 /// for every pair of units that are linked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(in crate::memory) struct Edge {
-    /// [`STRUCTURAL`] or not, and what the score lacks of [`MOST_WEIGHT`].
+    /// [`STRUCTURAL`] or not, and the difference between [`MOST_WEIGHT`] and the score.
     rank: u32,
-    /// Twice the gap in time, in milliseconds; one more where it leads to another session.
+    /// Twice the gap in time, in milliseconds, plus one if the edge leads to another session.
     gap: u64,
-    /// In a session twice the distance in ordinal, and one more where it leads to a later unit; between sessions
+    /// Inside a session, twice the distance in ordinal, plus one if the edge leads to a later unit; between sessions,
     /// the ordinal of the other unit.
     near: u32,
     /// Where it leads.
     pub to: UnitId,
 }
 
-/// The bit that tells a structural edge from a semantic one.
+/// The bit that is set for a structural edge and not for a semantic one.
 const STRUCTURAL: u32 = 1 << 31;
-/// No score is greater, nor less than its opposite.
+/// No score is greater than this, and none is less than its negative.
 const MOST_WEIGHT: i32 = (1 << 30) - 1;
 
 impl Edge {
@@ -143,7 +143,7 @@ impl Edge {
         let near = if is_elsewhere {
             choice.ordinal
         } else {
-            // A session is far from having as many turns as fit half of the numbers.
+            // No session has nearly as many turns as half the range of the number.
             choice.distance.saturating_mul(2).saturating_add(u32::from(choice.ordinal > ordinal))
         };
         let gap = choice.gap_ms.unsigned_abs() * 2 + u64::from(is_elsewhere);
@@ -185,9 +185,9 @@ pub struct Structural {
     decay: Vec<i64>,
 }
 
-/// Steps of the decay table a decay time.
+/// The number of steps of the decay table per decay time.
 const STEPS: i64 = 256;
-/// Decay times after which the score is 0: e⁻²⁰ is below the scale's resolution.
+/// The number of decay times after which the score is 0: e⁻²⁰ is below the scale's resolution.
 const REACH: i64 = 20;
 /// Binary digits after the point in the decay table.
 const DIGITS: u32 = 62;
@@ -224,7 +224,7 @@ impl Structural {
         self.threshold
     }
 
-    /// `Σ βx·Ix·ux / Σ βx·Ix`; none when no cue is on both sides, or those that are have no weight.
+    /// `Σ βx·Ix·ux / Σ βx·Ix`; none if no cue is on both sides, or if the cues on both sides have no weight.
     #[must_use]
     pub fn score(&self, a: &CueSet, b: &CueSet) -> Option<Score> {
         let one = i64::from(Score::ONE.0);

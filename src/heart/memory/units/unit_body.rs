@@ -1,9 +1,9 @@
-//! What a unit says, packed: all units of all banks are held, each with some twenty texts.
+//! What a unit says, packed, because all units of all banks are held, each with about twenty texts.
 //!
-//! In: a unit. Out: the same texts, borrowed from one piece of memory. A text that occurs in an earlier one
-//! takes no room: a restatement repeats most of what was said, and by whom. Where each lies, and when each part
-//! was said, is in a second piece, in as few bytes as it takes. The [fields](UnitFields) are its form with a
-//! piece of memory for each text, and its JSON.
+//! In: a unit. Out: the same texts, borrowed from one piece of memory. A text that occurs in an earlier one takes no
+//! space, because a restatement repeats most of what was said and who said it. Where each text is, and when each part
+//! was said, is in a second piece, in as few bytes as it needs. The [fields](UnitFields) are the form with a separate
+//! piece of memory for each text, and the JSON form.
 
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
@@ -24,20 +24,20 @@ pub struct UnitBody {
     pub id: UnitId,
     /// When it was said.
     pub said_at: EventTime,
-    /// The interval of its event; absent when it is not grounded, as that of most units.
+    /// The interval of its event; absent if it is not grounded, as in most units.
     pub time: Option<Box<Interval>>,
     /// Ordinal of its first source.
     pub ordinal: u32,
     participants: u32,
     locations: u32,
     sources: u32,
-    /// Whether its parts are passages, so that each has a range.
+    /// Whether its parts are passages, each with a range.
     by_passages: bool,
-    /// The texts of which none occurs in those before it.
+    /// The texts, without those that occur in an earlier one.
     texts: Box<str>,
-    /// Where these begin and end, in bytes: restatement, session, participants, locations and sources, then the
-    /// texts of each part. Each place takes the bytes that the length of the texts needs. Then the
-    /// [facts](PartFacts) of each part, and the range of each passage.
+    /// Where each text begins and ends, in bytes: restatement, session, participants, locations and sources, then the
+    /// texts of each part. Each place takes as many bytes as the length of the texts requires. The [facts](PartFacts)
+    /// of each part and the range of each passage follow.
     table: Box<[u8]>,
 }
 
@@ -55,7 +55,7 @@ const FACTS_BYTES: usize = 19;
 /// Bytes of the range of a passage.
 const RANGE_BYTES: usize = 12;
 
-/// Stands for no range: of a part that is no passage, beside others that are.
+/// Means that a part has no range: it is not a passage, but other parts of the unit are.
 const NO_RANGE: TextRange = TextRange { start: u32::MAX, end: u32::MAX, total: u32::MAX };
 
 impl PartFacts {
@@ -92,7 +92,7 @@ fn number(bytes: &[u8]) -> i64 {
     i64::from_le_bytes(whole)
 }
 
-/// Bytes of a place in texts of this length.
+/// How many bytes a place takes in texts of this length.
 fn place_bytes(texts: usize) -> usize {
     if texts <= usize::from(u16::MAX) { 2 } else { 4 }
 }
@@ -112,7 +112,7 @@ pub struct PartBody<'u> {
     pub said_at: EventTime,
     /// The words, captions included.
     pub text: &'u str,
-    /// Where a passage lies in the text of its turn.
+    /// Where a passage is in the text of its turn.
     pub range: Option<TextRange>,
     /// Features of the words that the familiarity score uses.
     pub marks: Marks,
@@ -129,7 +129,7 @@ pub struct UnitFields {
     pub cues: Cues,
     /// When it was said.
     pub said_at: EventTime,
-    /// The session that its sources lie in.
+    /// The session of its sources.
     pub session: String,
     /// Ordinal of its first source.
     pub ordinal: u32,
@@ -155,7 +155,7 @@ pub struct PartFields {
     pub said_at: EventTime,
     /// The words, captions included.
     pub text: String,
-    /// Where a passage lies in the text of its turn.
+    /// Where a passage is in the text of its turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<TextRange>,
     /// Features of the words that the familiarity score uses.
@@ -227,7 +227,7 @@ impl UnitBody {
         self.text(0)
     }
 
-    /// The session that its sources lie in.
+    /// The session of its sources.
     #[must_use]
     pub fn session(&self) -> &str {
         self.text(1)
@@ -274,7 +274,7 @@ impl UnitBody {
     /// When one of its pieces was said; when it was said itself, if there is no such piece.
     pub(in crate::memory) fn part_said_at(&self, at: usize) -> EventTime {
         let count = self.part_count();
-        // Without a look at the texts, which lie elsewhere: it is asked of every candidate.
+        // This does not read the texts, which are elsewhere in memory, because it is called for every candidate.
         if at < count { self.facts(at, count).said_at } else { self.said_at }
     }
 
@@ -312,20 +312,20 @@ impl UnitBody {
         if self.by_passages { RANGE_BYTES } else { 0 }
     }
 
-    /// The facts of a piece, of `count` in all.
+    /// The facts of a piece, out of `count`.
     fn facts(&self, at: usize, count: usize) -> PartFacts {
         let end = self.table.len() - count * self.range_bytes();
         PartFacts::from_bytes(&self.table[end - (count - at) * FACTS_BYTES..][..FACTS_BYTES])
     }
 
-    /// The range of a piece, of `count` in all.
+    /// The range of a piece, out of `count`.
     fn range(&self, at: usize, count: usize) -> Option<TextRange> {
         let bytes = self.by_passages.then(|| &self.table[self.table.len() - (count - at) * RANGE_BYTES..])?;
         let [start, end, total] = [0, 4, 8].map(|at| number(&bytes[at..at + 4]) as u32);
         Some(TextRange { start, end, total }).filter(|range| *range != NO_RANGE)
     }
 
-    /// A piece, of `count` in all.
+    /// A piece, out of `count`.
     fn piece(&self, at: usize, count: usize) -> PartBody<'_> {
         let first = self.named() + OF_PART * at;
         let [turn, speaker, text] = [0, 1, 2].map(|of_part| self.text(first + of_part));
@@ -386,13 +386,13 @@ impl From<PartBody<'_>> for Excerpt {
     }
 }
 
-/// Bytes of English dialogue in a token of the o200k vocabulary, about.
+/// About how many bytes of English dialogue make a token of the o200k vocabulary.
 const BYTES_A_TOKEN: f64 = 4.2;
-/// Tokens of a line besides its words and its speaker.
+/// The tokens of a line in addition to its words and its speaker.
 const LINE_TOKENS: f64 = 2.0;
 
 impl PartBody<'_> {
-    /// Its bytes.
+    /// The bytes of its speaker and its text.
     pub(in crate::memory) fn bytes(&self) -> u64 {
         (self.speaker.len() + self.text.len()) as u64
     }
@@ -404,8 +404,8 @@ impl PartBody<'_> {
     }
 }
 
-/// The tokens that quoting `parts` of `bytes` in all costs. Bytes are added as integers, so the order of the parts
-/// changes no digit.
+/// The tokens that it costs to quote `parts` parts with `bytes` bytes in total. Bytes are added as integers, so the
+/// order of the parts does not change any digit.
 pub(in crate::memory) fn estimated_tokens(parts: usize, bytes: u64) -> f64 {
     LINE_TOKENS * parts as f64 + bytes as f64 / BYTES_A_TOKEN
 }

@@ -1,9 +1,8 @@
-//! Codes of many vectors in blocks that the kernel scans, and what the signs of vectors say of cosines.
+//! Codes of many vectors in blocks that the kernel scans, and the cosines that follow from the signs of vectors.
 //!
-//! In: codes by row, and the lengths of the vectors behind signs. Out: for a question's vector, the sum of
-//! each row of a block, and the cosine that it stands for. A code depends on its vector alone. The scale is
-//! the mean of all vectors' sums of components, kept as an exact integer. So what a scan gives is a function
-//! of the set of vectors.
+//! In: codes by row, and the lengths of the vectors whose signs they are. Out: for a question's vector, the sum of each
+//! row of a block, and the cosine that it stands for. A code depends on its vector alone. The scale is the mean of all
+//! vectors' sums of components, kept as an exact integer. So the result of a scan is a function of the set of vectors.
 
 use super::kernel::{BLOCK_ROWS, CodeTable, place_in_block, scan_codes};
 use crate::memory::footprint::vec_bytes;
@@ -14,7 +13,7 @@ pub(in crate::memory) struct Codes {
     blocks: Vec<Box<[u8]>>,
 }
 
-/// How long the vectors behind some codes are.
+/// How long the vectors are that some codes were made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::memory) struct Scale {
     /// Sum of the absolute values of the components of all vectors.
@@ -97,8 +96,8 @@ impl Scale {
         self.vectors -= 1;
     }
 
-    /// What sums mean: `product` gives the product with the signs for the sums 0 and 1. The product with the
-    /// signs over the sum of the components' sizes is an estimate of the cosine that has no bias.
+    /// What sums mean: `product` holds the products with the signs for the sums 0 and 1. The product with the signs,
+    /// divided by the sum of the components' absolute values, is an unbiased estimate of the cosine.
     pub(in crate::memory) fn cosines(self, product: [f64; 2]) -> Cosines {
         let scale = self.vectors.max(1) as f64 / self.sum.max(1) as f64;
         let [least, next] = product.map(|product| product * scale);

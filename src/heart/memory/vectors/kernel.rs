@@ -1,5 +1,5 @@
-//! The vector kernel: integer dot products of 16-bit vectors with such vectors, with rows of bytes and
-//! with codes of them, and nothing else.
+//! The vector kernel: integer dot products of 16-bit vectors with other 16-bit vectors, with rows of bytes and with
+//! codes of vectors, and nothing else.
 //!
 //! In: vectors made by [`quantise`] and rows of bytes, all of one padded width. Out: exact 32-bit
 //! products, and sums of codes, the same on every processor. This is the only file with `unsafe` code:
@@ -12,10 +12,10 @@
 
 use crate::memory::FixedVector;
 
-/// Components of a quantised vector are a multiple of this; the rest is zero.
+/// The number of components of a quantised vector is a multiple of this; the padding is zero.
 pub(in crate::memory) const LANES: usize = 32;
 
-/// Components that a row of bytes has at most.
+/// The maximum number of components of a row of bytes.
 pub(in crate::memory) const WIDEST_BYTES: usize = 65_536;
 
 /// A vector scaled to length 32,767 and cut toward zero, padded to a multiple of 32 components.
@@ -33,7 +33,7 @@ pub(in crate::memory) fn quantised(vector: impl ExactSizeIterator<Item = f32> + 
     vector.map(move |x| (f64::from(x) * scale) as i16).chain(std::iter::repeat_n(0, filled))
 }
 
-/// The product of two vectors, one component after the other: what the fast versions must equal.
+/// The product of two vectors, one component after the other. The fast versions must give the same result.
 #[must_use]
 pub fn dot_reference(a: &[i16], b: &[i16]) -> i32 {
     a.iter().zip(b).map(|(x, y)| i32::from(*x) * i32::from(*y)).fold(0, i32::wrapping_add)
@@ -47,29 +47,29 @@ pub(in crate::memory) fn dot(a: &[i16], b: &[i16]) -> i32 {
     product
 }
 
-/// No quantised vector is longer.
+/// The length that no quantised vector exceeds.
 pub(in crate::memory) const LONGEST: f64 = 32_767.0;
 
 /// Rows of a block of codes.
 pub(in crate::memory) const BLOCK_ROWS: usize = 64;
-/// Values of four bits.
+/// The number of values that four bits have.
 const VALUES: usize = 16;
-/// Largest sum of four bits in a table: two of them fit a byte.
+/// The largest sum for four bits in a table: two of them fit into a byte.
 const MOST_SUM: usize = 127;
 
-/// The signs of a vector: a bit for each component, set where the component is not negative. Depends on
-/// the vector alone.
+/// The signs of a vector: a bit for each component, set if the component is not negative. They depend on the vector
+/// alone.
 pub(in crate::memory) fn signs(vector: &[i16]) -> impl Iterator<Item = u8> {
     vector.chunks(8).map(|eight| (0..).zip(eight).fold(0, |byte, (bit, x)| byte | (u8::from(*x >= 0) << bit)))
 }
 
-/// The sizes of the two levels of a component, and where the greater begins, for a vector of one length: the
-/// four values that are nearest to a normal distribution (Lloyd and Max).
+/// The sizes of the two levels of a component, and where the greater one begins, for a vector whose components have a
+/// mean square of 1: with the signs, the four values that fit a normal distribution best (Lloyd and Max).
 const LEVELS: [f64; 2] = [0.4528, 1.510];
 const GREATER: f64 = 0.9816;
 
-/// The levels of a vector: two bits for each component, the sign and whether it is great. Depends on the
-/// vector alone.
+/// The levels of a vector: two bits for each component, for its sign and for whether it is on the greater level. They
+/// depend on the vector alone.
 pub(in crate::memory) fn levels(vector: &[i16]) -> impl Iterator<Item = u8> {
     let great = (GREATER * LONGEST / (vector.len() as f64).sqrt()) as u16;
     let bits = move |x: &i16| u8::from(*x >= 0) | u8::from(x.unsigned_abs() > great) << 1;
@@ -92,10 +92,10 @@ pub(in crate::memory) fn place_in_block(row: usize) -> usize {
     if row < BLOCK_ROWS / 2 { 2 * row } else { 2 * row - BLOCK_ROWS + 1 }
 }
 
-/// A question's vector as what each four bits of a code add to its product with that code.
+/// A question's vector as a table: what every four bits of a code add to its product with that code.
 #[derive(Debug, Clone)]
 pub(in crate::memory) struct CodeTable {
-    /// Sixteen steps for each four bits, by their value.
+    /// Sixteen numbers of steps for every four bits of a code, one for each value of the bits.
     sums: Vec<u8>,
     /// Size of a step.
     step: f64,
@@ -114,7 +114,7 @@ impl CodeTable {
         Self::of::<2>(query, LEVELS[1], |bits, at| level(bits >> (2 * at) & 3))
     }
 
-    /// A table for codes of which four bits stand for `N` components, none greater than `most`.
+    /// A table for codes in which four bits stand for `N` components, none greater than `most`.
     fn of<const N: usize>(query: &[i16], most: f64, component: impl Fn(usize, usize) -> f64) -> Self {
         let groups = query.chunks_exact(N);
         let width = |group: &[i16]| most * group.iter().map(|x| f64::from(*x).abs()).sum::<f64>();
@@ -129,19 +129,19 @@ impl CodeTable {
         Self { sums, step, least }
     }
 
-    /// The product of the vector and what a code stands for, from the code's sum.
+    /// The product of the vector and the components that a code stands for, from the code's sum.
     pub(in crate::memory) fn product(&self, sum: u16) -> f64 {
         f64::from(sum) * self.step + self.least
     }
 
-    /// What each step of a sum adds to that product, and what it is at most where the sum is 0: each four
-    /// bits were rounded to the nearest step.
+    /// What each step of a sum adds to that product, and the most that the product can be if the sum is 0: every entry
+    /// was rounded to the nearest step.
     pub(in crate::memory) fn most_product(&self) -> (f32, f32) {
         let rounded = (self.sums.len() / VALUES) as f64 * self.step / 2.0;
         (self.step as f32, (self.least + rounded) as f32)
     }
 
-    /// The same, one row after the other: what the fast versions must equal.
+    /// The same, one row after the other. The fast versions must give the same result.
     fn scan_reference(&self, block: &[u8], sums: &mut [u16; BLOCK_ROWS]) {
         for (row, sum) in sums.iter_mut().enumerate() {
             let at = place_in_block(row);
@@ -154,8 +154,8 @@ impl CodeTable {
     }
 }
 
-/// Calls `each(table, sums)` for every table: the sums of the rows of a block, row by row. Tables and block are
-/// of one width. The processor is told to fetch the block that is `next`.
+/// Calls `each(table, sums)` for every table: the sums of the rows of a block, row by row. The tables and the block
+/// have the same width. The processor is told to fetch the block `next`.
 pub(in crate::memory) fn scan_codes(
     tables: &[CodeTable],
     block: &[u8],
@@ -199,12 +199,10 @@ pub(in crate::memory) fn scan_codes(
     }
 }
 
-/// How many values ahead of the one at hand a pass has the processor fetch what it reads, where that lies all
-/// over the memory.
+/// How many values ahead of the current one a pass prefetches, if the values are scattered over the memory.
 pub(in crate::memory) const AHEAD: usize = 8;
 
-/// Has the processor fetch these values, which are read soon. Nothing else can be
-/// told from it.
+/// Has the processor fetch these values, which will be read soon. It has no other effect.
 pub(in crate::memory) fn fetch_ahead<T>(values: &[T]) {
     #[cfg(target_arch = "x86_64")]
     {
@@ -212,7 +210,7 @@ pub(in crate::memory) fn fetch_ahead<T>(values: &[T]) {
         const LINE_BYTES: usize = 64;
         let first = values.as_ptr().cast::<i8>();
         for at in (0..size_of_val(values)).step_by(LINE_BYTES) {
-            // SAFETY: the address lies within the values, and fetching reads nothing that can be seen.
+            // SAFETY: the address lies within the values, and fetching has no observable effect.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(first.add(at)) };
         }
     }
@@ -222,7 +220,8 @@ pub(in crate::memory) fn fetch_ahead<T>(values: &[T]) {
 
 /// Calls `each(product)` for every row: its product with the query.
 ///
-/// `rows` holds vectors of the query's width one after the other. Rows of another width are left out.
+/// `rows` holds vectors of the query's width one after the other. If its length or the width does not fit, nothing is
+/// called.
 pub(in crate::memory) fn scan(query: &[i16], rows: &[i16], each: &mut impl FnMut(i32)) {
     let width = query.len();
     if width == 0 || !width.is_multiple_of(LANES) || !rows.len().is_multiple_of(width) {
@@ -243,9 +242,11 @@ pub(in crate::memory) fn scan(query: &[i16], rows: &[i16], each: &mut impl FnMut
     rows.chunks_exact(width).for_each(|row| each(dot_reference(query, row)));
 }
 
-/// Calls `each(row, product, square)` for every row of bytes: its product with the query, and with itself.
+/// Calls `each(row, product, square)` for every row of bytes, with its product with the query and its product with
+/// itself.
 ///
-/// `rows` holds rows of the query's width one after the other. Rows of another width are left out.
+/// `rows` holds rows of the query's width one after the other. If its length or the width does not fit, nothing is
+/// called.
 pub(in crate::memory) fn scan_bytes(query: &[i16], rows: &[i8], each: &mut impl FnMut(usize, i32, i32)) {
     let width = query.len();
     if width == 0 || width > WIDEST_BYTES || !width.is_multiple_of(LANES) || !rows.len().is_multiple_of(width) {
@@ -266,7 +267,7 @@ pub(in crate::memory) fn scan_bytes(query: &[i16], rows: &[i8], each: &mut impl 
     scan_bytes_reference(query, rows, each);
 }
 
-/// The same, one component after the other: what the fast versions must equal.
+/// The same, one component after the other. The fast versions must give the same result.
 fn scan_bytes_reference(query: &[i16], rows: &[i8], each: &mut impl FnMut(usize, i32, i32)) {
     for (r, row) in rows.chunks_exact(query.len()).enumerate() {
         let product = query.iter().zip(row).map(|(x, y)| i32::from(*x) * i32::from(*y)).sum();
@@ -501,7 +502,7 @@ mod tests {
         ((0..queries).map(make).collect(), (100..100 + rows).map(make).collect())
     }
 
-    /// A question, and seven rows of bytes: two have the greatest and the least everywhere.
+    /// A question, and seven rows of bytes: one consists of the greatest value, one of the least.
     pub(in crate::memory) fn bytes(width: usize) -> (FixedVector, Vec<i8>) {
         let made = (0..5 * width).map(|i| ((i * i / 3 + i * 29) % 255) as i8);
         let rows = made.chain(std::iter::repeat_n(127, width)).chain(std::iter::repeat_n(-128, width));
@@ -568,7 +569,7 @@ mod tests {
             assert_eq!(got, expected);
             assert_eq!(got.len(), 7);
         }
-        // The longest row and question: the sums are exact to the bound.
+        // The longest row and question: the sums are exact up to the bound.
         let longest = vec![-128; WIDEST_BYTES];
         let question = quantise(&vec![-1.0; WIDEST_BYTES]);
         let exact: i64 = question.iter().map(|x| -128 * i64::from(*x)).sum();

@@ -1,9 +1,9 @@
-//! Vectors in little room, and how they are compared.
+//! Vectors in little memory, and how they are compared.
 //!
-//! In: vectors of parts. Out: dot products, codes of one byte or one bit a dimension, the nearest rows.
+//! In: vectors of parts. Out: dot products, codes of one or two bits per component, the nearest rows.
 //!
-//! `kernel` multiplies, the only file with `unsafe`; `rows` holds the vectors of units, `codes` and `near_rows` smaller
-//! forms of them.
+//! `kernel` multiplies and is the only file with `unsafe`; `rows` holds the vectors of units; `codes` and `near_rows`
+//! hold smaller forms of them.
 
 pub(super) mod codes;
 pub(super) mod kernel;

@@ -1,13 +1,13 @@
-//! Which vectors of a large bank may be near another one, by codes of two bits a component.
+//! Which vectors of a large bank may be near another one, by codes of two bits per component.
 //!
-//! In: vectors by row, and the least product that counts. Out: for other vectors, the rows whose product
-//! with them may be that great. It never leaves one out, and lets few others through where the least product
-//! is far above the usual. 96 bytes are read for a vector of 384 components.
+//! In: vectors by row, and the least product that counts. Out: for other vectors, the rows whose product with them may
+//! be that great. No such row is ever left out, and few others are let through if the least product is far above the
+//! usual ones. 96 bytes are read for a vector of 384 components.
 //!
-//! The bound: let y be what the code of x stands for. x is the sum of its share along y and of a rest at a
-//! right angle to it. So by Cauchy-Schwarz q·x is at most what q's share along y and q's own rest make of
-//! these two. That grows with q·y, which the code tells: below some q·y, one number for each row, no q
-//! reaches the least product. No q is longer than [`LONGEST`].
+//! The bound: let y be the vector that the code of x stands for. Split x into its component along y and a rest
+//! orthogonal to y, and split q in the same way. By Cauchy-Schwarz, q·x is at most the product of the two components
+//! along y plus the product of the lengths of the two rests. This bound grows with q·y, which a scan of the codes
+//! finds. So each row has a value of q·y below which no q reaches the least product. No q is longer than [`LONGEST`].
 
 use super::{
     codes::Codes,
@@ -16,10 +16,10 @@ use super::{
 use crate::memory::footprint::vec_bytes;
 use nouns::sparse::push_sparingly;
 
-/// More than single precision loses in a bound.
+/// Slack in a bound: more than single precision loses.
 const SLACK: f64 = 256.0;
 
-/// Codes by row, and from which product with what its code stands for on a row may be near.
+/// Codes by row, and for each row the least product with the vector of its code at which the row may be near.
 #[derive(Debug)]
 pub(in crate::memory) struct NearRows {
     threshold: i32,
@@ -28,7 +28,7 @@ pub(in crate::memory) struct NearRows {
 }
 
 impl NearRows {
-    /// No row; products of at least `threshold` count.
+    /// No rows; products of at least `threshold` count.
     pub(in crate::memory) fn new(threshold: i32) -> Self {
         Self { threshold, codes: Codes::default(), least: Vec::new() }
     }
@@ -69,7 +69,7 @@ impl NearRows {
                 let (step, most) = most_products[query];
                 let reaches = |(sum, least): (&u16, &f32)| f32::from(*sum) * step + most >= *least;
                 let pairs = || sums.iter().zip(least);
-                // Most blocks have none, which is seen for many rows at once.
+                // Most blocks have no such row, and one check shows that for many rows at once.
                 may_be_near[query] = match pairs().fold(0, |any, pair| any | u32::from(reaches(pair))) {
                     0 => 0,
                     _ => pairs().zip(0..).fold(0, |rows, (pair, bit)| rows | u64::from(reaches(pair)) << bit),
@@ -89,7 +89,7 @@ pub(in crate::memory) struct NearPairs<'s> {
     first_row: usize,
     /// A bit for each row of the block that is near a query.
     rows: u64,
-    /// For each query a bit for each row of the block.
+    /// For each query, a bit for each row of the block.
     of_queries: &'s [u64],
 }
 
@@ -111,8 +111,8 @@ impl<'s> NearPairs<'s> {
     }
 }
 
-/// The least product of a query with what the code of a vector stands for, at which its product with the
-/// vector may be the threshold.
+/// The least product of a query with the vector that a code stands for at which the query's product with the coded
+/// vector itself may reach the threshold.
 fn least(vector: &[i16], code: &[u8], threshold: i32) -> f32 {
     let (mut square, mut product, mut square_of_code) = (0.0, 0.0, 0.0);
     for (x, y) in vector.iter().map(|x| f64::from(*x)).zip(of_levels(code)) {
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use crate::memory::{dot_reference, quantise};
 
-    /// Vectors of which some are near each other.
+    /// Vectors, some of which are near each other.
     fn vectors(width: usize, count: usize) -> Vec<std::sync::Arc<[i16]>> {
         let mut dice = 11u64;
         let mut draw = move || {
@@ -160,12 +160,12 @@ mod tests {
             .collect()
     }
 
-    /// The scan lets through every pair at or above the threshold, and not all others.
+    /// The scan lets through every pair at or above the threshold, but not all of the others.
     #[test]
     fn no_row_that_reaches_the_threshold_is_left_out() {
         for width in [32, 64, 96, 384, 1_024] {
             let mut all = vectors(width, 330);
-            // A vector without a component, one of one component, and one whose components are of one size.
+            // The zero vector, one with a single nonzero component, and one whose components are all equal.
             all.extend(
                 [vec![0.0; width], [vec![1.0], vec![0.0; width - 1]].concat(), vec![-1.0; width]].map(|v| quantise(&v)),
             );

@@ -1,8 +1,8 @@
-//! The vectors of a unit and of its parts: in bytes where they are stored so, else in 16 bits.
+//! The vectors of a unit and of its parts: in bytes if they are stored in bytes, otherwise in 16 bits.
 //!
-//! In: vectors of one width. Out: their cosines with a question's vector, the same on every processor,
-//! and their 16-bit forms. A cosine with a row of bytes is the exact product over the exact length of the
-//! row; nothing of the row is lost.
+//! In: vectors of one width. Out: their cosines with a question's vector, the same on every processor, and their 16-bit
+//! forms. A cosine with a row of bytes is the exact product divided by the exact length of the row, so no precision of
+//! the row is lost.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use super::kernel::{self, LANES, LONGEST, WIDEST_BYTES, quantise, quantised};
 use nouns::model::{Score, Vector};
 
-/// The vector of a unit, and those of its parts one after the other, all of one width. In two pieces of memory:
-/// the allocator has pieces of one and of eight vectors, and none of nine, which most units of chat have. In both
-/// forms `components` counts those of a vector without those that fill it up to whole lanes; there it takes no
-/// room beside the tag.
+/// The vector of a unit, and those of its parts one after the other, all of one width. They are in two pieces of
+/// memory: the allocator has size classes for one and for eight vectors, but none for nine, and nine is what most units
+/// of chat have. In both forms `components` counts the components of a vector without the padding to whole lanes. It is
+/// in the variants because it takes no extra space beside the tag.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(in crate::memory) enum Rows {
-    /// In steps of which [`Vector::components_of_steps`] makes the vector.
+    /// In steps, from which [`Vector::components_of_steps`] makes the vector.
     Bytes { components: u32, own: Box<[i8]>, of_parts: Box<[i8]> },
     /// As [`quantise`] makes them.
     Fixed { components: u32, own: Box<[i16]>, of_parts: Box<[i16]> },
@@ -37,7 +37,7 @@ enum StoredSlice<'u> {
 }
 
 impl Rows {
-    /// Rows of a unit's vector and of those of its parts, each of `components`.
+    /// Rows for a unit's vector and for those of its parts, each with `components` components.
     pub(in crate::memory) fn of<'v>(
         components: usize,
         own: &'v Vector,
@@ -45,7 +45,7 @@ impl Rows {
     ) -> Self {
         let width = components.next_multiple_of(LANES);
         let in_steps = steps(width, std::iter::once(own)).zip(steps(width, of_parts.clone()));
-        // A vector has at most some thousand components.
+        // A vector has at most a few thousand components.
         let components = components as u32;
         match in_steps {
             Some((own, of_parts)) => Self::Bytes { components, own, of_parts },
@@ -76,7 +76,7 @@ impl Rows {
         own
     }
 
-    /// Those of its parts.
+    /// The vectors of its parts.
     pub(in crate::memory) fn of_parts(&self) -> VectorRows<'_> {
         let [_, of_parts] = self.all();
         of_parts
@@ -116,7 +116,7 @@ impl<'u> VectorRows<'u> {
         self.len() == 0
     }
 
-    /// The best cosine with a question's vector; none where there is no row, or rows of another width.
+    /// The best cosine with a question's vector; none if there is no row, or if the rows have another width.
     #[must_use]
     pub fn best(&self, question: &[i16]) -> Option<Score> {
         let mut best = None;
@@ -134,7 +134,7 @@ impl<'u> VectorRows<'u> {
         best
     }
 
-    /// The vectors in bytes, where they are held so.
+    /// The vectors in bytes, if they are held in bytes.
     #[must_use]
     pub fn in_bytes(&self) -> Option<impl Iterator<Item = &'u [i8]> + use<'u>> {
         match self.stored {
@@ -156,14 +156,14 @@ impl<'u> VectorRows<'u> {
         })
     }
 
-    /// Whether the product of one of the vectors in 16 bits with a vector of their width may be at least
-    /// `least`. It takes much less time than their 16-bit forms.
+    /// Whether the product of one of the vectors in 16 bits with a vector of their width may be at least `least`. This
+    /// takes much less time than making their 16-bit forms.
     pub(in crate::memory) fn may_reach(&self, query: &[i16], least: i32) -> bool {
         match self.stored {
             StoredSlice::Bytes(_) => {
-                // Each component in 16 bits is cut by less than one, so the product by less than the sum of
-                // the query's components, which is at most its length times the root of their number. The
-                // rest is for the rounding of components to 24 bits.
+                // Rounding toward zero changes each 16-bit component by less than one. So it changes the product by
+                // less than the sum of the query's absolute components, which is at most the query's length times the
+                // square root of their number. The 129 allows for the rounding of components to 24 bits.
                 let cut = (LONGEST * (query.len() as f64).sqrt()) as i32 + 129;
                 self.best(query).is_some_and(|best| best.0.saturating_add(cut) >= least)
             }
@@ -182,13 +182,13 @@ impl<'u> VectorRows<'u> {
         Self { stored, ..self }
     }
 
-    /// Components of a vector, with those that fill it up to whole lanes.
+    /// The number of components of a vector, including the padding to whole lanes.
     pub(in crate::memory) fn width(&self) -> usize {
         self.components.next_multiple_of(LANES)
     }
 }
 
-/// The rows in bytes, where all vectors are stored so.
+/// The rows in bytes, if all vectors are stored in bytes.
 fn steps<'v>(width: usize, vectors: impl Iterator<Item = &'v Vector> + Clone) -> Option<Box<[i8]>> {
     let mut rows = Vec::with_capacity(vectors.clone().count() * width);
     for vector in vectors {
@@ -198,8 +198,8 @@ fn steps<'v>(width: usize, vectors: impl Iterator<Item = &'v Vector> + Clone) ->
     Some(rows.into_boxed_slice())
 }
 
-/// The cosine from a quantised vector's product with a row, and the row's product with itself; cut
-/// toward zero. Exact sums, one root and one division: the same on every processor.
+/// The cosine from a quantised vector's product with a row and the row's product with itself; rounded toward zero. The
+/// sums are exact, and one root and one division follow, so it is the same on every processor.
 fn cosine(product: i32, square: i32) -> Score {
     if square == 0 {
         return Score::ZERO;

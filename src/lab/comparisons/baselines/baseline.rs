@@ -57,7 +57,7 @@ impl Baseline {
         }
     }
 
-    /// The items, best first; `most` is the number that will be used.
+    /// The items, best first; `most` is the number of items that will be used.
     pub(super) fn rank(self, corpus: &Corpus, query: &BaselineQuery, most: usize) -> Vec<usize> {
         match self {
             Self::Dense => dense::rank(corpus, query),

@@ -16,7 +16,7 @@ use nouns::model::{MemoryRecord, Part, Unit, UnitId, WindowTurn};
 pub(crate) struct CorpusItem {
     /// What the renderer shows.
     pub(crate) body: UnitBody,
-    /// Its vectors; the nearest to the question decides.
+    /// Its vectors; the one nearest to the question decides.
     pub(crate) vectors: Vec<Vec<f32>>,
     /// The vector of the item before it and this one together.
     pub(crate) pair: Option<Vec<f32>>,
@@ -97,7 +97,7 @@ impl Corpus {
         let mut sessions: Vec<Vec<usize>> = Vec::new();
         let mut made: Vec<CorpusItem> = Vec::with_capacity(items.len());
         for (at, (body, Vectors { own, pair })) in items.into_iter().enumerate() {
-            // In the paper's profile a bank is one session: there each day counts as a session.
+            // In the paper's profile a bank is one session, so each day counts as a session.
             let name = format!("{} {}", body.session(), body.said_at.local().date());
             let session = *numbers.entry(name).or_insert_with(|| {
                 sessions.push(Vec::new());
@@ -131,7 +131,7 @@ impl Corpus {
     }
 }
 
-/// The items by descending score, ties in the order of time.
+/// The items by descending score, with ties in the order of time.
 pub(crate) fn ranked(scores: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..scores.len()).collect();
     let score = |i: usize| scores.get(i).copied().unwrap_or(f64::MIN);
@@ -139,7 +139,7 @@ pub(crate) fn ranked(scores: &[f64]) -> Vec<usize> {
     order
 }
 
-/// The dot product of two vectors: their cosine, as both have unit length.
+/// The dot product of two vectors, which is their cosine because both have unit length.
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f64 {
     f64::from(a.iter().zip(b).map(|(x, y)| x * y).sum::<f32>())
 }
@@ -176,7 +176,7 @@ fn part_vectors(unit: &Unit, part: &Part) -> Vec<Vec<f32>> {
     part.vectors.iter().map(floats).collect()
 }
 
-/// A turn as a unit, worded as units are.
+/// A turn as a unit, worded like other units.
 fn turn_body(window_turn: &WindowTurn, session: &str, number: usize) -> UnitBody {
     let turn = &window_turn.turn;
     let said = turn.text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -9,13 +9,13 @@
 
 use super::corpus::{BaselineQuery, Corpus, dot, ranked, unit_length};
 
-/// The number of best cosines that decide.
+/// The number of best cosines that decide whether a question is familiar.
 const TOP: usize = 10;
 /// A question with at least this mean is familiar, whatever the entropy.
 const FAMILIAR: f64 = 0.60;
 /// A question with at most this mean is not familiar, whatever the entropy.
 const STRANGE: f64 = 0.30;
-/// Between the two, a question is familiar up to this entropy, a share of the maximum.
+/// Between the two, a question is familiar up to this entropy, as a share of the maximum.
 const ENTROPY: f64 = 0.90;
 /// Sharpness of the softmax.
 const SHARPNESS: f64 = 20.0;
@@ -50,8 +50,8 @@ pub(super) fn rank(corpus: &Corpus, query: &BaselineQuery, most: usize) -> Vec<u
                 continue;
             }
             for (known, found) in best.iter_mut().zip(corpus.cosines(&mixed)) {
-                // A mixed question is nearer to its whole cluster than the real question is, so
-                // its cosines count only by the weight of the question in it.
+                // A mixed question is nearer to its whole cluster than the real question is, so its cosines count only
+                // with the weight of the question in it.
                 *known = known.max(ALPHA * found + (1.0 - ALPHA) * *known);
             }
             questions.push(mixed);

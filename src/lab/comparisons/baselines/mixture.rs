@@ -1,4 +1,4 @@
-//! The flat mixture: the best ranking that one pass over a bank gives without a graph.
+//! The flat mixture: the best ranking that one pass over a bank achieves without a graph.
 //!
 //! Source: this project's own baseline from before it had a graph. Per item
 //! `s0 = 1.25 · dense + 0.5 · window BM25 / its best`, where dense is the mean of the item's

@@ -1,4 +1,4 @@
-//! The baselines, measured.
+//! Measures the baselines.
 //!
 //! In: a bench, the contents of its memory, and recollection's scores. Out: a row for each
 //! baseline, over turns and over units, at the same number of units and at the same mean tokens.
@@ -29,7 +29,7 @@ use models::embed;
 use nouns::model::{Evidence, EvidenceUnit, Excerpt};
 use ripplemem::pipeline::Progress;
 
-/// Most items of a ranking that are tried for a budget of tokens.
+/// The maximum number of items of a ranking that are tried for a budget of tokens.
 const LONGEST: usize = 400;
 
 /// A row for every baseline, over turns and over units, at each of its budgets.
@@ -100,7 +100,7 @@ fn queries(bench: &Bench, words: &mut Words) -> Result<Vec<BaselineQuery>, EvalE
     let mut embedder = embed::open(&bench.pipeline.embed, &bench.pipeline.model())?;
     let mut queries = Vec::with_capacity(questions.len());
     for asked in questions {
-        // The text that recollection embeds.
+        // The same text that recollection embeds.
         let question = asked.question();
         let text =
             recall::read(&question).map_or_else(|_| asked.text.clone(), |read| recall::cues(&read).semantic_query);
@@ -109,8 +109,8 @@ fn queries(bench: &Bench, words: &mut Words) -> Result<Vec<BaselineQuery>, EvalE
     Ok(queries)
 }
 
-/// The flat mixture's evidence over turns for each question: as many as fit into the tokens of
-/// recollection's context of that question.
+/// The flat mixture's evidence over turns for each question: as many turns as fit into the tokens of recollection's
+/// context for that question.
 pub(crate) fn mixture_evidence(
     bench: &Bench,
     contents: &MemoryContents,
@@ -140,7 +140,7 @@ pub(crate) fn mixture_evidence(
     Ok(found)
 }
 
-/// A turn as evidence, whole.
+/// A whole turn as evidence.
 fn evidence_unit(body: &UnitBody) -> EvidenceUnit {
     EvidenceUnit {
         id: body.id,
@@ -185,7 +185,7 @@ fn score(
         Budget::Tokens(_) => LONGEST,
         Budget::Everything => corpus.items.len(),
     };
-    // About this number of items fits into a budget of tokens.
+    // About this many items fit into a budget of tokens.
     let wanted = if matches!(budget, Budget::Tokens(_)) { bench.pipeline.recall.budget } else { most };
     let order = baseline.rank(corpus, query, wanted);
     let mut items: Vec<&CorpusItem> = order.into_iter().take(most).filter_map(|i| corpus.items.get(i)).collect();
@@ -215,7 +215,7 @@ fn score(
 fn cut_to_tokens(items: &mut Vec<&CorpusItem>, most: usize) {
     let mut fits = 0;
     let mut over = items.len() + 1;
-    // The first guess assumes four characters a token.
+    // The first guess assumes four characters per token.
     let mut letters = 0;
     let guess = items.iter().take_while(|i| {
         letters += i.body.restatement().len() + 12;
@@ -229,7 +229,7 @@ fn cut_to_tokens(items: &mut Vec<&CorpusItem>, most: usize) {
         } else {
             over = at;
         }
-        // Steps of an eighth from the first guess, then halves.
+        // The search steps up by an eighth from the first guess, then halves the range.
         at = if over > items.len() { (fits + 1 + fits / 8).min(items.len()) } else { (fits + over) / 2 };
         if at <= fits {
             break;
@@ -238,7 +238,7 @@ fn cut_to_tokens(items: &mut Vec<&CorpusItem>, most: usize) {
     items.truncate(fits);
 }
 
-/// The context of these items, as an answering model gets it.
+/// The context of these items, as an answering model receives it.
 fn rendered(items: &[&CorpusItem]) -> String {
     let whole: Vec<BTreeSet<usize>> = items.iter().map(|i| (0..i.body.parts().len()).collect()).collect();
     recall::context(items.iter().zip(&whole).map(|(i, parts)| (&i.body, Some(parts))), None).text

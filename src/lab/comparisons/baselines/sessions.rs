@@ -1,14 +1,14 @@
 //! Whole sessions, in the manner of MemPalace's hybrid retrieval.
 //!
-//! A session's distance is that of its nearest item, times `1 − 0.30 · share`, where `share` is
-//! the share of the question's words that occur in the session. Each session is returned whole,
-//! in the order of time. The budget may cut the last one short: leaving it out would score lower.
+//! A session's distance is that of its nearest item, times `1 − 0.30 · share`, where `share` is the share of the
+//! question's words that occur in the session. Each session is returned whole, in the order of time. The budget may cut
+//! the last session short, because leaving it out would score lower.
 
 use std::collections::BTreeSet;
 
 use super::corpus::{BaselineQuery, Corpus, ranked};
 
-/// By what share a session that holds all of the question's words is nearer.
+/// The share by which a session that contains all of the question's words is nearer.
 const WORDS: f64 = 0.30;
 
 /// The items, session by session, nearest session first.

@@ -3,8 +3,8 @@
 //! In: turn events and transactions. Out: records by offset. Guarantees:
 //! - A write is atomic, also across `kill -9` and power cuts.
 //! - With `fsync = "commit"` a write is synced to the disk before it is acknowledged. Appends that wait
-//!   while another write is synced share the next sync. With `"system"` the operating system has it: a killed process loses nothing, a power
-//!   cut may lose the writes of the last seconds, the newest first.
+//!   while another write is synced share the next sync. With `"system"` the operating system has it: a killed process
+//!   loses nothing, a power cut may lose the writes of the last seconds, the newest first.
 //! - When a call returns an error, its write is in doubt: the next start finds it whole or not at
 //!   all. Until then the log refuses writes.
 //! - Loss is never silent. Every write has a number; the log refuses to open when a number is

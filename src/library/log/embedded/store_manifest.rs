@@ -152,8 +152,8 @@ fn sum_of(file: &Path) -> io::Result<u128> {
     Ok(sum.0.digest128())
 }
 
-/// A keyspace's manifest, with its bytes. The file `current` holds the manifest's number, its 128-bit XXH3, and the kind
-/// of checksum (0).
+/// A keyspace's manifest, with its bytes. The file `current` holds the manifest's number, its 128-bit XXH3, and the
+/// kind of checksum (0).
 fn manifest_of(keyspace: &Path) -> Result<(PathBuf, Vec<u8>), Unfit> {
     let current = keyspace.join("current");
     let bytes = read(&current)?;

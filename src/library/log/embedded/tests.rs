@@ -190,11 +190,11 @@ fn another_partition_count_and_another_format_are_refused() {
     drop(open(root.path()).unwrap());
     let error = refusal(EmbeddedLog::open(&LogSettings { partitions: 5, ..settings(root.path()) }));
     assert!(matches!(error, LogError::Partitions { stored: 3, configured: 5, .. }), "{error}");
-    assert!(error.to_string().contains("3 partition(s), log.partitions says 5"), "{error}");
+    assert!(error.to_string().contains("3 partition(s), but log.partitions says 5"), "{error}");
     for other in [2, 4] {
         store::set_format(root.path(), other);
         let error = refusal(open(root.path())).to_string();
-        let named = format!("{}: the log has format {other}, this build reads 3;", root.path().display());
+        let named = format!("{}: the log has format {other}, but this build reads 3;", root.path().display());
         assert!(error.starts_with(&named) && error.contains("name another log.directory"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Client configurations for a Kafka cluster, and errors with what the client logged last.
+//! Client configurations for a Kafka cluster, and errors that include what the client logged last.
 //!
 //! In: [`KafkaSettings`]. Out: client configurations with the defaults that this project
 //! relies on, and a client context that keeps the last logged error: without it, a wrong
@@ -25,11 +25,11 @@ use serde::Deserialize;
 use crate::log::{LogError, MAX_RECORD_BYTES};
 use nouns::{config::KafkaSettings, sync};
 
-/// A logged error explains a failure for this long.
+/// A logged error is taken as the cause of a failure for this long.
 const LOGGED_ERROR_AGE: Duration = Duration::from_secs(60);
 
 /// Timeout of one client's attempt, after which a new client tries: a client that sent its request
-/// while the cluster came back may wait without end.
+/// while the cluster came back may wait forever.
 pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The state of a client: its last logged error, the outcome of its deliveries, and whether it is
@@ -158,8 +158,8 @@ impl Cluster {
             .set_log_level(RDKafkaLogLevel::Error);
         if let Some(security) = &settings.security {
             base.set("security.protocol", &security.protocol);
-            // An OpenSSL that came with the program looks for authorities where it was built; the client knows where
-            // each system has them.
+            // An OpenSSL that is compiled into the program looks for authorities in the directories of the machine that
+            // built it; "probe" makes the client look where this system keeps them.
             let authorities = security.ca_file.as_ref().map_or("probe".into(), |file| file.to_string_lossy());
             base.set("ssl.ca.location", authorities);
             if let Some(mechanism) = &security.mechanism {
@@ -231,7 +231,7 @@ impl Cluster {
             .set("enable.partition.eof", "false")
             .set("auto.offset.reset", "earliest")
             .set("session.timeout.ms", session_ms.to_string())
-            // A member learns of a rebalance with its next heartbeat: while it does not, a shard has no holder.
+            // A member learns of a rebalance with its next heartbeat: until then, a shard has no holder.
             .set("heartbeat.interval.ms", (session_ms / 10).max(250).to_string())
             .set("partition.assignment.strategy", "cooperative-sticky");
         config
@@ -250,7 +250,7 @@ impl Cluster {
         config
     }
 
-    /// A transactional producer: the newest with an id fences those before it.
+    /// A transactional producer: the newest one with an id fences the earlier ones.
     pub fn transactional(&self, id: &str) -> ClientConfig {
         let mut config = self.producer();
         let timeout_ms = (self.settings.timeout_seconds * 1_000).max(10_000);

@@ -1,4 +1,4 @@
-//! What opens a log on Kafka; `without_kafka` has the same functions for a build without it.
+//! Opens a log on Kafka; `without_kafka` has the same functions for a build without Kafka.
 
 use super::{KafkaLog, client::Cluster, topic::ClusterTopic};
 use crate::log::{Generations, LogError, topic_reader::TopicReader};

@@ -1,6 +1,6 @@
 //! Faults between the client and a cluster: injected by librdkafka's mock cluster, which needs no
-//! Java, or done to a real broker. The mock cannot prove that a transaction is atomic; it shows
-//! which error a fault becomes.
+//! Java, or caused at a real broker. The mock cannot prove that a transaction is atomic; it shows which error a fault
+//! becomes.
 
 use std::{
     collections::HashMap,
@@ -98,7 +98,7 @@ fn relay(mut from: TcpStream, mut to: TcpStream, edit: impl Fn(&mut Vec<u8>) + S
     });
 }
 
-/// Replaces the broker's port by the proxy's in a response.
+/// Replaces the broker's port with the proxy's in a response.
 fn redirect(response: &mut [u8], broker: u16, proxy: u16) {
     let (broker, proxy) = (u32::from(broker).to_be_bytes(), u32::from(proxy).to_be_bytes());
     for at in 0..response.len().saturating_sub(3) {
@@ -255,7 +255,7 @@ fn a_broker_killed_inside_an_open_transaction_shows_none_of_it() {
     assert_eq!(folded(&next)["a"], "again");
 }
 
-/// Another source whose position lies in the same partition of the topic of sources.
+/// Another source whose position is in the same partition of the topic of sources.
 fn beside(source: &str) -> String {
     let partition = partition_of_source(source);
     (0..).map(|n| format!("other-{n}")).find(|other| partition_of_source(other) == partition).unwrap()
@@ -266,8 +266,9 @@ fn source_transaction(source: &str, number: u64) -> SourceTransaction {
     SourceTransaction { events, cursor: number.to_string().into_bytes(), ..SourceTransaction::default() }
 }
 
-/// A broker shows nothing behind an open transaction. While that of another source stood still, a source that began
-/// again did not find the position that it had committed behind it, and wrote its messages twice.
+/// A broker shows nothing that was written after an open transaction began. While another source's transaction stayed
+/// open, a source that started again did not find the position that it had committed after it, and wrote its messages
+/// twice.
 #[test]
 fn a_position_behind_an_open_transaction_of_another_source_is_found() {
     let test = "log::kafka::faults::a_position_behind_an_open_transaction_of_another_source_is_found";
@@ -303,23 +304,23 @@ fn a_position_behind_an_open_transaction_of_another_source_is_found() {
     });
 }
 
-/// Sources of one partition go on while their broker stands still for longer than a request may take: each begins
-/// again at the position that is durable, and no message is in the topic twice.
+/// Two sources of one partition keep writing while their broker is paused for longer than a request may take: each
+/// starts again at its durable position, and no message is in the topic twice.
 #[test]
 fn no_message_of_a_source_is_written_twice_while_a_broker_stands_still() {
     const MESSAGES: u64 = 40;
     let test = "log::kafka::faults::no_message_of_a_source_is_written_twice_while_a_broker_stands_still";
     let Some(broker) = Broker::start(test, &[]) else { return };
     let mut settings = settings(&broker, "still", 1);
+    KafkaLog::open(&settings).unwrap().ensure_sources().unwrap();
     settings.kafka.timeout_seconds = 2;
     let log = KafkaLog::open(&settings).unwrap();
-    log.ensure_sources().unwrap();
     let sources = ["chat".to_owned(), beside("chat")];
     let written = AtomicU64::new(0);
     let follow = |source: &str| {
         let mut after = 0;
         while after < MESSAGES {
-            // As a source does after any failure of the log: it begins again at what is durable.
+            // As a source does after any failure of the log: it starts again at its durable position.
             let Ok((mut writer, state)) = log.take_source(source) else { continue };
             let cursor = state.cursor.map_or("0".to_owned(), |cursor| String::from_utf8(cursor).unwrap());
             after = cursor.parse().unwrap();
@@ -338,7 +339,7 @@ fn no_message_of_a_source_is_written_twice_while_a_broker_stands_still() {
                 std::thread::sleep(Duration::from_millis(5));
             }
             broker.act("pause", None);
-            // Longer than a request and than a transaction may take.
+            // Longer than either a request or a transaction may take.
             std::thread::sleep(Duration::from_secs(12));
             broker.act("resume", None);
         }

@@ -1,8 +1,8 @@
-//! Where the banks of each partition are asked over HTTP, as the instances say.
+//! Which instance answers HTTP requests about the banks of each partition, as the instances announce it.
 //!
-//! In: the partitions that the group has assigned to this instance, and its URL. Out: what was said last
-//! of each partition. The topic is compacted and has one partition; a record's key is a partition of the
-//! memory, so nothing of an instance that has ended stays once another has its partitions.
+//! In: the partitions that the group has assigned to this instance, and its URL. Out: the last announcement for each
+//! partition. The topic is compacted and has one partition. A record's key is a partition of the memory, so nothing
+//! remains of an instance that has ended once others have announced its partitions.
 
 use serde::{Deserialize, Serialize};
 
@@ -52,8 +52,8 @@ impl<'l> InstancesTopic<'l> {
         Ok(Self { log, name, reader, next })
     }
 
-    /// What was said since the last call: partitions, each with the URL of its holder. What is not of this
-    /// form is passed over.
+    /// The announcements since the last call: partitions, each with the URL of its holder. Records of any other form
+    /// are skipped.
     pub fn read(&mut self) -> Result<Vec<(u32, String)>, LogError> {
         let raw = self.reader.read(self.log.cluster(), self.next, READ_AT_ONCE)?;
         if let Some(last) = raw.last() {
@@ -67,7 +67,7 @@ impl<'l> InstancesTopic<'l> {
         Ok(said.collect())
     }
 
-    /// Says that this instance has these partitions; done when the cluster has it.
+    /// Announces that this instance has these partitions; returns once the cluster has the records.
     pub fn announce(&self, partitions: &[u32], url: &str) -> Result<(), LogError> {
         let value = serde_json::to_vec(&Holder { url: url.to_owned() }).unwrap_or_default();
         let keys: Vec<String> = partitions.iter().map(u32::to_string).collect();

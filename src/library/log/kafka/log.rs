@@ -35,14 +35,15 @@ use nouns::{
 /// Records that a replay reads at once.
 const REPLAYED_AT_ONCE: usize = 256;
 
-/// Offsets before the end in which the last read position is searched first.
+/// How many offsets before the end are searched first for the last read position.
 const FIRST_SEARCH: u64 = 512;
 
 /// Readers by topic and partition, and how far they must read.
 #[derive(Default)]
 struct Readers {
     open: HashMap<(Topic, u32), Arc<Mutex<PartitionReader>>>,
-    /// The end of what this process wrote. It outlives a reader: a busy broker states an older end to the next one.
+    /// The end of what this process wrote. It outlives a reader, because a busy broker may report an older end to the
+    /// next one.
     written_ends: HashMap<(Topic, u32), u64>,
 }
 
@@ -69,8 +70,8 @@ pub struct KafkaLog {
     positions: Mutex<BTreeMap<u32, u64>>,
     /// The producer of records outside transactions; `None` until it is used, and after an error.
     producer: Mutex<Option<(BaseProducer<Watch>, Watch)>>,
-    /// By partition and offset of a record of the memory topic that cannot be read: up to where no other record of
-    /// its key was found.
+    /// For each record of the memory topic that cannot be read, by partition and offset: the offset up to which no
+    /// later record of its key was found.
     unread: Mutex<HashMap<(u32, u64), u64>>,
     notices: Vec<String>,
     news: Arc<Signal>,
@@ -239,9 +240,9 @@ impl KafkaLog {
         Ok(last)
     }
 
-    /// Adds the memory records and read positions of `raw` to `batch`, and gives the read positions that cannot be
-    /// read. Such a record is added like one of the memory, so that readers stop before it. It is left out if a later
-    /// record of its key replaces or removes it.
+    /// Adds the memory records and read positions of `raw` to `batch`, and returns the read positions that cannot be
+    /// read. A control record that cannot be read is added as if it were a memory record, so that readers stop before
+    /// it. It is left out if a later record of its key replaces or removes it.
     fn split(&self, partition: u32, raw: Vec<RawRecord>, batch: &mut ReadBatch) -> Result<Vec<Unread>, LogError> {
         let mut unread = Vec::new();
         for RawRecord { record, .. } in raw {
@@ -285,7 +286,7 @@ impl KafkaLog {
         }
     }
 
-    /// The error of a memory topic that was replaced by a later generation; none for a mark that says nothing.
+    /// The error of a memory topic that was replaced by a later generation; `None` if the mark cannot be read.
     fn moved(&self, value: &[u8]) -> Option<LogError> {
         let Moved { generation, model, .. } = Moved::parse(value).ok()?;
         Some(LogError::Moved {
@@ -295,9 +296,9 @@ impl KafkaLog {
         })
     }
 
-    /// [`Log::replay`]. `settled`: waits for the end of every transaction that is open, since one of another owner
-    /// hides what was committed behind it. Who only looks must not wait for a writer that died. Uses a separate
-    /// reader, so that the shared one keeps its position.
+    /// [`Log::replay`]. With `settled`, it first waits until every open transaction has ended, because a transaction of
+    /// another owner hides what was committed after it. A caller that only reads must not wait for a writer that died.
+    /// This uses a separate reader, so that the shared one keeps its position.
     fn read_back(&self, partition: u32, settled: bool, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {
         self.check_partition(Topic::Turns, partition)?;
         let home = partition % self.partitions;
@@ -366,7 +367,7 @@ impl Log for KafkaLog {
 
     fn own(&self, partition: u32) -> Result<(), LogError> {
         self.check_partition(Topic::Turns, partition)?;
-        // Another instance may have committed since: what is cached may be stale.
+        // Another instance may have committed since: the cached position may be stale.
         self.disown(partition);
         sync::lock(&self.positions).remove(&partition);
         let owner = Owner::take(&self.cluster, "extract", partition)?;
@@ -536,11 +537,11 @@ impl Log for KafkaLog {
         Ok(None)
     }
 
-    /// Every look goes on where the one before has ended.
+    /// Each search continues where the previous one ended.
     fn is_replaced(&self, partition: u32, record: &Record) -> Result<bool, LogError> {
         let of = (partition, record.offset);
         let mut from = sync::lock(&self.unread).get(&of).copied().unwrap_or(record.offset + 1);
-        // Others than transactions may have written here, so that the last offset may hold a record.
+        // Records may have been written here outside transactions, so the last offset may hold a record.
         let mut reader = PartitionReader::open(&self.cluster, &self.memory, partition, false)?;
         loop {
             let raw = reader.read(&self.cluster, from, REPLAYED_AT_ONCE)?;

@@ -29,15 +29,15 @@ use super::{
 use crate::log::{Assignment, Log as _, LogError, Membership};
 use nouns::{signal::Signal, sync};
 
-/// The context of a member: notes what its group decides.
+/// The context of a member: it passes on what its group decides.
 pub struct MemberContext {
     /// Which topic, and as which member.
     pub watch: Watch,
-    /// Where changes of the membership go.
+    /// Receives the changes to the membership.
     pub events: Sender<Membership>,
-    /// Raised with each.
+    /// Raised with each change.
     pub news: Arc<Signal>,
-    /// Whether it reads the records of what it is assigned.
+    /// Whether the member reads the records of the partitions that it is assigned.
     pub reads: bool,
 }
 
@@ -68,7 +68,7 @@ impl ConsumerContext for MemberContext {
     fn post_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
         if let Rebalance::Assign(list) = rebalance {
             if !self.reads {
-                // Saves the memory of fetched records that nobody reads; a failure is harmless.
+                // This saves the memory for fetched records that no one reads; a failure is harmless.
                 drop(consumer.pause(list));
             }
             self.note(Membership::Assigned(partitions(list)));
@@ -78,7 +78,7 @@ impl ConsumerContext for MemberContext {
 
 impl MemberContext {
     fn note(&self, decision: Membership) {
-        // The receiver goes when the service stops.
+        // The receiver is dropped when the service stops.
         drop(self.events.send(decision));
         self.news.raise();
     }
@@ -98,7 +98,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// Its name behind the prefix, and the topic that it divides.
+    /// Its name after the prefix, and the topic that it divides.
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Extractors => ("extract", "turns"),

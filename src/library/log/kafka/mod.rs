@@ -3,20 +3,20 @@
 //! In: turn events and transactions. Out: records by offset. Guarantees:
 //! - A transaction is written as a whole or not at all. Its last record is the read position, so
 //!   the memory and the input that it covers never disagree.
-//! - One instance commits to a partition: its newest owner fences the earlier ones.
+//! - Only one instance commits to a partition: its newest owner fences the earlier ones.
 //! - Only committed records are read. The read positions in the memory topic count; offsets
 //!   committed to the broker are for tools that show lag, and are never read.
 //! - Turns are acknowledged once all in-sync replicas have them.
 //!
 //! - `log`: [`KafkaLog`], the implementation of [`super::Log`]
 //! - `client`: client configurations and errors
-//! - `entry`: what opens a log or a view; `topic`: one topic, for a view of it
+//! - `entry`: opens a log or a view; `topic`: one topic, for a view of it
 //! - `topics`: creates and checks the topics
 //! - `partition_reader`: reads one partition; `owner`: commits to one
 //! - `position`: the records of read positions and of switches between generations
-//! - `reach`: asks the cluster who it is
+//! - `reach`: asks the cluster for its brokers and topics
 //! - `repair`: control records that cannot be read, and what an operator writes instead
-//! - `instances`: where the banks of each partition are asked over HTTP
+//! - `instances`: which instance answers HTTP requests about the banks of each partition
 //! - `sources`: the turns and positions of live sources
 //! - `members`: the partitions that the consumer group assigns to this instance
 

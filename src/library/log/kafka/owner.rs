@@ -1,8 +1,8 @@
 //! The producer that commits to a partition as its only owner.
 //!
 //! In: transactions. Out: each is written as a whole or not at all. A newer owner of the same
-//! partition fences this one: its commit fails, and none of its records becomes visible. The queue
-//! is drained before the commit, where librdkafka would sleep for up to 100 ms.
+//! partition fences this one: its commit fails, and none of its records becomes visible. The queue is drained before
+//! the commit, because librdkafka would sleep for up to 100 ms there.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ pub struct Outgoing<'a> {
     pub headers: Option<OwnedHeaders>,
 }
 
-/// Queues a record, waiting for room in the queue until `until`.
+/// Queues a record; waits until `until` at the latest for space in the queue.
 pub fn send(producer: &BaseProducer<Watch>, out: Outgoing<'_>, until: Instant) -> Result<(), KafkaError> {
     let Outgoing { topic, partition, key, value, headers } = out;
     let mut record: BaseRecord<'_, [u8], [u8]> = BaseRecord::to(topic);
@@ -150,7 +150,7 @@ impl Owner {
         }
     }
 
-    /// If this fails, the next owner or the broker's transaction timeout aborts.
+    /// If this fails, the next owner or the broker's transaction timeout aborts the transaction.
     fn abort(&self, cluster: &Cluster) {
         drop(self.producer.abort_transaction(cluster.timeout()));
     }

@@ -91,13 +91,13 @@ pub struct PartitionReader {
     written_end: u64,
     /// Whether `next` is the end; other writers may add records.
     ended: bool,
-    /// Raised when records may wait.
+    /// Raised when records may be waiting.
     news: Option<Arc<Signal>>,
 }
 
 impl PartitionReader {
-    /// Asks where the partition ends now; reads nothing yet. In a topic that only transactions
-    /// write (`transactional`), the last offset is a transaction marker, not a record.
+    /// Asks where the partition ends now; reads nothing yet. In a topic to which only transactions write
+    /// (`transactional`), the last offset is a transaction marker, not a record.
     pub fn open(cluster: &Cluster, topic: &str, partition: u32, transactional: bool) -> Result<Self, LogError> {
         let (watch, consumer) = new_consumer(cluster, topic)?;
         let mut reader = Self {
@@ -129,12 +129,12 @@ impl PartitionReader {
         }
     }
 
-    /// Waits until every transaction has ended that wrote to the partition before this call, and makes the next
-    /// reads reach all of them. Only committed records up to the first open transaction are read: without this, one
-    /// of another writer hides what was committed behind it, such as a position, while that writer stands still.
+    /// Waits until every transaction that wrote to the partition before this call has ended, and makes the next reads
+    /// reach all of them. Only committed records up to the first open transaction are read: without this wait, the open
+    /// transaction of a stalled writer hides what others committed after it, such as a position.
     ///
     /// # Errors
-    /// [`LogError::Cluster`], to be tried again, where a transaction stays open for longer than a request may take.
+    /// [`LogError::Cluster`], worth a retry, if a transaction stays open for longer than a request may take.
     pub fn settle(&mut self, cluster: &Cluster) -> Result<(), LogError> {
         let until = Instant::now() + cluster.timeout();
         let watch = Watch::default();
@@ -155,8 +155,8 @@ impl PartitionReader {
                 return Err(LogError::Cluster {
                     brokers: cluster.settings.brokers.clone(),
                     doing: format!("waiting for the transactions of {} up to offset {written}", self.name()),
-                    problem: format!("one that began at offset {committed} is still open"),
-                    remedy: "the cluster aborts it once its writer has been silent for too long; it is tried again",
+                    problem: format!("a transaction that began at offset {committed} is still open"),
+                    remedy: "the cluster aborts it once its writer has been silent for too long; this request is tried again",
                     retriable: true,
                 });
             }
@@ -175,7 +175,7 @@ impl PartitionReader {
         Ok(())
     }
 
-    /// Raises the signal whenever records begin to wait, from now on.
+    /// From now on, raises the signal whenever records arrive.
     pub fn announce(&mut self, news: &Arc<Signal>) {
         let raised = Arc::clone(news);
         self.consumer.set_nonempty_callback(move || raised.raise());
@@ -282,7 +282,7 @@ impl PartitionReader {
         format!("{}/{}", self.topic, self.partition)
     }
 
-    /// Reads on from here.
+    /// Makes the consumer continue at offset `from`.
     pub(super) fn seek(&mut self, cluster: &Cluster, from: u64) -> Result<(), LogError> {
         let mut list = TopicPartitionList::new();
         let failed =
@@ -290,8 +290,8 @@ impl PartitionReader {
         list.add_partition_offset(&self.topic, self.partition, Offset::Offset(from as i64)).map_err(|e| failed(&e))?;
         self.consumer.assign(&list).map_err(|e| failed(&e))?;
         // librdkafka 2.12 ends the process (`rktp_started`) when a partition is assigned again, or the client is
-        // dropped, before it has noted the stop of the assignment before. Its one queue is served in order: the
-        // first answer comes after the stop, the second after the note of it.
+        // dropped, before it has noted the stop of the assignment before. Its only queue is served in order: the first
+        // answer comes after the stop, the second after the stop was noted.
         for _ in 0..2 {
             self.consumer.assignment().map_err(|e| failed(&e))?;
         }
@@ -300,7 +300,7 @@ impl PartitionReader {
         Ok(())
     }
 
-    /// Fails on an error that a retry cannot mend.
+    /// Fails on an error that a retry cannot fix.
     fn check(&mut self, cluster: &Cluster, error: &KafkaError) -> Result<(), LogError> {
         use RDKafkaErrorCode as E;
         match error.rdkafka_error_code() {

@@ -1,11 +1,11 @@
 //! The control records of the memory topic: read positions, and the switch to a new generation.
 //!
-//! A read position has the key of two zero bytes, where a memory record's key has the length of its
-//! bank, and the turns partition in four bytes, big-endian. Its value is JSON. It is the last record
-//! of every transaction, so a reader that has it has everything that it covers. A switch is recorded
-//! in every partition, under two zero bytes and `moved`, and in the topic of generations, under
-//! `memory`; that topic exists from the first re-embedding on. Of each key only the last record counts: one that
-//! cannot be read is nothing once another one of its key follows.
+//! The key of a read position is two zero bytes, in the place of the bank's length in a memory record's key, followed
+//! by the turns partition in four bytes, big-endian. Its value is JSON. It is the last record of every transaction, so
+//! a reader that has it has everything that it covers. A switch is recorded in every partition, under two zero bytes
+//! and `moved`, and in the topic of generations, under `memory`; that topic exists from the first re-embedding on. For
+//! each key, only the last record counts: a record that cannot be read does not matter once another one of its key
+//! follows.
 
 use serde::{Deserialize, Serialize};
 

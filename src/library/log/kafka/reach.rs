@@ -1,6 +1,6 @@
-//! Asks a cluster who it is.
+//! Asks a cluster for its brokers and topics.
 //!
-//! In: the settings of a cluster. Out: its brokers, and how many of the pipeline's topics are there. Creates nothing.
+//! In: the settings of a cluster. Out: its brokers, and how many of the pipeline's topics exist. Creates nothing.
 
 use rdkafka::producer::{BaseProducer, Producer};
 
@@ -8,10 +8,10 @@ use super::client::{Cluster, Watch};
 use crate::log::{ClusterState, LogError};
 use nouns::config::LogSettings;
 
-/// What the cluster has.
+/// The brokers and topics of the cluster.
 ///
 /// # Errors
-/// [`LogError::Cluster`] where it does not answer or refuses access.
+/// [`LogError::Cluster`] if it does not answer or refuses access.
 pub(in crate::log) fn reach(settings: &LogSettings) -> Result<ClusterState, LogError> {
     let cluster = Cluster::new(&settings.kafka)?;
     let watch = Watch::default();

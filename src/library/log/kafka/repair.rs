@@ -1,9 +1,10 @@
-//! The records of our own topics that say where we are and cannot be read, and what an operator writes instead.
+//! Finds the control records of the pipeline's own topics that cannot be read, and writes what an operator decides
+//! instead.
 //!
-//! In: the cluster, and what an operator decides. Out: each such record with what is wrong with it and what may stand
-//! there; the new record of its key, in a transaction of its own. Of each key only the last record counts, so a
-//! record that another one follows is not shown. Nothing is ever chosen here, and no record that can be read is
-//! replaced. A running service goes on by itself once it reads the new record.
+//! In: the cluster, and what an operator decides. Out: each such record, with what is wrong with it and what may be
+//! written instead; then the new record of its key, in a transaction of its own. For each key, only the last record
+//! counts, so a record that another one follows is not shown. This file never chooses a value, and never replaces a
+//! record that can be read. A running service continues by itself once it reads the new record.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +34,7 @@ pub struct UnreadableRecord {
     pub offset: u64,
     /// Its key.
     pub key: Vec<u8>,
-    /// Its value; none for one that was deleted.
+    /// Its value; `None` if it was deleted.
     pub value: Option<Vec<u8>>,
     /// What it says: `the read position of turns/3`.
     pub what: String,
@@ -53,7 +54,7 @@ struct Finding {
 /// Looks at a record, given the last read position of its key that could be read.
 type Check<'c> = dyn Fn(Option<u64>, &Record) -> Option<Finding> + 'c;
 
-/// Every record that cannot be read, and that counts.
+/// Every record that cannot be read and is the last one of its key.
 ///
 /// # Errors
 /// [`LogError::Cluster`].
@@ -62,7 +63,7 @@ pub fn unreadable_records(settings: &LogSettings) -> Result<Vec<UnreadableRecord
     let mut found = Vec::new();
     let generation = match topics::current_generation(&cluster) {
         Ok(generation) => Some(generation),
-        // Which topic holds the memory is not known then.
+        // Then it is not known which topic holds the memory.
         Err(LogError::Unreadable { .. }) => None,
         Err(error) => return Err(error),
     };
@@ -72,7 +73,8 @@ pub fn unreadable_records(settings: &LogSettings) -> Result<Vec<UnreadableRecord
         GENERATIONS,
         &|_, record| {
             let problem = record.value.as_deref().map_or_else(|| Err("it was deleted".to_owned()), Moved::parse).err();
-            // A deleted one says that there was no switch, which is an answer while the first generation is there.
+            // A deleted record means that there was no switch, which is a valid answer while the first generation
+            // exists.
             problem.filter(|_| record.key == GENERATION_KEY && (record.value.is_some() || generation.is_none())).map(
                 |problem| {
                     let what = "the number of the memory's generation".to_owned();
@@ -91,7 +93,9 @@ pub fn unreadable_records(settings: &LogSettings) -> Result<Vec<UnreadableRecord
         &|_, record| {
             let problem = check_stored(record.value.as_deref()?).err()?;
             let what = format!("of the source {}", String::from_utf8_lossy(&record.key).replace('\0', " "));
-            let remedy = "remove it, and the source begins anew, or write the last value that could be read".to_owned();
+            let remedy =
+                "remove it, and the source starts from the beginning; or write the last value that could be read"
+                    .to_owned();
             Some(Finding { what, problem, remedy })
         },
         &mut found,
@@ -105,9 +109,9 @@ fn of_memory(turns: u32, before: Option<u64>, record: &Record) -> Option<Finding
     let value = record.value.as_deref();
     if let Some(of) = position::partition_of_key(&record.key) {
         let problem = position::read(value).err()?;
-        // Nobody reads a position of a partition that does not exist.
+        // No one reads the position of a partition that does not exist.
         if of >= turns {
-            let remedy = format!("remove it: turns has {turns} partitions, so nobody wrote it for one of them");
+            let remedy = format!("remove it: turns has {turns} partitions, and this position belongs to none of them");
             let what = position::what(&record.key).unwrap_or_default();
             return value.is_some().then_some(Finding { what, problem, remedy });
         }
@@ -131,10 +135,11 @@ fn of_memory(turns: u32, before: Option<u64>, record: &Record) -> Option<Finding
 }
 
 fn generation_remedy() -> String {
-    "remove it where the memory was never embedded again; otherwise write the last value that could be read".to_owned()
+    "remove it if the memory was never re-embedded; otherwise write the last value that could be read".to_owned()
 }
 
-/// Reads a topic to its end, and adds the last records of their keys for which `check` gives something.
+/// Reads a topic to its end, and adds the records that are the last of their key and for which `check` returns a
+/// finding.
 fn scan(cluster: &Cluster, topic: &str, check: &Check<'_>, found: &mut Vec<UnreadableRecord>) -> Result<(), LogError> {
     let topic = cluster.topic(topic);
     for partition in 0..topics::partitions_of(cluster, &topic)? {
@@ -168,7 +173,7 @@ fn scan(cluster: &Cluster, topic: &str, check: &Check<'_>, found: &mut Vec<Unrea
     Ok(())
 }
 
-/// Writes the record that counts from now on under the key of one that cannot be read; `None` removes that one.
+/// Writes a record that replaces one that cannot be read, under the same key; `None` removes that record.
 ///
 /// # Errors
 /// [`LogError::Record`] for a value that could not be read either; [`LogError::Cluster`].
@@ -191,7 +196,7 @@ pub fn replace(settings: &LogSettings, found: &UnreadableRecord, value: Option<&
             partition: *partition,
             offset: *offset,
             what,
-            problem: format!("what is to be written cannot be read either ({problem}); {remedy}"),
+            problem: format!("the new value cannot be read either ({problem}); {remedy}"),
         });
     }
     // An owner in a role of its own: no running service is fenced.

@@ -1,9 +1,9 @@
 //! Live sources on Kafka: turns and positions in one transaction.
 //!
 //! In: the names of sources, and transactions. Out: what each source committed last. The topic
-//! `sources` is compacted and holds two records a source: its position under its name, and the names
-//! that it has given. A source belongs to one of the topic's partitions, by its name, and the consumer
-//! group gives that partition to one instance. A newer writer of a source fences the one before.
+//! `sources` is compacted and holds two records per source: its position under its name, and the names that it has
+//! given. A source belongs to one of the topic's partitions, by its name, and the consumer group assigns that partition
+//! to one instance. A newer writer of a source fences the earlier one.
 
 use super::{
     KafkaLog,
@@ -39,11 +39,11 @@ impl KafkaLog {
 
 impl SourceLog for KafkaLog {
     fn take_source<'a>(&'a self, source: &str) -> Result<(Box<dyn SourceWriter + 'a>, SourceState), LogError> {
-        // The writer before is fenced first, so what is read then is final.
+        // The previous writer is fenced first, so that what is read afterwards is final.
         let owner = Owner::take(self.cluster(), &format!("source.{source}"), 0)?;
         let topic = self.cluster().topic(SOURCES);
         let mut reader = PartitionReader::open(self.cluster(), &topic, partition_of_source(source), true)?;
-        // Another source of the same partition may stand still with a transaction that lies before our position.
+        // Another source of the same partition may have stalled with an open transaction that hides our position.
         reader.settle(self.cluster())?;
         let (name, names) = (source.as_bytes().to_vec(), names_key(source));
         let mut state = SourceState::default();

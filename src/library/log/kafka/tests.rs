@@ -69,7 +69,7 @@ fn a_topic_that_differs_is_named_with_what_to_do() {
     lagging.kafka.compaction_lag_minutes = 60;
     let error = KafkaLog::open(&lagging).err().unwrap().to_string();
     assert!(error.contains("min.compaction.lag.ms") && error.contains("3600000"), "{error}");
-    // A lag that snapshots ask for, and that an existing topic lacks, is only a notice.
+    // If an existing topic lacks the compaction lag that snapshots ask for, that is only a notice.
     let mut wanting = settings(&broker, "shaped", 2);
     wanting.kafka.snapshot_lag_ms = 20_000;
     let notices = KafkaLog::open(&wanting).unwrap().notices().join("\n");
@@ -165,7 +165,7 @@ fn transaction_markers_are_not_counted_as_turns() {
     let bank = (0..).map(|n| format!("b{n}")).find(|b| partition_of(suite::turn(b, 0).bank(), 2) == 1).unwrap();
     let transaction = Transaction { forwards: vec![suite::turn(&bank, 1)], ..suite::transaction(0, &[]) };
     log.commit(&transaction).unwrap();
-    // The broker states the end of before until the marker is written.
+    // Until the marker is written, the broker reports the previous end.
     assert_eq!(suite::all(&log, Topic::Turns, 1, 0).len(), 1);
     for log in [log, KafkaLog::open(&settings).unwrap()] {
         assert_eq!(log.end(Topic::Turns, 1).unwrap(), 2, "the turn and the marker");
@@ -198,7 +198,7 @@ fn records_of_other_writers_are_read() {
     }
 }
 
-/// What this process wrote is read by a reader that opens while the broker still states an older end.
+/// What this process wrote is read by a reader that opens while the broker still reports an older end.
 #[test]
 fn a_reader_that_opens_after_a_write_waits_for_it() {
     let Some(broker) = Broker::shared("log::kafka::a_reader_that_opens_after_a_write_waits_for_it") else { return };
@@ -215,7 +215,7 @@ fn a_reader_that_opens_after_a_write_waits_for_it() {
     written.join().unwrap();
 }
 
-/// A reader that is moved again before the client has noted that it was moved ends no process.
+/// A reader may be moved again before the client has noted the first move; the process survives that.
 #[test]
 fn a_reader_may_be_moved_again_at_once() {
     let Some(broker) = Broker::shared("log::kafka::a_reader_may_be_moved_again_at_once") else { return };
@@ -229,7 +229,7 @@ fn a_reader_may_be_moved_again_at_once() {
     assert_eq!(reader.read(cluster, 3, 2).unwrap().len(), 2);
 }
 
-/// Writes a record to a topic as somebody else may: past every owner, outside transactions.
+/// Writes a record to a topic as another program may: without an owner and outside transactions.
 fn junk(log: &KafkaLog, topic: &str, partition: u32, key: &[u8], value: Option<&[u8]>) -> u64 {
     let topic = log.cluster().topic(topic);
     let out = Outgoing { topic: &topic, partition: Some(partition), key, value, headers: None };
@@ -278,7 +278,7 @@ fn of_each_key_of_the_memory_only_the_last_record_counts_and_what_cannot_be_read
     let before = memory_of(&log, 1);
     assert_eq!((before.0.len(), before.1), (1, BTreeMap::from([(1, 1)])));
 
-    // A position of a partition that does not exist, and what is no memory key: the last record of each counts.
+    // A position of a partition that does not exist, and keys that are no memory keys: the last record of each counts.
     let keys: [&[u8]; 4] = [b"\0\0junk", b"\xff\xfe", b"\0\0ju", b"\0\x04bank\0"];
     for key in keys {
         let at = junk(&log, "memory", 1, key, Some(b"junk"));
@@ -290,7 +290,7 @@ fn of_each_key_of_the_memory_only_the_last_record_counts_and_what_cannot_be_read
         let fresh = KafkaLog::open(&settings).unwrap();
         assert_eq!((fresh.read_position(0).unwrap(), fresh.read_position(1).unwrap()), (1, 1), "{key:?}");
         assert_eq!(names(), [(at, true)]);
-        // One that follows counts; a removed one is nothing.
+        // A later record of the key counts instead; a removed one does not count at all.
         let again = junk(&log, "memory", 1, key, Some(b"more junk"));
         assert_eq!(names(), [(again, true)]);
         assert!(log.is_replaced(1, last).unwrap());
@@ -298,7 +298,7 @@ fn of_each_key_of_the_memory_only_the_last_record_counts_and_what_cannot_be_read
         assert_eq!(names(), []);
     }
 
-    // A read position of its own.
+    // A read position that this log does read.
     for value in [Some(&b"junk"[..]), None, Some(b"{\"schema\": 9, \"next_offset\": 1}"), Some(b"{\"schema\": 1}")] {
         let at = junk(&log, "memory", 1, &position, value);
         let fresh = KafkaLog::open(&settings).unwrap();
@@ -311,7 +311,7 @@ fn of_each_key_of_the_memory_only_the_last_record_counts_and_what_cannot_be_read
         let found = unreadable_records(&settings).unwrap();
         assert_eq!(found.iter().map(|record| record.offset).collect::<Vec<_>>(), [at]);
         assert!(found[0].remedy.contains("\"next_offset\":1"), "{}", found[0].remedy);
-        // What could not be read either is not written, and nothing is chosen.
+        // A value that could not be read either is not written, and no other is chosen.
         for wrong in [None, Some(&b"junk"[..])] {
             assert!(replace(&settings, &found[0], wrong).is_err(), "{wrong:?}");
         }
@@ -320,7 +320,7 @@ fn of_each_key_of_the_memory_only_the_last_record_counts_and_what_cannot_be_read
         assert_eq!(names(), []);
         assert_eq!(fresh.read_position(1).unwrap(), 1);
     }
-    // The first owner was never fenced, and goes on.
+    // The first owner was never fenced, and continues.
     log.commit(&suite::transaction_at(1, 2)).unwrap();
     assert_eq!(KafkaLog::open(&settings).unwrap().read_position(1).unwrap(), 2);
 }

@@ -12,9 +12,10 @@
 //! | `sources` | 16 | compacted |
 //! | `instances`, or as `log.kafka.instances_topic` says | 1 | compacted |
 //!
-//! `memory-2` and `generations` exist once the memory was re-embedded with another model, `sources`
-//! where a pipeline names live sources, `instances` where instances divide the memory and serve HTTP. An existing topic is never changed: what it lacks is an error
-//! where it does not work, else a notice, each with the command.
+//! `memory-2` and `generations` exist once the memory was re-embedded with another model, `sources` if the pipeline
+//! names live sources, and `instances` if instances divide the memory and serve HTTP. An existing topic is never
+//! changed. A property without which it does not work is an error, any other that it lacks a notice; each names the
+//! command that sets it.
 
 use rdkafka::{
     admin::{AdminClient, AdminOptions, ConfigResource, NewTopic, ResourceSpecifier, TopicReplication},
@@ -47,7 +48,7 @@ struct TopicSpec {
     may_grow: bool,
     /// The properties with which it is created.
     created_with: Vec<(&'static str, String)>,
-    /// The properties that an existing topic must have, too: at least the number, or exactly the text.
+    /// The properties that an existing topic must have, too: a number must be at least as large, a text must be equal.
     required: &'static [&'static str],
     /// Smaller values that an existing topic may have, with a notice.
     tolerated: Vec<(&'static str, String)>,
@@ -62,7 +63,7 @@ struct Advice {
     purpose: &'static str,
 }
 
-/// The values of a property that will do.
+/// The values of a property that are acceptable.
 enum Bound {
     AtLeast(i64),
     AtMost(i64),
@@ -86,10 +87,10 @@ impl Bound {
 const HOUR_MS: u64 = 3_600_000;
 /// How long a replaced record may stay uncompacted; no less than the compaction lag.
 const COMPACTED_WITHIN_MS: u64 = 24 * HOUR_MS;
-/// The broker's default age of a segment that is closed. Retention deletes closed segments only.
+/// The age at which a broker closes a segment by default. Retention deletes only closed segments.
 const SEGMENT_MS: u64 = 7 * 24 * HOUR_MS;
 const MIN_SEGMENT_MS: u64 = HOUR_MS / 6;
-/// The copies that must have a record where the settings leave it open.
+/// How many copies must have a record if the settings do not say so.
 pub(super) fn min_insync(configured: i32, copies: i32) -> i32 {
     match configured {
         0 if copies >= 3 => 2,
@@ -202,7 +203,7 @@ pub(super) fn ensure(
     let specs = topic_specs(cluster, partitions, generation, optional);
     let (missing, mut existing): (Vec<&TopicSpec>, Vec<&TopicSpec>) =
         specs.iter().partition(|spec| count(&metadata, &spec.name).is_none());
-    // The cluster's metadata may be from before somebody else created them.
+    // Another process may have created them after the cluster's metadata was read.
     existing.extend(admin.create(&missing)?);
     let metadata = if missing.is_empty() { metadata } else { admin.metadata_with(&missing)? };
     let mut differences = Vec::new();
@@ -257,7 +258,7 @@ fn read_generation(cluster: &Cluster, metadata: &Metadata) -> Result<u32, LogErr
     match record.value.as_deref().map(Moved::parse) {
         Some(Ok(moved)) => Ok(moved.generation),
         Some(Err(problem)) => Err(unreadable(problem)),
-        // Removing it states that there was no switch; without the first generation there was one.
+        // Removing the record states that there was no switch, but if the first generation is gone, there was one.
         None if count(metadata, &cluster.topic(&memory_name(1))).is_some() => Ok(1),
         None => Err(unreadable("it was deleted, and the topic of the first generation is gone".to_owned())),
     }
@@ -314,7 +315,7 @@ pub(super) fn count(metadata: &Metadata, name: &str) -> Option<u32> {
     (topic.error().is_none() && partitions > 0).then_some(partitions)
 }
 
-/// The copies of a topic's partitions: the least that one of them has.
+/// The number of copies that each partition of a topic has; the smallest number if they differ.
 fn copies(metadata: &Metadata, name: &str) -> i32 {
     let topic = metadata.topics().iter().find(|topic| topic.name() == name);
     let copies = topic.into_iter().flat_map(|topic| topic.partitions()).map(|partition| partition.replicas().len());
@@ -376,14 +377,21 @@ impl<'a> Admin<'a> {
                     t.partitions().len() as u32 >= spec.partitions && t.partitions().iter().all(|p| p.leader() >= 0)
                 })
             };
-            if created.iter().all(has_leaders) || std::time::Instant::now() > deadline {
-                return Ok(metadata);
+            let Some(leaderless) = created.iter().find(|spec| !has_leaders(spec)) else { return Ok(metadata) };
+            if std::time::Instant::now() > deadline {
+                return Err(LogError::Cluster {
+                    brokers: self.cluster.settings.brokers.clone(),
+                    doing: format!("creating topic {}", leaderless.name),
+                    problem: "its partitions have no leader yet".to_owned(),
+                    remedy: "try again, and look at the brokers' logs if this lasts",
+                    retriable: true,
+                });
             }
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
     }
 
-    /// Creates topics; returns those that there are already.
+    /// Creates topics; returns those that already exist.
     fn create<'t>(&self, topics: &[&'t TopicSpec]) -> Result<Vec<&'t TopicSpec>, LogError> {
         let mut existing = Vec::new();
         if topics.is_empty() {

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::log::{Log, Topic, Written};
 use heart::memory::EdgeChanges;
+use models::embed::EmbedderPool;
 use nouns::{
     config::{LogKind, Pipeline},
     model::{Bank, DeadLetter, Evidence, Selector, TurnEvent},
@@ -63,7 +64,8 @@ impl Memory {
             return Err(PipelineError::NotEmbedded);
         }
         let MemoryOptions { edges, tell, progress } = options;
-        let service = Service::open_with_edges(pipeline, edges, progress)?;
+        let embedders = Arc::new(EmbedderPool::open(&pipeline.embed, &pipeline.model())?);
+        let service = Service::open_to_ask(pipeline, edges, Some(embedders), progress)?;
         let (replica, log) = service.shared();
         let front = service.front()?;
         let upkeep = Some(Upkeep::start(service, pipeline, &Arc::from(tell))?);

@@ -96,8 +96,8 @@ pub fn selected_turns(log: &dyn Log, bank: &Bank, select: &Selector) -> Result<V
 /// Deletes turns of a bank for good. Each write of some of them is whole, and repeating all is harmless.
 ///
 /// # Errors
-/// [`PipelineError::Turn`]: an id that no turn can have; nothing was written. [`PipelineError::Log`]: some may have been
-/// written.
+/// [`PipelineError::Turn`]: an id that no turn can have; nothing was written. [`PipelineError::Log`]: some may have
+/// been written.
 pub fn delete_turns(
     log: &dyn Log,
     bank: &Bank,

@@ -1,10 +1,10 @@
-//! The threads that answer.
+//! The threads that answer questions.
 //!
 //! In: questions from any transport, through [`Front::ask`], [`Front::ask_and_wait`] or
-//! [`Front::submit`]. Out: each gets its answer exactly once, or is dropped with the front. Answering
-//! threads take the usual questions; two more take questions about the past and long ones, so that
-//! at most two restores run at once. Banks whose shard is loading are passed over, so no thread waits
-//! for one. The keeper ends what is over and wakes what waited for a turn or for a shard.
+//! [`Front::submit`]. Out: each gets its answer exactly once, or is dropped with the front. Answering threads take the
+//! usual questions; two more take questions about the past and long ones, so that at most two restores run at once.
+//! Banks whose shard is loading are passed over, so that no thread waits for a shard. The keeper ends questions that
+//! were cancelled or are past their deadline, and wakes those that waited for a turn or for a shard.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -31,12 +31,12 @@ use nouns::{
     sync, trace_parent,
 };
 
-/// Questions about the past, and long ones, that are answered at once.
+/// How many questions about the past, and long ones, are answered at the same time.
 const APART_THREADS: usize = 2;
-/// The longest wait of the keeper while something waits: what raises no news, such as a question that was
-/// cancelled, is found after it.
+/// The keeper's longest wait while questions wait: anything that raises no news, such as a cancelled question, is
+/// noticed after it.
 const LOOK: Duration = Duration::from_millis(100);
-/// The same while nothing waits.
+/// The keeper's longest wait while nothing waits.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// Answers one question.
@@ -67,10 +67,10 @@ pub struct FrontLoad {
 
 /// Counts the texts that were embedded.
 type EmbeddedCount = Box<dyn Fn() -> u64 + Send + Sync>;
-/// Why questions get no vectors, where the endpoint of the model is away.
+/// Why questions get no vectors, if the model's endpoint is unavailable.
 type Away = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
-/// What a front answers by.
+/// The functions with which a front answers.
 pub(super) struct Functions {
     pub(super) answer: Answer,
     pub(super) reached: ReachedOffset,
@@ -83,23 +83,23 @@ struct Shared {
     answer: Answer,
     reached: ReachedOffset,
     loading: Loading,
-    /// Most questions of one bank in progress.
+    /// The maximum number of questions of one bank in progress.
     of_bank: usize,
     state: Mutex<State>,
     /// Signals a usual question.
     ready: Condvar,
-    /// Signals one that waits apart.
+    /// Signals a question that waits apart.
     apart: Condvar,
     /// Texts that were embedded for questions.
     embedded: EmbeddedCount,
     problem: Away,
-    /// Raised when the keeper has to look: the memory has read more turns, or something waits.
+    /// Raised when the keeper has something to check: the memory has read more turns, or a question waits.
     news: Arc<Signal>,
     panics: AtomicU64,
 }
 
 impl Front {
-    /// Starts `threads` threads that answer usual questions, and those for the others.
+    /// Starts `threads` threads for the usual questions, and the threads for the others.
     ///
     /// # Errors
     /// [`PipelineError::Thread`].
@@ -176,7 +176,7 @@ impl Front {
         let waiting = Waiting { asked: Box::new(asked), reply: Box::new(reply) };
         let mut state = shared.lock();
         let added = state.add(waiting, &shared.reached);
-        // A keeper that has something to look after looks again soon anyway.
+        // A keeper with questions to watch checks again soon anyway.
         let idles = added.is_ok() && std::mem::take(&mut state.keeper_idles);
         drop(state);
         match added {
@@ -193,8 +193,8 @@ impl Front {
     /// Answers a question. Dropping the future cancels the question.
     ///
     /// # Errors
-    /// [`PipelineError`]: [`PipelineError::Busy`] where too many questions wait,
-    /// [`PipelineError::Deadline`], and those of recollection.
+    /// [`PipelineError`]: [`PipelineError::Busy`] if too many questions wait, [`PipelineError::Deadline`], and those of
+    /// recollection.
     pub async fn ask(&self, asked: Asked) -> Result<Evidence, PipelineError> {
         let _cancel = CancelOnDrop(asked.cancellation.clone());
         let (out, answer) = oneshot::channel();
@@ -212,7 +212,7 @@ impl Front {
         answer.recv().unwrap_or(Err(PipelineError::Cancelled))
     }
 
-    /// How much waits.
+    /// How much waits and is in progress.
     #[must_use]
     pub fn load(&self) -> FrontLoad {
         let state = self.shared.lock();
@@ -224,14 +224,14 @@ impl Front {
         }
     }
 
-    /// Whether a bank without questions here can hand one over. A transport with a log of its own
-    /// leaves questions there meanwhile.
+    /// Whether a bank that has no questions here can hand one over. If not, a transport with a log of its own leaves
+    /// its questions there.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.shared.lock().ready.has_room()
     }
 
-    /// Whether at least half of the places are taken that all banks share.
+    /// Whether at least half of the places that all banks share are taken.
     #[must_use]
     pub fn is_half_full(&self) -> bool {
         self.shared.lock().ready.is_half_full()
@@ -243,7 +243,7 @@ impl Front {
         (self.shared.embedded)()
     }
 
-    /// Why questions get no vectors, where the endpoint of the model is away.
+    /// Why questions get no vectors, if the model's endpoint is unavailable.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         (self.shared.problem)()
@@ -359,14 +359,14 @@ impl Shared {
             self.panics.fetch_add(1, Ordering::Relaxed);
             Err(PipelineError::Panicked)
         });
-        // A step that was not begun any more reports itself as its step's failure.
+        // A step that did not begin because the question had ended reports a failure of that step.
         if let Err(PipelineError::Recall(RecallError::Embed { .. } | RecallError::Memory { .. })) = result {
             over(&asked.cancellation)?;
         }
         result
     }
 
-    /// A transport that panics over one answer loses that answer alone.
+    /// A transport that panics over one answer loses only that answer.
     fn hand_over(&self, reply: Reply, result: Result<Evidence, PipelineError>) {
         if catch_unwind(AssertUnwindSafe(|| reply(result))).is_err() {
             self.panics.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! A question as a transport hands it over, and how a transport writes its points of time.
+//! A question as a transport hands it over, and how a transport writes points in time.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ pub struct Asked {
     pub after: Option<(u32, u64)>,
     /// The point of the past, for a question about the past.
     pub as_of: Option<AsOf>,
-    /// Until when somebody waits for the answer.
+    /// How long someone waits for the answer.
     pub cancellation: Cancellation,
-    /// The vectors of earlier askings, for a question that is asked again.
+    /// The vectors from earlier times that the question was asked, for a question that is asked again.
     pub kept: Option<Arc<KeptVectors>>,
-    /// The trace that the question belongs to, which requests for its answer carry on.
+    /// The trace that the question belongs to; the requests made for its answer continue it.
     pub trace: Option<TraceParent>,
 }
 
 impl Asked {
-    /// The same, and its answer reflects these turns.
+    /// The same question, whose answer also reflects these turns.
     #[must_use]
     pub fn after(self, written: &Written) -> Self {
         let after = written.of(&self.question.bank).or(self.after);

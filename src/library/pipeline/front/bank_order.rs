@@ -1,4 +1,4 @@
-//! Answers of a bank that were computed side by side, handed over in the order of the questions.
+//! Hands over the answers of a bank, which are computed in parallel, in the order of its questions.
 //!
 //! In: a ticket for each question that is taken up, its answer when it is done. Out: the answers
 //! that may be handed over now. One thread hands over a bank's answers at a time.
@@ -55,7 +55,7 @@ impl<T> BankOrder<T> {
         of.next - 1
     }
 
-    /// Notes an answer. The caller then hands over what [`Self::next`] gives, until it gives nothing.
+    /// Notes an answer. The caller then hands over what [`Self::next`] returns, until it returns `None`.
     pub(super) fn done(&mut self, bank: &Bank, ticket: u64, answer: T) {
         if let Some(of) = self.banks.get_mut(bank) {
             of.in_progress -= 1;
@@ -63,8 +63,8 @@ impl<T> BankOrder<T> {
         }
     }
 
-    /// The next answer to hand over. `again`: whether this thread has just handed one over; without
-    /// it there is none while another thread hands over.
+    /// The next answer to hand over. `again`: whether this thread has just handed one over. Without `again`, there is
+    /// none while another thread hands over.
     pub(super) fn next(&mut self, bank: &Bank, again: bool) -> Option<T> {
         let of = self.banks.get_mut(bank)?;
         if of.handing_over && !again {

@@ -1,8 +1,8 @@
-//! Whose question is next: banks take turns, and within a bank the oldest comes first.
+//! Decides which question is next: banks take turns, and within a bank the oldest comes first.
 //!
-//! In: items of banks, with their size. Out: the next one, from the bank whose last turn is the
-//! longest ago. Full, for a bank or in all, an item is given back. Between two turns of a bank with
-//! something waiting, every other bank has at most one, however much it has waiting.
+//! In: items of banks, with their size. Out: the next item, from the bank whose last turn is the longest ago. If the
+//! queue is full, for the bank or in total, the item is returned. Between two turns of a bank that has items waiting,
+//! every other bank has at most one turn, however many items it has.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -21,7 +21,7 @@ pub(super) struct Limits {
     pub(super) all_bytes: usize,
 }
 
-/// Which limit an item is past.
+/// Which limit an item would exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Full {
     /// That of its bank.
@@ -56,7 +56,7 @@ impl<T> FairQueue<T> {
         self.len
     }
 
-    /// Whether another bank's small item has room.
+    /// Whether there is space for a small item of another bank.
     pub(super) fn has_room(&self) -> bool {
         self.len < self.limits.all && self.bytes < self.limits.all_bytes
     }
@@ -71,7 +71,7 @@ impl<T> FairQueue<T> {
         self.turns.iter().any(fits)
     }
 
-    /// Adds an item behind its bank's others; gives it back where there is no room.
+    /// Adds an item after its bank's others; returns it if there is no space.
     pub(super) fn push(&mut self, bank: &Bank, item: T, bytes: usize) -> Result<(), (T, Full)> {
         let Limits { of_bank, of_bank_bytes, all, all_bytes } = self.limits;
         let (held, held_bytes) = self.banks.get(bank).map_or((0, 0), |of| (of.items.len(), of.bytes));
@@ -92,8 +92,7 @@ impl<T> FairQueue<T> {
         Ok(())
     }
 
-    /// The next item of a bank that `may` have its turn; its bank's next turn comes after every
-    /// other bank's.
+    /// The next item of a bank for which `may` is true; that bank's next turn comes after every other bank's.
     pub(super) fn pop(&mut self, may: impl FnMut(&Bank) -> bool) -> Option<(Bank, T)> {
         let at = self.turns.iter().position(may)?;
         let bank = self.turns.remove(at)?;
@@ -110,7 +109,7 @@ impl<T> FairQueue<T> {
         Some((bank, item))
     }
 
-    /// Takes out every item that fits, a bank's in their order.
+    /// Takes out every item that fits, those of a bank in their order.
     pub(super) fn take(&mut self, mut fits: impl FnMut(&T) -> bool) -> Vec<(Bank, T)> {
         let mut taken = Vec::new();
         for (bank, of) in &mut self.banks {

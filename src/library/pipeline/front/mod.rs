@@ -1,17 +1,16 @@
-//! One front for every transport: questions wait here, are answered fairly, or are refused.
+//! One front for all transports: here questions wait, and are answered fairly or refused.
 //!
 //! In: a question with its deadline, from any transport. Out: evidence, or the error that says why
-//! there is none. Banks take turns, and a bank's questions are answered in their order. A question
-//! that waits for a turn, asks about the past or is long occupies no thread of the usual ones. What
-//! nobody waits for any more costs nothing. Never: a wait without a bound, or a panic that ends more
-//! than its question.
+//! there is none. Banks take turns, and a bank's questions are answered in their order. A question that waits for a
+//! turn, asks about the past or is long occupies none of the usual threads. A question that no one waits for any more
+//! costs nothing. Never waits without a bound, and never lets a panic end more than its question.
 //!
 //! - `asked`: a question as a transport hands it over.
-//! - `fair_queue`: whose question is next.
-//! - `bank_order`: answers of a bank that were computed side by side, in order.
+//! - `fair_queue`: decides which question is next.
+//! - `bank_order`: hands over a bank's answers in order.
 //! - `waiting`: all questions that wait, under one lock.
-//! - `answering`: the threads that answer.
-//! - `refusal`: what a transport tells the one who asked.
+//! - `answering`: the threads that answer questions.
+//! - `refusal`: what a transport tells the caller.
 
 mod answering;
 mod asked;

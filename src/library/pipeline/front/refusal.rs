@@ -1,6 +1,6 @@
 //! What a transport tells the caller when there is no evidence.
 //!
-//! In: the error. Out: a refusal with a code for programs. Never: the name of another bank.
+//! In: the error. Out: a refusal with a code for programs. Never names another bank.
 
 use super::PipelineError;
 use crate::snapshot::SnapshotError;
@@ -35,7 +35,7 @@ pub fn refusal(error: &PipelineError) -> Refusal {
     Refusal::new(code, error.to_string())
 }
 
-/// The error of the model's endpoint that is away, where that is the cause.
+/// The error of the model's endpoint, if the cause is that the endpoint is unavailable.
 fn endpoint_away(error: &PipelineError) -> Option<&EmbedError> {
     let found = match error {
         PipelineError::Embed(error) => error,

@@ -1,4 +1,4 @@
-//! The front with scripted answers: slow ones, panics, and a memory that reflects what a test says.
+//! Tests the front with scripted answers: slow ones, panics, and a memory that reflects what a test says.
 
 use std::{
     sync::{
@@ -18,8 +18,8 @@ use nouns::{
     sync,
 };
 
-/// A front whose questions tell how they are answered: `block` waits for the gate, `panic`
-/// panics, `sleep N` takes N milliseconds.
+/// A front whose questions say how they are answered: `block` waits for the gate, `panic` panics, `sleep N` takes N
+/// milliseconds.
 struct Scripted {
     front: Front,
     gate: Arc<(Mutex<bool>, Condvar)>,

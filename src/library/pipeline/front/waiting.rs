@@ -19,8 +19,7 @@ use nouns::model::{Bank, Evidence};
 /// Takes the answer to one question.
 pub(super) type Reply = Box<dyn FnOnce(Result<Evidence, PipelineError>) + Send>;
 
-/// Questions that wait for a thread. A thousand of one bank fit, and as many of the longest texts as
-/// 8 MiB hold.
+/// Questions that wait for a thread. A thousand of one bank fit, and of the longest texts as many as 8 MiB hold.
 const READY: Limits = Limits { of_bank: 1_024, of_bank_bytes: 8 << 20, all: 8_192, all_bytes: 64 << 20 };
 /// Questions that wait for a turn. They may wait for an hour, so one bank gets few places.
 const PARKED: Limits = Limits { of_bank: 256, of_bank_bytes: 1 << 20, all: 4_096, all_bytes: 32 << 20 };
@@ -28,7 +27,7 @@ const PARKED: Limits = Limits { of_bank: 256, of_bank_bytes: 1 << 20, all: 4_096
 const APART: Limits = Limits { of_bank: 64, of_bank_bytes: 1 << 20, all: 512, all_bytes: 16 << 20 };
 /// Bytes of a question that is answered among the others; a longer one waits apart.
 const USUAL_BYTES: usize = 1_024;
-/// What a question takes beside its text, in bytes.
+/// What a question takes besides its text, in bytes.
 const QUESTION_BYTES: usize = 256;
 
 /// A question that waits.
@@ -55,7 +54,7 @@ pub(super) struct State {
     pub(super) apart: FairQueue<Waiting>,
     /// The order of the answers to usual questions.
     pub(super) order: BankOrder<(Reply, Result<Evidence, PipelineError>)>,
-    /// Banks with such a question in progress.
+    /// Banks with a question about the past, or a long one, in progress.
     pub(super) apart_in_progress: HashSet<Bank>,
     /// Whether a thread has passed over a bank whose shard is loading, since the keeper last looked.
     pub(super) passed_over: bool,
@@ -78,8 +77,8 @@ impl State {
         }
     }
 
-    /// Lets a question wait; `reached` gives the first offset of a turns partition that the memory
-    /// does not reflect.
+    /// Adds a question that waits; `reached` returns the first offset of a turns partition that the memory does not
+    /// reflect.
     pub(super) fn add(
         &mut self,
         waiting: Waiting,
@@ -102,8 +101,8 @@ impl State {
         queue.push(&bank, waiting, bytes).map(|()| place)
     }
 
-    /// The next usual question, of a bank with less than `most` in progress whose shard is not
-    /// loading; with its place in its bank's order.
+    /// The next usual question, with its ticket in its bank's order. Its bank has fewer than `most` in progress, and
+    /// its shard is not loading.
     pub(super) fn next_ready(&mut self, most: usize, loading: impl Fn(&Bank) -> bool) -> Option<(Bank, Waiting, u64)> {
         let (order, passed_over) = (&self.order, &mut self.passed_over);
         let (bank, waiting) = self.ready.pop(|bank| {
@@ -136,8 +135,7 @@ impl State {
         go_on
     }
 
-    /// Moves the parked questions whose turn the memory reflects by now; returns those that found
-    /// no room.
+    /// Moves the parked questions whose turn the memory reflects by now; returns those for which there was no space.
     pub(super) fn unpark(&mut self, reached: impl Fn(u32) -> Option<u64>) -> Vec<(Waiting, Full)> {
         let mut known: BTreeMap<u32, Option<u64>> = BTreeMap::new();
         let ready = self.parked.take(|waiting| {

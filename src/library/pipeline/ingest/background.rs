@@ -1,10 +1,9 @@
-//! Language model requests about closed windows, made while ingestion continues.
+//! Requests to the language model about closed windows, made while ingestion continues.
 //!
-//! In: closed windows, whose units are the rules' until then. Out: the units that the model gives
-//! them, in the order in which it answers. Worker threads wait for the endpoint, so that a slow or
-//! unavailable one delays nothing but the model's own units. After a failure of the endpoint, or
-//! once the budget is spent, the workers back off. A window that the endpoint declines, while it
-//! accepts others, keeps the rules' units.
+//! In: closed windows, which have the rules' units until the model answers. Out: the units that the model makes from
+//! them, in the order in which it answers. Worker threads wait for the endpoint, so that a slow or unavailable one
+//! delays nothing but the model's own units. After a failure of the endpoint, or once the budget is spent, the workers
+//! back off. A window that the endpoint declines keeps the rules' units if the endpoint accepts others.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -44,9 +43,9 @@ const DECLINED_LIMIT: u32 = 8;
 /// The extractors of a pipeline.
 pub(in crate::pipeline) struct Extractors {
     pub(super) rules: RulesExtractor,
-    /// Absent where the rules are the extractor.
+    /// `None` if the rules are the extractor.
     pub(in crate::pipeline) model: Option<Background>,
-    /// Its cache holds responses also where the rules are the extractor: planners ask it too.
+    /// Its cache holds responses even if the rules are the extractor, because planners ask it, too.
     llm: Option<Arc<Llm>>,
 }
 
@@ -74,8 +73,8 @@ impl Extractors {
         self.llm.as_ref().map_or(Ok(()), |llm| Ok(llm.retain_banks(ours)?))
     }
 
-    /// Evicts the responses about a closed window, except the one to its current turns: that one is paid for, and
-    /// a model that extracts later reads it again, even where none does now.
+    /// Evicts the responses about a closed window, except the one about its current turns: that response is paid for,
+    /// and a model that extracts later reads it again, even if no model extracts now.
     pub(super) fn evict_window(&self, window: &Window) -> Result<(), PipelineError> {
         let Some(llm) = &self.llm else { return Ok(()) };
         let keep = extractor::inputs(window, llm.settings());
@@ -115,7 +114,7 @@ struct Job {
     bypass_cache: bool,
 }
 
-/// A stage: a partition, and which of the stages that have worked on it.
+/// Identifies a stage: a partition, and which of the stages that have worked on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StageId {
     pub(super) partition: u32,
@@ -131,29 +130,29 @@ pub(super) struct ModelResult {
     pub(super) turns_hash: String,
     /// The extractor's name and the units, or why there are none.
     pub(super) result: Result<(String, Vec<DraftUnit>), Failed>,
-    /// What the response cost, also when it came from the cache.
+    /// What the response cost, even if it came from the cache.
     pub(super) usage: Usage,
 }
 
-/// Why a model gave no units for a window.
+/// Why a model made no units for a window.
 pub(super) enum Failed {
     /// No retry helps. `extractor` is the model's name for the record.
     Refused { problem: String, response: String, extractor: String },
-    /// The window is to be sent again later.
+    /// The window has to be sent again later.
     RetryLater,
 }
 
-/// What the workers share: whether they may send, and what to warn of.
+/// What the workers share: whether they may send, and what to warn about.
 #[derive(Default)]
 struct WorkerStatus {
-    /// Nothing is sent until [`Background::resume`].
+    /// Whether nothing is sent until [`Background::resume`].
     paused: bool,
     back_off_until: Option<Instant>,
-    /// The endpoint has accepted a window.
+    /// Whether the endpoint has accepted a window.
     accepted: bool,
-    /// Windows that the endpoint declined before it accepted one.
+    /// How many windows the endpoint declined before it accepted one.
     declined: u32,
-    /// Why the last window failed that is to be retried.
+    /// Why the last window that has to be retried failed.
     problem: Option<String>,
 }
 
@@ -166,7 +165,7 @@ pub(in crate::pipeline) struct Background {
 
 impl Background {
     fn start(llm: &Arc<Llm>, rules: &ExtractSettings, news: &Arc<Signal>) -> Result<Self, PipelineError> {
-        // One request stays free for questions where more than one may be in flight.
+        // One request stays free for questions if more than one may be in flight.
         let threads = llm.settings().in_flight.saturating_sub(1).max(1);
         let (jobs, incoming) = bounded(threads);
         let results = Arc::new(Mutex::default());
@@ -185,7 +184,7 @@ impl Background {
         Ok(Self { jobs, results, status })
     }
 
-    /// Hands a window to a worker; false when all are busy, or paused.
+    /// Hands a window to a worker; false when all workers are busy, or paused.
     fn submit(&self, stage: StageId, window: Window, bypass_cache: bool) -> bool {
         if self.is_paused() {
             return false;
@@ -211,7 +210,7 @@ impl Background {
         sync::lock(&self.status).is_paused()
     }
 
-    /// Sends nothing until [`Self::resume`].
+    /// Stops sending until [`Self::resume`].
     pub(in crate::pipeline) fn pause(&self) {
         sync::lock(&self.status).paused = true;
     }
@@ -222,7 +221,7 @@ impl Background {
         (status.paused, status.back_off_until, status.problem, status.declined) = (false, None, None, 0);
     }
 
-    /// Why windows still wait, where the endpoint is the reason.
+    /// Why windows still wait, if the endpoint is the reason.
     pub(in crate::pipeline) fn problem(&self) -> Option<String> {
         sync::lock(&self.status).problem.clone()
     }
@@ -318,10 +317,10 @@ impl Worker {
 /// The windows of a partition that wait for the model.
 #[derive(Debug, Default)]
 pub(super) struct WaitingWindows {
-    /// Not handed over yet; true: to be asked again, past the cache.
+    /// The windows that are not handed over yet; true if a window is sent again without using the cache.
     due: BTreeMap<(Bank, WindowId), bool>,
-    /// The last that was handed over: the search continues behind it, so that a window that is
-    /// retried goes behind the others.
+    /// The last window that was handed over: the search continues after it, so that a window that is retried comes
+    /// after the others.
     last: Option<(Bank, WindowId)>,
     /// With the workers.
     in_flight: usize,
@@ -348,7 +347,7 @@ impl WaitingWindows {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// Hands windows to the workers until these are full; `window` gives the current turns of one.
+    /// Hands windows to the workers until they are all busy; `window` returns the current turns of one.
     pub(super) fn hand_over(
         &mut self,
         stage: StageId,

@@ -1,9 +1,9 @@
 //! The one driver of extraction: the stages of this process's partitions, step by step.
 //!
-//! In: a log, and which of its partitions are this process's. Out: memory records, transaction by transaction,
-//! and what happened. A partition is taken over before it is read, which fences its former owner. After a failure
-//! its stage is made again from the log, after a pause that grows; the others go on. The [`Schedule`] says how
-//! long it runs and which failures end it.
+//! In: a log, and which of its partitions belong to this process. Out: memory records, transaction by transaction, and
+//! events about what happened. A partition is taken over before it is read, which fences its former owner. After a
+//! failure, its stage is rebuilt from the log after a pause that grows with each failure; the others continue. The
+//! [`Schedule`] says how long extraction runs and which failures end it.
 
 use std::{
     collections::BTreeMap,
@@ -33,11 +33,11 @@ use super::{
 };
 use crate::pipeline::logged::logged;
 
-/// The longest wait for news: what raises none, such as a pause that is over, is found after it.
+/// The longest wait for news: anything that raises no news, such as the end of a pause, is noticed after it.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// The pause after an endpoint of embeddings was away past its own retries.
+/// The pause after an embedding endpoint was unavailable for longer than its own retries.
 const ENDPOINT_PAUSE: Duration = Duration::from_secs(5);
-/// The longest pause while the cluster is away; new turns wait for no longer than this.
+/// The longest pause while the cluster is unavailable; once it is back, new turns wait for no longer than this.
 const CLUSTER_PAUSE: Duration = Duration::from_secs(5);
 
 /// How long extraction runs, and what a failure does.
@@ -47,8 +47,8 @@ pub(in crate::pipeline) enum Schedule {
     UntilCaughtUp,
     /// Until it is stopped; no failure ends it.
     Forever,
-    /// Until it is stopped, or fails in a way that no retry mends. A partition that another process has taken
-    /// over is left alone for this long: the group revokes it meanwhile, or gives it back.
+    /// Until it is stopped, or fails in a way that no retry can fix. A partition that another process has taken over is
+    /// left alone for this long: during that time the group revokes it, or assigns it here again.
     ByGroup {
         /// Two session timeouts.
         fenced_pause: Duration,
@@ -58,7 +58,7 @@ pub(in crate::pipeline) enum Schedule {
 /// What happens while extraction runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExtractionEvent {
-    /// This instance has asked to join its group, where there is one.
+    /// This instance has asked to join its group, if there is one.
     Joined,
     /// A partition was taken over.
     TakenOver {
@@ -80,9 +80,9 @@ pub enum ExtractionEvent {
     Waiting {
         /// The partition.
         partition: u32,
-        /// Windows that wait.
+        /// How many windows wait.
         windows: usize,
-        /// Why they wait, where the endpoint is the reason.
+        /// Why they wait, if the endpoint is the reason.
         problem: Option<String>,
     },
     /// A step failed; it is tried again.
@@ -137,14 +137,14 @@ struct Reextraction {
     reply: oneshot::Sender<Result<usize, PipelineError>>,
 }
 
-/// Where a running extraction takes orders.
+/// Sends orders to a running extraction.
 #[derive(Clone)]
 pub struct ExtractionOrders {
     orders: Sender<Reextraction>,
     news: Arc<Signal>,
 }
 
-/// Where the orders of a running extraction arrive.
+/// Receives the orders for a running extraction.
 pub struct ArrivingOrders(Receiver<Reextraction>);
 
 impl ExtractionOrders {
@@ -155,11 +155,11 @@ impl ExtractionOrders {
         (Self { orders, news: Arc::clone(log.news()) }, ArrivingOrders(arriving))
     }
 
-    /// Has the language model read a bank's closed windows again, and gives their number.
+    /// Has the language model read a bank's closed windows again, and returns their number.
     ///
     /// # Errors
     /// [`PipelineError::UnknownBank`], [`PipelineError::OtherInstance`], [`LlmError::NotConfigured`] without a
-    /// model, [`PipelineError::Cancelled`] where extraction has ended.
+    /// model, [`PipelineError::Cancelled`] if extraction has ended.
     pub async fn reextract(&self, bank: Bank) -> Result<usize, PipelineError> {
         let (reply, answer) = oneshot::channel();
         let sent = self.orders.send(Reextraction { bank, reply });
@@ -174,7 +174,8 @@ pub(in crate::pipeline) struct Run<'a> {
     pub(in crate::pipeline) log: &'a dyn Log,
     pub(in crate::pipeline) assignment: &'a dyn Assignment,
     pub(in crate::pipeline) schedule: Schedule,
-    /// Has the memory of this process follow what was written for a partition; a failure counts as one of the step.
+    /// Has the memory of this process follow what was written for a partition; a failure counts as a failure of the
+    /// step.
     pub(in crate::pipeline) follow: &'a dyn Fn(u32) -> Result<(), PipelineError>,
 }
 
@@ -184,11 +185,11 @@ pub(in crate::pipeline) struct Extraction {
     pub(in crate::pipeline) extractors: Extractors,
     vectors: Vectors,
     stages: BTreeMap<u32, Stage>,
-    /// Partitions whose stage is to be made from the log, and when.
+    /// Partitions whose stage has to be built from the log, and when.
     due: BTreeMap<u32, Instant>,
     /// Partitions whose last step or takeover failed.
     failing: BTreeMap<u32, FailureStreak>,
-    /// What was last said of the windows that wait for the language model.
+    /// What was last reported about the windows that wait for the language model.
     waiting: BTreeMap<u32, (usize, Option<String>)>,
 }
 
@@ -200,7 +201,7 @@ struct FailureStreak {
 }
 
 impl Extraction {
-    /// Without a stage.
+    /// An extraction without stages.
     ///
     /// # Errors
     /// [`PipelineError::Llm`] when the language model that extracts cannot be used.
@@ -216,7 +217,7 @@ impl Extraction {
         })
     }
 
-    /// Adds a stage that was made elsewhere, such as from a snapshot.
+    /// Adds a stage that was built elsewhere, such as from a snapshot.
     pub(in crate::pipeline) fn add(&mut self, stage: Stage) {
         self.stages.insert(stage.partition(), stage);
     }
@@ -245,7 +246,7 @@ impl Extraction {
     ) -> Result<(), PipelineError> {
         let news = run.log.news();
         if run.schedule != Schedule::UntilCaughtUp {
-            // Its own pauses are told, and end when they should.
+            // The pauses of this extraction are reported as events, and end as soon as they should.
             self.vectors.ask_briefly();
         }
         while !stop() {
@@ -293,7 +294,7 @@ impl Extraction {
         self.vectors.keep_partitions(ours, log.partitions())
     }
 
-    /// Drops the stage of a partition that another process has, or its failures: they are no longer ours.
+    /// Drops the stage or the failures of a partition that another process has now.
     fn leave(&mut self, partition: u32, log: &dyn Log, tell: &mut dyn FnMut(ExtractionEvent)) {
         self.waiting.remove(&partition);
         let had_failed = self.failing.remove(&partition).is_some();
@@ -304,7 +305,7 @@ impl Extraction {
         log.disown(partition);
     }
 
-    /// Makes the stages that are due, from the log.
+    /// Builds the stages whose time has come, from the log.
     fn take_over_due(&mut self, run: &Run<'_>, tell: &mut dyn FnMut(ExtractionEvent)) -> Result<(), PipelineError> {
         let now = Instant::now();
         let ready: Vec<u32> = self.due.iter().filter(|(_, at)| **at <= now).map(|(p, _)| *p).collect();
@@ -324,7 +325,7 @@ impl Extraction {
     }
 
     fn take_over(&mut self, partition: u32, run: &Run<'_>) -> Result<u64, PipelineError> {
-        let stage = Stage::take_over(partition, &self.pipeline, run.log)?;
+        let stage = Stage::take_over(partition, &self.pipeline, run.log, self.vectors.model())?;
         let position = stage.position();
         if run.assignment.is_shared() {
             stage.evict_responses(&self.extractors)?;
@@ -334,7 +335,7 @@ impl Extraction {
         Ok(position)
     }
 
-    /// One step of each stage; whether any of them did something.
+    /// Runs one step of each stage; returns whether any of them did something.
     fn step_all(&mut self, run: &Run<'_>, tell: &mut dyn FnMut(ExtractionEvent)) -> Result<bool, PipelineError> {
         let mut any = false;
         for partition in self.stages.keys().copied().collect::<Vec<_>>() {
@@ -342,7 +343,7 @@ impl Extraction {
             let _span = debug_span!("step", partition).entered();
             let step = self.step(partition, run.log).and_then(|step| (run.follow)(partition).map(|()| step));
             if step.is_ok() && self.failing.remove(&partition).is_some() {
-                info!(partition, "extraction goes on");
+                info!(partition, "extraction continues");
                 tell(ExtractionEvent::Recovered { partition });
             }
             match step {
@@ -384,7 +385,7 @@ impl Extraction {
         }
     }
 
-    /// Queues the closed windows of a bank for the language model again, past the cache, and gives their number.
+    /// Queues the closed windows of a bank for the language model again, past the cache, and returns their number.
     pub(in crate::pipeline) fn reextract(&mut self, bank: &Bank, partitions: u32) -> Result<usize, PipelineError> {
         let Some(model) = &self.extractors.model else { return Err(LlmError::NotConfigured.into()) };
         let partition = partition_of(bank, partitions);
@@ -399,7 +400,7 @@ impl Extraction {
         Ok(windows)
     }
 
-    /// Has the stage of a partition made again after a failure, unless the schedule says that it ends everything.
+    /// Has the stage of a partition rebuilt after a failure, unless the schedule says that the failure ends everything.
     fn retry_later(
         &mut self,
         partition: u32,
@@ -428,7 +429,7 @@ impl Extraction {
     }
 
     /// Opens the model of the vectors, so that the first turn does not wait for it, once its endpoint answers;
-    /// None when told to stop before.
+    /// `None` if it is stopped before.
     pub(in crate::pipeline) fn open_model(
         &mut self,
         stop: &dyn Fn() -> bool,
@@ -456,7 +457,7 @@ impl Extraction {
 }
 
 impl Schedule {
-    /// The pause after a failure; None where it ends the extraction.
+    /// The pause after a failure; `None` if the failure ends the extraction.
     fn pause_after(self, error: &PipelineError, backoff: &mut Backoff) -> Option<Duration> {
         let fenced_pause = match self {
             Self::UntilCaughtUp => return None,
@@ -465,7 +466,7 @@ impl Schedule {
         };
         match error {
             // Fenced before the group revoked the partition: by then it has, or a transaction timed out.
-            // What cannot be read stops its partition alone, until another record of its key is written.
+            // A record that cannot be read stops only its partition, until another record of its key is written.
             PipelineError::Log(LogError::Fenced { .. } | LogError::Unreadable { .. }) | PipelineError::Waits { .. } => {
                 Some(fenced_pause)
             }
@@ -499,16 +500,17 @@ fn committed(partition: u32, position: u64, step: Step, took: Duration) -> Commi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::{EmbeddedLog, WholeLog};
+    use crate::log::{EmbeddedLog, Topic, Transaction, WholeLog};
+    use nouns::model::TurnEvent;
 
-    /// What is told after a partition failed in this way and was then revoked.
+    /// The events after a partition failed in this way and was then revoked.
     fn told_after(error: PipelineError) -> Vec<ExtractionEvent> {
         let home = tempfile::tempdir().expect("a directory");
         let mut pipeline = Pipeline::parse("version = 1\nembed.model = \"fixed\"").expect("a pipeline");
         pipeline.log.directory = home.path().join("log");
         let log = EmbeddedLog::open(&pipeline.log).expect("a log");
         let mut extraction = Extraction::new(&pipeline, log.news()).expect("no model to fail");
-        extraction.add(Stage::take_over(0, &pipeline, &log).expect("a stage"));
+        extraction.add(Stage::take_over(0, &pipeline, &log, None).expect("a stage"));
         let schedule = Schedule::ByGroup { fenced_pause: Duration::from_secs(60) };
         let run = Run { log: &log, assignment: &WholeLog, schedule, follow: &|_| Ok(()) };
         let mut told = Vec::new();
@@ -530,6 +532,43 @@ mod tests {
                 ExtractionEvent::Left { partition: 0 }
             ]
         ));
+    }
+
+    /// One record of another model stands first in the log, and those of ours behind it.
+    #[test]
+    fn a_partition_is_extracted_on_beside_a_record_of_another_model() {
+        let home = tempfile::tempdir().expect("a directory");
+        let mut pipeline = Pipeline::parse("version = 1\nembed.model = \"fixed\"").expect("a pipeline");
+        pipeline.log.directory = home.path().join("log");
+        let log = EmbeddedLog::open(&pipeline.log).expect("a log");
+        let (_orders, arriving) = ExtractionOrders::new(&log);
+        let extract = |turn: &str| {
+            let lines = [
+                format!(
+                    r#"{{"bank": "{turn}", "session": "s", "turn": "{turn}", "speaker": "Ann", "time": "2024-05-01T10:00:00Z", "text": "The red kayak is in the boathouse."}}"#
+                ),
+                format!(r#"{{"type": "session_end", "bank": "{turn}", "session": "s"}}"#),
+            ];
+            let events = lines.map(|line| TurnEvent::from_json(line.as_bytes()).expect("an event"));
+            log.append_turns(&events).expect("room");
+            let mut extraction = Extraction::new(&pipeline, log.news()).expect("no model to fail");
+            extraction.open_model(&|| false, log.news()).expect("a model");
+            let run = Run { log: &log, assignment: &WholeLog, schedule: Schedule::UntilCaughtUp, follow: &|_| Ok(()) };
+            extraction.take_over(0, &run).expect("a stage");
+            extraction.run(&run, &arriving, &|| false, &mut |_| {})
+        };
+        extract("a").and_then(|()| extract("b")).expect("extracted");
+        let records = log.read(Topic::Memory, 0, 0, 100).expect("read").records;
+        let mut memory: Vec<_> =
+            records.into_iter().filter(|of| of.value.is_some()).map(|of| (of.key, of.value)).collect();
+        assert_eq!(memory.len(), 2);
+        let mut value: serde_json::Value =
+            serde_json::from_slice(memory[0].1.as_deref().expect("a value")).expect("JSON");
+        value["model"]["hash"] = "other".into();
+        memory[0].1 = Some(serde_json::to_vec(&value).expect("JSON"));
+        let next_offset = log.read_position(0).expect("a position");
+        log.commit(&Transaction { partition: 0, next_offset, memory, ..Transaction::default() }).expect("committed");
+        extract("c").expect("extracted");
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The turns of the live records of a partition, from which a stage restores its windows.
 //!
-//! In: the partition's records in log order. Out: the turns of those that are live. Those of a record
-//! that cannot be read are taken from the turns log, where applying its events once more puts every turn
-//! of the bank's other records where they have it. Otherwise they are lost, and a warning says so: they
-//! are never put in another place than before.
+//! In: the partition's records in log order. Out: the turns of those that are live. The turns of a record that cannot
+//! be read are taken from the turns log, if applying its events again puts every turn of the bank's other records where
+//! those records have it. Otherwise the turns are lost, and a warning says so: they are never put in a different
+//! position than before.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -33,12 +33,12 @@ pub(in crate::pipeline) struct LiveTurns {
 #[derive(Debug)]
 pub(super) struct RecordTurns {
     pub(super) turns: Vec<WindowTurn>,
-    /// The model has not read the window yet.
+    /// Whether the model has not read the window yet.
     pub(super) provisional: bool,
 }
 
 impl LiveTurns {
-    /// Takes the next record in log order: its turns and its extractor, or None for its removal.
+    /// Takes the next record in log order: its turns and its extractor, or `None` for its removal.
     pub(in crate::pipeline) fn take(&mut self, key: &MemoryKey, record: Option<(Vec<WindowTurn>, &str)>) {
         self.unreadable.remove(key);
         match record {
@@ -50,7 +50,7 @@ impl LiveTurns {
         }
     }
 
-    /// Takes a live record that cannot be read; what [`Self::take`] got of it stays.
+    /// Takes a live record that cannot be read; what [`Self::take`] received of it stays.
     pub(in crate::pipeline) fn take_unreadable(&mut self, key: &MemoryKey) {
         if !self.records.contains_key(key) {
             self.unreadable.insert(key.clone());
@@ -62,8 +62,8 @@ impl LiveTurns {
         self.records.iter()
     }
 
-    /// Takes the turns of unreadable records from the turns log, before a position. Each record of which they are
-    /// lost is logged.
+    /// Takes the turns of unreadable records from the turns log, before a position. Each record whose turns are lost is
+    /// logged.
     pub(super) fn recover(
         &mut self,
         partition: u32,
@@ -82,7 +82,7 @@ impl LiveTurns {
                     partition,
                     bank = %LoggedBank(&key.bank),
                     window = key.window.start,
-                    "a record of the bank cannot be read, and its turns are not in the turns topic any more; \
+                    "a record of the bank cannot be read, and its turns are no longer in the turns topic; \
                      `ripplemem import` an earlier export of the bank before more turns of it arrive"
                 ),
             }
@@ -90,7 +90,7 @@ impl LiveTurns {
         Ok(())
     }
 
-    /// The windows of the banks with unreadable records, made from the turns log alone.
+    /// The windows of the banks with unreadable records, made from only the turns log.
     fn apply_again(
         &self,
         partition: u32,
@@ -112,7 +112,7 @@ impl LiveTurns {
             let Some(last) = records.last() else { break };
             at = last.offset + 1;
             for record in records.iter().filter(|record| record.offset < position && !record.key.is_empty()) {
-                // What cannot be read here is a dead letter already.
+                // An event that cannot be read here is already a dead letter.
                 let Ok(event) = TurnEvent::from_json(record.value.as_deref().unwrap_or_default()) else { continue };
                 if banks.contains(event.bank()) && partition_of(event.bank(), log.partitions()) == partition {
                     windower.apply(record.offset, &event);

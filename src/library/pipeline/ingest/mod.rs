@@ -1,15 +1,15 @@
-//! Turns log to memory log, partition by partition.
+//! Extracts the memory log from the turns log, partition by partition.
 //!
-//! In: turn events, and the responses of a language model where one is set. Out: memory records,
-//! in transactions that state how much of the turns log they cover. Answers no question.
+//! In: turn events, and the responses of a language model if one is configured. Out: memory records, in transactions
+//! that state how much of the turns log they cover. Answers no question.
 //!
 //! - `stage`: one partition, step by step.
-//! - `live_turns`: what a stage begins with: the turns of the partition's live records.
+//! - `live_turns`: the turns of the partition's live records, with which a stage begins.
 //! - `extraction`: the driver of all stages of this process, on either log.
 //! - `background`: threads that ask a language model, so that a slow endpoint delays no stage.
-//! - `vectors` and `parts`: what is embedded for a unit, and the units that this gives.
-//! - `unread`: what is said of turns in a language that the embedding model does not read.
-//! - `split`: a record that is too large for the log as several values.
+//! - `vectors` and `parts`: what is embedded for a unit, and the resulting units.
+//! - `unread`: notices about turns in a language that the embedding model does not read.
+//! - `split`: splits a record that is too large for the log into several values.
 
 mod background;
 mod extraction;

@@ -1,11 +1,11 @@
-//! Drafts of one window to the texts that are embedded, and their vectors back to units.
+//! Turns the drafts of one window into the texts that are embedded, and their vectors back into units.
 //!
-//! In: drafts, then one result a text. Out: a vector for each unit, and the vectors by which
-//! questions find each part. Neighbouring parts share a pass of the model, so that each is read in
-//! the context of the other. Sentences long enough are also embedded alone. The vector of a part
-//! with the turn before it is their sum, which needs no pass. A passage of a long turn is embedded
-//! alone, without its speaker; code is not. The vector of their unit is the mean of theirs, each
-//! weighed by its bytes. The texts depend only on the drafts of the window. Pure arithmetic.
+//! In: drafts, then one result per text. Out: a vector for each unit, and the vectors by which questions find each
+//! part. Neighbouring parts share a pass of the model, so that each is read in the context of the other. Sentences that
+//! are long enough are also embedded alone. The vector of a part together with the turn before it is the sum of their
+//! vectors, which needs no pass. A passage of a long turn is embedded alone, without its speaker; code is not embedded.
+//! The vector of the passages' unit is the mean of their vectors, each weighted by its bytes. The texts depend only on
+//! the drafts of the window. Pure arithmetic.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -22,14 +22,14 @@ use nouns::{
     model::{SpannedText, Vector},
 };
 
-/// Most sentence vectors of one part. In a longer text neighbouring sentences share a vector, so
-/// that a document pasted into a chat neither blocks ingestion nor exceeds a record's size.
+/// The maximum number of sentence vectors of one part. In a longer text, neighbouring sentences share a vector, so that
+/// a document pasted into a chat neither blocks ingestion nor exceeds a record's size.
 const MAX_SENTENCE_VECTORS: usize = 256;
 
 /// The template of a restatement and of a passage: the text alone.
 const ALONE: &str = "{text}";
 
-/// Which span of which text gives which vector.
+/// Which span of which text becomes which vector.
 pub(super) struct Layout {
     /// The texts to embed; one may occur twice.
     pub texts: Vec<SpannedText>,
@@ -65,7 +65,7 @@ pub(super) struct UnitVectors {
 
 /// The vectors of one part.
 pub(super) struct PartVectors {
-    /// Of its sentences, else of the whole part; empty where that is the unit's vector.
+    /// The vectors of its sentences, or else of the whole part; empty if that is the unit's vector.
     pub own: Vec<Vector>,
     /// Of the turn before it and this part together.
     pub pair: Option<Vector>,
@@ -87,7 +87,7 @@ impl Layout {
             let per_block = block_parts(settings, parts.len());
             layout.texts.extend(parts.chunks(per_block).map(|block| render_parts(template, block)));
             let blocks = first..layout.texts.len();
-            // Before the draft's parts are entered, since the turn before is none of them.
+            // This comes before the draft's parts are entered, since the turn before is not one of them.
             let before = draft.before.as_ref().filter(|_| settings.pairs).map(|part| {
                 known.get(&(part.turn.as_str(), part.text.as_str())).copied().unwrap_or_else(|| {
                     layout.texts.push(render_parts(template, &[words(part)]));
@@ -107,8 +107,8 @@ impl Layout {
         layout
     }
 
-    /// Assembles the units' vectors from the model's results, one a text in the same order; `None`
-    /// when there are fewer results than texts.
+    /// Assembles the units' vectors from the model's results, one per text in the same order; `None` if there are fewer
+    /// results than texts.
     pub(super) fn assemble(&self, made: &[SpanVectors], pairs: bool) -> Option<Vec<UnitVectors>> {
         let of_unit = |unit: &UnitLayout| match unit {
             UnitLayout::Turns { blocks, parts, before } => assemble(blocks, parts, *before, made, pairs),
@@ -144,7 +144,7 @@ fn separate_sentences(settings: &EmbedSettings, template: &str, speaker: &str, t
         return Vec::new();
     }
     let long = |piece: &&str| word_count(caption(piece).unwrap_or(piece)) >= settings.sentence_words;
-    // Without spans the model pools the whole text, special tokens included, as it does a question.
+    // Without spans, the model pools the whole text, special tokens included, as it does for a question.
     let plain = |several: &[&str]| SpannedText {
         spans: Vec::new(),
         ..render_parts(template, &[(speaker, &several.join(" "))])
@@ -175,7 +175,7 @@ fn pieces(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// The texts to embed for passages; of code alone, the first.
+/// The texts to embed for passages; if all of them are code, the first one.
 fn passages(parts: &[DraftPart], texts: &mut Vec<SpannedText>) -> UnitLayout {
     let code_alone = parts.iter().all(|part| is_code(&part.text));
     let of_passage = |(at, part): (usize, &DraftPart)| {
@@ -201,7 +201,7 @@ fn assemble_passages(texts: &[Option<(usize, usize)>], made: &[SpanVectors]) -> 
         several => (pool(several)?, false),
     };
     let of_part = |vector: &Option<(&Vector, f32)>| PartVectors {
-        // The unit's own vector serves where it is the same.
+        // If it is the same as the unit's own vector, that one is used.
         own: vector.filter(|_| !is_one).map(|(vector, _)| vector.clone()).into_iter().collect(),
         pair: None,
     };
@@ -233,7 +233,7 @@ fn assemble(
         let alone = made.get(part.sentences.clone())?;
         let pair = match before.filter(|_| pairs) {
             Some(before) => pool(&[before, *span]),
-            // Without a turn before it the part is its own pair, where it has sentence vectors.
+            // Without a turn before it, a part with sentence vectors is its own pair.
             None => (pairs && !alone.is_empty()).then(|| span.0.clone()),
         };
         before = Some(*span);

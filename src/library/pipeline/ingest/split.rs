@@ -1,9 +1,8 @@
-//! A memory record to values that fit the log.
+//! Splits a memory record into values that fit into the log.
 //!
 //! In: a record, a limit in bytes. Out: its JSON, or that of several records with the same head,
-//! which divide the turns and then the units between them. A value exceeds the limit only where a
-//! single turn or unit does. A record with a unit that no log takes keeps its turns alone.
-//! Pure arithmetic.
+//! which divide the turns and then the units between them. A value exceeds the limit only if a single turn or unit
+//! does. A record with a unit that no log takes keeps only its turns. Pure arithmetic.
 
 use nouns::model::{MemoryRecord, Unit, WindowTurn};
 
@@ -49,12 +48,11 @@ pub(in crate::pipeline) fn values(
 /// The values of a record as far as a log takes them.
 pub(super) struct Storable {
     pub(super) values: Vec<Vec<u8>>,
-    /// The size of the largest value of the whole record, where no log takes that: the values are
-    /// then without units.
+    /// The size of the largest value of the whole record, if no log takes that value: then the values have no units.
     pub(super) too_large_bytes: Option<usize>,
 }
 
-/// The values of a record of which none exceeds `largest_bytes`.
+/// The values of a record, none of which exceeds `largest_bytes`.
 ///
 /// # Errors
 /// A turn or unit that has no JSON form.
@@ -68,7 +66,7 @@ pub(super) fn storable(
     if bytes <= largest_bytes {
         return Ok(Storable { values: whole, too_large_bytes: None });
     }
-    // Of a turn, unlike of a unit, the size is limited.
+    // The size of a turn is limited, unlike that of a unit.
     let turns_only = MemoryRecord { units: Vec::new(), ..record.clone() };
     Ok(Storable { values: values(&turns_only, limit_bytes)?, too_large_bytes: Some(bytes) })
 }

@@ -1,10 +1,10 @@
-//! The extraction stage of one partition: turns log to memory log.
+//! The extraction stage of one partition, from the turns log to the memory log.
 //!
-//! In: turn events from the position that the memory log states; a language model's results for
-//! closed windows, where a model is set. Out: one transaction a read, with the records of every
-//! window that changed, the nulls of the records they replace, dead letters, and the new position.
-//! A result for turns that have changed meanwhile is discarded. A crash before the transaction
-//! repeats the read. That is idempotent: the records have the same keys.
+//! In: turn events from the position that the memory log states; a language model's results for closed windows, if a
+//! model is configured. Out: one transaction per read, with the records of every window that changed, the nulls of the
+//! records they replace, dead letters, and the new position. A result for turns that have changed since the request is
+//! discarded. After a crash before the transaction, the read is repeated. That is idempotent: the records have the same
+//! keys.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -42,7 +42,7 @@ use super::{
 };
 use crate::pipeline::replica::{Unread, check_schema};
 
-/// Turns to memory records, for one partition.
+/// Turns the turns of one partition into memory records.
 pub(in crate::pipeline) struct Stage {
     partition: u32,
     windower: Windower,
@@ -54,14 +54,14 @@ pub(in crate::pipeline) struct Stage {
     waiting: WaitingWindows,
     /// The model of the log's vectors.
     model: Option<ModelRef>,
-    /// A step failed between its drain and its commit.
+    /// Whether a step failed between its drain and its commit.
     halted: bool,
-    /// Differs from that of earlier stages of the partition.
+    /// A number that no earlier stage of the partition had.
     run: u64,
 }
 
-/// For each event of a full read, the most turns of windows that close in one step: more than a steady stream
-/// closes, so that it is never read twice.
+/// The maximum number of turns in the windows that close in one step, for each event of a full read. A steady stream
+/// closes fewer, so it is never read twice.
 const MOST_CLOSING: usize = 4;
 
 /// How many stages this process has made.
@@ -138,21 +138,23 @@ impl Stage {
         Ok(Self { partition, windower, position, least_content_words, parts, waiting, model, halted: false, run })
     }
 
-    /// Takes a partition over: from now on the log refuses commits of its former owner.
+    /// Takes a partition over: from now on the log refuses commits of its former owner. `ours` is the model that
+    /// embeds, where it is open.
     ///
     /// # Errors
-    /// [`PipelineError::Waits`] where the memory holds a record of a newer build, which must extract here.
+    /// [`PipelineError::Waits`] if the memory holds a record of a newer build: that build must extract here.
     pub(in crate::pipeline) fn take_over(
         partition: u32,
         pipeline: &Pipeline,
         log: &dyn Log,
+        ours: Option<&ModelRef>,
     ) -> Result<Self, PipelineError> {
         log.own(partition)?;
         let (mut live, mut model, mut failure) = (LiveTurns::default(), None, None);
         let position = log.replay(partition, &mut |record| {
             let waits = |problem: String| PipelineError::Waits { partition, offset: record.offset, problem };
             let key = MemoryKey::from_bytes(&record.key);
-            // A removed key that this build cannot read was nothing to it.
+            // The removal of a key that this build cannot read does not matter to it.
             if key.is_err() && record.value.is_none() {
                 return;
             }
@@ -163,7 +165,10 @@ impl Stage {
                 }
                 let read = value.and_then(|value| serde_json::from_slice::<TurnsOnly>(value).ok());
                 let read = read.filter(|read| read.bank == key.bank);
-                if let Some(read) = read.as_ref().filter(|read| model.is_none() && !read.units.is_empty()) {
+                // As the memory is ours where it has a vector of our model, one record of another counts as wrong.
+                if let Some(read) = read.as_ref().filter(|read| !read.units.is_empty())
+                    && (model.is_none() || Some(&read.model) == ours)
+                {
                     model = Some(read.model.clone());
                 }
                 live.take(&key, read.as_ref().map(|r| (r.turns.clone(), r.extractor.as_str())));
@@ -173,7 +178,7 @@ impl Stage {
                 Ok(())
             });
             if let Err(waits) = read {
-                // Of each key only the last record counts.
+                // For each key, only the last record counts.
                 match log.is_replaced(partition, record) {
                     Ok(true) => {}
                     Ok(false) => drop(failure.get_or_insert(waits)),
@@ -210,8 +215,8 @@ impl Stage {
         (self.waiting.count(), self.waiting.in_flight())
     }
 
-    /// Queues the closed windows of a bank for the model again, past the cache, and gives their
-    /// number; None for a bank without a turn in this partition.
+    /// Queues the closed windows of a bank for the model again, past the cache, and returns their number; `None` for a
+    /// bank without a turn in this partition.
     pub(in crate::pipeline) fn reextract(&mut self, bank: &Bank) -> Option<usize> {
         if !self.windower.has_turns(bank) {
             return None;
@@ -224,7 +229,7 @@ impl Stage {
         Some(windows.len())
     }
 
-    /// Reads at most `limit` events and writes what they change; None when there is nothing to do.
+    /// Reads at most `limit` events and writes what they change; `None` when there is nothing to do.
     pub(in crate::pipeline) fn step(
         &mut self,
         log: &dyn Log,
@@ -236,7 +241,7 @@ impl Stage {
             return Err(PipelineError::Halted { partition: self.partition });
         }
         let mut work = self.read(log, limit)?;
-        // The windower hands a change out once. If it is not committed, only the log has it.
+        // The windower hands out each change once. If a change is not committed, only the log has it.
         self.halted = true;
         self.collect(&mut work, extractors)?;
         if work.is_empty() {
@@ -252,8 +257,8 @@ impl Stage {
         Ok(Some(step))
     }
 
-    /// Reads the next events and applies them to the windows, until those that close hold too many turns. Events
-    /// of other partitions' banks are forwarded, those that cannot be used become dead letters.
+    /// Reads the next events and applies them to the windows, until the windows that close hold too many turns. Events
+    /// of other partitions' banks are forwarded; those that cannot be used become dead letters.
     fn read(&mut self, log: &dyn Log, limit: usize) -> Result<Work, PipelineError> {
         let records = log.read(Topic::Turns, self.partition, self.position, limit)?.records;
         let (mut dead_letters, mut forwards, mut events) = (Vec::new(), Vec::new(), 0);
@@ -407,8 +412,8 @@ impl Stage {
         Ok(())
     }
 
-    /// Evicts from the caches what the windows that were written as final will not ask for again, and queues
-    /// those that the model is to read.
+    /// Evicts from the caches what the windows that were written as final will not ask for again, and queues those that
+    /// the model has to read.
     fn evict(&mut self, work: Work, vectors: &mut Vectors, extractors: &Extractors) -> Result<Step, PipelineError> {
         // A closed window's vectors follow below; an open one may stay open for long.
         work.revised_open.iter().try_for_each(|drafted| vectors.evict(drafted))?;
@@ -430,7 +435,7 @@ impl Stage {
         StageId { partition: self.partition, run: self.run }
     }
 
-    /// Hands waiting windows to the model until it takes no more.
+    /// Hands waiting windows to the model until it accepts no more.
     fn hand_over(&mut self, extractors: &Extractors) {
         if let Some(background) = &extractors.model {
             let (id, windower) = (self.id(), &self.windower);
@@ -438,7 +443,7 @@ impl Stage {
         }
     }
 
-    /// Drafts the record of a window that the model has read; none where its turns have changed.
+    /// Drafts the record of a window that the model has read; `None` if its turns have changed.
     fn take_result(
         &mut self,
         result: ModelResult,
@@ -463,7 +468,7 @@ impl Stage {
             }
             Err(Failed::Refused { problem, response, extractor }) => {
                 let origin = window_origin(&window.bank, &window.id, &extractor);
-                let stays = if bypass_cache { "what was made of it before stays" } else { "its plain units stay" };
+                let stays = if bypass_cache { "the units that it had before stay" } else { "its plain units stay" };
                 let reason = format!("{problem}; {stays}");
                 work.transaction.dead_letters.push(DeadLetter::new(origin, reason, response.as_bytes()));
                 work.step.refused += 1;
@@ -495,7 +500,7 @@ struct Work {
     revised_open: Vec<WindowDrafts>,
     /// How many of the planned records, from the first, come from the model.
     read_by_model: usize,
-    /// New numbers of parts, where they change.
+    /// The new numbers of parts, for records where they change.
     part_counts: BTreeMap<MemoryKey, u32>,
 }
 
@@ -516,7 +521,7 @@ fn window_origin(bank: &Bank, window: &WindowId, extractor: &str) -> String {
     format!("bank {bank}, session {:?}, window {}, by {extractor}", window.session.0, window.start)
 }
 
-/// The one record of a closed window, still without vectors.
+/// The single record of a closed window, still without vectors.
 fn closed_record(
     window: Window,
     turns_hash: String,

@@ -1,7 +1,7 @@
 //! Turns in languages that the embedding model does not read.
 //!
-//! In: the languages of turns, bank by bank or of all together. Out: where most are in a language that the model does
-//! not read, a notice with the line to write. Looks at no text itself; a notice never holds a word of what was said.
+//! In: the languages of turns, of each bank or of all together. Out: if most turns are in languages that the model does
+//! not read, a notice with the line to write. It reads no text itself; a notice never contains a word of what was said.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use nouns::{
 
 /// The model that reads other languages than English.
 const MULTILINGUAL: &str = "multilingual-e5-small";
-/// Fewer turns say nothing of a bank.
+/// From fewer turns, nothing is concluded about a bank.
 const LEAST_TURNS: u64 = 20;
 
 /// How many turns there are in each language.
@@ -25,7 +25,8 @@ impl LanguageCounts {
         *self.0.entry(language).or_default() += 1;
     }
 
-    /// Where most turns are in languages that the model does not read: in which most of them are, and the share of all.
+    /// If most turns are in languages that the model does not read: the most frequent of these languages, and the share
+    /// of all turns that is in any of them.
     #[must_use]
     pub fn unread_by(&self, model: &ModelSettings) -> Option<(Language, f64)> {
         let all: u64 = self.0.values().sum();
@@ -36,8 +37,8 @@ impl LanguageCounts {
     }
 }
 
-/// What to say of turns that the model does not read, with the line to write. `whose` names the turns: `the turns of bank
-/// a`.
+/// The notice about turns that the model does not read, with the line to write. `whose` names the turns: `the turns of
+/// bank a`.
 #[must_use]
 pub fn notice(whose: &str, (language, share): (Language, f64), embed: &EmbedSettings) -> String {
     format!(
@@ -49,7 +50,7 @@ pub fn notice(whose: &str, (language, share): (Language, f64), embed: &EmbedSett
     )
 }
 
-/// Says once of each language that the model does not read it.
+/// Reports once for each language that the model does not read it.
 #[derive(Debug, Default)]
 pub(super) struct Unread {
     counts: LanguageCounts,
@@ -57,7 +58,8 @@ pub(super) struct Unread {
 }
 
 impl Unread {
-    /// Counts turns; the notice, where this process has seen mostly such turns and has not yet said so of the language.
+    /// Counts turns; returns the notice if most turns that this process has seen cannot be read, and the language has
+    /// not been reported yet.
     pub(super) fn add(
         &mut self,
         languages: impl Iterator<Item = Language>,

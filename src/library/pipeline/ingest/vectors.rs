@@ -1,8 +1,8 @@
-//! Drafts to units: the model and its cache, opened when the first text needs them.
+//! Turns drafts into units, with the model and its cache, which are opened when the first text needs them.
 //!
 //! In: drafts of units by bank and window. Out: units with ids and vectors. The vectors of a text
-//! that a window used before come from the cache. Only what a window will ask for again is cached; the
-//! rest, and what it no longer uses, is evicted.
+//! that a window used before come from the cache. A vector stays cached only as long as its window will ask for it
+//! again; all others are evicted.
 
 use std::collections::HashMap;
 
@@ -44,18 +44,18 @@ pub(in crate::pipeline) struct WindowDrafts {
     pub window: WindowId,
     /// The drafts.
     pub drafts: Vec<DraftUnit>,
-    /// Whether the window will ask for the same texts again, even if nobody edits it: it is open, or a model
-    /// is to read it.
+    /// Whether the window will ask for the same texts again, even if no one edits it: it is open, or a model has to
+    /// read it.
     pub asked_again: bool,
 }
 
-/// What became of drafts.
+/// The units made from drafts.
 pub(in crate::pipeline) struct EmbeddedDrafts {
     /// The model of the vectors.
     pub model: ModelRef,
     /// The units of each window's drafts.
     pub units: Vec<Vec<Unit>>,
-    /// Why a window lacks units, where it does.
+    /// For each window that lacks units, the reason.
     pub problems: Vec<Option<DeclinedText>>,
 }
 
@@ -68,7 +68,7 @@ pub(in crate::pipeline) struct DeclinedText {
 }
 
 impl Vectors {
-    /// Opens nothing before the first text.
+    /// Creates it closed: the model and the cache are opened at the first text.
     pub(in crate::pipeline) fn new(pipeline: &Pipeline) -> Self {
         Self {
             settings: pipeline.embed.clone(),
@@ -79,8 +79,8 @@ impl Vectors {
         }
     }
 
-    /// Asks an endpoint that is away no longer than it takes to be sure: the caller asks again. Has no effect once the
-    /// model is open.
+    /// Keeps the attempts to reach an unavailable endpoint short, because the caller tries again. Has no effect once
+    /// the model is open.
     pub(in crate::pipeline) fn ask_briefly(&mut self) {
         const RETRIES: u32 = 1;
         if let Some(served) = &mut self.model.served {
@@ -112,8 +112,8 @@ impl Vectors {
         self.open.as_ref().map(|o| o.embedder.model())
     }
 
-    /// One list of units for each list of drafts, in order. All texts go to the model in one call. A
-    /// draft with a text that the model's endpoint declines makes no unit.
+    /// One list of units for each list of drafts, in order. All texts go to the model in one call. A draft with a text
+    /// that the model's endpoint declines becomes no unit.
     pub(in crate::pipeline) fn units(&mut self, drafted: &[WindowDrafts]) -> Result<EmbeddedDrafts, PipelineError> {
         let parts = drafted.iter().flat_map(|d| &d.drafts).flat_map(|draft| &draft.parts);
         let languages = parts.map(|part| part.marks.language);
@@ -130,8 +130,7 @@ impl Vectors {
         }
     }
 
-    /// The units of drafts; None when the endpoint declined some of their texts, which were added to
-    /// `declined`.
+    /// The units of drafts; `None` if the endpoint declined some of their texts, which were added to `declined`.
     #[allow(clippy::type_complexity, reason = "both halves are named where they are made")]
     fn try_units(
         &mut self,
@@ -158,7 +157,8 @@ impl Vectors {
             }
         }
         let made = match embedder.embed(&unknown) {
-            // Rounded before they are pooled, as what is cached is: the units are the same either way.
+            // They are rounded before they are pooled, as cached vectors are, so that the units are the same either
+            // way.
             Ok(made) if stored == VectorPrecision::Int8 => made.iter().map(SpanVectors::in_steps).collect(),
             Ok(made) => made,
             Err(embed::EmbedError::Declined { texts, .. }) if !texts.is_empty() => {
@@ -189,7 +189,7 @@ impl Vectors {
         Ok(Some((model, units)))
     }
 
-    /// The drafts whose texts can all be embedded. A turn before a unit that cannot be is left out.
+    /// The drafts whose texts can all be embedded. If the turn before a unit cannot be embedded, it is left out.
     fn without(&self, drafts: &[DraftUnit], declined: &HashMap<SpannedText, String>) -> Vec<DraftUnit> {
         if declined.is_empty() {
             return drafts.to_vec();
@@ -212,7 +212,7 @@ impl Vectors {
         Some(DeclinedText { problem, text: text.text })
     }
 
-    /// Evicts the texts for which a window will not ask again.
+    /// Evicts the texts that a window will not ask for again.
     pub(in crate::pipeline) fn evict(&mut self, drafted: &WindowDrafts) -> Result<(), PipelineError> {
         let keep = if drafted.asked_again { self.layout(&drafted.drafts).texts } else { Vec::new() };
         Ok(self.open()?.cache.evict_window(&drafted.bank, &drafted.window, &keep)?)
@@ -236,17 +236,17 @@ impl Vectors {
     }
 }
 
-/// Where a group divides the partitions.
+/// For processes among which a group divides the partitions.
 impl Vectors {
-    /// Evicts what is cached for partitions that this process does not own: their owners alone learn
-    /// what is deleted there.
+    /// Evicts what is cached for partitions that this process does not own: only their owners learn what is deleted
+    /// there.
     pub(super) fn keep_partitions(&mut self, ours: impl Fn(u32) -> bool, partitions: u32) -> Result<(), PipelineError> {
         let cache = &mut self.open()?.cache;
         Ok(cache.retain_banks(|bank| ours(partition_of(bank, partitions)))?)
     }
 
-    /// Evicts what is cached for a partition that was just taken over at a read position, unless nobody
-    /// has read its turns since this cache followed them.
+    /// Evicts what is cached for a partition that was just taken over at a read position, unless no one has read its
+    /// turns since this cache followed them.
     pub(super) fn take_over(&mut self, partition: u32, position: u64, partitions: u32) -> Result<(), PipelineError> {
         let cache = &mut self.open()?.cache;
         if cache.position(partition) != Some(position) {
@@ -269,7 +269,7 @@ impl Drop for Vectors {
     }
 }
 
-/// What the cache takes for the model: vectors that are stored in another precision are other vectors.
+/// The model as the cache knows it: vectors that are stored in another precision count as another model's.
 fn cached_as(model: &ModelRef, stored: VectorPrecision) -> ModelRef {
     let precision = match stored {
         VectorPrecision::Int8 => "int8",
@@ -313,7 +313,7 @@ mod tests {
     use heart::extract::DraftPart;
     use nouns::model::{Cues, EventTime, Marks, SessionId};
 
-    /// Two turns of a window, of which the second has two sentences.
+    /// Two turns of a window; the second one has two sentences.
     fn drafted() -> WindowDrafts {
         let part = |turn: &str, text: &str| DraftPart {
             turn: turn.to_owned(),

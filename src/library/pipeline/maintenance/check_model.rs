@@ -8,10 +8,10 @@ use nouns::config::Pipeline;
 
 use super::PipelineError;
 
-/// Loads the model and its runtime, and gives their description.
+/// Loads the model and its runtime, and returns their description.
 ///
 /// # Errors
-/// [`PipelineError::Embed`] that lists where they were looked for.
+/// [`PipelineError::Embed`], which lists where they were looked for.
 pub fn check_model(pipeline: &Pipeline) -> Result<String, PipelineError> {
     let embedder: Box<dyn Embedder> = embed::open(&pipeline.embed, &pipeline.model())?;
     let model = embedder.model();

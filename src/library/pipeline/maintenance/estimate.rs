@@ -1,8 +1,8 @@
 //! The tokens that extraction by a language model would use for a source.
 //!
 //! In: a source. Out: for each bank its windows and the tokens of their requests. Writes, embeds
-//! and sends nothing. Prompts are counted with the o200k vocabulary; the response is guessed to
-//! have as many tokens as the window's text.
+//! and sends nothing. Prompts are counted with the o200k vocabulary; the response is assumed to have as many tokens as
+//! the window's text.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use super::{PipelineError, Progress};
 pub struct Estimate {
     /// The bank.
     pub bank: Bank,
-    /// One call a window, and its tokens; no milliseconds.
+    /// One call per window, and its tokens; no milliseconds.
     #[serde(flatten)]
     pub usage: Usage,
 }
@@ -38,7 +38,7 @@ pub fn estimate(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Vec<Estimate>, PipelineError> {
     let mut windower = Windower::new(&pipeline.window);
-    // A window that changes after it has closed counts once, in its last form.
+    // A window that changes after it has closed is counted once, in its last form.
     let mut windows: BTreeMap<Bank, BTreeMap<nouns::model::WindowId, Usage>> = BTreeMap::new();
     let mut offset = 0;
     while let Some(batch) = source.next(pipeline.embed.read_turns)? {

@@ -1,14 +1,14 @@
-//! Work on a whole log or a whole source, run by a person and then over.
+//! Work on a whole log or a whole source that a person starts and that ends by itself.
 //!
 //! In: a log, a source, or an exported file. Out: another log, a file, tables or counts. Serves no
 //! question and joins no consumer group.
 //!
-//! - `transfer`: one bank to a file, and back into a log.
-//! - `reembed`: the memory once more, with another model's vectors.
-//! - `replay`: a topic to Parquet.
-//! - `snapshots`: a snapshot now, or what changed between two points of the past.
-//! - `estimate`: the tokens that a language model would be sent for a source.
-//! - `check_model`: whether the embedding model can be loaded.
+//! - `transfer`: moves one bank to a file, and back into a log.
+//! - `reembed`: writes the memory again, with another model's vectors.
+//! - `replay`: writes a topic to Parquet.
+//! - `snapshots`: writes a snapshot now, or compares two points of the past.
+//! - `estimate`: counts the tokens that extraction of a source by a language model would use.
+//! - `check_model`: checks that the embedding model can be loaded.
 //! - `unreadable`: the records that such work could not read.
 
 mod check_model;

@@ -1,16 +1,14 @@
 //! New vectors for a whole memory, after a change of the embedding model.
 //!
-//! In: a log whose vectors are of one model, a pipeline that names another. Out: the next
-//! generation of the memory topic, with the same records and new vectors, and the switch to it.
-//! Extracts nothing. No record holds vectors of two models, and no memory follows two generations.
-//! A record that no build can use is copied as it is, after the parts of its window that can be read, and
-//! named: its bank stays quarantined.
+//! In: a log whose vectors are of one model, and a pipeline that names another model. Out: the next generation of the
+//! memory topic, with the same records and new vectors, and the switch to it. Extracts nothing. No record holds vectors
+//! of two models, and no memory follows two generations. A record that no build can use is copied unchanged, after the
+//! readable parts of its window, and reported by name: its bank stays quarantined.
 //!
-//! A record is written when the next generation lacks it, or holds a different one apart from the
-//! vectors. That is the only progress, so a killed run continues where it stopped. The records of a
-//! partition are written with the read position that covers them. A service on Kafka may commit to
-//! the old generation after that; its turns are behind the position, so the extractor of the new
-//! generation extracts them again.
+//! A record is written when the next generation lacks it, or when its record there differs in more than the vectors. No
+//! other progress is stored, so a killed run continues where it stopped. The records of a partition are written with
+//! the read position that covers them. A service on Kafka may commit to the old generation after that; the turns of
+//! such commits are after the position, so the extractor of the new generation extracts them again.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -28,23 +26,23 @@ use crate::pipeline::{
     replica::{LiveRecords, model_of, record_of},
 };
 
-/// Units embedded and written at once.
+/// How many units are embedded and written at once.
 const UNITS_AT_ONCE: usize = 128;
 /// A round that wrote at most this many records is the last.
 const LAST_ROUND_RECORDS: u64 = 64;
-/// Limit of the rounds, for turns that arrive faster than they are embedded.
+/// The maximum number of rounds, in case turns arrive faster than they are embedded.
 const ROUNDS: u32 = 8;
 
-/// What a reembedding did.
+/// What a re-embedding did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReembedReport {
-    /// The model of the old vectors; None when none were of another model.
+    /// The model of the old vectors; `None` if there were none of another model.
     pub from: Option<ModelRef>,
     /// The model of the new vectors.
     pub to: ModelRef,
     /// The current generation's topic.
     pub name: String,
-    /// Its records: one a window, or an open turn.
+    /// How many records it has: one for each closed window, and one for each open turn.
     pub windows: u64,
     /// Those of them that this run wrote.
     pub written: u64,
@@ -52,7 +50,7 @@ pub struct ReembedReport {
     pub dropped: Vec<String>,
     /// Whether an old generation was kept.
     pub kept: bool,
-    /// The live records that were copied unread, where they lay before.
+    /// The live records that were copied unread, with their places in the old generation.
     pub unreadable: Vec<UnreadableAt>,
 }
 
@@ -68,7 +66,7 @@ pub fn reembed(
     let mut log = log::open_generations(&pipeline.log)?;
     let mut vectors = Vectors::with_separate_cache(pipeline);
     let to = vectors.embedder()?.model().clone();
-    let from = model_of(&*log)?.filter(|from| *from != to);
+    let from = model_of(&*log, None)?.filter(|from| *from != to);
     let (mut windows, mut written, mut unreadable) = (0, 0, Vec::new());
     if from.is_some() {
         log.begin_next()?;
@@ -99,7 +97,7 @@ pub fn reembed(
 
 /// A window's record in the next generation.
 struct NextRecord {
-    /// Hash of the window without its vectors; None when they are of another model.
+    /// The hash of the window without its vectors; `None` if the vectors are of another model.
     hash: Option<blake3::Hash>,
     parts: u32,
 }
@@ -116,12 +114,12 @@ struct Copy<'c> {
 }
 
 impl Copy<'_> {
-    /// Copies what the next generation lacks of the old one, and removes what it has in excess. Gives
-    /// the number of records.
+    /// Copies what the next generation lacks of the old one, and removes what it has in excess. Returns the number of
+    /// records.
     fn run(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<u64, PipelineError> {
         let (log, partition) = (self.log, self.partition);
         let old = LiveRecords::of(log, Topic::Memory, partition, |_, _| Ok(true))?;
-        // Without a position nothing was ever committed.
+        // Without a position, nothing was ever committed.
         let Some(position) = old.end.position else { return Ok(0) };
         let next = LiveRecords::of(log, Topic::NextMemory, partition, |_, _| Ok(true))?;
         let mut in_next: HashMap<Vec<u8>, NextRecord> = HashMap::new();
@@ -167,7 +165,7 @@ impl Copy<'_> {
         Ok(windows)
     }
 
-    /// Embeds and writes records; each with the number of parts that the next generation has of it.
+    /// Embeds and writes records, each of which comes with the number of its parts in the next generation.
     fn write(&mut self, windows: Vec<(LiveWindow, u32)>, position: u64) -> Result<(), PipelineError> {
         if windows.is_empty() {
             return Ok(());
@@ -229,10 +227,10 @@ struct LiveWindow {
     parts: u32,
 }
 
-/// A part: its record, or its value and why that gives none.
+/// A part: its record, or its value and the reason why the value cannot be read.
 type Part = Result<MemoryRecord, (Vec<u8>, UnreadableAt)>;
 
-/// Gives every live record to `show`.
+/// Passes every live record to `show`.
 fn each_window(
     log: &dyn Log,
     live: &LiveRecords,

@@ -1,7 +1,7 @@
-//! A log's topic to Parquet, without a service: once to its end, or as it grows.
+//! Writes a topic of a log to Parquet, without a service: once to its end, or continuously as it grows.
 //!
 //! In: a topic of either log, and where to begin. Out: the rows of an [`Archive`]. Takes over no
-//! partition and extracts nothing; each run continues where the one before it ended.
+//! partition and extracts nothing; each run continues where the previous one ended.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -41,8 +41,8 @@ pub enum ReplayError {
     },
     /// The next records have expired.
     #[error(
-        "{topic}/{partition}: offset {position} comes next, the topic now begins at {earliest}; the records between \
-         have expired: begin at earliest, or set log.kafka.expired = \"earliest\" to continue without them"
+        "{topic}/{partition}: offset {position} comes next, but the topic now begins at {earliest}; the records in \
+         between have expired: begin at earliest, or set log.kafka.expired = \"earliest\" to continue without them"
     )]
     Expired {
         /// The topic.
@@ -76,29 +76,29 @@ impl Begin {
     }
 }
 
-/// What to replay, and where to.
+/// What to replay, and to which directory.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplayRequest<'r> {
     /// The topic.
     pub table: Table,
     /// Directory of the tables; each is a subdirectory of it.
     pub to: &'r Path,
-    /// One partition; None: all.
+    /// One partition; `None`: all.
     pub partition: Option<u32>,
-    /// `earliest`, an offset, or a time in RFC 3339, for records appended then or later. None: a new
-    /// directory begins at the earliest.
+    /// `earliest`, an offset, or a time in RFC 3339, for records appended then or later. `None`: a new directory begins
+    /// at the earliest.
     pub from: Option<&'r str>,
     /// Whether to make a directory for each bank.
     pub by_bank: bool,
 }
 
-/// A replay at work.
+/// A running replay.
 pub struct Replay {
     table: Table,
     view: TopicView,
     archive: Archive,
     expired: ExpiredPolicy,
-    /// By partition: the end at the time of opening.
+    /// By partition: its end when the replay was opened.
     ends: BTreeMap<u32, u64>,
 }
 
@@ -140,8 +140,8 @@ impl Replay {
         Ok(Self { table, view, archive, expired: log.kafka.expired, ends })
     }
 
-    /// Takes the next records of each partition: up to its end at the time of opening, or with
-    /// `beyond` also newer ones. Gives their number; 0 at the end.
+    /// Takes the next records of each partition, up to its end when the replay was opened, or with `beyond` newer ones,
+    /// too. Returns their number; 0 at the end.
     ///
     /// # Errors
     /// [`ReplayError`]; complete files stay.
@@ -189,7 +189,8 @@ impl Replay {
         Ok(self.archive.finish()?)
     }
 
-    /// Offsets between the positions and the ends at the time of opening; not each has a record.
+    /// How many offsets are left between the positions and the ends when the replay was opened; not every offset has a
+    /// record.
     #[must_use]
     pub fn left(&self) -> u64 {
         let left = |(partition, end): (&u32, &u64)| end.saturating_sub(self.archive.next(*partition).unwrap_or(*end));
@@ -205,8 +206,7 @@ impl Replay {
     /// A caveat for readers of the tables.
     #[must_use]
     pub fn notice(&self) -> Option<&'static str> {
-        (self.table == Table::Memory).then_some(
-            "the memory topic is compacted: of a record that was written again, earlier versions may be gone",
-        )
+        (self.table == Table::Memory)
+            .then_some("the memory topic is compacted: if a record was written again, its earlier versions may be gone")
     }
 }

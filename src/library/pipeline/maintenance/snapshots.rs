@@ -1,7 +1,7 @@
 //! Snapshots on request, without a running service.
 //!
-//! In: a log, and snapshots of it where there are any. Out: a new snapshot, or what changed in a
-//! bank between two points of its past. Extracts nothing.
+//! In: a log, and its snapshots if there are any. Out: a new snapshot, or what changed in a bank between two points of
+//! its past. Extracts nothing.
 
 use crate::{
     log::{self, Log, Topic},
@@ -14,8 +14,8 @@ use nouns::{
 
 use super::{PipelineError, Progress, Replica, ReplicaOptions, WrittenSnapshots};
 
-/// Reads a log to its end and writes a snapshot of each shard; gives the newest where nothing has
-/// changed since. Extracts nothing.
+/// Reads a log to its end and writes a snapshot of each shard; returns the newest one if nothing has changed since.
+/// Extracts nothing.
 ///
 /// # Errors
 /// [`PipelineError`].
@@ -57,7 +57,7 @@ fn up_to_date(
     let restoring = &mut |done, total| {
         progress(Progress { doing: "restoring", done, total: Some(total), unit: "bytes" });
     };
-    let options = ReplicaOptions { hold: Hold::All, edges: None, record, turns: None, progress: restoring };
+    let options = ReplicaOptions { hold: Hold::All, edges: None, record, asks: None, turns: None, progress: restoring };
     let replica = Replica::open(pipeline, &*log, options)?;
     for partition in 0..log.partitions() {
         while replica.follow(&*log, partition, |_, _, at| {

@@ -1,7 +1,7 @@
 //! The records of a memory topic that a command on a whole log could not read.
 //!
-//! In: a live record and why no build can use it. Out: where it lies, in words. The command goes on,
-//! counts it and names it; none is passed over silently.
+//! In: a live record and why no build can use it. Out: where it is, in words. The command continues, and counts and
+//! names each such record; none is skipped silently.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
-//! A question to the shard that holds its bank.
+//! Asks a question of the shard that holds its bank.
 //!
-//! In: a shard, a question, the embedders, until when somebody waits. Out: evidence. The language model's timeout
-//! ends before the deadline, so that the rules can answer; no text is embedded and no hop begins after it.
+//! In: a shard, a question, the embedders, and how long someone waits. Out: evidence. The language model's timeout ends
+//! before the deadline, so that the rules can still answer. After the deadline, no text is embedded and no hop begins.
 
 use std::{
     sync::Arc,
@@ -20,17 +20,17 @@ use nouns::{
 
 use super::{Cancellation, recall_memory::AskedMemory, shard::Shard};
 
-/// Most time before a question's deadline that is kept for the rules.
+/// The maximum time before a question's deadline that is kept for the rules.
 const RULES_TIME: Duration = Duration::from_secs(1);
 
 /// The planners of a pipeline, and how questions are recollected.
 pub(super) struct Recollector {
-    /// Plans, or reads cues, where the pipeline names it for that.
+    /// Plans, or reads cues, if the pipeline names it for that.
     llm: Option<Arc<Llm>>,
 }
 
 impl Recollector {
-    /// Opens the language model where the pipeline has it plan or read cues.
+    /// Opens the language model if the pipeline has it plan or read cues.
     pub(super) fn open(pipeline: &Pipeline) -> Result<Self, LlmError> {
         let asks = [&pipeline.recall.planner, &pipeline.recall.cues_by].iter().any(|by| *by == LLM);
         let llm = if asks { Some(Llm::open(&pipeline.llm, pipeline.responses())?) } else { None };
@@ -49,10 +49,10 @@ impl Recollector {
         cancellation: &Cancellation,
     ) -> Result<Evidence, RecallError> {
         let rules = RulesPlanner::new(&pipeline.model());
-        // On a shared log only the extracting process learns of deletions and can evict a response.
+        // On a shared log, only the extracting process learns of deletions and can evict a response.
         let (settings, keep) = (&pipeline.recall, pipeline.log.kind == LogKind::Embedded);
         let until = Instant::now() + Duration::from_secs(pipeline.llm.question_seconds);
-        // The rules need time too, where the model is late.
+        // The rules need time, too, if the model is late.
         let before = |deadline: Instant| {
             let left = deadline.saturating_duration_since(Instant::now());
             deadline.checked_sub((left / 4).min(RULES_TIME)).unwrap_or(deadline)

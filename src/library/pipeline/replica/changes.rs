@@ -1,9 +1,9 @@
-//! Which banks changed, for those who watch some.
+//! Reports which banks changed, to those who watch them.
 //!
-//! In: each record's bank before its load is handed to a shard, and the end of the load. Out: the watched
-//! banks that changed, the partitions that were read on, and those whose shard is another one now or none.
-//! Without a watcher it costs a look at a number. Never waits for who watches: what is not taken is
-//! merged, and names each bank once.
+//! In: each record's bank before its load is handed to a shard, and the end of the load. Out: the watched banks that
+//! changed, the partitions of which more was read, and those whose shard was replaced or dropped. Without a watcher,
+//! the only cost is reading one number. It never waits for a watcher: news that is not taken is merged, and names each
+//! bank once.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -17,14 +17,14 @@ use tokio::sync::Notify;
 
 use nouns::{model::Bank, sync};
 
-/// What happened since the last look.
+/// What happened since the news was last taken.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct News {
-    /// Watched banks of which a record changed. A question from now on reflects it.
+    /// Watched banks of which a record changed. Every question from now on reflects the change.
     pub banks: BTreeSet<Bank>,
     /// Partitions of which more was read, whether or not it changed a bank.
     pub read: BTreeSet<u32>,
-    /// Partitions whose shard was left, or made again: what was known of their banks is void.
+    /// Partitions whose shard was dropped or rebuilt: what was known about their banks no longer holds.
     pub lost: BTreeSet<u32>,
 }
 
@@ -57,7 +57,7 @@ pub struct WatchedBank {
 }
 
 impl Changes {
-    /// Watches a bank. Changes from now on are told.
+    /// Watches a bank. Changes from now on are reported.
     #[must_use]
     pub fn watch(self: &Arc<Self>, bank: &Bank) -> WatchedBank {
         sync::lock(&self.state).watched.entry(bank.clone()).or_default().by += 1;
@@ -76,7 +76,7 @@ impl Changes {
         }
     }
 
-    /// Notes a record of a bank that is about to be loaded, and the offset after it; whether the bank is
+    /// Notes that a record of a bank is about to be loaded, and the offset after it. Returns whether the bank is
     /// watched.
     pub(super) fn note(&self, bank: &Bank, next_offset: u64) -> bool {
         if self.watching.load(Ordering::Acquire) == 0 {
@@ -88,7 +88,7 @@ impl Changes {
         true
     }
 
-    /// Tells that a load was handed over, with the banks that were noted.
+    /// Reports that a load was handed over, with the banks that were noted.
     pub(super) fn loaded(&self, partition: u32, banks: BTreeSet<Bank>) {
         if self.watching.load(Ordering::Acquire) > 0 {
             let mut state = sync::lock(&self.state);
@@ -99,7 +99,7 @@ impl Changes {
         }
     }
 
-    /// Tells that the shard of a partition is another one now, or none.
+    /// Reports that the shard of a partition was replaced or dropped.
     pub fn lost(&self, partition: u32) {
         if self.watching.load(Ordering::Acquire) > 0 {
             sync::lock(&self.state).news.lost.insert(partition);

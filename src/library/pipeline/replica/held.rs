@@ -1,9 +1,8 @@
 //! What a shard holds: the banks with live records, their names, and those that are quarantined.
 //!
-//! In: the records that were taken, in log order. Out: whether a bank can be asked, and why not. A record
-//! whose turns are all deleted stays live, so that no redelivery brings them back; a bank with no other
-//! record holds nothing.
-//! Nothing is read or parsed here: it is locked for as long as a few maps take.
+//! In: the records that were taken, in log order. Out: whether a bank can be asked, and why not. A record whose turns
+//! are all deleted stays live, so that no redelivery brings them back; a bank with no other record holds nothing.
+//! Nothing is read or parsed here: the lock is held only for a few map operations.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -31,7 +30,7 @@ pub(super) struct ShardRecords {
 struct BankRecords {
     /// Those with a turn that is not deleted, or a unit.
     filled: HashSet<RecordHash>,
-    /// Those with deleted turns alone.
+    /// Those with only deleted turns.
     emptied: HashSet<RecordHash>,
 }
 
@@ -115,7 +114,7 @@ impl ShardRecords {
         self.banks.iter().filter(|(_, of_bank)| !of_bank.filled.is_empty()).map(|(bank, _)| bank)
     }
 
-    /// The banks that hold something, and those that are quarantined; some come twice.
+    /// The banks that hold something, and those that are quarantined; a bank may come twice.
     pub(super) fn all_banks(&self) -> impl Iterator<Item = &Bank> {
         self.banks().chain(self.quarantined.keys())
     }

@@ -36,7 +36,7 @@ impl LiveRecords {
     ) -> Result<Self, PipelineError> {
         let mut live = Self { topic, partition, end: log.last_transaction(topic, partition)?, keys: HashMap::new() };
         let mut keys = HashMap::new();
-        // By key: of each only the last record counts, also of those that cannot be read.
+        // By key: for each key only the last record counts, even if it cannot be read.
         let mut unread = BTreeMap::new();
         live.scan(log, &mut |record| {
             let key = match key_of(partition, record) {
@@ -68,7 +68,7 @@ impl LiveRecords {
         self.keys.len() as u64
     }
 
-    /// Gives every live record to `show`, in log order.
+    /// Passes every live record to `show`, in log order.
     pub(in crate::pipeline) fn each(
         &self,
         log: &dyn Log,
@@ -150,8 +150,9 @@ pub(in crate::pipeline) fn record_of(
     }
 }
 
-/// The model of a log's vectors; None where it holds no vector. Unreadable records are passed over.
-pub(in crate::pipeline) fn model_of(log: &dyn Log) -> Result<Option<ModelRef>, PipelineError> {
+/// The model of a log's vectors: `ours` if a record has it, otherwise that of the first record; `None` if the log holds
+/// no vector. Unreadable records are skipped.
+pub(in crate::pipeline) fn model_of(log: &dyn Log, ours: Option<&ModelRef>) -> Result<Option<ModelRef>, PipelineError> {
     #[derive(serde::Deserialize)]
     struct ModelOnly {
         bank: Bank,
@@ -164,6 +165,7 @@ pub(in crate::pipeline) fn model_of(log: &dyn Log) -> Result<Option<ModelRef>, P
         let read = serde_json::from_slice::<ModelOnly>(value).ok()?;
         (read.bank == key.bank && !read.units.is_empty()).then_some(read.model)
     };
+    let mut first = None;
     for partition in 0..log.partitions() {
         let mut at = 0;
         loop {
@@ -172,10 +174,13 @@ pub(in crate::pipeline) fn model_of(log: &dyn Log) -> Result<Option<ModelRef>, P
                 break;
             }
             at = batch.next;
-            if let Some(model) = batch.records.iter().find_map(has_vectors) {
-                return Ok(Some(model));
+            for model in batch.records.iter().filter_map(has_vectors) {
+                if ours.is_none_or(|ours| *ours == model) {
+                    return Ok(Some(model));
+                }
+                first.get_or_insert(model);
             }
         }
     }
-    Ok(None)
+    Ok(first)
 }

@@ -1,15 +1,15 @@
-//! What follows the memory log and answers questions.
+//! The memory that follows the memory log and answers questions.
 //!
 //! In: the memory log, snapshots of it, questions. Out: evidence, counts, new snapshots. Extracts
 //! nothing and writes nothing to a log.
 //!
 //! - `surface`: the memory, and every call to it.
-//! - `shards`: the shard of each partition that is held; `shard`: one of them; `held`: its banks.
-//! - `reached`: how far the turns are reflected; `changes`: which banks changed, for those who watch some.
-//! - `reader`: one partition of the memory log to its shard.
-//! - `asking`: a question to a shard; `recall_memory`: the shard as recall sees it.
+//! - `shards`: the shards of all partitions that are held; `shard`: one of them; `held`: its banks.
+//! - `reached`: how far the turns are reflected; `changes`: reports which banks changed, to those who watch them.
+//! - `reader`: reads one partition of the memory log into its shard.
+//! - `asking`: asks a question of a shard; `recall_memory`: the shard as recall sees it.
 //! - `recording`: which shards' snapshots are written here; `recorder`: the thread that writes them;
-//!   `snapshot_place`: where they lie.
+//!   `snapshot_place`: where they are.
 //! - `record_value`: the value of a memory record, and why it cannot be read.
 //! - `past`: memories of the past; `snapshot_points`: which snapshots they need.
 //! - `live`: the live records of a partition, without a dataflow.

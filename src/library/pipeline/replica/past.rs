@@ -1,7 +1,7 @@
 //! Memories of the past.
 //!
 //! In: points of the past. Out: the memory as of each, restored once and kept for a while. Restores of different
-//! memories run side by side; no lock is held but that memory's.
+//! memories run in parallel; each holds only the lock of its own memory.
 
 use std::{
     collections::VecDeque,
@@ -18,14 +18,15 @@ pub(super) struct PastPoint {
     pub(super) bank: Bank,
     pub(super) partition: u32,
     pub(super) offset: u64,
-    /// The last purge of the shard's snapshots: a memory that was restored before it holds what was deleted.
+    /// The last purge of the shard's snapshots: a memory that was restored before that purge still holds what was
+    /// deleted.
     pub(super) purged: Purge,
 }
 
-/// The epoch of a shard's newest snapshot, and the number of the last that removed deleted turns.
+/// The epoch of a shard's newest snapshot, and the number of the last one that removed deleted turns.
 pub(super) type Purge = (u64, u64);
 
-/// A memory that the first to lock it restores.
+/// A memory, which the first caller to lock it restores.
 type Slot<M> = Arc<Mutex<Option<Arc<M>>>>;
 
 /// Memories of the past.
@@ -41,7 +42,7 @@ impl<M> Default for PastMemories<M> {
 }
 
 impl<M> PastMemories<M> {
-    /// The memory as of a point, restored by the first who asks for it.
+    /// The memory as of a point, restored by the first caller that asks for it.
     pub(super) fn memory<E>(
         &self,
         point: &PastPoint,

@@ -1,6 +1,6 @@
 //! How far a replica has read the turns that it reflects.
 //!
-//! In: the offsets that the reads of the memory log cover. Out: the offset of a partition, and the moment when it
+//! In: the offsets that the reads of the memory log cover. Out: the offset of a partition, and a notice when an offset
 //! is reached.
 
 use std::{
@@ -19,7 +19,7 @@ pub(super) struct ReachedOffsets {
     offsets: Mutex<BTreeMap<u32, u64>>,
     /// Raised when they change, for threads.
     news: Arc<Signal>,
-    /// The same for tasks.
+    /// The same news, for async tasks.
     moves: watch::Sender<()>,
 }
 
@@ -41,7 +41,7 @@ impl ReachedOffsets {
         self.moves.send_replace(());
     }
 
-    /// Raised when an offset changes.
+    /// A signal that is raised when an offset changes.
     pub(super) fn news(&self) -> &Arc<Signal> {
         &self.news
     }

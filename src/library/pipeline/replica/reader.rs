@@ -1,11 +1,13 @@
-//! One partition of the memory log to its shard.
+//! Reads one partition of the memory log into its shard.
 //!
 //! In: the records of the partition, from the end of the last read. Out: loads of the dataflow,
-//! each with the offsets that it reflects. No record is skipped. A record that no build can use, or
-//! with another model's vectors, quarantines its bank: what the record's key held before is removed,
-//! and questions to the bank are refused until the next readable record of the key, or its removal.
-//! At a newer schema, or a key or read position that cannot be read, the partition waits and is answered as of
-//! before, unless another record of that key follows: of each key only the last one counts.
+//! each with the offsets that it reflects. No record is skipped. A record that no build can use, or that has another
+//! model's vectors, quarantines its bank: what the record's key held before is removed, and questions to the bank are
+//! refused until the next readable record of the key, or its removal. At a record of a newer schema, or with a key or
+//! read position that cannot be read, the partition waits, and its questions are answered from the state before that
+//! record. It does not wait if a later record of that key follows: for each key, only the last record counts.
+//! The first read with vectors decides which model's vectors are right: those of the model that embeds the questions
+//! here, if it is known and a record has it, otherwise those of the model that most of its records have.
 
 use std::{
     collections::BTreeMap,
@@ -26,16 +28,16 @@ use tracing::{debug, debug_span};
 use super::{
     PipelineError,
     held::ShardRecords,
-    record_value::{Unread, check_bank, read_value},
+    record_value::{Unread, check_bank, read_record, read_value},
 };
 
 /// Records read at once.
 const READ_RECORDS: usize = 64;
-/// Limits of one load, in bytes and in records. They are large because most open turns of a long
-/// log are added and removed within one load, which costs the indexes nothing.
+/// Limits of one load, in bytes and in records. They are large so that most open turns of a long log are added and
+/// removed within one load, which costs the indexes nothing.
 const LOAD_BYTES: usize = 2 << 20;
 const LOAD_RECORDS: usize = 1_024;
-/// Units of a snapshot loaded at once; a bank is never divided.
+/// How many units of a snapshot are loaded at once; a bank is never divided.
 const RESTORED_UNITS: usize = 20_000;
 
 /// A snapshot of the partition.
@@ -52,14 +54,27 @@ pub(super) struct Reader {
     next: u64,
     /// The read positions that were loaded last.
     covers: Vec<(u32, u64)>,
-    model: Option<ModelRef>,
-    dimensions: Option<usize>,
+    /// The model that embeds the questions, where it is known.
+    asks: Option<ModelRef>,
+    /// None before the first vector.
+    vectors: Option<VectorForm>,
+}
+
+/// What vectors have in common that can be compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct VectorForm {
+    model: ModelRef,
+    dimensions: usize,
 }
 
 impl Reader {
-    /// A reader before its first read.
-    pub(super) fn new(partition: u32) -> Self {
-        Self { partition, next: 0, covers: Vec::new(), model: None, dimensions: None }
+    /// A reader before its first read. `asks` is the model that embeds the questions, where it is known.
+    pub(super) fn new(partition: u32, asks: Option<ModelRef>) -> Self {
+        Self { partition, next: 0, covers: Vec::new(), asks, vectors: None }
+    }
+
+    fn model(&self) -> Option<&ModelRef> {
+        self.vectors.as_ref().map(|vectors| &vectors.model)
     }
 
     /// The first offset that was not read.
@@ -67,9 +82,9 @@ impl Reader {
         self.next
     }
 
-    /// Reads the next records; `each` gets every record, with the offset after it. An unreadable record
-    /// is given as far as it can be read. Gives what was read, with its records only if `keep`; None when
-    /// there was nothing. `held` is locked only once everything is read and parsed.
+    /// Reads the next records; `each` gets every record, with the offset after it. An unreadable record is passed on as
+    /// far as it can be read. Returns what was read, with its records only if `keep`; `None` when there was nothing.
+    /// `held` is locked only once everything is read and parsed.
     ///
     /// # Errors
     /// [`PipelineError::Waits`] at a record that this build must not skip; everything before it was
@@ -85,6 +100,9 @@ impl Reader {
         let partition = self.partition;
         let Some(mut batch) = self.batch(log)? else { return Ok(None) };
         let _span = debug_span!("shard", partition).entered();
+        if self.vectors.is_none() {
+            self.vectors = form_of(&batch.records, self.asks.as_ref());
+        }
         let mut changes = Vec::with_capacity(batch.records.len());
         let (mut records, mut unreadable, mut now) = (Vec::new(), BTreeMap::new(), Vec::new());
         let (mut waits, mut is_first) = (None, true);
@@ -92,7 +110,7 @@ impl Reader {
             let (key, taken) = match self.take(record) {
                 Ok(Some(taken)) => taken,
                 Ok(None) => continue,
-                // What another record of its key follows does not count.
+                // A record does not count if a later record of its key follows.
                 Err(_) if log.is_replaced(partition, record)? => continue,
                 Err(problem) if is_first => {
                     return Err(PipelineError::Waits { partition, offset: record.offset, problem });
@@ -118,7 +136,7 @@ impl Reader {
             now.push((key, live, taken.unreadable));
         }
         if let Some((index, offset)) = waits {
-            // What is before it is loaded now; the next call begins with it, and waits.
+            // The records before it are loaded now; the next call begins with it, and waits.
             batch.records.truncate(index);
             batch.covers.clear();
             batch.next = offset;
@@ -129,7 +147,7 @@ impl Reader {
         memory.load(Load { changes, reflects, ..Load::default() })?;
         {
             let mut held = sync::write(held);
-            held.set_model(self.model.as_ref());
+            held.set_model(self.model());
             for (key, live, unreadable) in now {
                 match (unreadable, live) {
                     (Some(record), _) => held.quarantine(record),
@@ -148,7 +166,7 @@ impl Reader {
         Ok(Some(LogRead { partition, next_offset, offset, append_ms, covers, records, unreadable }))
     }
 
-    /// The records of the next load; none where only the input that the log covers has grown.
+    /// The records of the next load; `None` if only the input that the log covers has grown.
     fn batch(&self, log: &dyn Log) -> Result<Option<ReadBatch>, PipelineError> {
         let mut batch = log.read(Topic::Memory, self.partition, self.next, READ_RECORDS)?;
         if batch.next == self.next {
@@ -181,8 +199,8 @@ impl Reader {
     ) -> Result<(), PipelineError> {
         let RestoredPartition { restored, covers } = snapshot;
         let Manifest { reached, model, dimensions, unreadable, .. } = &restored.manifest;
-        self.model.clone_from(model);
-        self.dimensions = (*dimensions > 0).then_some(*dimensions);
+        let model = model.clone().filter(|_| *dimensions > 0);
+        self.vectors = model.map(|model| VectorForm { model, dimensions: *dimensions });
         let mut by_bank: BTreeMap<&Bank, Vec<&RestoredRecord>> = BTreeMap::new();
         for record in &restored.records {
             by_bank.entry(&record.key.bank).or_default().push(record);
@@ -210,15 +228,15 @@ impl Reader {
         load.reflects.extend(covers.iter().map(|(turns, next)| position("turns", *turns, *next)));
         memory.load(load)?;
         let mut held = sync::write(held);
-        held.set_model(self.model.as_ref());
+        held.set_model(self.model());
         restored.records.iter().for_each(|record| held.insert(&record.key, record.filled));
         unreadable.iter().for_each(|record| held.quarantine(record.clone()));
         Ok(())
     }
 
-    /// Takes a record in log order; none where a removed one was nothing to this build, an error for one that this
-    /// build must not skip.
-    fn take(&mut self, record: &Record) -> Result<Option<(MemoryKey, RecordEffect)>, String> {
+    /// Takes a record in log order. Returns `None` for a removal that means nothing to this build, and an error for a
+    /// record that this build must not skip.
+    fn take(&self, record: &Record) -> Result<Option<(MemoryKey, RecordEffect)>, String> {
         let key = match MemoryKey::from_bytes(&record.key) {
             Ok(key) => key,
             Err(_) if record.value.is_none() => return Ok(None),
@@ -248,29 +266,51 @@ impl Reader {
     }
 
     /// A record as the dataflow takes it; an error for vectors that cannot be compared with the others.
-    fn extraction(&mut self, key: &MemoryKey, record: &MemoryRecord) -> Result<Extraction, String> {
+    fn extraction(&self, key: &MemoryKey, record: &MemoryRecord) -> Result<Extraction, String> {
         check_bank(key, record)?;
         let Some(unit) = record.units.first() else { return Extraction::new(record, 0) };
-        let dimensions = self.dimensions.unwrap_or(unit.vector.len());
-        if let Some(model) = self.model.as_ref().filter(|model| **model != record.model) {
-            let (found, here) = (&model.hash, &record.model.hash);
-            return Err(format!("vectors of model {here} after those of {found}"));
+        // No vectors are known yet if none of the read's records with vectors can be used.
+        let Some(VectorForm { model, dimensions }) = &self.vectors else {
+            return Extraction::new(record, unit.vector.len());
+        };
+        if *model != record.model {
+            return Err(format!("vectors of model {}, but the others are of {}", record.model.hash, model.hash));
         }
-        let extraction = Extraction::new(record, dimensions)?;
-        self.dimensions = Some(dimensions);
-        self.model.get_or_insert_with(|| record.model.clone());
-        Ok(extraction)
+        Extraction::new(record, *dimensions)
     }
 }
 
-/// What a record gave.
+/// The form of a memory's vectors, found from the records that were read first: that of the model `asks` if a record has
+/// it, otherwise the most frequent one, and among equally frequent ones the first. Records that cannot be used do not
+/// count.
+fn form_of(records: &[Record], asks: Option<&ModelRef>) -> Option<VectorForm> {
+    let mut counts: Vec<(VectorForm, usize)> = Vec::new();
+    for form in records.iter().filter_map(form_of_record) {
+        match counts.iter_mut().find(|(known, _)| *known == form) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((form, 1)),
+        }
+    }
+    // Of several equal ones, `max_by_key` returns the last, hence the reversal.
+    let best = counts.into_iter().rev().max_by_key(|(form, count)| (Some(&form.model) == asks, *count));
+    best.map(|(form, _)| form)
+}
+
+fn form_of_record(record: &Record) -> Option<VectorForm> {
+    let read = read_record(&MemoryKey::from_bytes(&record.key).ok()?, record.value.as_deref()?).ok()?;
+    let dimensions = read.units.first()?.vector.len();
+    Extraction::new(&read, dimensions).ok()?;
+    Some(VectorForm { model: read.model, dimensions })
+}
+
+/// What a record has changed.
 #[derive(Default)]
 struct RecordEffect {
     /// The record, as far as it could be read.
     read: Option<MemoryRecord>,
-    /// What the dataflow gets of it.
+    /// What the dataflow gets from it.
     extraction: Option<Arc<Extraction>>,
-    /// Why the dataflow gets nothing, though it has a value.
+    /// Why the dataflow gets nothing, although the record has a value.
     unreadable: Option<UnreadableRecord>,
 }
 

@@ -1,7 +1,7 @@
 //! The memory of a question that may be cancelled.
 //!
-//! In: recall's probes. Out: the answers of the dataflow. A probe of a question whose caller has gone never
-//! reaches the dataflow.
+//! In: recall's probes. Out: the answers of the dataflow. If a question's caller has gone, its probes never reach the
+//! dataflow.
 
 use heart::{
     memory::{Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe},
@@ -10,7 +10,7 @@ use heart::{
 
 use super::Cancellation;
 
-/// A memory for as long as somebody waits for the answer.
+/// A memory that answers only as long as someone waits for the answer.
 pub(super) struct AskedMemory<'a> {
     pub(super) memory: &'a dyn recall::Memory,
     pub(super) cancellation: &'a Cancellation,

@@ -1,11 +1,11 @@
-//! The value of a record of the memory topic to the record.
+//! Reads the value of a record of the memory topic.
 //!
-//! In: bytes. Out: the record, or which of two things keeps this build from reading it: a newer
-//! schema, which another build reads, or contents that no build can use. Knows no log.
+//! In: bytes. Out: the record, or which of two things keeps this build from reading it: a newer schema, which another
+//! build reads, or contents that no build can use. This file does not know the log.
 
 use nouns::model::{MemoryKey, MemoryRecord, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION};
 
-/// Why a value gave no record.
+/// Why a value could not be read as a record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(in crate::pipeline) enum Unread {
     /// A newer build wrote it.

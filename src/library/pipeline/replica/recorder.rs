@@ -1,9 +1,8 @@
 //! The thread that writes the snapshots of a memory's shards.
 //!
-//! In: the reads of each shard and the edge choices that each read changed, a shard's in their order.
-//! Out: snapshots, on request. Neither reads nor questions wait for a file. Where another process
-//! writes a shard's snapshots, or the place is unavailable for too long, the recorder drops that shard,
-//! and the memory continues without it.
+//! In: the reads of each shard, in order, with the edge choices that each read changed. Out: snapshots, on request.
+//! Neither reads nor questions wait for a file. If another process writes a shard's snapshots, or the place is
+//! unavailable for too long, the recorder drops that shard, and the memory continues without it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,15 +16,15 @@ use crate::snapshot::{ClaimRule, LogRead, Manifest, ManifestId, Restored, Snapsh
 use heart::memory::ChoiceChanges;
 use nouns::{model::MemoryRecord, sync};
 
-/// Limit of the queued reads: past it the reader blocks until a snapshot is written. About three thousand
-/// turns of chat with vectors in bytes.
+/// The limit of the queued reads in bytes: beyond it, the reader blocks until a snapshot is written. About three
+/// thousand turns of chat fit, with 8-bit vectors.
 const WAITING_BYTES: usize = 8 << 20;
 
-/// A shard from its making to its end: one that is made again is another.
+/// Identifies a shard from its creation to its end: a shard that is rebuilt gets another id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ShardId(pub(super) u64);
 
-/// What a start found of a shard.
+/// What was found of a shard at the start.
 pub(super) struct ShardStart {
     pub(super) partition: u32,
     /// The newest snapshot that was listed.
@@ -38,7 +37,7 @@ pub(super) struct ShardStart {
 pub(super) struct Taken {
     /// Whether this call wrote it; otherwise nothing has changed since.
     pub(super) written: bool,
-    /// The newest.
+    /// The newest snapshot's manifest.
     pub(super) manifest: Manifest,
 }
 
@@ -76,7 +75,7 @@ impl State {
     }
 }
 
-/// The writers of the thread, and why those that ended did.
+/// The writers of the thread, and for those that ended, the reason.
 #[derive(Default)]
 struct Writers {
     writers: BTreeMap<ShardId, Box<SnapshotWriter>>,
@@ -93,8 +92,8 @@ impl Writers {
                 self.end(shard);
             }
             Message::LogRead(shard, update, choices) => {
-                // An error means that the shard is gone: who makes it again begins with what was
-                // recorded before this read.
+                // An error means that the shard is gone: when it is rebuilt, it begins with what was recorded before
+                // this read.
                 let changed = choices.recv();
                 if let (Ok(changed), Some(writer)) = (changed, self.writers.get_mut(&shard))
                     && let Err(error) = writer.add(&update, &changed)
@@ -159,7 +158,7 @@ impl Recorder {
         self.send(Message::Begin(shard, Box::new(writer)));
     }
 
-    /// Stops recording a shard. What is in no snapshot yet is dropped.
+    /// Stops recording a shard. Reads that are in no snapshot yet are dropped.
     pub(super) fn end(&self, shard: ShardId) {
         self.send(Message::End(shard));
     }
@@ -169,10 +168,10 @@ impl Recorder {
         sync::lock(&self.state.recorded).contains(&shard)
     }
 
-    /// Queues the next read of a shard, after the shard has loaded it; `choices` brings one message for
-    /// each read of the shard, in their order.
+    /// Queues the next read of a shard, after the shard has loaded it; `choices` receives one message for each read of
+    /// the shard, in order.
     pub(super) fn take(&self, shard: ShardId, update: LogRead, choices: &Receiver<ChoiceChanges>) {
-        // Before it is sent: it may be taken at once.
+        // Counted before the read is sent, because it may be taken at once.
         *self.state.waiting() += bytes(&update);
         if self.send(Message::LogRead(shard, update, choices.clone())) {
             let mut waiting = self.state.waiting();
@@ -183,7 +182,7 @@ impl Recorder {
         }
     }
 
-    /// Writes a snapshot of a shard's queued reads; None where this process does not record the shard.
+    /// Writes a snapshot of a shard's queued reads; `None` if this process does not record the shard.
     pub(super) fn snapshot(
         &self,
         shard: ShardId,

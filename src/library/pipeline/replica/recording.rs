@@ -1,8 +1,8 @@
-//! Which snapshots of the shards that are held this process writes.
+//! Decides which snapshots this process writes, of the shards that it holds.
 //!
-//! In: shards with what they were restored from, requests. Out: snapshots, and for a question about the
-//! past those that hold its point. A shard whose snapshots another process writes still answers questions here; it is
-//! recorded again once that process stops writing.
+//! In: requests, and shards with the snapshots that they were restored from. Out: snapshots, and for a question about
+//! the past, the snapshots that hold its point. A shard whose snapshots another process writes still answers questions
+//! here; it is recorded again once that process stops writing.
 
 use std::{
     sync::{
@@ -33,7 +33,7 @@ use nouns::{
     model::Bank,
 };
 
-/// After this time a place that failed once is tried no further for the same snapshots.
+/// Once the place has failed, no more snapshots of the same round are tried after this time.
 const PLACE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Another process may claim snapshots that were not renewed for this many intervals, and for at least [`OLD_SECONDS`].
 const OLD_INTERVALS: u64 = 3;
@@ -70,9 +70,9 @@ pub(super) struct Recording {
     /// Where snapshots are kept.
     snapshots: Option<Arc<Snapshots>>,
     recorder: Option<Recorder>,
-    /// A name that no other process has that writes snapshots.
+    /// A name that no other process that writes snapshots has.
     run: String,
-    /// The shards whose snapshots another process writes, when they were last written.
+    /// How many shards' snapshots were left to another process when snapshots were last written.
     written_elsewhere: AtomicUsize,
     points: SnapshotPoints,
 }
@@ -105,7 +105,7 @@ impl Recording {
         Ok(recording)
     }
 
-    /// The snapshots, where the pipeline names a place.
+    /// The snapshots, if the pipeline names a place.
     pub(super) fn snapshots(&self) -> Option<&Arc<Snapshots>> {
         self.snapshots.as_ref()
     }
@@ -119,8 +119,8 @@ impl Recording {
         }
     }
 
-    /// Ends the recording of a shard that is made again, after a last snapshot: that is the point at which the next
-    /// one goes on. Where it cannot be written, the log has what it lacks.
+    /// Ends the recording of a shard that is to be rebuilt, after a last snapshot, from which the rebuilt shard
+    /// continues. If that snapshot cannot be written, the log has what is missing.
     pub(super) fn hand_over(&self, shard: &Shard) {
         if let Some(recorder) = &self.recorder {
             drop(recorder.snapshot(shard.id, now_ms(), self.claim_rule()));
@@ -144,7 +144,7 @@ impl Recording {
     ) -> Result<(), PipelineError> {
         let (Some(recorder), Some(snapshots)) = (&self.recorder, &self.snapshots) else { return Ok(()) };
         let ShardStart { partition, seen, restored } = found;
-        // A shard that is made again writes files of other names.
+        // A shard that is rebuilt writes files with other names.
         let run = format!("{}.{}", self.run, shard.id.0);
         let mut writer =
             snapshots.writer(*partition, *seen, restored.as_ref(), run, self.history_days, self.claim_rule())?;
@@ -160,8 +160,8 @@ impl Recording {
         Ok(())
     }
 
-    /// An embedded log has one process, and a group assigns a partition to one; otherwise several may
-    /// hold it.
+    /// An embedded log belongs to one process, and a group assigns a partition to one process. In all other cases,
+    /// several processes may hold the shard.
     fn claim_rule(&self) -> ClaimRule {
         match (self.log, self.hold) {
             (LogKind::Embedded, _) | (LogKind::Kafka, Hold::Assigned) => ClaimRule::AtOnce,
@@ -169,13 +169,13 @@ impl Recording {
         }
     }
 
-    /// When to claim what another process has claimed.
+    /// When to claim snapshots that another process has claimed.
     fn claim_of_another(&self) -> ClaimRule {
         let seconds = (OLD_INTERVALS * self.interval_seconds).max(OLD_SECONDS);
         ClaimRule::WhenOld(i64::try_from(1_000 * seconds).unwrap_or(i64::MAX))
     }
 
-    /// The newest snapshot of each of a memory's shards; None where the pipeline names no place.
+    /// The newest snapshot of each of a memory's shards; `None` if the pipeline names no place.
     pub(super) fn newest(&self, partitions: u32) -> Result<Option<Vec<Manifest>>, PipelineError> {
         let Some(snapshots) = &self.snapshots else { return Ok(None) };
         let of_shard = |partition| snapshots.manifest(partition).transpose();
@@ -183,15 +183,16 @@ impl Recording {
         Ok(Some(found))
     }
 
-    /// Writes a snapshot of each shard that changed since its last, and whose snapshots no other process
-    /// writes; None when there is none. `on_request` also claims them from a process that has written none since.
+    /// Writes a snapshot of each shard that has changed since its last one and whose snapshots no other process writes;
+    /// `None` when there is no such shard. `on_request` also claims snapshots from a process that has written none
+    /// since.
     pub(super) fn write(&self, shards: &Shards, on_request: bool) -> Result<Option<WrittenSnapshots>, PipelineError> {
         let rule = if on_request { ClaimRule::AtOnce } else { self.claim_rule() };
         let Some(recorder) = &self.recorder else { return Ok(None) };
         let (mut manifests, mut written, mut elsewhere, mut failure) = (Vec::new(), false, 0, None);
         let started = Instant::now();
         for shard in shards.all() {
-            // Where the place hangs, each shard would wait for it.
+            // If the place hangs, every shard would have to wait for it.
             if failure.is_some() && started.elapsed() > PLACE_TIMEOUT {
                 break;
             }
@@ -216,12 +217,12 @@ impl Recording {
         self.written_elsewhere.load(Ordering::Relaxed)
     }
 
-    /// The partitions of shards that are no longer recorded, because another process wrote their snapshots or the
-    /// place was away for too long, and whose snapshots no other process writes now.
+    /// The partitions of shards that are no longer recorded, because another process wrote their snapshots or the place
+    /// was unavailable for too long, and whose snapshots no other process writes now.
     pub(super) fn to_take_over(&self, shards: &Shards) -> Result<Vec<u32>, PipelineError> {
         let (Some(recorder), Some(snapshots)) = (&self.recorder, &self.snapshots) else { return Ok(Vec::new()) };
         let revoked = shards.revoked();
-        // A revoked shard is another's to write, also while it is kept here.
+        // The snapshots of a revoked shard belong to another process, even while the shard is kept here.
         let ours = |shard: &&Arc<Shard>| !recorder.records(shard.id) && !revoked.contains(&shard.partition);
         let mut partitions = Vec::new();
         for shard in shards.all().iter().filter(ours) {
@@ -232,8 +233,8 @@ impl Recording {
         Ok(partitions)
     }
 
-    /// The snapshots, which hold these points and no deleted turn; the bank's partition; and the epoch and
-    /// number of its last purge.
+    /// The snapshots, which then hold these points and no deleted turn; the bank's partition; and the epoch and number
+    /// of its last purge.
     pub(super) fn history(
         &self,
         shards: &Shards,

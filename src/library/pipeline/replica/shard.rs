@@ -1,8 +1,8 @@
 //! The shard of one partition: its dataflow, its reader, and what it holds.
 //!
 //! In: the partition's part of a snapshot, its records. Out: a memory that answers for the banks of the
-//! partition. Reading and parsing hold up no question: `reader` is locked by who follows, `held` by
-//! who asks. Knows no other shard.
+//! partition. Reading and parsing delay no question: `reader` is locked to follow the log, `held` to answer a question.
+//! It knows no other shard.
 
 use std::{
     collections::HashSet,
@@ -26,7 +26,7 @@ use crate::{
 };
 use heart::memory::{ChoiceChanges, Load, MemoryHandle, RecordKey};
 use nouns::{
-    model::{MemoryKey, MemoryRecord},
+    model::{MemoryKey, MemoryRecord, ModelRef},
     sync,
 };
 
@@ -39,7 +39,7 @@ pub(super) struct Shard {
     pub(super) memory: MemoryHandle,
     pub(super) held: RwLock<ShardRecords>,
     reader: Mutex<Reader>,
-    /// The changes of the choices, where they are recorded: one message for each load.
+    /// The changes to the choices, if they are recorded: one message for each load.
     choices: Option<Receiver<ChoiceChanges>>,
     /// The first offset that was not read.
     next: AtomicU64,
@@ -49,28 +49,29 @@ pub(super) struct Shard {
     waiting: AtomicBool,
 }
 
-/// What a shard that was restored brings along.
+/// What results from restoring a shard.
 pub(super) struct RestoredShard {
-    /// The choices that changed by restoring, which is none where the settings are the same.
+    /// The choices that changed during the restore; there are none if the settings are the same.
     pub(super) choices: ChoiceChanges,
-    /// Removals that compaction has erased from the log since, with their choices.
+    /// Removals that compaction has erased from the log since the snapshot, with their choices.
     pub(super) removed: Option<(LogRead, ChoiceChanges)>,
 }
 
 impl Shard {
-    /// An empty shard.
+    /// An empty shard. `asks` is the model that embeds the questions, where it is known.
     pub(super) fn new(
         id: ShardId,
         partition: u32,
         memory: MemoryHandle,
         choices: Option<Receiver<ChoiceChanges>>,
+        asks: Option<ModelRef>,
     ) -> Self {
         Self {
             id,
             partition,
             memory,
             held: RwLock::default(),
-            reader: Mutex::new(Reader::new(partition)),
+            reader: Mutex::new(Reader::new(partition, asks)),
             choices,
             next: AtomicU64::new(0),
             loading: AtomicBool::new(true),
@@ -93,12 +94,12 @@ impl Shard {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// From now on it is as far as its log, or as it can get.
+    /// Notes that the shard has caught up with its log, or got as far as it can.
     pub(super) fn set_loaded(&self) {
         self.loading.store(false, Ordering::Release);
     }
 
-    /// Reads the next records and hands the read on, in the order of the loads; None at the end.
+    /// Reads the next records and passes the read on, in the order of the loads; `None` at the end.
     pub(super) fn follow(
         &self,
         log: &dyn Log,

@@ -1,8 +1,7 @@
 //! The shards that this process holds: one for each partition of the memory that it was given.
 //!
-//! In: partitions to take and to leave, banks. Out: the shard of a bank. A bank lies in the shard of
-//! its partition and in no other. Where a shard has fallen it is made again, after a pause that
-//! grows when it falls again and again.
+//! In: partitions to take and to leave, and banks. Out: the shard of a bank. A bank is in the shard of its partition
+//! and in no other. A shard that has panicked is rebuilt, after a pause that grows if it panics again and again.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,9 +24,9 @@ use nouns::{
     sync,
 };
 
-/// Names in the message about an unknown bank.
+/// How many names the message about an unknown bank lists.
 const NAMED_BANKS: usize = 8;
-/// An attempt after a longer time is a first one.
+/// An attempt after a longer time than this counts as the first one.
 const SAME_CAUSE: Duration = Duration::from_secs(600);
 
 /// The shards of this process.
@@ -39,14 +38,16 @@ pub(super) struct Shards {
     edges: Option<Sender<EdgeChanges>>,
     /// Whether changes of choices are recorded.
     records: bool,
+    /// The model that embeds the questions, where it is known.
+    asks: Option<ModelRef>,
     held: RwLock<BTreeMap<u32, Arc<Shard>>>,
-    /// Those that a group has assigned to this process; None before its first decision.
+    /// The partitions that a group has assigned to this process; `None` before its first decision.
     assigned: RwLock<Option<BTreeSet<u32>>>,
     falls: Mutex<BTreeMap<u32, Falls>>,
     made: AtomicU64,
 }
 
-/// A shard that fell: how often it was made again, and when that was last attempted.
+/// A shard that has panicked: how often it was rebuilt, and when that was last attempted.
 #[derive(Debug, Clone, Copy)]
 struct Falls {
     rebuilds: u64,
@@ -64,12 +65,13 @@ impl Shards {
         threads: Arc<MemoryThreads>,
         edges: Option<Sender<EdgeChanges>>,
         records: bool,
+        asks: Option<ModelRef>,
     ) -> Self {
         let semantic_threshold = Score::from_f64(pipeline.model().semantic_threshold);
         let settings = pipeline.memory.clone();
         let (held, assigned) = (RwLock::default(), RwLock::default());
         let (falls, made) = (Mutex::default(), AtomicU64::default());
-        Self { partitions, threads, settings, semantic_threshold, edges, records, held, assigned, falls, made }
+        Self { partitions, threads, settings, semantic_threshold, edges, records, asks, held, assigned, falls, made }
     }
 
     /// The number of partitions of the memory.
@@ -88,17 +90,17 @@ impl Shards {
         let listeners = Listeners { edges: self.edges.clone(), choices: self.records.then_some(choices_out) };
         let memory = MemoryHandle::start_on(&self.threads, &self.settings, self.semantic_threshold, listeners)?;
         let id = ShardId(self.made.fetch_add(1, Ordering::Relaxed));
-        Ok(Shard::new(id, partition, memory, self.records.then_some(choices_in)))
+        Ok(Shard::new(id, partition, memory, self.records.then_some(choices_in), self.asks.clone()))
     }
 
-    /// From now on questions reach the shard.
+    /// Adds a shard; from now on, questions reach it.
     pub(super) fn put(&self, shard: Shard) {
         let before = sync::write(&self.held).insert(shard.partition, Arc::new(shard));
         // Its worker is dropped here, outside the lock.
         drop(before);
     }
 
-    /// From now on no question reaches the partition; None if it was not held.
+    /// Removes a shard; from now on, no question reaches the partition. `None` if it was not held.
     pub(super) fn remove(&self, partition: u32) -> Option<Arc<Shard>> {
         sync::write(&self.held).remove(&partition)
     }
@@ -113,7 +115,7 @@ impl Shards {
         sync::read(&self.assigned).iter().flatten().copied().collect()
     }
 
-    /// Assigned partitions without a shard; None before the group's first decision.
+    /// Assigned partitions without a shard; `None` before the group's first decision.
     pub(super) fn awaited(&self) -> Option<Vec<u32>> {
         let (assigned, held) = (sync::read(&self.assigned), sync::read(&self.held));
         let awaited = assigned.as_ref()?.iter().filter(|partition| !held.contains_key(partition));
@@ -151,7 +153,7 @@ impl Shards {
     /// The shard of a bank.
     ///
     /// # Errors
-    /// [`PipelineError::OtherInstance`] where its partition is not held here.
+    /// [`PipelineError::OtherInstance`] if its partition is not held here.
     pub(super) fn of(&self, bank: &Bank) -> Result<Arc<Shard>, PipelineError> {
         let partition = self.partition_of(bank);
         self.get(partition).ok_or_else(|| PipelineError::OtherInstance { bank: bank.clone(), partition })
@@ -170,9 +172,12 @@ impl Shards {
         self.all().iter().find_map(|shard| sync::read(&shard.held).bank(key))
     }
 
-    /// The model of the vectors.
+    /// The model of the vectors: the one that embeds the questions, where a shard has it, else the first shard's.
     pub(super) fn model(&self) -> Option<ModelRef> {
-        self.all().iter().find_map(|shard| sync::read(&shard.held).model().cloned())
+        let shards = self.all();
+        let mut models = shards.iter().filter_map(|shard| sync::read(&shard.held).model().cloned()).peekable();
+        let first = models.peek().cloned();
+        models.find(|model| Some(model) == self.asks.as_ref()).or(first)
     }
 
     /// The known banks, for an error message.
@@ -192,8 +197,8 @@ impl Shards {
         format!("known: {}{more}", some.join(", "))
     }
 
-    /// Notes an attempt to make a shard again that fell; false while it must not be attempted yet. The
-    /// pause doubles with each attempt, also where the one before failed.
+    /// Notes an attempt to rebuild a shard that has panicked; false while it is too early for an attempt. The pause
+    /// doubles with each attempt, even if the previous one failed.
     pub(super) fn may_rise(&self, partition: u32) -> bool {
         let mut falls = sync::lock(&self.falls);
         let now = Instant::now();
@@ -214,14 +219,14 @@ impl Shards {
         true
     }
 
-    /// Notes that a shard was made again.
+    /// Notes that a shard was rebuilt.
     pub(super) fn has_risen(&self, partition: u32) {
         if let Some(falls) = sync::lock(&self.falls).get_mut(&partition) {
             falls.rebuilds += 1;
         }
     }
 
-    /// How often a shard was made again after it fell.
+    /// How often a shard was rebuilt after a panic.
     pub(super) fn rebuilds(&self, partition: u32) -> u64 {
         sync::lock(&self.falls).get(&partition).map_or(0, |falls| falls.rebuilds)
     }

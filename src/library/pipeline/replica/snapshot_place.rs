@@ -1,4 +1,4 @@
-//! Where the snapshots of a memory lie, and what they depend on.
+//! Where the snapshots of a memory are kept, and what they depend on.
 //!
 //! In: a pipeline, and the generation of its memory. Out: its snapshots, and the settings of its edges.
 
@@ -14,7 +14,7 @@ use nouns::{
 };
 
 /// The snapshots of a generation of the memory: those of the first are in the configured place,
-/// those of later ones below it.
+/// those of later generations in directories below it.
 pub fn snapshots(pipeline: &Pipeline, partitions: u32, generation: u32) -> Result<Snapshots, SnapshotError> {
     let name = memory_name(generation);
     let mut log = match pipeline.log.kind {

@@ -1,8 +1,8 @@
 //! When a question about the past needs a new snapshot.
 //!
 //! In: the reads of the memory log, the snapshots written, points of the past. Out: whether a shard's newest
-//! snapshot answers for a point. A snapshot is written for a question only where the newest lacks the point, or
-//! lacks a deletion, and at most twice a second.
+//! snapshot answers for a point. A snapshot is written for a question only if the newest one lacks the point or a
+//! deletion, and at most twice a second.
 
 use std::{
     collections::BTreeMap,
@@ -13,14 +13,13 @@ use std::{
 use crate::snapshot::{AsOf, LogRead, Manifest};
 use nouns::sync;
 
-/// Least time between two snapshots that questions ask for.
+/// The minimum time between two snapshots that questions cause.
 const SNAPSHOT_PAUSE: Duration = Duration::from_millis(500);
 
 /// How far a partition was read, and what its newest snapshot holds.
 #[derive(Debug, Clone, Copy, Default)]
 struct PartitionPoint {
-    /// The first offset that the snapshot lacks, and when its last record was appended; None: no
-    /// snapshot is known.
+    /// The first offset that the snapshot lacks, and when its last record was appended; `None` if no snapshot is known.
     reached: Option<(u64, i64)>,
     /// The first offset that was not read.
     read: u64,
@@ -32,7 +31,7 @@ struct PartitionPoint {
 #[derive(Default)]
 pub(super) struct SnapshotPoints {
     recorded: Mutex<BTreeMap<u32, PartitionPoint>>,
-    /// The last snapshot that a question asked for; locked while one is written.
+    /// When a question last caused a snapshot; locked while one is written.
     asked_for: Mutex<Option<Instant>>,
 }
 
@@ -58,7 +57,7 @@ impl SnapshotPoints {
     /// Whether the newest snapshot does not answer for a point of a partition's past.
     pub(super) fn lacks(&self, partition: u32, at: AsOf) -> bool {
         let recorded = sync::lock(&self.recorded).get(&partition).copied().unwrap_or_default();
-        // A start may have read anything since the snapshot that it restored.
+        // Anything may have been read at the start, after the snapshot was restored.
         let Some((next_offset, last_ms)) = recorded.reached else { return true };
         let holds = match at {
             AsOf::Offset(at) => at < next_offset,
@@ -68,8 +67,8 @@ impl SnapshotPoints {
         recorded.read > next_offset && (recorded.deleted > next_offset || !holds)
     }
 
-    /// Has a snapshot written if the newest does not answer for a point. Questions that ask at the same
-    /// time share one.
+    /// Has a snapshot written if the newest one does not answer for a point. Questions that ask at the same time share
+    /// a snapshot.
     pub(super) fn bring_up<E>(&self, partition: u32, at: AsOf, write: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         if !self.lacks(partition, at) {
             return Ok(());

@@ -1,7 +1,7 @@
 //! The memory that follows the memory log, and its answers.
 //!
-//! In: the memory log, questions with a model to embed them. Out: evidence, counts, and the
-//! offsets that the memory reflects. Questions may run in parallel, also while it follows the log.
+//! In: the memory log, questions with a model to embed them. Out: evidence, counts, and the offsets that the memory
+//! reflects. Questions may run in parallel, even while it follows the log.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -61,11 +61,11 @@ pub struct Replica {
     taking: Mutex<()>,
     past: PastMemories<Self>,
     reached: ReachedOffsets,
-    /// For those who watch banks.
+    /// The changes, for those who watch banks.
     changes: Arc<Changes>,
 }
 
-/// How a shard is.
+/// The state of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShardStatus {
     /// Its partition of the memory.
@@ -78,11 +78,11 @@ pub struct ShardStatus {
     pub next_offset: u64,
     /// Its banks that are quarantined.
     pub quarantined_banks: usize,
-    /// How often it was made again after a panic.
+    /// How often it was rebuilt after a panic.
     pub rebuilds: u64,
 }
 
-/// Where a shard is, for who asks one of its banks.
+/// Where a shard is, for a caller that asks one of its banks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShardPlace {
     /// It answers here.
@@ -99,36 +99,38 @@ pub enum ShardPlace {
     },
 }
 
-/// Takes the turns and the extractor of a restored record; None where the record was removed.
+/// Receives the turns and the extractor of a restored record; `None` if the record was removed.
 pub type OnRestoredTurns<'b> = &'b mut dyn FnMut(&MemoryKey, Option<(Vec<WindowTurn>, &str)>);
 
 /// How a memory is opened.
 pub struct ReplicaOptions<'b> {
-    /// Which partitions it holds from the beginning: all, or none before [`Replica::assign`].
+    /// Which partitions it holds from the beginning: all of them, or none before [`Replica::assign`].
     pub hold: Hold,
     /// Receives every change of the graph's edges.
     pub edges: Option<Sender<EdgeChanges>>,
-    /// Whether to write snapshots, where the pipeline names a place for them.
+    /// Whether to write snapshots, if the pipeline names a place for them.
     pub record: bool,
+    /// The model that embeds the questions, where it is known: a memory that has vectors of it takes no others.
+    pub asks: Option<ModelRef>,
     /// Receives the turns of each restored record, and the removals since.
     pub turns: Option<OnRestoredTurns<'b>>,
-    /// Receives the bytes of the snapshot that were read, and their total.
+    /// Receives the number of snapshot bytes that have been read, and the total.
     pub progress: &'b mut dyn FnMut(u64, u64),
 }
 
 impl Replica {
-    /// A memory restored from the newest snapshot, where there is one; it continues from there.
+    /// A memory restored from the newest snapshot, if there is one; it continues from there.
     ///
     /// # Errors
     /// [`PipelineError::Memory`] when its threads cannot be started, [`PipelineError::Snapshot`]
     /// when the place cannot be read, or its snapshots are of another log,
     /// [`PipelineError::Llm`] when the language model that the pipeline names cannot be used.
     pub fn open(pipeline: &Pipeline, log: &dyn Log, options: ReplicaOptions<'_>) -> Result<Self, PipelineError> {
-        let ReplicaOptions { hold, edges, record, turns, progress } = options;
+        let ReplicaOptions { hold, edges, record, asks, turns, progress } = options;
         let place = &pipeline.snapshot.directory;
         let record = record && !place.is_empty();
         let threads = MemoryThreads::start(pipeline.memory.workers).map_err(PipelineError::Thread)?;
-        let shards = Shards::new(pipeline, log.partitions(), threads, edges, record);
+        let shards = Shards::new(pipeline, log.partitions(), threads, edges, record, asks);
         let recording = Recording::open(pipeline, log, record)?;
         let replica = Self::new(pipeline, log.generation(), shards, recording)?;
         if hold == Hold::Assigned {
@@ -208,7 +210,7 @@ impl Replica {
     fn restore_shard(&self, log: &dyn Log, shard: &Shard, restored: &Restored) -> Result<RestoredShard, PipelineError> {
         let (partition, manifest) = (shard.partition, &restored.manifest);
         let mut covers: BTreeMap<u32, u64> = manifest.covers.iter().copied().collect();
-        // An embedded log also states the position of input that changed no record.
+        // The position in an embedded log also covers input that changed no record.
         let at = manifest.reached.iter().find(|at| at.partition == partition);
         if self.pipeline.log.kind == LogKind::Embedded
             && let Some(at) = at
@@ -223,11 +225,11 @@ impl Replica {
         Ok(brought)
     }
 
-    /// Takes a partition at run time: an empty shard, restored from its newest snapshot where there is
-    /// one. It loads the rest with [`Self::follow`]; until then questions to its banks wait.
+    /// Takes a partition at run time: an empty shard, restored from its newest snapshot if there is one.
+    /// [`Self::follow`] loads the rest; until then, questions to its banks wait.
     ///
     /// # Errors
-    /// As [`Self::open`]. The partition is then not held, or as it was.
+    /// As [`Self::open`]. The partition is then either not held, or unchanged.
     pub fn take(&self, log: &dyn Log, partition: u32) -> Result<(), PipelineError> {
         let _taking = sync::lock(&self.taking);
         let shard = self.shards.make(partition)?;
@@ -261,15 +263,15 @@ impl Replica {
         self.shards.get(partition)
     }
 
-    /// Whether a load of the partition would not wait for earlier ones.
+    /// Whether the partition can be loaded now without waiting for earlier loads.
     #[must_use]
     pub fn has_room(&self, partition: u32) -> bool {
         self.shards.get(partition).is_none_or(|shard| shard.memory.has_room())
     }
 
     /// Notes partitions that a group has assigned to this process, and returns at once: questions to
-    /// their banks wait until [`Self::take`] and [`Self::follow`] have loaded them. `anew`: these replace all earlier
-    /// ones.
+    /// their banks wait until [`Self::take`] and [`Self::follow`] have loaded them. With `anew`, these partitions
+    /// replace all earlier ones.
     pub fn assign(&self, partitions: &[u32], anew: bool) {
         let known = partitions.iter().filter(|partition| **partition < self.shards.partitions());
         self.shards.assign(|assigned| {
@@ -339,8 +341,8 @@ impl Replica {
         self.shards.revoked()
     }
 
-    /// Whether every partition that this process should hold is loaded, but for shards that have
-    /// panicked. `hold` is that of [`ReplicaOptions`].
+    /// Whether every partition that this process should hold is loaded, except for shards that have panicked. `hold` is
+    /// the one in [`ReplicaOptions`].
     #[must_use]
     pub fn is_loaded(&self, hold: Hold) -> bool {
         let awaits = hold == Hold::Assigned && self.shards.awaited().is_none_or(|awaited| !awaited.is_empty());
@@ -356,14 +358,14 @@ impl Replica {
         }
     }
 
-    /// Whether any question can be answered: not every shard that is held has panicked.
+    /// Whether any question can be answered, which means that not all of the shards have panicked.
     #[must_use]
     pub fn can_answer(&self) -> bool {
         let shards = self.shards.all();
         shards.is_empty() || shards.iter().any(|shard| !shard.memory.is_stopped())
     }
 
-    /// How the shards are, by partition.
+    /// The state of each shard, by partition.
     #[must_use]
     pub fn shards(&self) -> Vec<ShardStatus> {
         let status = |shard: Arc<Shard>| ShardStatus {
@@ -378,13 +380,13 @@ impl Replica {
     }
 
     /// Reads the next records of a memory partition; false when there are none, or it is not held.
-    /// `each` gets every record, with the offset after it. A shard that has panicked is made again, from
-    /// the newest snapshot or the start of the log.
+    /// `each` gets every record, with the offset after it. A shard that has panicked is rebuilt, from the newest
+    /// snapshot or the start of the log.
     ///
     /// # Errors
     /// [`PipelineError::Waits`] before a record of a newer schema or with an unreadable key: the memory keeps
-    /// answering from the state before that record, and a later call tries again. [`PipelineError::Memory`] while a
-    /// shard that panics again and again is left alone; the others are not affected.
+    /// answering from the state before that record, and a later call tries again. [`PipelineError::Memory`] during the
+    /// pause before a shard that keeps panicking is rebuilt; the others are not affected.
     pub fn follow(
         &self,
         log: &dyn Log,
@@ -394,7 +396,7 @@ impl Replica {
         let Some(mut shard) = self.shards.get(partition) else { return Ok(false) };
         if shard.memory.is_stopped() {
             if !self.shards.may_rise(partition) {
-                return Err(MemoryError::Stopped("it has panicked, and is made again after a pause".to_owned()).into());
+                return Err(MemoryError::Stopped("it has panicked, and is rebuilt after a pause".to_owned()).into());
             }
             self.take(log, partition)?;
             self.shards.has_risen(partition);
@@ -427,14 +429,14 @@ impl Replica {
         self.reached.of(partition)
     }
 
-    /// The changes of the banks that somebody watches.
+    /// The changes to the banks that are watched.
     #[must_use]
     pub fn changes(&self) -> &Arc<Changes> {
         &self.changes
     }
 
-    /// How far a bank's partition was read: a question from now on reflects at least this. Empty where the
-    /// partition is not held.
+    /// How far a bank's partition was read: every question from now on reflects at least this. Empty if the partition
+    /// is not held.
     #[must_use]
     pub fn read_to(&self, bank: &Bank) -> Vec<Position> {
         let partition = self.shards.partition_of(bank);
@@ -450,7 +452,7 @@ impl Replica {
         self.reached.news()
     }
 
-    /// The same, for tasks.
+    /// The same, for async tasks.
     #[must_use]
     pub fn moves(&self) -> watch::Receiver<()> {
         self.reached.moves()
@@ -466,8 +468,8 @@ impl Replica {
     /// after the deadline.
     ///
     /// # Errors
-    /// [`PipelineError`] for an unknown or quarantined bank, one that is loading or an empty question, or
-    /// when a room fails.
+    /// [`PipelineError`] for an unknown or quarantined bank, one that is loading or an empty question, or when recall
+    /// or the memory fails.
     pub fn ask(
         &self,
         question: &Question,
@@ -492,7 +494,7 @@ impl Replica {
         })
     }
 
-    /// A unit of a bank, with the units that its edges lead to; none if it is not in the bank.
+    /// A unit of a bank, with the units that its edges lead to; `None` if it is not in the bank.
     ///
     /// # Errors
     /// [`PipelineError`] for an unknown or quarantined bank, and one that is loading.
@@ -508,7 +510,7 @@ impl Replica {
     /// Every part of the question's bank, scored once for each of the settings: for measurements.
     ///
     /// # Errors
-    /// [`PipelineError`] for a bank of another instance, or when a room fails.
+    /// [`PipelineError`] for a bank of another instance, or when recall or the memory fails.
     pub fn every_part(
         &self,
         question: &Question,
@@ -537,7 +539,7 @@ impl Replica {
     /// A memory of one partition that follows no log.
     fn past_memory(&self, partition: u32, restored: &Restored) -> Result<Self, PipelineError> {
         let threads = Arc::clone(self.shards.threads());
-        let shards = Shards::new(&self.pipeline, self.shards.partitions(), threads, None, false);
+        let shards = Shards::new(&self.pipeline, self.shards.partitions(), threads, None, false, None);
         let memory = Self::new(&self.pipeline, self.generation, shards, Recording::none(&self.pipeline))?;
         let shard = memory.shards.make(partition)?;
         shard.restore(&RestoredPartition { restored, covers: BTreeMap::new() })?;
@@ -546,8 +548,9 @@ impl Replica {
         Ok(memory)
     }
 
-    /// Writes a snapshot of each shard that changed since its last, and whose snapshots no other process
-    /// writes; None when there is none. It gives the newest of every shard that this process writes.
+    /// Writes a snapshot of each shard that has changed since its last one and whose snapshots no other process writes;
+    /// `None` when there is no such shard. Returns the newest snapshot of every shard whose snapshots this process
+    /// writes.
     ///
     /// # Errors
     /// [`PipelineError::Snapshot`] of the first shard that failed; the others are written, and the memory
@@ -556,8 +559,8 @@ impl Replica {
         self.recording.write(&self.shards, false)
     }
 
-    /// As [`Self::snapshot`]; a person asks for it. Where another process has claimed a shard's snapshots
-    /// and has written none since this one began, this one claims them.
+    /// As [`Self::snapshot`]; a person asks for it. If another process has claimed a shard's snapshots but has written
+    /// none since this process began, this process claims them.
     ///
     /// # Errors
     /// As [`Self::snapshot`].
@@ -565,10 +568,10 @@ impl Replica {
         self.recording.write(&self.shards, true)
     }
 
-    /// The newest snapshot of each shard; None where the pipeline names no place.
+    /// The newest snapshot of each shard; `None` if the pipeline names no place.
     ///
     /// # Errors
-    /// [`PipelineError::Snapshot`] where the place cannot be read.
+    /// [`PipelineError::Snapshot`] if the place cannot be read.
     pub fn snapshots(&self) -> Result<Option<Vec<Manifest>>, PipelineError> {
         self.recording.newest(self.shards.partitions())
     }
@@ -579,8 +582,9 @@ impl Replica {
         self.recording.written_elsewhere()
     }
 
-    /// Takes shards again that are no longer recorded, because another process wrote their snapshots or the place was
-    /// away for too long, once no other process writes them. From then on this process does. Returns their number.
+    /// Takes again the shards that are no longer recorded because another process wrote their snapshots or the place
+    /// was unavailable for too long, once no other process writes their snapshots. From then on, this process writes
+    /// them. Returns their number.
     ///
     /// # Errors
     /// As [`Self::take`].
@@ -614,7 +618,7 @@ impl Replica {
         self.of_all(|memory| memory.census(probe.clone()), Census::add)
     }
 
-    /// How much room one bank takes in memory, or all of them.
+    /// How much memory one bank takes, or all of them.
     ///
     /// # Errors
     /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
@@ -627,7 +631,7 @@ impl Replica {
         self.of_all(|memory| memory.footprint(None), |whole, part| whole.add(&part))
     }
 
-    /// What every shard answers, added up.
+    /// The sum of what every shard answers.
     fn of_all<T: Default>(
         &self,
         ask: impl Fn(&MemoryHandle) -> Result<Answered<T>, MemoryError>,
@@ -644,8 +648,8 @@ impl Replica {
         Ok(whole)
     }
 
-    /// Waits until questions see every record that was read, and its edges are handed over. A shard that
-    /// has fallen is passed over.
+    /// Waits until questions see every record that was read, and its edges are handed over. A shard that has panicked
+    /// is skipped.
     ///
     /// # Errors
     /// [`PipelineError::Memory`] when no shard is left.
@@ -667,7 +671,7 @@ impl Replica {
         shard.map(|shard| sync::read(&shard.held).unreadable().cloned().collect()).unwrap_or_default()
     }
 
-    /// The banks that hold something and pass, by name.
+    /// The banks that hold something and for which `passes` is true, by name.
     #[must_use]
     pub fn banks(&self, passes: &dyn Fn(&Bank) -> bool) -> BTreeSet<Bank> {
         let mut banks = BTreeSet::new();

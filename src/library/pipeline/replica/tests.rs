@@ -1,4 +1,4 @@
-//! Shards at run time: taken and left, fallen and made again, read while others ask.
+//! Tests shards at run time: they are taken and left, panic and are rebuilt, and are read while others ask.
 
 use std::{
     path::Path,
@@ -15,12 +15,13 @@ use crate::{
     },
     pipeline::{PipelineError, Service},
 };
+use models::embed;
 use nouns::{
     config::{Hold, Pipeline},
     model::{Bank, DeadLetter, EventTime, MemoryKey, MemoryRecord, Turn, TurnEvent},
 };
 
-use super::{Replica, ReplicaOptions};
+use super::{Replica, ReplicaOptions, model_of};
 
 fn bank(name: &str) -> Bank {
     Bank::parse(name).expect("a good name")
@@ -50,7 +51,7 @@ fn turns(bank: &str, session: &str, count: usize) -> Vec<TurnEvent> {
     all.map(|line| TurnEvent::from_json(line.replace('\n', " ").as_bytes()).expect("a good turn")).collect()
 }
 
-/// Ingests without a memory of its own that stays open.
+/// Ingests in a service that is closed afterwards.
 fn ingest(pipeline: &Pipeline, events: &[TurnEvent]) {
     let mut alone = pipeline.clone();
     alone.snapshot.directory = String::new();
@@ -67,7 +68,7 @@ fn open(pipeline: &Pipeline, log: &dyn Log) -> Replica {
 
 /// A memory that has followed nothing yet.
 fn open_holding(pipeline: &Pipeline, log: &dyn Log, hold: Hold) -> Replica {
-    let options = ReplicaOptions { hold, edges: None, record: true, turns: None, progress: &mut |_, _| {} };
+    let options = ReplicaOptions { hold, edges: None, record: true, asks: None, turns: None, progress: &mut |_, _| {} };
     Replica::open(pipeline, log, options).expect("a memory")
 }
 
@@ -107,7 +108,7 @@ fn a_shard_that_panics_is_made_again_alone_and_recorded_on() {
         follow(&replica, &*log);
         assert_eq!((hash(&replica, falls).expect("known"), hash(&replica, stays).expect("known")), before);
         assert_eq!(rebuilds(&replica), 1);
-        // What is read from then on is recorded on top of what was recorded before.
+        // From then on, reads are recorded on top of what was recorded before.
         drop((replica, log));
         ingest(&settings, &turns(falls, "t", 6));
         let log = log::open(&settings.log).expect("the log");
@@ -118,7 +119,7 @@ fn a_shard_that_panics_is_made_again_alone_and_recorded_on() {
         let whole = hash(&replica, falls).expect("known");
         assert_ne!(whole, before.0);
         if snapshots {
-            // Making the shard again may have written one already.
+            // Rebuilding the shard may already have written one.
             replica.snapshot().expect("written");
             drop(replica);
             let restored = open(&settings, &*log);
@@ -130,7 +131,7 @@ fn a_shard_that_panics_is_made_again_alone_and_recorded_on() {
     }
 }
 
-/// A snapshot that cannot be read keeps a fallen shard down; it rises once the snapshot can be read.
+/// A shard that has panicked is not rebuilt while its snapshot cannot be read; it is once the snapshot can be read.
 #[test]
 fn a_shard_that_cannot_be_made_again_is_counted_only_once_it_is() {
     let home = tempfile::tempdir().expect("a directory");
@@ -189,7 +190,7 @@ fn a_shard_is_taken_and_left_a_thousand_times_in_flat_memory() {
     assert!(grown < 64 << 20, "{grown} bytes more after 900 rounds");
 }
 
-/// The digest is the same for any number of shards and threads, also from snapshots.
+/// The digest is the same for any number of shards and threads, even from snapshots.
 #[test]
 fn the_digest_depends_on_no_number_of_shards_and_threads() {
     let names = ["a", "b", "c", "d", "e", "f"];
@@ -211,7 +212,8 @@ fn the_digest_depends_on_no_number_of_shards_and_threads() {
     assert!(found.windows(2).all(|two| two[0] == two[1]), "{found:?}");
 }
 
-/// Decision 4: an export that a mended reader reads once more corrects what was read of it before, and an edit stays.
+/// Decision 4: if an export is read again by a reader that was fixed, this corrects what was read from it before, and
+/// an edit stays.
 #[test]
 fn an_export_that_is_read_better_corrects_the_memory_when_it_is_ingested_again() {
     let home = tempfile::tempdir().expect("a directory");
@@ -234,7 +236,7 @@ fn an_export_that_is_read_better_corrects_the_memory_when_it_is_ingested_again()
         }
         other => panic!("{other:?}"),
     };
-    // Hashes of the memory after each of these, and how many records its log got by it.
+    // The hash of the memory after each of these ingestions, and how many records each added to its log.
     let after = |name: &str, all: &[&[TurnEvent]]| -> Vec<(u128, u64)> {
         let settings = pipeline(&home.path().join(name), false, "log.partitions = 1");
         let hash_after = |events: &&[TurnEvent]| {
@@ -256,7 +258,58 @@ fn an_export_that_is_read_better_corrects_the_memory_when_it_is_ingested_again()
     assert_eq!(found[4], (expected[1].0, 0), "no older version undoes the edit");
 }
 
-/// A shard is taken from its own snapshot: what lies in the others' directories does not matter.
+/// Whatever comes first: a record of another model counts as wrong, and so does one whose vectors are too short.
+#[test]
+fn the_first_record_of_a_memory_may_be_the_wrong_one() {
+    let home = tempfile::tempdir().expect("a directory");
+    let of_another_model = |value: &mut serde_json::Value| value["model"]["hash"] = "other".into();
+    let too_short = |value: &mut serde_json::Value| value["units"][0]["vector"] = "AACAPwAAgD8=".into();
+    type Spoil = fn(&mut serde_json::Value);
+    let cases: [(&str, Spoil, &[&str], bool); 3] = [
+        ("vectors of model", of_another_model, &["b"], true),
+        ("vectors of model", of_another_model, &["b", "c"], false),
+        ("components", too_short, &["b", "c"], false),
+    ];
+    for (number, (word, spoil, sound, knows)) in cases.into_iter().enumerate() {
+        let settings = pipeline(&home.path().join(number.to_string()), false, "log.partitions = 1");
+        let names = ["a"].iter().chain(sound);
+        ingest(&settings, &names.map(|name| turns(name, "s", 5)).collect::<Vec<_>>().concat());
+        let log = log::open(&settings.log).expect("the log");
+        let records = log.read(Topic::Memory, 0, 0, 10_000).expect("read").records;
+        let mut memory: Vec<_> =
+            records.into_iter().filter(|of| of.value.is_some()).map(|of| (of.key, of.value)).collect();
+        let is_of_a = |key: &[u8]| MemoryKey::from_bytes(key).expect("a key").bank == bank("a");
+        memory.sort_by_key(|(key, _)| !is_of_a(key));
+        for (_, value) in memory.iter_mut().filter(|(key, _)| is_of_a(key)) {
+            let mut json = serde_json::from_slice(value.as_deref().expect("a value")).expect("JSON");
+            spoil(&mut json);
+            *value = Some(serde_json::to_vec(&json).expect("JSON"));
+        }
+        let next_offset = log.read_position(0).expect("a position");
+        log.commit(&Transaction { partition: 0, next_offset, memory, ..Transaction::default() }).expect("committed");
+
+        let model = embed::open(&settings.embed, &settings.model()).expect("a model").model().clone();
+        let asks = knows.then(|| model.clone());
+        let options =
+            ReplicaOptions { hold: Hold::All, edges: None, record: false, asks, turns: None, progress: &mut |_, _| {} };
+        let replica = Replica::open(&settings, &*log, options).expect("a memory");
+        follow(&replica, &*log);
+        let refusal = hash(&replica, "a").expect_err("quarantined");
+        assert!(matches!(&refusal, PipelineError::Quarantined { problem, .. } if problem.contains(word)), "{refusal}");
+        for name in sound {
+            hash(&replica, name).expect("not its neighbour's record");
+        }
+        assert_eq!(replica.model(), Some(model.clone()));
+        assert_eq!(model_of(&*log, Some(&model)).expect("read"), Some(model));
+        drop((replica, log));
+        if !knows {
+            // Nor do the turns that follow stop at it.
+            ingest(&settings, &turns("b", "t", 5));
+        }
+    }
+}
+
+/// A shard is taken from its own snapshot: what is in the others' directories does not matter.
 #[test]
 fn a_shard_that_is_taken_reads_its_own_snapshot() {
     let home = tempfile::tempdir().expect("a directory");
@@ -276,7 +329,7 @@ fn a_shard_that_is_taken_reads_its_own_snapshot() {
         }
     }
     replica.take(&*log, partition).expect("taken");
-    // Nothing is left to read of the log: its snapshot had everything.
+    // Nothing is left to read from the log: the snapshot had everything.
     assert!(!replica.follow(&*log, partition, |_, _, _| {}).expect("followed"));
     assert_eq!(hash(&replica, moves).expect("known"), before);
 }
@@ -291,8 +344,8 @@ fn rewrite(log: &dyn Log, partition: u32) -> u64 {
     log.end(Topic::Memory, partition).expect("an end") - 1
 }
 
-/// Two holders of every shard: one writes the snapshots, both answer, and when the writer ends the
-/// other takes over. A question about the past gets no answer that lacks what is in no snapshot.
+/// Every shard has two holders: one writes the snapshots, both answer, and when the writer ends, the other takes over.
+/// If a point of the past is in no snapshot, a question about it gets no incomplete answer.
 #[test]
 fn of_two_holders_one_writes_and_the_other_takes_over() {
     let home = tempfile::tempdir().expect("a directory");
@@ -335,7 +388,7 @@ fn of_two_holders_one_writes_and_the_other_takes_over() {
     assert_eq!(now(&open(&settings, &*log)), whole);
 }
 
-/// What a group assigns is awaited, loaded, and answered until it is left.
+/// A partition that a group assigns is awaited, loaded, and answered until it is left.
 #[test]
 fn questions_of_an_assigned_partition_wait_until_its_shard_is_loaded() {
     let home = tempfile::tempdir().expect("a directory");
@@ -359,7 +412,7 @@ fn questions_of_an_assigned_partition_wait_until_its_shard_is_loaded() {
     assert_eq!(hash(&replica, ours).expect("known"), expected);
     let elsewhere = hash(&replica, theirs).expect_err("another instance has it");
     assert!(matches!(elsewhere, PipelineError::OtherInstance { .. }), "{elsewhere}");
-    // A new membership begins with what it is assigned, and ours is not of it.
+    // A new membership begins with what it is assigned, and our partition is not among that.
     replica.assign(&[partition_of(&bank(theirs), 3)], true);
     assert_eq!(replica.revoked(), [partition]);
     assert_eq!(hash(&replica, ours).expect("it is held until it is left"), expected);
@@ -370,7 +423,7 @@ fn questions_of_an_assigned_partition_wait_until_its_shard_is_loaded() {
     assert!(replica.awaited().is_empty() && replica.is_loaded(Hold::Assigned), "it stands by");
 }
 
-/// A shard that a group moves is loaded from what its holder before wrote, and its new holder writes on.
+/// A shard that a group moves is loaded from what its previous holder wrote, and its new holder continues to write.
 #[test]
 fn a_shard_that_moves_takes_its_snapshots_along() {
     let home = tempfile::tempdir().expect("a directory");
@@ -381,8 +434,14 @@ fn a_shard_that_moves_takes_its_snapshots_along() {
     let partition = partition_of(&bank(name), 3);
     (settings.log.kind, settings.serve.hold) = (nouns::config::LogKind::Kafka, Hold::Assigned);
     let join = || {
-        let options =
-            ReplicaOptions { hold: Hold::Assigned, edges: None, record: true, turns: None, progress: &mut |_, _| {} };
+        let options = ReplicaOptions {
+            hold: Hold::Assigned,
+            edges: None,
+            record: true,
+            asks: None,
+            turns: None,
+            progress: &mut |_, _| {},
+        };
         Replica::open(&settings, &*log, options).expect("a memory")
     };
     let take = |replica: &Replica| {
@@ -488,7 +547,7 @@ impl Log for SlowLog {
     }
 }
 
-/// A broker that does not answer holds up no question.
+/// A broker that does not answer delays no question.
 #[test]
 fn no_lock_that_a_question_takes_is_held_while_the_log_is_read() {
     let home = tempfile::tempdir().expect("a directory");
@@ -506,7 +565,7 @@ fn no_lock_that_a_question_takes_is_held_while_the_log_is_read() {
         while !slow.reading.load(Ordering::SeqCst) {
             std::thread::yield_now();
         }
-        // All that a question looks at, while the read hangs.
+        // Everything that a question reads, while the read of the log hangs.
         assert_eq!(hash(&replica, "a").expect("known"), before);
         assert!(replica.bank(bank("a").key()).is_some() && replica.model().is_some());
         assert!(!following.is_finished());

@@ -1,9 +1,9 @@
 //! The index of an archive: its complete files, and where each partition continues.
 //!
 //! In: a directory. Out: its index, or why it cannot be read. The index of `turns` is `_turns.json` beside it. The lock
-//! and the files that are being written lie there, too, so that nothing but Parquet lies below a directory that a
-//! reader scans. The index is written under another name and renamed, so it is never half written. The lock keeps a
-//! second writer out.
+//! and the files that are being written are beside it, too, so that a directory that a reader scans holds only Parquet
+//! files. The index is written under another name and renamed, so it is never half written. The lock keeps a second
+//! writer out.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ use crate::{
     snapshot::{SnapshotError, Table},
 };
 
-/// The endings of what lies beside an archive's directory.
+/// The suffixes of the files beside an archive's directory.
 const INDEX: &str = "json";
 const LOCK: &str = "lock";
 const PARTIAL: &str = "partial";
@@ -94,7 +94,7 @@ impl ArchiveIndex {
         Ok(Some(index))
     }
 
-    /// Replaces the index of a directory; the caller syncs the directory around it.
+    /// Replaces the index of a directory; the caller syncs the parent directory.
     pub(super) fn write(&self, directory: &Path) -> Result<(), SnapshotError> {
         let path = index_of(directory);
         let partial = path.with_extension(format!("{INDEX}.{PARTIAL}"));
@@ -111,7 +111,7 @@ pub(super) fn index_of(directory: &Path) -> PathBuf {
     beside(directory, INDEX)
 }
 
-/// Where the files of a directory lie until they are complete.
+/// Where the files of a directory are until they are complete.
 pub(super) fn unfinished_of(directory: &Path) -> PathBuf {
     beside(directory, PARTIAL)
 }

@@ -1,4 +1,4 @@
-//! Archives whose writer is dropped at any moment, read back by the Parquet library's reader.
+//! Tests archives whose writer is dropped at any moment; the Parquet library's reader reads them back.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -20,7 +20,7 @@ use crate::snapshot::{SnapshotError, Table, TopicRow};
 
 const DAY_MS: i64 = 86_400_000;
 
-/// An archive's directory in a folder of its own, since an index and a lock lie beside it.
+/// An archive's directory in a folder of its own, since its index and its lock are beside it.
 struct Home(tempfile::TempDir);
 
 impl Home {
@@ -82,7 +82,7 @@ fn rows(directory: &Path) -> Vec<(i32, i64, Vec<u8>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Dropped at any row, with or without `finish`, and with files of any size, it has every row once.
+    /// An archive that is dropped at any row, with or without `finish`, and with files of any size, has every row once.
     #[test]
     fn no_row_is_lost_or_duplicated_wherever_a_run_ends(
         by_bank: bool,

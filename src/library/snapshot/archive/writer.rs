@@ -1,8 +1,8 @@
 //! Writes the files of a table.
 //!
-//! In: rows of each partition in offset order. Out: complete files, each written at another place, renamed and then
-//! listed in the index. Buffers rows of many groups, within its limits; a group is
-//! the rows of one partition, day and, on request, bank.
+//! In: rows of each partition in offset order. Out: complete files, each of which is written in another place, renamed
+//! and then listed in the index. Rows of many groups are buffered, within the limits; a group is the rows of one
+//! partition, day and, on request, bank.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,11 +27,11 @@ use crate::{file_lock::FileLock, private_directory::create_private};
 /// The limits of an archive's memory and files.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ArchiveLimits {
-    /// Bytes of buffered rows; beyond, the largest group is written as a row group.
+    /// How many bytes of rows are buffered; beyond that, the largest group is written as a row group.
     pub buffered_bytes: usize,
-    /// Bytes after which a file is closed.
+    /// The size in bytes at which a file is closed.
     pub file_bytes: usize,
-    /// Files open at once; beyond, the least recently written one is closed.
+    /// How many files are open at once; beyond that, the least recently written one is closed.
     pub open_files: usize,
 }
 
@@ -42,10 +42,10 @@ const BATCH_ROWS: usize = 4_096;
 /// The name of a missing value in Hive's directory layout.
 const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// The longest encoded name of a bank that is a directory as it stands: every name of 128 characters without a slash.
-/// File systems take 255 bytes, encrypted ones as few as 143.
+/// The longest encoded bank name that is used unchanged as a directory name; every name of 128 characters without a
+/// slash fits. File systems take 255 bytes, encrypted ones as few as 143.
 const MOST_BANK_BYTES: usize = 128;
-/// What is kept of a longer one, before its hash.
+/// How many bytes of a longer name are kept before its hash.
 const KEPT_BANK_BYTES: usize = 80;
 
 /// Rows that share a file: of one partition, day and, on request, bank.
@@ -256,7 +256,7 @@ impl Archive {
         if written.clone().count() > self.limits.open_files
             && let Some((_, oldest)) = written.min().map(|(last_write, group)| (last_write, group.clone()))
         {
-            // Not listed yet: with many small files, writing the index for each would cost more than the files.
+            // The index is not written yet: with many small files, writing it for each would cost more than the files.
             self.close(&oldest)?;
         }
         Ok(())
@@ -294,13 +294,13 @@ impl Archive {
         let open: BTreeSet<PathBuf> = open.map(|(group, _)| self.directory.join(&group.directory)).collect();
         self.unsynced.retain(|directory| open.contains(directory));
         self.index.write(&self.directory)?;
-        // Its name, like the directory's, lies in the folder around it.
+        // The names of the index and of the directory are entries of the parent folder.
         sync(self.directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))
     }
 }
 
 /// The directory of a bank. A name that would not fit into a path, once its slashes are encoded, ends in a `~`, which
-/// no name has, and its hash; the rows say the whole name in `key`.
+/// no bank name contains, and its hash; the rows have the whole name in `key`.
 fn bank_directory(bank: Option<&str>) -> String {
     let Some(bank) = bank else { return format!("/{HIVE_NULL}") };
     let encoded = bank.replace('/', "%2F");
@@ -316,7 +316,7 @@ fn bank_directory(bank: Option<&str>) -> String {
     format!("/{begin}~{}", hash.get(..32).unwrap_or(&hash))
 }
 
-/// Removes files that have an archive's names and are not in the index, and those that were not finished.
+/// Removes files that are named like an archive's but are not in the index, and the unfinished ones.
 fn remove_unfinished(directory: &Path, index: &ArchiveIndex) -> Result<(), SnapshotError> {
     let unfinished = unfinished_of(directory);
     match fs::remove_dir_all(&unfinished) {
@@ -376,7 +376,7 @@ mod names {
         assert_eq!(bank_directory(Some("acme/support")), "/acme%2Fsupport");
         assert_eq!(bank_directory(Some(&"x".repeat(128))), format!("/{}", "x".repeat(128)));
         assert_eq!(bank_directory(None), format!("/{HIVE_NULL}"));
-        // Of 128 characters, with slashes at every second place and at every third.
+        // Names of 128 characters, with slashes at every second position and at every third.
         let deep = |segment: &str, last: &str| format!("{}{last}", segment.repeat(127 / segment.len()));
         let long = [deep("a/", "b"), deep("a/", "c"), deep("bc/", "d"), deep("bcd/", "e"), deep("bcd/", "ef")];
         let mut found = BTreeSet::new();

@@ -18,13 +18,13 @@ use nouns::model::{
     SpeakerKind, TextRange, Turn, Unit, UnitId, Vector, WindowId, WindowState, WindowTurn,
 };
 
-/// Rows in a decoded batch with vectors: 256 of them took 11 MB while they were copied. What these take lies below
+/// How many rows a decoded batch with vectors has: 256 of them took 11 MB while they were copied. This many stay below
 /// the size from which freed memory goes back to the system at once, so that its pages are not cleared again.
 const BATCH_ROWS_OF_VECTORS: usize = 16;
-/// Rows in another batch.
+/// How many rows any other batch has.
 const BATCH_ROWS: usize = 256;
 
-/// The batches of a file, with the named columns, or with all if `columns` is empty.
+/// The batches of a file, with the named columns, or with all columns if `columns` is empty.
 pub(in super::super) fn batches(
     bytes: Bytes,
     columns: &[&str],
@@ -295,18 +295,18 @@ fn part(of: &StructArray, at: usize) -> Result<Part, String> {
     })
 }
 
-/// What a speaker is.
+/// The kind of a speaker.
 fn kind(kinds: &StringArray, row: usize) -> Option<SpeakerKind> {
     kinds.is_valid(row).then(|| SpeakerKind::of_role(kinds.value(row))).flatten()
 }
 
-/// The language of a part; English where none is stated, as in every snapshot from before it was.
+/// The language of a part; English if none is stated, as in all snapshots from before parts had a language.
 fn language(of: &StructArray, at: usize) -> Language {
     let codes = field::<StringArray>(of, "language").ok().filter(|codes| codes.is_valid(at));
     codes.and_then(|codes| Language::of_code(codes.value(at))).unwrap_or_default()
 }
 
-/// Where a passage lies; none of a part that is a whole turn.
+/// The range of a passage in its turn; `None` if the part is a whole turn.
 fn range(of: &StructArray, at: usize) -> Result<Option<TextRange>, String> {
     if field::<UInt32Array>(of, "start")?.is_null(at) {
         return Ok(None);

@@ -897,11 +897,14 @@ export interface components {
             /** @description What it says. */
             restatement: string;
         };
-        /** @description Turns of a bank. A turn must fit each field that is set; within one, any of its values. */
+        /**
+         * @description Turns of a bank. A turn must fit each field that is set; within one, any of its values. A person's turns are those
+         *     that they said, and those that mention them: `speakers` and `mentions` are one such field.
+         */
         Selector: {
             /** @description Every turn. */
             all?: boolean;
-            /** @description Besides, whatever others said that holds one of these names as a word. */
+            /** @description Those whose words hold one of these names. */
             mentions?: string[];
             /** @description Of this session. */
             session?: string | null;
@@ -1235,7 +1238,7 @@ export interface components {
             /** @description The turns that it was made from. */
             sources: string[];
         };
-        /** @description The words of a [`Spoken::Text`]. */
+        /** @description The words of a piece of an answer. */
         Words: {
             /** @description Further words of the answer. */
             text: string;

@@ -1,18 +1,18 @@
-//! The words of a message that are archived in `attributedBody`.
+//! Finds the words of a message that are archived in `attributedBody`.
 //!
-//! In: any bytes. Out: the first `NSString` of Apple's typedstream, or why there is none. Never panics,
-//! and never reads behind the bytes.
+//! In: any bytes. Out: the first `NSString` of Apple's typedstream, or why there is none. Never panics, and never reads
+//! past the end.
 
-/// How a typedstream begins: its version, its name, and the system's version.
+/// The beginning of a typedstream: its version, its name, and the system's version.
 const HEADER: &[u8] = b"\x04\x0bstreamtyped";
 /// The name of the class whose first object holds the words. `NSMutableString` inherits from it, so its
 /// archive has this name, too.
 const CLASS: &[u8] = b"\x08NSString";
-/// Before the words: a new type, one letter long, `+` for bytes.
+/// Comes before the words: a new type, one letter long, `+` for bytes.
 const BYTES: &[u8] = b"\x84\x01+";
-/// How far behind the class's name its words may begin.
+/// How many bytes after the class's name the words may begin.
 const NEAR: usize = 16;
-/// Behind the words: the end of the object.
+/// Comes after the words: the end of the object.
 const END: u8 = 0x86;
 
 /// Why no words were found.
@@ -44,13 +44,14 @@ pub(super) fn words(body: &[u8]) -> Result<&str, BodyError> {
     std::str::from_utf8(words).map_err(|_| BodyError::Utf8)
 }
 
-/// What follows the first `mark` that begins within `near` bytes.
+/// The bytes after the first `mark` that begins within `near` bytes.
 fn behind<'a>(bytes: &'a [u8], mark: &[u8], near: usize) -> Option<&'a [u8]> {
     let at = bytes.windows(mark.len()).take(near).position(|window| window == mark)?;
     bytes.get(at + mark.len()..)
 }
 
-/// A length, and what follows it: one byte, or `0x81` and two bytes, or `0x82` and four, lowest first.
+/// A length, and the bytes after it. A length is one byte, or `0x81` and two bytes, or `0x82` and four bytes, lowest
+/// first.
 fn length(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let (first, rest) = bytes.split_first()?;
     match first {

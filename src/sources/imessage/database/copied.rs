@@ -1,7 +1,7 @@
-//! A copy of the database in a temporary folder, opened.
+//! Opens a copy of the database in a temporary folder.
 //!
-//! In: the path of a database. Out: a connection to a copy of it, with what Messages has written to the log
-//! beside it (`-wal`). The folder disappears with this value. SQLite never opens the user's file here.
+//! In: the path of a database. Out: a connection to a copy of it, including what Messages has written to the log next
+//! to it (`-wal`). The folder disappears with this value. Here, SQLite never opens the user's file.
 
 use std::{
     ffi::OsString,
@@ -16,10 +16,10 @@ use tempfile::TempDir;
 use super::tables::damaged;
 use crate::{SourceError, error::unreadable};
 
-/// How often a database that changes while it is copied is copied again.
+/// How often a database is copied at most if it changes while it is copied.
 const ATTEMPTS: usize = 3;
 
-/// A copy that is open. The connection ends before its folder does.
+/// An open copy. The connection is closed before its folder is removed.
 pub(super) struct DatabaseCopy {
     pub(super) connection: Connection,
     _folder: TempDir,
@@ -29,7 +29,7 @@ impl DatabaseCopy {
     /// Copies a database and opens the copy.
     ///
     /// # Errors
-    /// [`SourceError`] when it cannot be copied, changes all the time, or SQLite cannot open it.
+    /// [`SourceError`] when it cannot be copied, when it changes during every copy, or when SQLite cannot open it.
     pub(super) fn of(path: &Path) -> Result<Self, SourceError> {
         let failed = |error| unreadable(path, 0, error);
         let folder = tempfile::tempdir().map_err(failed)?;
@@ -59,8 +59,8 @@ impl DatabaseCopy {
     }
 }
 
-/// Copies a database and its log; false when one of them changed meanwhile. SQLite makes the index of the
-/// log (`-shm`) anew, so it is not copied.
+/// Copies a database and its log; returns false if one of them changed during that time. SQLite rebuilds the index of
+/// the log (`-shm`), so it is not copied.
 fn copy_whole(path: &Path, copy: &Path) -> io::Result<bool> {
     let (log, log_copy) = (log_of(path), log_of(copy));
     let before = (state(path)?, state(&log)?);
@@ -73,14 +73,14 @@ fn copy_whole(path: &Path, copy: &Path) -> io::Result<bool> {
     Ok(before == (state(path)?, state(&log)?))
 }
 
-/// The log beside a database.
+/// The path of a database's log.
 fn log_of(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
     name.push("-wal");
     name.into()
 }
 
-/// The size of a file and when it was written; none where there is none.
+/// The size of a file and when it was written; `None` if it does not exist.
 fn state(path: &Path) -> io::Result<Option<(u64, SystemTime)>> {
     match fs::metadata(path) {
         Ok(found) => Ok(Some((found.len(), found.modified()?))),

@@ -1,11 +1,11 @@
 //! Messages' database, `chat.db`, which is SQLite.
 //!
-//! In: the path of a database. Out: messages with their edits, deletions and skips, oldest first, in
-//! memory that grows with the conversations and never with the messages. The user's file is never written
-//! to, and nothing is created beside it.
+//! In: the path of a database. Out: messages with their edits, deletions and skips, oldest first, in memory that grows
+//! with the conversations and never with the messages. The user's file is never written to, and nothing is created next
+//! to it.
 //!
-//! `copied` copies the database and opens the copy, `tables` says which tables and columns this version of
-//! it has, `reader` reads rows, `row` tells what one row is, `body` finds the words in an archived string.
+//! `copied` copies the database and opens the copy, `tables` says which tables and columns this version of it has,
+//! `reader` reads rows, `row` makes an item from a row, `body` finds the words in an archived string.
 
 mod body;
 mod copied;

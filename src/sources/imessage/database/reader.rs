@@ -1,8 +1,7 @@
-//! The rows of Messages' database, oldest first.
+//! Reads the rows of Messages' database, oldest first.
 //!
-//! In: the path of `chat.db`. Out: items, page by page. SQLite sorts the numbers of the rows by time, on disk
-//! where they are many; the rows themselves are read in that order. Rows of the same time come in the order
-//! of `message.ROWID`.
+//! In: the path of `chat.db`. Out: items, page by page. SQLite sorts the row numbers by time, on disk if there are
+//! many; the rows themselves are read in that order. Rows of the same time come in the order of `message.ROWID`.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -27,17 +26,17 @@ use nouns::{
     model::{Attachment, MAX_ATTACHMENTS},
 };
 
-/// Rows that are held at once.
+/// How many rows are held at once.
 const PAGE_ROWS: i64 = 64;
-/// Longest text that is kept, in characters; a turn holds less.
+/// The longest text that is kept, in characters; a turn holds less.
 const MAX_TEXT: usize = 128 << 10;
-/// Longest archived text that is kept, in bytes.
+/// The longest archived text that is kept, in bytes.
 const MAX_BODY_BYTES: usize = 512 << 10;
-/// How many people of a conversation give it its name.
+/// At most this many people are part of a conversation's name.
 const MAX_PARTICIPANTS: usize = 64;
-/// The ending of what Messages keeps of a link's preview.
+/// The suffix of the files that Messages keeps for a link's preview.
 const LINK_PREVIEW: &str = ".pluginPayloadAttachment";
-/// The conversation of messages that no conversation holds, by imessage-exporter's name.
+/// imessage-exporter's name for the conversation of messages that belong to no conversation.
 const ORPHANED: &str = "orphaned";
 
 /// Opens a database.
@@ -54,7 +53,7 @@ pub(in crate::imessage) fn open(settings: &SourceSettings) -> Result<Box<dyn Cha
             line: 1,
             column: 1,
             problem: format!("this SQLite database is not Messages': it lacks {lacking}"),
-            remedy: "name chat.db, which lies in ~/Library/Messages on a Mac",
+            remedy: "name chat.db, which is in ~/Library/Messages on a Mac",
         });
     }
     let (total, privacy) = sort(&copied.connection, &tables).map_err(|e| damaged(&path, &e))?;
@@ -81,14 +80,14 @@ struct Database {
     rows_sql: String,
     chats: HashMap<Option<i64>, Arc<Chat>>,
     found: VecDeque<ChatItem>,
-    /// The last row that was read, by its place in the order of time.
+    /// The last row that was read, as its place in the order of time.
     place: i64,
     total: u64,
     is_done: bool,
 }
 
 impl Database {
-    /// Reads a page of rows; false at the end.
+    /// Reads a page of rows; returns false at the end.
     fn read(&mut self) -> rusqlite::Result<bool> {
         let rows: Vec<MessageRow> = {
             let mut statement = self.copied.connection.prepare(&self.rows_sql)?;
@@ -124,8 +123,8 @@ impl Database {
         Ok(chat)
     }
 
-    /// The id and the name of a conversation, and who takes part. A person's iMessage and SMS are two chats
-    /// with one `chat_identifier`, and one conversation.
+    /// The id and the name of a conversation, and who takes part. A person's iMessage and SMS chats have the same
+    /// `chat_identifier`, and are one conversation.
     fn named(&self, number: i64) -> rusqlite::Result<(String, String, Vec<String>)> {
         let connection = &self.copied.connection;
         let mut participants: Vec<String> = Vec::new();
@@ -205,8 +204,8 @@ impl ChatReader for Database {
     }
 }
 
-/// Writes down the order of the rows, and which conversation holds each. Returns how many rows there are,
-/// and who can read them: a database of one conversation is the user's own choice, as a file of one is.
+/// Writes the order of the rows, and each row's conversation, to a temporary table. Returns the number of rows and
+/// their privacy: a database of a single conversation is the user's own choice, like a file of one.
 fn sort(connection: &Connection, tables: &Tables) -> rusqlite::Result<(u64, Privacy)> {
     let mut joins = String::new();
     let mut join = |table: &str, name: &str| {
@@ -232,7 +231,7 @@ fn sort(connection: &Connection, tables: &Tables) -> rusqlite::Result<(u64, Priv
     })
 }
 
-/// The query for a page of rows behind a place, in the order of [`MessageRow::of`].
+/// The query for a page of rows after a place, with columns in the order that [`MessageRow::of`] expects.
 fn rows_sql(tables: &Tables) -> String {
     let body = match tables.of_message("attributedBody").as_str() {
         "NULL" => "NULL".to_owned(),

@@ -1,7 +1,7 @@
-//! What a row of the table `message` is.
+//! Converts a row of the table `message` into an item.
 //!
-//! In: a row's values, whatever their types, with its conversation and what was shared. Out: a message, a
-//! deletion, a skip, or a dead letter. Pure: nothing here asks the database.
+//! In: a row's values, whatever their types, with its conversation and what was shared. Out: a message, a deletion, a
+//! skip, or a dead letter. Pure: nothing here queries the database.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use nouns::model::{Attachment, DeadLetter, EventTime};
 
 /// The name of the owner of the account, as imessage-exporter writes it.
 const ME: &str = "Me";
-/// Where something shared stands in the words.
+/// Marks the place of something shared in the words.
 const SHARED: char = '\u{fffc}';
 /// Milliseconds from 1970 to 2001, when Apple's time begins.
 const APPLE_EPOCH_MS: i64 = 978_307_200_000;
-/// Times above are nanoseconds, as macOS 10.13 and later write them; those below are seconds.
+/// Times above this are nanoseconds, as macOS 10.13 and later write them; others are seconds.
 const MOST_SECONDS: i64 = 100_000_000_000;
 
 /// The values of a row.
@@ -42,12 +42,12 @@ pub(super) struct MessageRow {
     item_type: i64,
     group_action: i64,
     associated: i64,
-    /// Whether something is shared; none where this version does not say.
+    /// Whether something is shared; `None` if this version of the database does not say.
     pub(super) shares: Option<bool>,
     is_of_app: bool,
 }
 
-/// A conversation with those who take part beside the owner.
+/// A conversation, with its participants other than the owner.
 pub(super) struct Chat {
     pub(super) conversation: Arc<Conversation>,
     pub(super) participants: Vec<String>,
@@ -79,16 +79,16 @@ impl MessageRow {
         }
     }
 
-    /// What it is without its words: a reaction or a notice.
+    /// The skip that it is regardless of its words, if it is a reaction or a notice.
     pub(super) fn skip(&self) -> Option<Skip> {
-        // 2000 to 2007 are tapbacks, 3000 to 3007 take one back, 4000 is a vote in a poll.
+        // 2000 to 2007 are tapbacks, 3000 to 3007 remove one, 4000 is a vote in a poll.
         if (2000..=4000).contains(&self.associated) {
             return Some(Skip::Unsupported);
         }
         (self.item_type != 0 || self.group_action != 0).then_some(Skip::ServiceMessage)
     }
 
-    /// What it is. `origin` names the database.
+    /// The item for this row. `origin` names the database.
     pub(super) fn item(self, chat: &Chat, attachments: Vec<Attachment>, origin: &str) -> ChatItem {
         let conversation = Arc::clone(&chat.conversation);
         if self.guid.is_empty() {
@@ -111,7 +111,7 @@ impl MessageRow {
         let words = if words.contains(SHARED) { words.replace(SHARED, "").trim().to_owned() } else { words.to_owned() };
         if words.trim().is_empty() && attachments.is_empty() {
             return match changed_ms {
-                // Messages empties a row when its last part is taken back, and writes when.
+                // When the last part of a message is unsent, Messages empties the row and writes the time.
                 Some(version) => ChatItem::Deletion { conversation, id: self.guid, version: Some(version) },
                 None if self.is_of_app => ChatItem::Skip(Skip::Unsupported),
                 None => ChatItem::Skip(Skip::Empty),
@@ -124,7 +124,7 @@ impl MessageRow {
             _ if self.is_from_me => ME,
             _ if !self.handle.is_empty() => &self.handle,
             [one] => one,
-            _ => return self.reject(chat, origin, "nobody is named as its sender; the message cannot be read"),
+            _ => return self.reject(chat, origin, "it names no sender; the message cannot be read"),
         };
         ChatItem::Message(Box::new(ChatMessage {
             conversation,
@@ -147,7 +147,7 @@ impl MessageRow {
     }
 }
 
-/// A time of Apple's as milliseconds since 1970; none for 0, which stands for no time.
+/// One of Apple's times as milliseconds since 1970; `None` for 0, which means no time.
 fn unix_ms(time: i64) -> Option<i64> {
     let since_2001_ms = match time {
         ..=0 => return None,
@@ -157,11 +157,11 @@ fn unix_ms(time: i64) -> Option<i64> {
     Some(since_2001_ms + APPLE_EPOCH_MS)
 }
 
-/// A whole number, also where a text stands for one.
+/// A whole number, even if it is stored as text.
 pub(super) fn integer(row: &Row<'_>, at: usize) -> Option<i64> {
     match row.get_ref(at).ok()? {
         ValueRef::Integer(value) => Some(value),
-        // Rounds towards zero, and to the nearest number that there is.
+        // Rounds towards zero, and saturates at the limits of `i64`.
         ValueRef::Real(value) => Some(value as i64),
         ValueRef::Text(text) => std::str::from_utf8(text).ok()?.trim().parse().ok(),
         ValueRef::Null | ValueRef::Blob(_) => None,

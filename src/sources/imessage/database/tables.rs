@@ -1,7 +1,7 @@
-//! The tables and columns that a version of Messages' database has.
+//! Finds which tables and columns a version of Messages' database has.
 //!
-//! In: a connection, or a path. Out: which of the columns that later versions added are there, and whether
-//! a database is Messages' at all.
+//! In: a connection, or a path. Out: which of the columns added by later versions exist, and whether a database is
+//! Messages' at all.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -22,7 +22,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Looks at a database.
+    /// Reads which tables and columns a database has.
     ///
     /// # Errors
     /// SQLite's, when the list of tables cannot be read.
@@ -35,7 +35,7 @@ impl Tables {
         })
     }
 
-    /// What Messages' database has and this one lacks; none where nothing is lacking.
+    /// Something that this database lacks and Messages' database has; `None` if nothing is missing.
     pub(super) fn lacking(&self) -> Option<String> {
         if self.message.is_empty() {
             return Some("a table `message`".to_owned());
@@ -47,17 +47,17 @@ impl Tables {
         Some(format!("a column `{column}` of the table `message`"))
     }
 
-    /// Whether a table is there.
+    /// Whether a table exists.
     pub(super) fn has(&self, table: &str) -> bool {
         self.others.contains(table)
     }
 
-    /// A column of `message` in SQL, `NULL` where this version has none.
+    /// A column of `message` in SQL; `NULL` if this version lacks it.
     pub(super) fn of_message(&self, name: &str) -> String {
         if self.message.contains(&name.to_lowercase()) { format!("m.{name}") } else { "NULL".to_owned() }
     }
 
-    /// As [`Tables::of_message`], of `chat`.
+    /// As [`Tables::of_message`], for `chat`.
     pub(super) fn of_chat(&self, name: &str) -> &'static str {
         match name {
             "chat_identifier" if self.chat.contains(name) => "chat_identifier",
@@ -67,8 +67,8 @@ impl Tables {
     }
 }
 
-/// Whether a SQLite database is Messages'. It is opened as one that nobody changes, so SQLite creates and
-/// locks nothing beside it.
+/// Whether a SQLite database is Messages'. It is opened as immutable, so SQLite creates no files next to it and takes
+/// no locks.
 pub(in crate::imessage) fn is_messages(path: &Path) -> bool {
     let Some(mut url) = std::path::absolute(path).ok().and_then(|path| Url::from_file_path(path).ok()) else {
         return false;
@@ -79,14 +79,14 @@ pub(in crate::imessage) fn is_messages(path: &Path) -> bool {
     tables.is_ok_and(|tables| tables.lacking().is_none())
 }
 
-/// The error of a database that SQLite cannot read.
+/// The error for a database that SQLite cannot read.
 pub(super) fn damaged(path: &Path, error: &rusqlite::Error) -> SourceError {
     SourceError::Format {
         path: path.to_owned(),
         line: 1,
         column: 1,
         problem: format!("SQLite cannot read this database: {error}"),
-        remedy: "copy chat.db anew, together with chat.db-wal, or repair it with `sqlite3 chat.db .recover`",
+        remedy: "copy chat.db again, together with chat.db-wal, or repair it with `sqlite3 chat.db .recover`",
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tests of Messages' database, each on one that is written for it.
+//! Tests of Messages' database, each on a database that is written for it.
 
 use std::{fs, path::Path};
 
@@ -84,7 +84,7 @@ fn lines(path: &Path) -> Vec<String> {
     lines_of(&mut *open(&SourceSettings::new("imessage", path)).unwrap())
 }
 
-/// What a database holds whose messages `write` adds.
+/// Checks the items of a database whose messages `write` adds.
 fn check(write: impl Fn(&Written), expected: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("chat.db");
@@ -195,7 +195,7 @@ fn what_cannot_be_read_is_rejected_with_its_row_and_the_rest_goes_on() {
         },
         &[
             "reject chat.db: message 1: attributedBody holds no string; the message cannot be read",
-            "reject chat.db: message 2: nobody is named as its sender; the message cannot be read",
+            "reject chat.db: message 2: it names no sender; the message cannot be read",
             "C 2024-05-01T10:00:02Z +15550100: from the only other",
         ],
     );
@@ -364,7 +364,7 @@ fn no_damage_to_a_database_makes_the_reader_panic_or_stop_for_good() {
     for round in 0..400 {
         let mut bytes = whole.clone();
         for _ in 0..=below(&mut seed, 12) {
-            // The header of the file is damaged in some rounds only: there little is left to read.
+            // The file's header is damaged in some rounds only, because little can be read after that.
             let from = if round % 8 == 0 { 0 } else { 100 };
             let at = from + below(&mut seed, bytes.len() - from);
             bytes[at] = below(&mut seed, 256) as u8;

@@ -1,4 +1,4 @@
-//! A memory of one bank alone, to compare both sides of a transfer.
+//! A memory with only one bank, to compare both sides of a transfer.
 //!
 //! In: the bank's live records. Out: the counts and hashes of its units and edges. Follows no log.
 
@@ -30,7 +30,7 @@ impl BankMemory {
         Ok(Self { memory, dimensions: None, load: Load::default(), units: 0 })
     }
 
-    /// Takes a live record; the inner error says what is wrong with it.
+    /// Adds a live record; the inner error says what is wrong with it.
     pub(super) fn take(&mut self, key: &MemoryKey, record: &MemoryRecord) -> Result<Result<(), String>, PipelineError> {
         if let Some(unit) = record.units.first() {
             self.dimensions.get_or_insert(unit.vector.len());

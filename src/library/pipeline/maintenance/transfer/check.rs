@@ -1,4 +1,4 @@
-//! What a record must be before it may enter another log.
+//! The conditions that a record must meet before it may enter another log.
 //!
 //! In: the records of a file, one by one, and the model of the log that they are for. Out: what is
 //! wrong with a record, if anything. A record that passes can be read by every memory that follows the
@@ -13,7 +13,7 @@ use nouns::model::{Bank, ExportRecord, MemoryKey, MemoryRecord, ModelRef, Window
 /// What the records of a file are checked against.
 pub(super) struct RecordCheck {
     bank: Bank,
-    /// The model of every vector, and its width; None where there is no vector.
+    /// The model of every vector, and its width; `None` if there are no vectors.
     model: Option<(ModelRef, usize)>,
     keys: HashSet<Vec<u8>>,
 }
@@ -36,7 +36,7 @@ impl RecordCheck {
             return Err("its key and its value name different windows".to_owned());
         }
         if key.turn.is_some() != (record.state == WindowState::Open) {
-            return Err("the key of an open window names a turn, that of a final one names none".to_owned());
+            return Err("the key of an open window must name a turn, and the key of a final one must not".to_owned());
         }
         if let Some(other) = record.turns.iter().find(|turn| turn.turn.bank != self.bank) {
             return Err(format!("a turn of bank {}, not {}", other.turn.bank, self.bank));
@@ -56,7 +56,7 @@ impl RecordCheck {
             Some((model, _)) if *model != record.model => {
                 let (found, expected) = (&record.model, model);
                 Err(format!(
-                    "vectors of model {} ({}), the header names {} ({})",
+                    "vectors of model {} ({}), but the header names {} ({})",
                     found.name, found.hash, expected.name, expected.hash
                 ))
             }

@@ -41,7 +41,7 @@ pub enum TransferError {
     },
     /// The bank's vectors are of another model than the log's.
     #[error(
-        "{path}, line 1: the bank was made with model {found}, {place} {expected}: vectors of two models are never \
+        "{path}, line 1: the bank was made with model {found}, but {place} {expected}: vectors of two models are never \
          compared; export it again after `ripplemem reembed --pipeline FILE` there, with a file that names {expected}"
     )]
     Model {
@@ -54,9 +54,9 @@ pub enum TransferError {
         /// The other model.
         expected: String,
     },
-    /// The log holds other content under the bank's name.
+    /// The log holds different content under the bank's name.
     #[error(
-        "bank {bank}: the log holds it already, with other content: {problem}; import into a log without it. A \
+        "bank {bank}: the log holds it already, with different content: {problem}; import into a log without it. A \
          stopped import can be repeated as long as no turn of the bank was written since"
     )]
     BankExists {
@@ -65,10 +65,10 @@ pub enum TransferError {
         /// What differs.
         problem: String,
     },
-    /// The file would replace one that may have what cannot be read.
+    /// The file would replace an existing one that may have the records that cannot be read.
     #[error(
-        "{path}: exists, and {records} record(s) of the bank cannot be read, which the new file would lack: {first}; \
-         `ripplemem import` of an earlier export mends them, or name another file"
+        "{path}: the file exists, and {records} record(s) of the bank cannot be read, so the new file would lack them: \
+         {first}; repair them with `ripplemem import` of an earlier export, or name another file"
     )]
     WouldReplace {
         /// The file.
@@ -84,10 +84,10 @@ pub enum TransferError {
         /// The bank.
         bank: Bank,
     },
-    /// The memory derives other units or edges from the same records.
+    /// The memory derives different units or edges from the same records.
     #[error(
-        "bank {bank}: all records were written, but the memory derives other {what} from them than the exporting side: \
-         {found}, not {expected}; use the same build on both sides, or report this"
+        "bank {bank}: all records were written, but the memory derives different {what} from them than the exporting \
+         side: {found}, not {expected}; use the same build on both sides, or report this"
     )]
     Digest {
         /// The bank.

@@ -1,9 +1,9 @@
-//! A bank of a log to a file.
+//! Writes a bank of a log to a file.
 //!
-//! In: a log. Out: the bank's live records as of the end of a transaction, with the digest of the
-//! memory that they give. A record that would quarantine the bank is not in the file, and is named; such
-//! a file takes the name of no other, which may have the record. Writes nothing to a Kafka log. On an
-//! embedded log it first extracts the turns that are not extracted yet, since no service would.
+//! In: a log. Out: the bank's live records as of the end of a transaction, with the digest of the resulting memory. A
+//! record that would quarantine the bank is left out of the file, and reported by name; such a file never replaces an
+//! existing one, which may have the record. Writes nothing to a Kafka log. On an embedded log it first extracts the
+//! turns that are not extracted yet, since no service would.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ use nouns::{
 pub struct ExportReport {
     /// Records.
     pub records: u64,
-    /// The digest of the memory that they give.
+    /// The digest of the memory that results from them.
     pub digest: ExportDigest,
     /// Turns of the bank's partition, of any bank, that are not extracted yet.
     pub lag: u64,
@@ -48,11 +48,11 @@ pub fn export(
     let partition = partition_of(bank, log.partitions());
     if pipeline.log.kind == LogKind::Embedded && log.lag(partition, log.read_position(partition)?)? > 0 {
         let (extractors, mut vectors) = (Extractors::new(pipeline, log.news())?, Vectors::new(pipeline));
-        // Windows that wait for the language model are exported so, and read after the import.
+        // Windows that still wait for the language model are exported in that state; it reads them after the import.
         if let Some(model) = &extractors.model {
             model.pause();
         }
-        let mut stage = Stage::take_over(partition, pipeline, &*log)?;
+        let mut stage = Stage::take_over(partition, pipeline, &*log, None)?;
         while stage.step(&*log, &extractors, &mut vectors, pipeline.embed.read_turns)?.is_some() {}
     }
     let lag = log.lag(partition, log.read_position(partition)?)?;
@@ -60,7 +60,7 @@ pub fn export(
     let (mut of_partition, mut has_units) = (None, false);
     let live = LiveRecords::of(&*log, Topic::Memory, partition, |key, record| {
         let ours = key.bank == *bank;
-        // The partition's first vectors say which model its others are compared with.
+        // The other vectors of the partition are compared with the model of its first ones.
         if (of_partition.is_none() || (ours && !has_units))
             && let Ok(value) = record_of(partition, key, record)?
             && !value.units.is_empty()
@@ -87,7 +87,7 @@ pub fn export(
     live.each(&*log, &mut |key, record| {
         let taken = match record_of(partition, key, record)? {
             Ok(value) if !value.units.is_empty() && Some(&value.model) != model.as_ref() => {
-                Err(format!("vectors of model {} beside another's", value.model.hash))
+                Err(format!("vectors of model {}, although others are of another model", value.model.hash))
             }
             Ok(value) => memory.take(key, &value)?.map(|()| value),
             Err(problem) => Err(problem),

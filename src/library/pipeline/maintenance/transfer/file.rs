@@ -1,8 +1,8 @@
 //! The file of an exported bank.
 //!
-//! In: lines. Out: a file that exists complete or not at all, and its lines again. The seal at the end
-//! holds the number of records and a hash of the lines, which reveals a file that was cut off or
-//! changed. A name that ends in `.zst` means compressed.
+//! In: lines. Out: a file that is either complete or does not exist, and its lines when it is read again. The seal at
+//! the end holds the number of records and a hash of the lines, which reveals a file that was cut off or changed. A
+//! file whose name ends in `.zst` is compressed.
 
 use std::{
     fs::File,
@@ -19,7 +19,7 @@ use nouns::model::{
     SCHEMA_VERSION,
 };
 
-/// Limit of a line; the largest record of a topic makes a shorter one.
+/// The maximum length of a line in bytes; even the largest record of a topic makes a shorter line.
 const MAX_LINE_BYTES: u64 = 64 << 20;
 /// Compression level.
 const LEVEL: i32 = 3;
@@ -32,7 +32,7 @@ fn directory(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The file as bytes are written to it.
+/// The file, as the bytes are written to it.
 enum Sink {
     Plain(BufWriter<NamedTempFile>),
     Zstd(zstd::Encoder<'static, BufWriter<NamedTempFile>>),
@@ -160,7 +160,8 @@ impl FileReader {
         }
         if version != EXPORT_VERSION {
             let problem = format!(
-                "version {version} of the form, this build reads {EXPORT_VERSION}; export with this build, or import with the other"
+                "version {version} of the form, but this build reads {EXPORT_VERSION}; export with this build, or \
+                 import with the build that wrote it"
             );
             return Err(reader.invalid(&problem));
         }
@@ -168,7 +169,8 @@ impl FileReader {
         let schema = header.schema;
         if !(OLDEST_SCHEMA_VERSION..=SCHEMA_VERSION).contains(&schema) {
             let problem = format!(
-                "records of schema {schema}, this build reads {OLDEST_SCHEMA_VERSION} to {SCHEMA_VERSION}; export with this build, or import with the other"
+                "records of schema {schema}, but this build reads {OLDEST_SCHEMA_VERSION} to {SCHEMA_VERSION}; export \
+                 with this build, or import with the build that wrote them"
             );
             return Err(reader.invalid(&problem));
         }
@@ -201,11 +203,12 @@ impl FileReader {
         if record.key.bank != self.header.bank || record.value.bank != self.header.bank {
             return Err(self
                 .lines
-                .invalid(&format!("a record of another bank than {}; export again", self.header.bank)));
+                .invalid(&format!("a record of a bank other than {}; export again", self.header.bank)));
         }
         if !(OLDEST_SCHEMA_VERSION..=SCHEMA_VERSION).contains(&record.value.schema) {
             return Err(self.lines.invalid(&format!(
-                "a record of schema {}, this build reads {OLDEST_SCHEMA_VERSION} to {SCHEMA_VERSION}; export with this build",
+                "a record of schema {}, but this build reads {OLDEST_SCHEMA_VERSION} to {SCHEMA_VERSION}; export with \
+                 this build",
                 record.value.schema
             )));
         }
@@ -229,7 +232,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// A line with its newline; None at the end of the file.
+    /// A line with its newline; `None` at the end of the file.
     fn next(&mut self) -> Result<Option<Vec<u8>>, TransferError> {
         let mut bytes = Vec::new();
         let read = (&mut self.source).take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes);

@@ -1,14 +1,14 @@
-//! A file to a bank of a log.
+//! Reads a file into a bank of a log.
 //!
-//! In: a file that [`super::export`] wrote. Out: its records in the log, and the digest of the memory
-//! that they give. Nothing is written before every record of the file is checked, and the whole against
-//! its seal and against the log. A run that was killed between two transactions is continued by the next
-//! run, which skips the records that are in the log. A record of the log that cannot be read is written
-//! again where the file has it, which ends its bank's quarantine.
+//! In: a file that [`super::export`] wrote. Out: its records in the log, and the digest of the resulting memory.
+//! Nothing is written before every record of the file has been checked, and the whole file has been checked against its
+//! seal and against the log. A run that was killed between two transactions is continued by the next run, which skips
+//! the records that are in the log. A record of the log that cannot be read is written again if the file has it, which
+//! ends its bank's quarantine.
 //!
-//! On Kafka the import owns the bank's partition while it writes, as an extractor does. The commits of
-//! a running service are fenced meanwhile; it takes the partition over again afterwards, with the
-//! imported records. No acknowledged turn is lost.
+//! On Kafka the import owns the bank's partition while it writes, as an extractor does. During that time, the commits
+//! of a running service are fenced; it takes the partition over again afterwards, with the imported records. No
+//! acknowledged turn is lost.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -34,7 +34,7 @@ use nouns::{
     model::{ExportDigest, ExportHeader, ExportRecord, ExportSeal, MemoryRecord, ModelRef},
 };
 
-/// Size of a transaction, past which it is committed.
+/// The size in bytes beyond which a transaction is committed.
 const TRANSACTION_BYTES: usize = 1 << 20;
 /// How often the import takes the partition over from a running service before it fails.
 const ATTEMPTS: u32 = 20;
@@ -108,8 +108,8 @@ pub(super) fn into_log(
     Err(TransferError::Fenced { partition, times: ATTEMPTS })
 }
 
-/// Fails unless the models of the file, the pipeline and the log are the same. Gives that model and the
-/// width of its vectors; None where the file has none.
+/// Fails unless the models of the file, the pipeline and the log are the same. Returns that model and the width of its
+/// vectors; `None` if the file names no model.
 fn check_model(
     pipeline: &Pipeline,
     log: &dyn Log,
@@ -126,7 +126,7 @@ fn check_model(
     if embedder.model() != model {
         return differs("the pipeline names", embedder.model());
     }
-    match model_of(log)? {
+    match model_of(log, Some(model))? {
         Some(other) if other != *model => differs("the log was made with", &other),
         _ => Ok(Some((model.clone(), embedder.dimensions()))),
     }
@@ -181,7 +181,7 @@ fn attempt(
     }
 }
 
-/// The keys and hashes of the bank's readable records in the log; an error where one is not the file's.
+/// The keys and hashes of the bank's readable records in the log; an error if one of them is not the same in the file.
 fn compare(target: &Target<'_>) -> Result<HashMap<Vec<u8>, blake3::Hash>, TransferError> {
     let Target { log, from, partition, check, .. } = *target;
     let mut file = FileReader::open(from)?;
@@ -222,8 +222,8 @@ fn compare(target: &Target<'_>) -> Result<HashMap<Vec<u8>, blake3::Hash>, Transf
     Ok(found)
 }
 
-/// A record as another log holds it. Its turns get offset 0: they precede every turn there, and
-/// their offsets in the old turns topic mean nothing.
+/// A record in the form in which another log holds it. Its turns get offset 0: they precede every turn there, and their
+/// offsets in the old turns topic mean nothing.
 fn rebased(mut record: MemoryRecord) -> Result<Vec<u8>, serde_json::Error> {
     record.turns.iter_mut().for_each(|turn| turn.source_offset = 0);
     serde_json::to_vec(&record)

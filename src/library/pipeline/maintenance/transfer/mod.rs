@@ -1,12 +1,11 @@
-//! One bank out of a log, and into another.
+//! Moves one bank out of a log, and into another.
 //!
 //! In: a bank of a log. Out: a file with its live memory records, and the same bank in another
-//! log, of either kind and with any number of partitions. No model runs: units and vectors move
-//! unchanged.
+//! log, of either kind and with any number of partitions. No model runs: units and vectors are moved unchanged.
 //!
 //! - `export`: log to file.
 //! - `import`: file to log.
-//! - `check`: what a record must be before anything is written.
+//! - `check`: the conditions that a record must meet before anything is written.
 //! - `file`: the file's lines, its hash and its seal.
 //! - `bank_memory`: the units and edges of the bank's records, on both sides.
 

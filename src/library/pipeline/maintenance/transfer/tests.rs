@@ -1,4 +1,4 @@
-//! An import whose log fails at each transaction in turn.
+//! Tests an import whose log fails at each transaction in turn.
 
 use std::{
     path::Path,
