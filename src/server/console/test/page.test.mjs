@@ -21,7 +21,8 @@ let browser;
 before(async () => {
   await mkdir(PICTURES, { recursive: true });
   // Without a sandbox of its own, which root has not; it opens this service's pages alone.
-  browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-gpu"] });
+  const executablePath = execSync(`command -v ${CHROMIUM}`, { encoding: "utf8" }).trim();
+  browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"] });
 });
 after(() => browser?.close());
 
