@@ -198,7 +198,7 @@ const KEYS = [
   ["/", "the question"],
   ["Space", "play the ripple"],
   ["← →", "one step back or on"],
-  ["[ ]", "the point before or after, in time"],
+  ...(OFFERED.history ? [["[ ]", "the point before or after, in time"]] : []),
   ["j k", "the next or the previous evidence"],
   ["Enter", "open what is focused"],
   ["Esc", "close"],
