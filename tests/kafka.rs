@@ -193,6 +193,8 @@ fn turns_arrive_and_a_question_is_answered_as_of_its_turn() {
     let home = Home::new(&broker, "answered", &format!("{SNAPSHOTS}[serve]\nedges = true\n"));
     let service = home.run();
     load(&home);
+    // A question waits for 10 s, and a machine under load starts a service in more than that.
+    wait(&|| home.told(), || home.told().contains("ready: "));
     let ends: BTreeMap<u32, u64> = (0..2).map(|p| (p, home.log().end(Topic::Turns, p).unwrap())).collect();
     let (partition, end) = ends.into_iter().find(|(_, end)| *end > 0).unwrap();
     let after = format!("{partition}:{}", end - 1);
