@@ -126,7 +126,7 @@ fn a_wrong_request_gets_a_problem_that_says_what_is_wrong() {
         ("POST", "/v1/ask", "", ask(json!({"after": "0:99", "timeout_ms": 50})), 504, "deadline", "offset 99"),
         ("GET", "/v1/digest?bank=secret", "", none(), 404, "unknown_bank", "bank secret: unknown"),
         ("GET", "/v1/stats?bank=secret", "", none(), 404, "unknown_bank", "bank secret: unknown"),
-        ("GET", "/v1/digest?bank=b&bank=c", "", none(), 400, "invalid", "stands twice"),
+        ("GET", "/v1/digest?bank=b&bank=c", "", none(), 400, "invalid", "is given twice"),
         ("GET", "/v1/digest?bnk=b", "", none(), 400, "invalid", "\"bnk\""),
         ("GET", "/v1/digest?after=0:99&wait_ms=1", "", none(), 504, "deadline", "0:99"),
         ("DELETE", "/v1/turns?bank=b", "", none(), 400, "invalid", "turn: missing"),

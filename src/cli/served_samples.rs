@@ -5,8 +5,9 @@
 
 use std::{
     fs,
-    net::{Ipv4Addr, TcpListener},
+    net::{Ipv4Addr, TcpListener, TcpStream},
     path::Path,
+    sync::atomic::Ordering,
     thread,
     time::{Duration, Instant},
 };
@@ -22,6 +23,8 @@ use super::{output::print, serve::stop_by_signal};
 const READS: usize = 4;
 /// A read of the samples is reflected long before.
 const MOST_WAIT: Duration = Duration::from_secs(300);
+/// Time between two looks whether a service listens.
+const POLL: Duration = Duration::from_millis(50);
 /// The first port that is tried.
 const PORT: u16 = 8321;
 
@@ -56,10 +59,23 @@ pub(super) fn serve(directory: &Path, profiles: &[&str], samples: &[&str]) -> Re
     thread::scope(|scope| {
         let served: Vec<_> =
             pipelines.iter().map(|pipeline| scope.spawn(|| server::run(pipeline, stop, &mut |_| ()))).collect();
-        for (pipeline, profile) in pipelines.iter().zip(profiles) {
-            print(&format!("Open http://{}/  (profile {profile})\n", pipeline.http.listen))?;
+        for ((pipeline, profile), service) in pipelines.iter().zip(profiles).zip(&served) {
+            let listen = &pipeline.http.listen;
+            while TcpStream::connect(listen).is_err() {
+                if service.is_finished() {
+                    // The others end, too, so that its error is shown at once.
+                    stop.store(true, Ordering::Relaxed);
+                    break;
+                }
+                thread::sleep(POLL);
+            }
+            if !stop.load(Ordering::Relaxed) {
+                print(&format!("Open http://{listen}/  (profile {profile})\n"))?;
+            }
         }
-        print("Ctrl-C ends it, and leaves nothing behind.\n")?;
+        if !stop.load(Ordering::Relaxed) {
+            print("Ctrl-C ends it, and leaves nothing behind.\n")?;
+        }
         for service in served {
             service.join().map_err(|_| anyhow::anyhow!("the service panicked; its message is above"))??;
         }

@@ -49,7 +49,7 @@ impl Hosts {
         let all = |name| headers.get_all(name).iter().map(|value| value.to_str().unwrap_or_default());
         let ours = |host: &str| names.iter().any(|known| *known == host.to_ascii_lowercase());
         if all(header::HOST).count() > 1 || all(header::ORIGIN).count() > 1 {
-            return Some("the Host or the Origin header stands twice; send it once");
+            return Some("the Host or the Origin header is given twice; send it once");
         }
         let of_target = request.uri().authority().map(|authority| authority.as_str());
         if all(header::HOST).count() == 0 || !all(header::HOST).chain(of_target).all(ours) {

@@ -106,7 +106,7 @@ pub enum PipelineError {
     },
     /// The log holds vectors of another model.
     #[error(
-        "the memory was made with model {found}, the pipeline names {expected}: vectors of two models are never \
+        "the memory was made with model {found}, but the pipeline names {expected}: vectors of two models are never \
          compared; name {found} in [embed], or make new vectors with `ripplemem reembed --pipeline FILE`"
     )]
     Model {

@@ -73,7 +73,7 @@ impl Address {
         let parameters = query::parameters(parameters).map_err(|e| format!("{address}: {e}"))?;
         for (index, (name, value)) in parameters.iter().enumerate() {
             if parameters.iter().take(index).any(|(before, _)| before == name) {
-                return Err(format!("{address}: {name} stands twice"));
+                return Err(format!("{address}: {name} is given twice"));
             }
             match name.as_str() {
                 "question" => text = Some(value.clone()),

@@ -41,7 +41,7 @@ impl Fields {
         let mut fields = Map::new();
         for (name, value) in parameters(query).map_err(Failure::invalid)? {
             if fields.insert(name.clone(), Value::String(value)).is_some() {
-                return Err(Failure::invalid(format!("{name}: stands twice")));
+                return Err(Failure::invalid(format!("{name}: is given twice")));
             }
         }
         Ok(Self(fields))

@@ -2,7 +2,7 @@
 //!
 //! In: questions, each with who follows it, and the news of which banks changed. Out: for each follower a snapshot,
 //! then deltas, each with the progress that it leads to. At every progress, what a follower has put together is equal
-//! to the result of asking the question anew as of the progress's offsets: the same units in the same order with the
+//! to the result of asking the question again as of the progress's offsets: the same units in the same order with the
 //! same excerpts. Versions in between may be left out. A question is asked again only when its bank has changed, once
 //! for all who follow it. Nothing that changes the memory ever waits for a follower.
 //!

@@ -396,7 +396,7 @@ fn parameters<const N: usize>(uri: &Uri, names: [&str; N]) -> Result<[Option<Str
         let place = names.iter().position(|known| *known == name).and_then(|at| found.get_mut(at));
         match place {
             Some(place @ None) => *place = Some(value),
-            Some(Some(_)) => return Err(Problem::invalid(format!("{name}: stands twice"))),
+            Some(Some(_)) => return Err(Problem::invalid(format!("{name}: is given twice"))),
             None => {
                 let known = names.join(", ");
                 return Err(Problem::invalid(format!("{name:?}: not a parameter of this path; it takes {known}")));

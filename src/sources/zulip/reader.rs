@@ -44,8 +44,7 @@ fn looks_like(sample: &Sample) -> bool {
     }
     let entries: Vec<&str> = sample.entries().collect();
     let messages = || entries.iter().find(|e| is_messages(e));
-    // In an archive, the messages may come after so many files that they are not seen here, so Zulip's file name is
-    // enough.
+    // A sample of an archive may end before its messages, so the file name that Zulip gives it is enough.
     let is_named = sample.name().starts_with("zulip-export") && sample.name().contains(".tar");
     is_named || messages().is_some_and(|e| sample.head_of(e).contains("\"zerver_message\""))
 }

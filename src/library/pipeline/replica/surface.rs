@@ -270,17 +270,17 @@ impl Replica {
     }
 
     /// Notes partitions that a group has assigned to this process, and returns at once: questions to
-    /// their banks wait until [`Self::take`] and [`Self::follow`] have loaded them. With `anew`, these partitions
-    /// replace all earlier ones.
-    pub fn assign(&self, partitions: &[u32], anew: bool) {
+    /// their banks wait until [`Self::take`] and [`Self::follow`] have loaded them. If `replaces_all`, these
+    /// partitions replace all earlier ones.
+    pub fn assign(&self, partitions: &[u32], replaces_all: bool) {
         let known = partitions.iter().filter(|partition| **partition < self.shards.partitions());
         self.shards.assign(|assigned| {
-            if anew {
+            if replaces_all {
                 assigned.clear();
             }
             assigned.extend(known);
         });
-        if anew {
+        if replaces_all {
             self.record_no_more(&self.shards.revoked());
         }
     }
