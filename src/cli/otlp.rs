@@ -26,6 +26,8 @@ where
     if std::env::var_os(ENDPOINT).is_none() {
         return Ok(None);
     }
+    // The exporter's client takes the cryptography that the process has installed; an earlier one stays.
+    drop(rustls::crypto::ring::default_provider().install_default());
     let exporter = SpanExporter::builder().with_http().build();
     let exporter = exporter.map_err(|problem| format!("{ENDPOINT}: no spans are sent: {problem}"))?;
     let resource = Resource::builder().with_service_name("ripplemem").build();
