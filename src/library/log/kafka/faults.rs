@@ -215,6 +215,40 @@ fn a_stranded_client_of_a_reader_is_replaced() {
     wait(&mut || !reader.read(&cluster, next, 1).unwrap().is_empty());
 }
 
+/// Writes a record as the owner with this id does, and leaves its transaction open.
+fn write_and_stop(log: &KafkaLog, owner: &str, out: Outgoing<'_>) -> BaseProducer<Watch> {
+    let id = format!("{}.{owner}", log.cluster().settings.prefix);
+    let open: BaseProducer<Watch> = log.cluster().transactional(&id).create_with_context(Watch::default()).unwrap();
+    open.init_transactions(Duration::from_secs(30)).unwrap();
+    open.begin_transaction().unwrap();
+    let until = Instant::now() + Duration::from_secs(30);
+    owner::send(&open, out, until).unwrap();
+    owner::drain(&open, until).unwrap();
+    open
+}
+
+/// The position of a partition is found while the transaction of a writer that died is still open, as after a kill.
+/// Whoever takes the partition over ends it.
+#[test]
+fn a_look_at_a_position_does_not_wait_for_a_writer_that_died() {
+    let test = "log::kafka::faults::a_look_at_a_position_does_not_wait_for_a_writer_that_died";
+    let Some(broker) = Broker::shared(test) else { return };
+    let mut settings = settings(&broker, "looked", 1);
+    let log = KafkaLog::open(&settings).unwrap();
+    log.append_turns(&[suite::turn("bank", 1)]).unwrap();
+    log.commit(&suite::transaction(1, &[("a", Some("committed"))])).unwrap();
+    let memory = log.cluster().topic("memory");
+    let out = Outgoing { topic: &memory, partition: Some(0), key: b"a", value: Some(b"never"), headers: None };
+    let _open = write_and_stop(&log, "extract.0", out);
+    // A request may take less time than the cluster gives a transaction.
+    settings.kafka.timeout_seconds = 5;
+    let other = KafkaLog::open(&settings).unwrap();
+    assert_eq!(other.read_position(0).unwrap(), 1);
+    other.own(0).unwrap();
+    assert_eq!(other.read_position(0).unwrap(), 1);
+    assert_eq!(suite::live_values(&other, 0)["a"], "committed");
+}
+
 /// A broker dies while a transaction is open: none of its records becomes visible, and the next
 /// owner of the partition continues at once.
 #[test]
@@ -225,23 +259,14 @@ fn a_broker_killed_inside_an_open_transaction_shows_none_of_it() {
     let log = KafkaLog::open(&settings).unwrap();
     let transaction = |value| suite::transaction(0, &[("a", Some(value))]);
     log.commit(&transaction("committed")).unwrap();
-    // Write as the partition's owner does, but do not commit.
-    let watch = Watch::default();
-    let id = format!("{}.extract.0", settings.kafka.prefix);
-    let open: BaseProducer<Watch> = log.cluster().transactional(&id).create_with_context(watch).unwrap();
-    open.init_transactions(Duration::from_secs(30)).unwrap();
-    open.begin_transaction().unwrap();
-    let until = Instant::now() + Duration::from_secs(30);
     let memory = log.cluster().topic("memory");
     let out = Outgoing { topic: &memory, partition: Some(0), key: b"a", value: Some(b"never"), headers: None };
-    owner::send(&open, out, until).unwrap();
-    owner::drain(&open, until).unwrap();
+    let open = write_and_stop(&log, "extract.0", out);
     broker.act("kill", None);
     broker.act("restart", None);
     let next = KafkaLog::open(&settings).unwrap();
     let folded = |log: &KafkaLog| suite::live_values(log, 0);
     assert_eq!(folded(&next)["a"], "committed");
-    assert_eq!(next.read_position(0).unwrap(), 0, "who only looks does not wait for the writer that died");
     next.own(0).unwrap();
     assert_eq!(next.read_position(0).unwrap(), 0);
     next.commit(&transaction("later")).unwrap();
@@ -278,16 +303,9 @@ fn a_position_behind_an_open_transaction_of_another_source_is_found() {
     let other = beside("chat");
     let (mut writer, _) = log.take_source("chat").unwrap();
     writer.commit(&source_transaction("chat", 1)).unwrap();
-    // Write as the other source does, but do not commit.
-    let id = format!("{}.source.{other}.0", log.cluster().settings.prefix);
-    let open: BaseProducer<Watch> = log.cluster().transactional(&id).create_with_context(Watch::default()).unwrap();
-    open.init_transactions(Duration::from_secs(30)).unwrap();
-    open.begin_transaction().unwrap();
-    let until = Instant::now() + Duration::from_secs(30);
     let (topic, partition) = (log.cluster().topic("sources"), Some(partition_of_source("chat")));
     let out = Outgoing { topic: &topic, partition, key: other.as_bytes(), value: Some(b"1"), headers: None };
-    owner::send(&open, out, until).unwrap();
-    owner::drain(&open, until).unwrap();
+    let open = write_and_stop(&log, &format!("source.{other}.0"), out);
     writer.commit(&source_transaction("chat", 2)).unwrap();
     drop(writer);
     std::thread::scope(|scope| {
