@@ -102,13 +102,11 @@ pub fn recollect(
     }
 
     let sufficiency = planner.agreement(&read, &cues, &first.familiar).clamp(0.0, 1.0);
-    let abstains =
-        |units: &[RankedCandidate]| abstention(units, &stop_reason, sufficiency, &first.familiar.topics, settings);
     let assembled = assemble::assemble(evidence, settings);
+    let unsupported = abstention(&assembled, &stop_reason, sufficiency, &first.familiar.topics, settings);
     let most_tokens = settings.stop.most_tokens;
     let Fitting { ranked, context, tokens } =
-        budget::within(assembled, &first.impressions, &first.familiar, most_tokens, abstains);
-    let supported = abstains(&ranked).is_none();
+        budget::within(assembled, &first.impressions, &first.familiar, most_tokens, unsupported.as_deref());
     let kept: BTreeSet<UnitId> = ranked.iter().map(|r| r.candidate.unit.id).collect();
     let asker = question.asker.clone().or_else(|| first.familiar.only_person.clone());
     let trace = Trace {
@@ -135,7 +133,7 @@ pub fn recollect(
         tokens,
         units: ranked.into_iter().map(evidence_unit).collect(),
         sufficiency,
-        supported,
+        supported: unsupported.is_none(),
         stop_reason,
         reflects: first.reflects,
         trace,

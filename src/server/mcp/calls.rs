@@ -141,8 +141,9 @@ impl Calls {
             each.collect::<Vec<_>>().join(" ")
         };
         let context = with_ids(&evidence.context, !evidence.supported, evidence.context_turns.into_iter().map(id));
-        let text = match context.trim() {
-            "" => "Nothing in memory supports this question.".to_owned(),
+        let text = match (context.trim(), evidence.supported) {
+            ("", true) => "No memory fits into most_tokens; ask again with more.".to_owned(),
+            ("", false) => "Nothing in memory supports this question.".to_owned(),
             _ => context.clone(),
         };
         let recalled = Recalled {
