@@ -28,6 +28,7 @@ from ripplemem import (  # noqa: E402
     UnknownBankError,
     UnreachableError,
     call_tool,
+    read_context,
 )
 
 ZONE = timezone(timedelta(hours=1))
@@ -87,6 +88,49 @@ def each_call(url, token):
         memory.end_session("monday")
         status = memory.status()
         assert status.version and status.problem is None and status.behind >= 0, status
+
+
+def circumstances(url, token):
+    """Who asks and what was said before change the answer, of both clients."""
+    said = [
+        "I keep my kayak in the old boathouse.",
+        "I keep my kayak in the cellar at home.",
+        "The violin is at the luthier until Friday.",
+        "The accordion has a torn bellows since the summer.",
+    ]
+    turns = [Turn(str(n), ("Ann", "Bo")[n % 2], text, TURNS[0].time) for n, text in enumerate(said)]
+    asked = [
+        ({"question": "Where do I keep my kayak?", "asker": "Ann"}, "0"),
+        ({"question": "Where do I keep my kayak?", "asker": "Bo"}, "1"),
+        ({"question": "Any news?", "said_before": [("Bo", "the violin is at the luthier")]}, "2"),
+        ({"question": "Any news?", "said_before": [("Bo", "the accordion has a torn bellows")]}, "3"),
+    ]
+
+    async def asynchronously(fields):
+        async with AsyncRippleMem(url, bank="boats", token=token) as memory:
+            return await memory.ask(**fields)
+
+    with RippleMem(url, bank="boats", token=token) as memory:
+        memory.remember(*turns)
+        for fields, turn in asked:
+            for evidence in (memory.ask(**fields), asyncio.run(asynchronously(fields))):
+                assert evidence.units[0].sources == [turn], (fields, evidence.raw)
+        spent = memory.ask("Where is the kayak?", most_tokens=40).raw["tokens"]
+        assert spent["spent"] <= spent["most"] == 40, spent
+        refused(InvalidError, lambda: memory.ask("Where do I live?", asker="Cy"), "does not speak")
+
+
+def line_breaks(url, token):
+    """What was said on several lines is quoted on several lines, and read back."""
+    code = "Try this:\n\n```python\nfor line in lines:\n    print(line)\n```\n- one\r\n- two\u2028- three"
+    with RippleMem(url, bank="lines", token=token) as memory:
+        memory.remember(Turn("1", "Assistant", code, TURNS[0].time))
+        evidence = memory.ask("How do I print the lines?")
+        (quoted,) = read_context(evidence.context)
+        plain = code.replace("\r\n", "\n").replace("\u2028", "\n")
+        assert (quoted.speaker, quoted.passages) == ("Assistant", [plain]), evidence.context
+        assert "\n      print(line)\n" in evidence.context, evidence.context
+        assert memory.turns().turns[0].text == code
 
 
 def many_turns(url, token):
@@ -289,7 +333,7 @@ def matches_the_document(_url, _token):
 def main():
     url, check, *token = sys.argv[1:]
     checks = [each_call, many_turns, asynchronous, following, in_words, problems, retries, follows, denied]
-    checks.append(matches_the_document)
+    checks += [circumstances, line_breaks, matches_the_document]
     by_name = {one.__name__: one for one in checks}
     by_name[check](url, token[0] if token else None)
 
