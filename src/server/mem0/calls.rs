@@ -75,6 +75,7 @@ impl Calls {
         let text = fields.text("query")?.ok_or_else(|| Failure::invalid("query: missing"))?;
         let top_k = fields.number("top_k", MOST_FOUND)?.unwrap_or(FOUND);
         let asked_at = fields.time("reference_date")?;
+        let (asker, said_before) = (fields.text("asker")?, fields.said_before()?);
         if fields.take("threshold").is_some_and(|least| least.as_f64() != Some(0.0)) {
             return Err(Failure::unsupported("threshold"));
         }
@@ -87,18 +88,33 @@ impl Calls {
             );
             return Err(Failure::invalid(format!("{problem}; name one more id")));
         }
-        let asked = banks.iter().map(|bank| {
-            let (bank, text) = (bank.clone(), text.clone());
-            self.api.ask(who, Ask::of(Question { asked_at, ..Question::new(bank, text) }))
-        });
-        let mut found = Vec::new();
-        for evidence in join_all(asked).await {
+        let question = |bank: &Bank, asker: &Option<String>| {
+            let (asker, said_before) = (asker.clone(), said_before.clone());
+            Ask::of(Question { asked_at, asker, said_before, ..Question::new(bank.clone(), text.clone()) })
+        };
+        let asked = join_all(banks.iter().map(|bank| self.api.ask(who, question(bank, &asker)))).await;
+        let (mut found, mut heard, mut refused) = (Vec::new(), asker.is_none(), None);
+        for (bank, evidence) in banks.iter().zip(asked) {
+            let evidence = match evidence {
+                // The asker may speak in another scope only. Without the asker, any other mistake is refused again.
+                Err(problem) if problem.code == Code::Invalid && asker.is_some() && banks.len() > 1 => {
+                    refused.get_or_insert(problem);
+                    self.api.ask(who, question(bank, &None)).await
+                }
+                evidence => {
+                    heard |= evidence.is_ok();
+                    evidence
+                }
+            };
             match evidence {
                 Ok(evidence) => found.extend(quoted(&evidence)),
                 // Its last turn was deleted in the meantime.
                 Err(problem) if problem.code == Code::UnknownBank => {}
                 Err(problem) => return Err(problem.into()),
             }
+        }
+        if let Some(problem) = refused.filter(|_| !heard) {
+            return Err(problem.into());
         }
         // The sort is stable: the results of one bank keep their order.
         found.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
