@@ -73,7 +73,7 @@ impl MemoryHandle {
         listeners: Listeners,
     ) -> Result<Self, MemoryError> {
         let (sender, commands) = unbounded();
-        let backlog = Arc::new(Backlog::default());
+        let backlog = Arc::new(Backlog::new(listeners.room.clone()));
         let (settings, in_hand) = (settings.clone(), Arc::clone(&backlog));
         let slice = threads.slice();
         let seed = ShardSeed { settings, semantic_threshold, slice, listeners, commands, backlog: in_hand };

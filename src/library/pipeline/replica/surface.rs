@@ -130,7 +130,7 @@ impl Replica {
         let place = &pipeline.snapshot.directory;
         let record = record && !place.is_empty();
         let threads = MemoryThreads::start(pipeline.memory.workers).map_err(PipelineError::Thread)?;
-        let shards = Shards::new(pipeline, log.partitions(), threads, edges, record, asks);
+        let shards = Shards::new(pipeline, log.partitions(), threads, edges, Arc::clone(log.news()), record, asks);
         let recording = Recording::open(pipeline, log, record)?;
         let replica = Self::new(pipeline, log.generation(), shards, recording)?;
         if hold == Hold::Assigned {
@@ -263,7 +263,8 @@ impl Replica {
         self.shards.get(partition)
     }
 
-    /// Whether the partition can be loaded now without waiting for earlier loads.
+    /// Whether the partition can be loaded now without waiting for earlier loads. [`Log::news`] of the log that it was
+    /// opened with is raised when that is so again.
     #[must_use]
     pub fn has_room(&self, partition: u32) -> bool {
         self.shards.get(partition).is_none_or(|shard| shard.memory.has_room())
@@ -539,7 +540,7 @@ impl Replica {
     /// A memory of one partition that follows no log.
     fn past_memory(&self, partition: u32, restored: &Restored) -> Result<Self, PipelineError> {
         let threads = Arc::clone(self.shards.threads());
-        let shards = Shards::new(&self.pipeline, self.shards.partitions(), threads, None, false, None);
+        let shards = Shards::new(&self.pipeline, self.shards.partitions(), threads, None, Arc::default(), false, None);
         let memory = Self::new(&self.pipeline, self.generation, shards, Recording::none(&self.pipeline))?;
         let shard = memory.shards.make(partition)?;
         shard.restore(&RestoredPartition { restored, covers: BTreeMap::new() })?;
