@@ -52,11 +52,13 @@ pub trait Log: SourceLog {
         Ok(false)
     }
     /// Calls `each` with the live records of a memory partition whose keys begin with `prefix`, in the order of their
-    /// keys, as of one moment, until `each` breaks off. Returns false if the log has no index of its keys, as on Kafka.
+    /// keys, as of one moment, until `each` breaks off. A record that is not `wanted`, by its key and offset, is not
+    /// read. Returns false if the log has no index of its keys, as on Kafka.
     fn live_records(
         &self,
         _partition: u32,
         _prefix: &[u8],
+        _wanted: &mut dyn FnMut(&[u8], u64) -> bool,
         _each: &mut dyn FnMut(&Record) -> ControlFlow<()>,
     ) -> Result<bool, LogError> {
         Ok(false)

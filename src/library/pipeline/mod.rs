@@ -36,7 +36,8 @@ mod snapshot_interval;
 
 pub use cancellation::{Cancellation, Ended};
 pub use engine::{
-    HeldTurn, Memory, MemoryEvent, MemoryOptions, MemoryStatus, TurnVersion, delete_turns, held_turns, selected_turns,
+    HeldTurn, Memory, MemoryEvent, MemoryOptions, MemoryStatus, PageOf, TurnPage, TurnSpan, TurnVersion, delete_turns,
+    held_turns, selected_turns,
 };
 pub use error::PipelineError;
 pub use extract::extract;

@@ -499,16 +499,17 @@ impl Log for EmbeddedLog {
         &self,
         partition: u32,
         prefix: &[u8],
+        wanted: &mut dyn FnMut(&[u8], u64) -> bool,
         each: &mut dyn FnMut(&Record) -> ControlFlow<()>,
     ) -> Result<bool, LogError> {
         self.check_partition(Topic::Memory, partition)?;
         let failed = |e| store::failed(&self.directory, "a read", e);
         let moment = self.store.database.snapshot();
         for row in moment.prefix(&self.store.memory.index, record::index_key(partition, prefix)) {
-            let (_, entry) = row.into_inner().map_err(failed)?;
+            let (key, entry) = row.into_inner().map_err(failed)?;
             let (offset, live) = record::decode_index(&entry)
                 .ok_or_else(|| self.damaged(Topic::Memory, partition, 0, "has an unreadable index entry"))?;
-            if !live {
+            if !live || !wanted(&key[size_of::<u32>()..], offset) {
                 continue;
             }
             let value = moment.get(&self.store.memory.records, record_key(partition, offset)).map_err(failed)?;

@@ -11,6 +11,7 @@ use crossbeam_channel::Sender;
 use super::{
     Asked, ExtractionOrders, Front, LiveEvent, LiveRun, PipelineError, Progress, Replica, Service, follow_source,
     status::{MemoryEvent, MemoryStatus},
+    turn_places::{PageOf, TurnPage, TurnPlaces, TurnSpan},
     turns,
     upkeep::Upkeep,
 };
@@ -31,6 +32,7 @@ pub struct Memory {
     front: Arc<Front>,
     pub(super) replica: Arc<Replica>,
     log: Arc<dyn Log>,
+    pub(super) places: TurnPlaces,
 }
 
 /// How a memory is opened.
@@ -69,12 +71,12 @@ impl Memory {
         let (replica, log) = service.shared();
         let front = service.front()?;
         let upkeep = Some(Upkeep::start(service, pipeline, &Arc::from(tell))?);
-        Ok(Self { upkeep, front, replica, log })
+        Ok(Self { upkeep, front, replica, log, places: TurnPlaces::default() })
     }
 
     /// The memory that a service on Kafka follows; others extract, and the caller feeds `replica`.
     pub fn over(log: Arc<dyn Log>, replica: Arc<Replica>, front: Arc<Front>) -> Self {
-        Self { upkeep: None, front, replica, log }
+        Self { upkeep: None, front, replica, log, places: TurnPlaces::default() }
     }
 
     /// Writes turns, edits, deletions and ends of sessions to the log, and returns when they are durable.
@@ -150,12 +152,38 @@ impl Memory {
         turns::held_turns(&*self.log, bank, passes, usize::MAX)
     }
 
-    /// A turn of a bank, as last edited. Reads the bank's records up to it.
+    /// A turn of a bank, as last edited; see [`Self::turns_by_ids`].
     ///
     /// # Errors
     /// As [`Self::turns`].
     pub fn turn(&self, bank: &Bank, turn: &str) -> Result<Option<turns::HeldTurn>, PipelineError> {
-        Ok(turns::held_turns(&*self.log, bank, &|id| id == turn, 1)?.pop())
+        Ok(self.turns_by_ids(bank, &[turn.to_owned()])?.pop())
+    }
+
+    /// The turns of a bank with these ids, by time, each as last edited; those that it does not hold are left out. Reads
+    /// their records, and those that are new since the last call of this or the next two.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub fn turns_by_ids(&self, bank: &Bank, ids: &[String]) -> Result<Vec<turns::HeldTurn>, PipelineError> {
+        self.places.by_ids(&*self.log, bank, ids)
+    }
+
+    /// A page of the turns of some banks. Reads what [`Self::turns_by_ids`] does.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub fn page_of_turns(&self, banks: &[Bank], of: PageOf) -> Result<TurnPage, PipelineError> {
+        self.places.page(&*self.log, banks, of)
+    }
+
+    /// How many turns a bank has, and from when to when; None without one. Reads the records that are new since the last
+    /// call of this or the two before.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub fn span_of_turns(&self, bank: &Bank) -> Result<Option<TurnSpan>, PipelineError> {
+        self.places.span(&*self.log, bank)
     }
 
     /// Whether [`Self::turns`] lists turns: where the log lies in a directory.

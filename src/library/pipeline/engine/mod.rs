@@ -6,6 +6,7 @@
 //!
 //! - `memory`: the surface, which this library's users and every server call.
 //! - `status`: how it is, and what happens behind it.
+//! - `turn_places`: where they lie, for pages of them and for single ones.
 //! - `turns`: the turns of a bank, for those who list them.
 //! - `upkeep`: the threads behind it: extraction, and snapshots by the interval.
 
@@ -13,6 +14,7 @@ mod memory;
 mod status;
 #[cfg(test)]
 mod tests;
+mod turn_places;
 mod turns;
 mod upkeep;
 
@@ -23,4 +25,5 @@ use super::{
 
 pub use memory::{Memory, MemoryOptions};
 pub use status::{MemoryEvent, MemoryStatus};
+pub use turn_places::{PageOf, TurnPage, TurnSpan};
 pub use turns::{HeldTurn, TurnVersion, delete_turns, held_turns, selected_turns};

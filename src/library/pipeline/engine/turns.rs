@@ -53,18 +53,17 @@ pub fn held_turns(
     let partition = partition_of(bank, log.partitions());
     let mut found: HashMap<String, (u32, HeldTurn)> = HashMap::new();
     let mut problem = None;
-    let indexed = log.live_records(partition, &MemoryKey::prefix(bank), &mut |record| {
-        let read = serde_json::from_slice::<TurnsOnly>(record.value.as_deref().unwrap_or_default());
-        let record = match read {
-            Ok(record) => record,
+    let all = &mut |_: &[u8], _| true;
+    let indexed = log.live_records(partition, &MemoryKey::prefix(bank), all, &mut |record| {
+        let turns = match turns_of_record(record) {
+            Ok(turns) => turns,
             Err(error) => {
-                problem = Some((record.offset, error.to_string()));
+                problem = Some((record.offset, error));
                 return ControlFlow::Break(());
             }
         };
-        let wanted = |turn: &WindowTurn| !turn.context && !turn.deleted && passes(&turn.turn.turn);
-        for WindowTurn { turn, ordinal, source_offset: offset, .. } in record.turns.into_iter().filter(wanted) {
-            found.insert(turn.turn.clone(), (ordinal, HeldTurn { turn, offset }));
+        for (ordinal, held) in turns.filter(|(_, held)| passes(&held.turn.turn)) {
+            found.insert(held.turn.turn.clone(), (ordinal, held));
         }
         if found.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
@@ -79,6 +78,18 @@ pub fn held_turns(
         (a.turn.time, ordinal, &a.turn.turn).cmp(&(b.turn.time, other, &b.turn.turn))
     });
     Ok(turns.into_iter().map(|(_, turn)| turn).collect())
+}
+
+/// The turns that a memory record holds, each with its position in its session. Those that stand in it as context, or
+/// are deleted, are left out.
+///
+/// # Errors
+/// Why the record cannot be read.
+pub(super) fn turns_of_record(record: &Record) -> Result<impl Iterator<Item = (u32, HeldTurn)>, String> {
+    let read = serde_json::from_slice::<TurnsOnly>(record.value.as_deref().unwrap_or_default());
+    let turns = read.map_err(|error| error.to_string())?.turns.into_iter();
+    let held = turns.filter(|turn| !turn.context && !turn.deleted);
+    Ok(held.map(|WindowTurn { turn, ordinal, source_offset: offset, .. }| (ordinal, HeldTurn { turn, offset })))
 }
 
 /// The turns of a bank that a selector takes, by time; all of them where it names nothing.
