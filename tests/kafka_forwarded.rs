@@ -1,0 +1,92 @@
+//! Turns that a client put into another partition of the turns topic than their bank's: they are forwarded, once.
+
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use nouns::model::Bank;
+use rdkafka::admin::NewPartitions;
+use ripplemem::log::{Log, Topic, partition_of};
+
+use super::{
+    broker_process::Broker,
+    kafka::{Home, administer, turn, turns, wait},
+};
+
+/// With a key other than the bank, Java's partitioner chooses another partition than the bank's.
+#[test]
+fn a_turn_in_another_partition_is_forwarded_to_its_banks() {
+    let _turn = turn();
+    let test = "kafka_forwarded::a_turn_in_another_partition_is_forwarded_to_its_banks";
+    let Some(broker) = Broker::shared(test) else { return };
+    let home = Home::new(&broker, "forwarded", "");
+    let log = home.log();
+    let partition = |name: &str| partition_of(&Bank::parse(name).unwrap(), 2);
+    let stray = (0..).map(|n| format!("key-{n}")).find(|key| partition(key) != partition("b")).unwrap();
+    let say = |turn: u32, text: &str| {
+        serde_json::json!({"bank": "b", "turn": turn.to_string(), "speaker": "Ann", "text": text,
+            "time": "2024-05-06T09:00:00Z"})
+    };
+    let lines = format!("b\t{}\n{stray}\t{}\n", say(1, "I moved to Lisbon."), say(2, "Now I live near Porto."));
+    let placed = produce(&broker, "forwarded.turns", &lines);
+    let expected = format!("{}\t0\n{}\t0\n", partition("b"), partition(&stray));
+    assert_eq!(placed, expected, "Kafka's Java client chooses the partition that we expect");
+    let _service = home.run();
+    home.extracted();
+    let there = log.read(Topic::Turns, partition("b"), 0, 10).unwrap().records;
+    assert_eq!(there.len(), 2, "forwarded once");
+    assert_eq!(log.read_position(partition(&stray)).unwrap(), 1);
+    assert_eq!(home.census().units, 2);
+    assert!(there.iter().all(|record| record.key == b"b"));
+}
+
+#[test]
+fn turns_in_partitions_added_while_running_are_forwarded() {
+    let _turn = turn();
+    let test = "kafka_forwarded::turns_in_partitions_added_while_running_are_forwarded";
+    let Some(broker) = Broker::shared(test) else { return };
+    let refresh = "[log.kafka.client]\n\"topic.metadata.refresh.interval.ms\" = \"500\"\n";
+    let home = Home::with(&broker, "grown", "", refresh);
+    let _service = home.run();
+    wait(&|| home.told(), || home.told().matches("the partition is extracted here").count() == 2);
+    administer(&broker, async |admin, options| {
+        let more = [NewPartitions::new("grown.turns", 4)];
+        admin.create_partitions(&more, options).await.unwrap().into_iter().for_each(|made| drop(made.unwrap()));
+    });
+    wait(&|| home.told(), || home.told().matches("the partition is extracted here").count() == 4);
+    // Java's partitioner now puts these banks into other partitions than their memory's.
+    let strays: Vec<Bank> =
+        (0..).map(|n| Bank::parse(&format!("b{n}")).unwrap()).filter(|b| partition_of(b, 4) > 1).take(3).collect();
+    let say = |bank: &Bank| {
+        serde_json::json!({"bank": bank.as_str(), "turn": "1", "speaker": "Ann", "text": "I moved to Lisbon.",
+            "time": "2024-05-06T09:00:00Z"})
+    };
+    let lines: String = strays.iter().map(|bank| format!("{bank}\t{}\n", say(bank))).collect();
+    let placed = produce(&broker, "grown.turns", &lines);
+    assert!(placed.lines().all(|line| line.starts_with(['2', '3'])), "{placed}");
+    wait(&|| home.told(), || turns(&home.log()).len() == 3);
+    home.extracted();
+    assert_eq!(home.census().units, 3);
+    for partition in 2..4 {
+        assert_eq!(home.log().lag(partition, home.log().read_position(partition).unwrap()).unwrap(), 0);
+    }
+}
+
+/// Writes `key<TAB>value` lines with Kafka's Java client.
+fn produce(broker: &Broker, topic: &str, lines: &str) -> String {
+    use std::io::Write;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let libraries = Command::new(root.join("scripts/broker")).arg("fetch").output().unwrap().stdout;
+    let libraries = format!("{}/*", String::from_utf8(libraries).unwrap().trim());
+    let mut java = Command::new("java")
+        .args(["-cp", &libraries])
+        .arg(root.join("tests/java/Produce.java"))
+        .args([broker.bootstrap(), topic])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    java.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    String::from_utf8(java.wait_with_output().unwrap().stdout).unwrap()
+}
