@@ -3,15 +3,19 @@
 use std::{
     path::Path,
     process::{Command, Stdio},
+    time::Duration,
 };
 
 use nouns::model::Bank;
 use rdkafka::admin::NewPartitions;
 use ripplemem::log::{Log, Topic, partition_of};
+use serde_json::json;
 
 use super::{
     broker_process::Broker,
     kafka::{Home, administer, turn, turns, wait},
+    kafka_http::http_of,
+    question_client::Client,
 };
 
 /// With a key other than the bank, Java's partitioner chooses another partition than the bank's.
@@ -20,19 +24,30 @@ fn a_turn_in_another_partition_is_forwarded_to_its_banks() {
     let _turn = turn();
     let test = "kafka_forwarded::a_turn_in_another_partition_is_forwarded_to_its_banks";
     let Some(broker) = Broker::shared(test) else { return };
-    let home = Home::new(&broker, "forwarded", "");
+    let home = Home::new(&broker, "forwarded", "http.listen = \"127.0.0.1:0\"\nserve.deadline_ms = 300000\n");
     let log = home.log();
     let partition = |name: &str| partition_of(&Bank::parse(name).unwrap(), 2);
     let stray = (0..).map(|n| format!("key-{n}")).find(|key| partition(key) != partition("b")).unwrap();
-    let say = |turn: u32, text: &str| {
-        serde_json::json!({"bank": "b", "turn": turn.to_string(), "speaker": "Ann", "text": text,
-            "time": "2024-05-06T09:00:00Z"})
-    };
-    let lines = format!("b\t{}\n{stray}\t{}\n", say(1, "I moved to Lisbon."), say(2, "Now I live near Porto."));
-    let placed = produce(&broker, "forwarded.turns", &lines);
-    let expected = format!("{}\t0\n{}\t0\n", partition("b"), partition(&stray));
-    assert_eq!(placed, expected, "Kafka's Java client chooses the partition that we expect");
+    let say = |turn: u32, text: &str| json!({"bank": "b", "turn": turn.to_string(), "speaker": "Ann", "text": text, "time": "2024-05-06T09:00:00Z"});
     let _service = home.run();
+    wait(&|| home.told(), || home.told().contains("ready: "));
+    // Asked before the turn is there: the answer waits until it was forwarded and is remembered.
+    let after = format!("{}:0", partition(&stray));
+    let question = "Where does Ann live now?";
+    let mut client = Client::new(&broker, "forwarded");
+    let asked = client.ask("b", question, &[("ripplemem_after", &after)]);
+    let http = http_of(&home, 1);
+    std::thread::scope(|scope| {
+        let ask = || http.post("/v1/ask", &json!({"bank": "b", "text": question, "after": after}));
+        let over_http = scope.spawn(ask);
+        let lines = format!("b\t{}\n{stray}\t{}\n", say(1, "I moved to Lisbon."), say(2, "Now I live near Porto."));
+        let placed = produce(&broker, "forwarded.turns", &lines);
+        let expected = format!("{}\t0\n{}\t0\n", partition("b"), partition(&stray));
+        assert_eq!(placed, expected, "Kafka's Java client chooses the partition that we expect");
+        for answer in [client.reply(asked, Duration::from_secs(300)), over_http.join().unwrap()] {
+            assert!(answer["context"].as_str().is_some_and(|context| context.contains("Porto")), "{answer}");
+        }
+    });
     home.extracted();
     let there = log.read(Topic::Turns, partition("b"), 0, 10).unwrap().records;
     assert_eq!(there.len(), 2, "forwarded once");
@@ -47,7 +62,7 @@ fn turns_in_partitions_added_while_running_are_forwarded() {
     let test = "kafka_forwarded::turns_in_partitions_added_while_running_are_forwarded";
     let Some(broker) = Broker::shared(test) else { return };
     let refresh = "[log.kafka.client]\n\"topic.metadata.refresh.interval.ms\" = \"500\"\n";
-    let home = Home::with(&broker, "grown", "", refresh);
+    let home = Home::with(&broker, "grown", "serve.deadline_ms = 300000\n", refresh);
     let _service = home.run();
     wait(&|| home.told(), || home.told().matches("the partition is extracted here").count() == 2);
     administer(&broker, async |admin, options| {
@@ -59,12 +74,17 @@ fn turns_in_partitions_added_while_running_are_forwarded() {
     let strays: Vec<Bank> =
         (0..).map(|n| Bank::parse(&format!("b{n}")).unwrap()).filter(|b| partition_of(b, 4) > 1).take(3).collect();
     let say = |bank: &Bank| {
-        serde_json::json!({"bank": bank.as_str(), "turn": "1", "speaker": "Ann", "text": "I moved to Lisbon.",
+        json!({"bank": bank.as_str(), "turn": "1", "speaker": "Ann", "text": "I moved to Lisbon.",
             "time": "2024-05-06T09:00:00Z"})
     };
     let lines: String = strays.iter().map(|bank| format!("{bank}\t{}\n", say(bank))).collect();
     let placed = produce(&broker, "grown.turns", &lines);
     assert!(placed.lines().all(|line| line.starts_with(['2', '3'])), "{placed}");
+    let after = placed.lines().next().unwrap().replace('\t', ":");
+    let mut client = Client::new(&broker, "grown");
+    let asked = client.ask(strays[0].as_str(), "Where did Ann move?", &[("ripplemem_after", &after)]);
+    let answer = client.reply(asked, Duration::from_secs(300));
+    assert!(answer["context"].as_str().is_some_and(|context| context.contains("Lisbon")), "{after}: {answer}");
     wait(&|| home.told(), || turns(&home.log()).len() == 3);
     home.extracted();
     assert_eq!(home.census().units, 3);

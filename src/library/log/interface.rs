@@ -35,6 +35,11 @@ pub trait Log: SourceLog {
     fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<ReadBatch, LogError>;
     /// The offset that the partition's next record will get.
     fn end(&self, topic: Topic, partition: u32) -> Result<u64, LogError>;
+    /// The offset after the last turn that a turns partition has now, also if the transaction that wrote it is still
+    /// open and is committed then. Unlike [`Self::end`], a read position reaches it.
+    fn end_of_turns(&self, partition: u32) -> Result<u64, LogError> {
+        self.end(Topic::Turns, partition)
+    }
     /// Where the last complete transaction of a partition of either memory topic ends.
     fn last_transaction(&self, topic: Topic, partition: u32) -> Result<TransactionEnd, LogError>;
     /// How many offsets the turns partition has from `position` on; 0 when none holds a turn.

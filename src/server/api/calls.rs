@@ -39,7 +39,7 @@ use nouns::{
 };
 use ripplemem::pipeline::WatchedBank;
 use ripplemem::{
-    log::Written,
+    log::{Written, partition_of},
     pipeline::{Asked, Cancellation, Memory, PipelineError, ShardPlace, parse_as_of},
 };
 
@@ -163,12 +163,15 @@ impl Api {
         if timeout.is_zero() || timeout > LONGEST {
             return Err(Problem::invalid("timeout_ms: out of range; allowed is 1 to 600000"));
         }
-        let after = after.map(|after| self.after(&after, &bank)).transpose()?;
+        let cancellation = Cancellation::at(Instant::now() + timeout);
+        let after = match after {
+            Some(after) => self.after(&after, &bank, timeout).await?,
+            None => None,
+        };
         let as_of = as_of.map(|text| {
             parse_as_of(&text)
                 .ok_or_else(|| Problem::invalid("as_of: neither an offset nor a time in RFC 3339; send one of the two"))
         });
-        let cancellation = Cancellation::at(Instant::now() + timeout);
         let question = Question { bank, text, asked_at, asker, said_before, most_tokens };
         let bank = question.bank.clone();
         let place = after.map(|(partition, next)| {
@@ -453,13 +456,31 @@ impl Api {
             .ok_or_else(|| Problem::invalid("after: not PARTITION:OFFSET; send the `after` of turns as it came"))
     }
 
-    /// The place in the bank's partition that an `after` names.
-    fn after(&self, text: &str, bank: &Bank) -> Result<(u32, u64), Problem> {
-        self.written(text)?.of(bank).ok_or_else(|| {
-            Problem::invalid(format!(
-                "after: {text} names no turn of the partition of bank {bank}; send that of its turns"
-            ))
-        })
+    /// The place in the bank's partition that an `after` names; None if nothing was said there. For turns that a client
+    /// of Kafka put into another partition, it is where that partition ends once they were forwarded to it.
+    async fn after(&self, text: &str, bank: &Bank, timeout: Duration) -> Result<Option<(u32, u64)>, Problem> {
+        let written = self.written(text)?;
+        if let Some(place) = written.of(bank) {
+            return Ok(Some(place));
+        }
+        let names_none = format!("after: {text} names no turn of the partition of bank {bank}");
+        // An embedded log writes each turn into its bank's partition.
+        if self.memory.lists_turns() {
+            return Err(Problem::invalid(format!("{names_none}; send that of its turns")));
+        }
+        if !self.memory.follows(&written) {
+            let remedy = "set the `partitioner` of the turns' producer to `murmur2_random`, which librdkafka's clients, \
+                          such as Python's, do not use by themselves";
+            let problem = "and when they were forwarded to it is not known here";
+            return Err(Problem::invalid(format!("{names_none}, {problem}; {remedy}")));
+        }
+        if !self.reflects(&written, timeout).await {
+            return Err(self.late(format!("the deadline passed before {text} was forwarded; ask again")));
+        }
+        let (memory, bank) = (Arc::clone(&self.memory), bank.clone());
+        let home = partition_of(&bank, self.memory.partitions());
+        let end = blocking(move || Ok(memory.log().end_of_turns(home).map_err(PipelineError::from)?)).await?;
+        Ok(Some((home, end)).filter(|_| end > 0))
     }
 }
 

@@ -140,12 +140,15 @@ impl Operations {
         let mut behind = 0;
         for partition in 0..self.log.partitions() {
             let end = self.log.end(Topic::Turns, partition).map_err(PipelineError::from)?;
+            let position = self.log.read_position(partition).ok();
+            // While the cluster is away its lag is not known.
+            let lag = position.and_then(|at| self.log.lag(partition, at).ok());
+            // The last offsets of a partition on Kafka may hold markers of transactions, which no answer reflects.
+            let end = position.filter(|_| lag == Some(0)).unwrap_or(end);
             if end > 0 {
                 after.extend(partition, end);
             }
-            let position = self.log.read_position(partition);
-            // While the cluster is away its lag is not known.
-            behind += position.and_then(|at| self.log.lag(partition, at)).unwrap_or_default();
+            behind += lag.unwrap_or_default();
         }
         let metrics = &self.state.metrics;
         Ok(Status {

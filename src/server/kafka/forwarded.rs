@@ -1,0 +1,115 @@
+//! Questions about a turn that its producer put into another partition than its bank's.
+//!
+//! In: such questions. Out: each again, once the turn was forwarded, with a place in its bank's partition: all that was
+//! forwarded until then lies before the last turn there. One that is over comes back as it is, and the front ends it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use crossbeam_channel::Sender;
+use tracing::debug;
+
+use super::request::Request;
+use nouns::{backoff::Backoff, sync};
+use ripplemem::{
+    log::{KafkaLog, Log, partition_of},
+    pipeline::{Cancellation, Replica},
+};
+
+/// The maximum number of questions that wait; further ones are refused.
+const MOST: usize = 1_024;
+/// The longest time until a question is noticed that is over.
+const LOOK: Duration = Duration::from_millis(250);
+/// The pauses between two attempts to find the end of a partition.
+const RETRY: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(4));
+
+/// A question, and how long somebody waits for its answer.
+pub(super) type Waiting = (Request, Cancellation);
+
+/// The questions that wait.
+pub(super) struct ForwardedTurns<'a> {
+    log: &'a KafkaLog,
+    replica: &'a Replica,
+    waiting: Mutex<Vec<Waiting>>,
+    found: Sender<Waiting>,
+}
+
+impl<'a> ForwardedTurns<'a> {
+    /// None waits; `found` gets them back.
+    pub(super) fn new(log: &'a KafkaLog, replica: &'a Replica, found: Sender<Waiting>) -> Self {
+        Self { log, replica, waiting: Mutex::default(), found }
+    }
+
+    /// Whether the turns of a partition, which may be none of the memory's, are extracted as far as this process knows.
+    pub(super) fn knows(&self, partition: u32) -> bool {
+        partition < self.log.partitions() || self.replica.position(partition).is_some()
+    }
+
+    /// Takes a question; gives it back if too many wait.
+    pub(super) fn add(&self, question: Waiting) -> Result<(), Waiting> {
+        let mut waiting = sync::lock(&self.waiting);
+        if waiting.len() >= MOST {
+            return Err(question);
+        }
+        waiting.push(question);
+        drop(waiting);
+        self.replica.news().raise();
+        Ok(())
+    }
+
+    /// Gives questions back until `ended`.
+    pub(super) fn find(&self, ended: &AtomicBool) {
+        let mut pauses = RETRY;
+        while !ended.load(Ordering::Relaxed) {
+            let seen = self.replica.news().count();
+            let failed = self.give_back();
+            if failed {
+                std::thread::sleep(pauses.jittered());
+                continue;
+            }
+            pauses.reset();
+            self.replica.news().wait(seen, LOOK);
+        }
+    }
+
+    /// Gives back every question whose turn was forwarded, and those that are over; whether the cluster did not say
+    /// where a partition ends, which may pass.
+    fn give_back(&self) -> bool {
+        let is_forwarded =
+            |(request, _): &Waiting| request.after.is_none_or(|(of, next)| self.replica.position(of) >= Some(next));
+        let due: Vec<Waiting> = sync::lock(&self.waiting)
+            .extract_if(.., |waiting| waiting.1.check().is_err() || is_forwarded(waiting))
+            .collect();
+        let (mut ends, mut failed): (BTreeMap<u32, u64>, _) = (BTreeMap::new(), false);
+        for (mut request, cancellation) in due {
+            if let (Ok(question), true) = (&request.question, cancellation.check().is_ok()) {
+                let home = partition_of(&question.bank, self.log.partitions());
+                let end = match ends.get(&home) {
+                    Some(end) => Ok(*end),
+                    None => self.log.end_of_turns(home),
+                };
+                match end {
+                    Ok(end) => {
+                        ends.insert(home, end);
+                        request.after = Some((home, end)).filter(|_| end > 0);
+                    }
+                    Err(error) => {
+                        debug!(partition = home, problem = %error, "the end of a partition is asked for again");
+                        failed = true;
+                        sync::lock(&self.waiting).push((request, cancellation));
+                        continue;
+                    }
+                }
+            }
+            // The reader of questions ends after this.
+            let _ = self.found.send((request, cancellation));
+        }
+        failed
+    }
+}
