@@ -35,6 +35,7 @@ mod reached;
 mod request_trace;
 mod served;
 mod service;
+mod source_status;
 mod state;
 pub mod subscriptions;
 mod tap;

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     access::{Caller, Right},
+    source_status::SourceStatus,
     state::State,
 };
 use nouns::model::{Bank, Position};
@@ -106,6 +107,9 @@ pub struct Status {
     /// What goes wrong in the background; it is tried again until it succeeds. Only a token of every bank sees it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// The live sources that this process follows, by name. Only a token of every bank sees them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceStatus>,
     /// For a token of some banks: these, at most 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub banks: Vec<BankStatus>,
@@ -165,6 +169,7 @@ impl Operations {
             refused_by_model: metrics.refused_by_model.get(),
             waiting_for: self.state.waiting_for(),
             problem: self.state.problem(),
+            sources: self.state.sources.all(),
             banks: Vec::new(),
         })
     }
