@@ -1,8 +1,8 @@
-//! How a service is, and what its administrators order: status, metrics, snapshots, another reading of a bank.
+//! The operations of a service: status, metrics, snapshots, and reading a bank again with the language model.
 //!
-//! In: who asks. Out: counts, for a token of some banks those of its banks alone; snapshots and what was ordered,
-//! for those with the right `admin` in every bank. Works with and without a memory in this process. Nothing here
-//! shows anything that was remembered.
+//! In: the caller. Out: counts; a token for some banks gets only those of its banks. Metrics need the right `read` in
+//! every bank, snapshots and re-extraction the right `admin`. Status and metrics work without a memory in this process.
+//! Nothing here shows what was remembered.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use ripplemem::{
     snapshot::Manifest,
 };
 
-/// Most banks that a status counts.
+/// Most banks in a status.
 const MOST_BANKS: usize = 100;
 
 /// The newest snapshot of each shard.
@@ -115,7 +115,7 @@ pub struct Status {
 pub struct Operations {
     pub(crate) state: Arc<State>,
     log: Arc<dyn Log>,
-    /// None where this process has no memory, as without the role `serve`.
+    /// `None` if this process has no memory, as without the role `serve`.
     memory: Option<Arc<Memory>>,
 }
 
@@ -125,10 +125,10 @@ impl Operations {
         Self { state, log, memory }
     }
 
-    /// How the service is. To a token of some banks it counts their turns and units, and nothing else.
+    /// The status of the service. A token for some banks gets counts of those banks only.
     ///
     /// # Errors
-    /// [`Problem`] without the right to read, or where the log failed.
+    /// [`Problem`] without the right to read, or if the log failed.
     pub async fn status(self: &Arc<Self>, who: &Arc<Caller>) -> Result<Status, Problem> {
         who.may(Right::Read)?;
         let (this, who) = (Arc::clone(self), Arc::clone(who));
@@ -144,7 +144,7 @@ impl Operations {
                 after.extend(partition, end);
             }
             let position = self.log.read_position(partition);
-            // While the cluster is away its lag is not known.
+            // While the cluster is unreachable, the lag is unknown and counts as 0.
             behind += position.and_then(|at| self.log.lag(partition, at)).unwrap_or_default();
         }
         let metrics = &self.state.metrics;
@@ -178,7 +178,7 @@ impl Operations {
         status.banks = banks
             .into_iter()
             .take(MOST_BANKS)
-            // A shard that moves to another instance in the meantime is left out.
+            // Leaves out a bank whose shard moves to another instance in the meantime.
             .filter_map(|bank| bank_status(memory, bank).ok())
             .collect::<Vec<BankStatus>>();
         status.behind = status.banks.iter().map(|bank| bank.behind).max().unwrap_or_default();
@@ -197,7 +197,7 @@ impl Operations {
     /// The newest snapshot of each shard.
     ///
     /// # Errors
-    /// [`Problem`] without the right, without a place for snapshots, or where it cannot be read.
+    /// [`Problem`] without the right, or if no place for snapshots is set or it cannot be read.
     pub async fn snapshots(&self, who: &Caller) -> Result<SnapshotList, Problem> {
         who.may_everywhere(Right::Admin)?;
         let memory = self.memory()?;
@@ -208,10 +208,10 @@ impl Operations {
         .await
     }
 
-    /// Writes a snapshot of every shard that this process writes snapshots of; answered when it is written.
+    /// Writes a snapshot of every shard whose snapshots this process writes. Returns once they are written.
     ///
     /// # Errors
-    /// As [`Self::snapshots`]; the memory keeps answering.
+    /// As [`Self::snapshots`]; [`Code::Loading`] while the service loads. The memory keeps answering.
     pub async fn take_snapshot(&self, who: &Caller) -> Result<SnapshotList, Problem> {
         who.may_everywhere(Right::Admin)?;
         let (memory, log) = (self.memory()?, Arc::clone(&self.log));
@@ -223,7 +223,7 @@ impl Operations {
         }
         blocking(move || {
             memory.replica().snapshots()?.ok_or_else(nowhere)?;
-            // Another process may have written snapshots of shards, and have ended.
+            // Takes over the snapshots of shards whose former writer has ended.
             memory.replica().take_over(&*log)?;
             let written = memory.replica().snapshot_on_request()?;
             let manifests = written.map(|written| written.manifests).unwrap_or_default();
@@ -235,7 +235,7 @@ impl Operations {
     /// Has the language model read the closed windows of a bank again, in the background.
     ///
     /// # Errors
-    /// [`Problem`] without the right, without a model that extracts here, or for an unknown bank.
+    /// [`Problem`] without the right, if no language model extracts here, or for an unknown bank.
     pub async fn reextract(&self, who: &Caller, Reextract { bank }: Reextract) -> Result<Reextracted, Problem> {
         who.may_everywhere(Right::Admin)?;
         let none = || {
