@@ -6,7 +6,8 @@
 //! - `calls`: the calls; `answers`: answers in words.
 //! - `forms`: requests and responses, each with one JSON form; an answer is [`nouns::model::Evidence`].
 //! - `holders`: which instance holds a bank, if several instances divide the memory.
-//! - `bank_status`: counts and offsets of a bank. `operations`: status, metrics, snapshots, re-extraction.
+//! - `status`: how the service is, and its metrics; `bank_status`: counts and offsets of a bank.
+//! - `operations`: what administrators order; `snapshots`: those that are there, and new ones.
 //! - `units`: a unit and its neighbours.
 //! - `problem`: why there is no answer (RFC 9457). `blocking`: work that blocks.
 //! - `turns`: lists the turns of a bank; `forgetting`: deletes turns that a selector takes; `short_ids`: short names of
@@ -22,6 +23,8 @@ mod holders;
 mod operations;
 mod problem;
 mod short_ids;
+mod snapshots;
+mod status;
 mod turns;
 mod units;
 
@@ -31,8 +34,10 @@ pub use calls::Api;
 pub use forgetting::{ForgetTurns, ForgottenTurns};
 pub use forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Stats, WrittenTurns};
 pub use holders::Holders;
-pub use operations::{Operations, Reextract, Reextracted, SnapshotList, SnapshotView, Status};
+pub use operations::{Operations, Reextract, Reextracted};
 pub use problem::{Code, Problem};
 pub use short_ids::short_id;
+pub use snapshots::{SnapshotList, SnapshotView};
+pub use status::Status;
 pub use turns::{ListTurns, TurnView, Turns};
 pub use units::{EdgeReasons, EdgeView, UnitView, WholeUnit};
