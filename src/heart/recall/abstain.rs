@@ -1,7 +1,7 @@
 //! When recollection abstains: the decision that nothing in memory supports a question (decision 17).
 //!
 //! In: the evidence in its final order, the probability that the memory supports an answer, and the topics of the
-//! question. Out: the reason in words if memory supports no answer. The answer then begins with that reason, and the
+//! question. Out: the reason in words if memory supports no answer. The context then begins with that reason, and the
 //! evidence that was found follows it (`context.rs`).
 //!
 //! To make it abstain more or less often, set `recall.supported`. `agreement.rs` computes the probability.

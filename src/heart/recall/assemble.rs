@@ -84,7 +84,7 @@ pub fn rho(candidates: &[Candidate], settings: &RecallSettings) -> Vec<f64> {
         .collect()
 }
 
-/// Where a unit came from. Section 3.5 has a weight for each source.
+/// Where a unit came from. Section 3.5 has a weight for each source except `Familiar`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum EvidenceSource {
     Familiar,

@@ -221,8 +221,8 @@ impl EvidenceFit {
         self.topics.iter().enumerate().filter(|(i, _)| held & (1 << i) == 0).map(|(_, k)| k.clone()).collect()
     }
 
-    /// The most familiar units. Near-identical units count once. Each anchor comes from another day of a session,
-    /// until every such day has one.
+    /// The most familiar units; near-identical units count once. Units from a session, or a day of it, that has no
+    /// anchor yet come first.
     fn anchors<'e>(&self, evidence: &'e [Candidate], settings: &RecallSettings) -> Vec<&'e Candidate> {
         let mut ranked: Vec<(&Candidate, &UnitFit)> = evidence.iter().zip(&self.units).collect();
         ranked
