@@ -125,7 +125,7 @@ impl Asks {
     /// Shows the turns, and returns whether to delete them.
     fn agree(&self, bank: &Bank, count: u64, latest: &[TurnView]) -> Result<bool> {
         if count == 0 {
-            print(&format!("bank {bank}: no turns are selected\n"))?;
+            print(&format!("bank {bank}: no turn fits the selection\n"))?;
             return Ok(false);
         }
         if self.yes && !self.dry_run {
@@ -188,7 +188,7 @@ fn forget_ids(pipeline: &Pipeline, bank: &Bank, turns: &[String]) -> Result<Exit
         }
     }
     for turn in &unknown {
-        print(&format!("bank {bank}: holds no turn {turn:?}; a turn with this id that comes later is not kept\n"))?;
+        print(&format!("bank {bank}: it holds no turn {turn:?}; a turn with this id that comes later is not kept\n"))?;
     }
     print(&format!("bank {bank}: {} turns deleted\n", count - unknown.len()))?;
     Ok(if unknown.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
