@@ -2,7 +2,7 @@
 //!
 //! In: turns of a bank, by their ids or by what they have in common. Out: their deletion, which is durable and which
 //! answers reflect. With the log on Kafka, the deletions are only written to the turns topic; a running service reads
-//! them. Turns without ids are first counted and shown, and only deleted once the user agrees.
+//! them. Turns that are not named by ids are first counted and shown, and only deleted once the user agrees.
 
 use std::{
     io::{BufRead, IsTerminal},
@@ -29,7 +29,7 @@ use super::{
     turns::table_line,
 };
 
-/// Most milliseconds that a service is asked to wait.
+/// How many milliseconds a service may wait at most.
 const WAIT_MS: u64 = 600_000;
 /// Most turns that are shown before they are deleted.
 const SHOWN: usize = 20;
@@ -157,8 +157,8 @@ fn forget_ids(pipeline: &Pipeline, bank: &Bank, turns: &[String]) -> Result<Exit
     if pipeline.log.kind == LogKind::Kafka {
         let written = delete_turns(&*log::open(&pipeline.log)?, bank, turns.to_vec())?;
         print(&format!(
-            "bank {bank}: {count} deletions are in the turns topic, whether the turns exist or not; answers to ask \
-             --after {written} reflect them\n"
+            "bank {bank}: {count} deletions are in the turns topic, whether the turns exist or not; ask with \
+             --after {written} for an answer that reflects them\n"
         ))?;
         return Ok(ExitCode::SUCCESS);
     }

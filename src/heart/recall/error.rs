@@ -1,7 +1,7 @@
 //! Why a question has no evidence.
 //!
 //! In: a question that cannot be asked, or the failure of a memory or an embedder. Out: an error
-//! that names the field, the bank or the step. A failure is its source.
+//! that names the field, the bank or the step, with the failure as its source.
 
 use nouns::model::MAX_QUESTION_BYTES;
 

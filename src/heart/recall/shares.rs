@@ -1,7 +1,7 @@
 //! Which parts are quoted in a bank where persons talk with assistants.
 //!
-//! In: the most familiar parts of the bank, and the question's form. Out: the parts that an answer quotes. Parts of
-//! persons and of programs are ranked apart, and the form decides how they share the tokens, `recall.budget_tokens`. An
+//! In: the most familiar parts of the bank, and the question's form. Out: the parts that an answer quotes. What
+//! persons said and what programs said is ranked apart, and the form decides how they share the tokens, `recall.budget_tokens`. An
 //! assistant says far more than a person, so one ranking of both would mostly quote the assistant. For a task,
 //! recent parts and parts in which a person says what is wanted in general count more.
 
@@ -65,12 +65,12 @@ pub(super) fn by_shares(familiar: &FamiliarParts, form: QuestionForm, settings: 
     };
     let quoted = share_tokens(scored.into_iter().map(|(_, at)| at), quotable, tokens, form, settings);
     let parts = quoted.into_iter().map(|at| (at, familiar.share(familiar.best[at].score))).collect();
-    // An infinite cutoff: rounds add nothing, because the tokens are used up already.
+    // An infinite cutoff: expansion adds nothing, because the tokens are used up already.
     QuotedParts { parts, cutoff: f64::INFINITY }
 }
 
 /// The parts that fit into the tokens, from two rankings: persons' parts and programs' parts, each from the best down.
-/// The question's form says how the two share the tokens. `tokens` counts those of a part's line, as [`line_tokens`].
+/// The question's form says how the two share the tokens. `tokens` counts the tokens of a part's line, as [`line_tokens`].
 pub fn share_tokens<H: Ord, U: Ord>(
     ranked: impl Iterator<Item = usize>,
     part: impl Fn(usize) -> QuotablePart<H, U>,

@@ -1,8 +1,8 @@
 //! Short ids of turns, which a model can repeat.
 //!
 //! In: the id of a turn, up to 256 bytes. Out: the id itself if it is short and plain, otherwise `~` and six characters
-//! of its hash. A short id depends only on the id, so it is the same in every process. Which turn of a bank it means
-//! is looked up; it may mean several.
+//! of its hash. A short id depends only on the id, so it is the same in every process. It may
+//! mean several turns of a bank, which are looked up.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ const MARK: char = '~';
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// Digits of a shortened id: 30 bits.
 const LENGTH: usize = 6;
-/// Digits of the name of a list of turns: 60 bits.
+/// Digits of the name that a list of turns gets: 60 bits.
 const NAME_LENGTH: usize = 12;
 
 /// The short id of a turn.

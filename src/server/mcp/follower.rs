@@ -93,7 +93,7 @@ impl Follower {
     }
 }
 
-/// Waits until a subscriber has received different evidence, up to a progress.
+/// Waits until a subscriber has received different evidence, and then the next progress.
 async fn changed(subscriber: &mut Subscriber) -> Result<(), CallError> {
     let mut changed = false;
     loop {
@@ -108,7 +108,7 @@ async fn changed(subscriber: &mut Subscriber) -> Result<(), CallError> {
     }
 }
 
-/// Whether the problem may be temporary: this process or the next may answer in a moment.
+/// Whether the problem may be temporary: this process or another may answer in a moment.
 async fn passes(error: &ReachError, memory: &OpenedMemory, opened: &Arc<Opened>) -> bool {
     match error {
         ReachError::Gone { .. } => {

@@ -41,7 +41,7 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// `connections` is the most at once.
+    /// At most `connections` requests are answered at once.
     pub(super) fn new(gate: Option<Gate>, audit: Option<Audit>, connections: usize) -> Self {
         let limits = Limits { all: connections, of_one: connections / 2 };
         Self { gate, audit, answering: Quota::new(limits, REFUSALS) }

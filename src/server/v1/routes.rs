@@ -66,7 +66,7 @@ impl Entrance {
     }
 }
 
-/// All routes, and `more` routes of other interfaces, behind the checks. Without `api` there are only the operations of
+/// All routes, and `more` routes of other interfaces, behind the checks. Without `api`, `/v1` has only the operations of
 /// the service and the OpenAPI document.
 pub(super) fn routes(
     api: Option<Arc<Api>>,

@@ -2,7 +2,7 @@
 //!
 //! In: markers as they are written, and the offsets at which reads begin. Out: the oldest markers that no
 //! reader still needs, a few at a time. A reader that has read a record needs the marker of its deletion.
-//! So a marker stays while any recent read began at or before it. Reads no clock; callers pass the time.
+//! So a marker stays while any recent read began at or before it. No clock is asked; callers pass the time.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -5,7 +5,7 @@
 //! process at a time can have a directory open.
 //!
 //! - `memory`: the methods that this library's users and every server call.
-//! - `status`: the state of a memory, and the events of its background.
+//! - `status`: the state of a memory, and the events of its background threads.
 //! - `turns`: reads and deletes the turns of a bank.
 //! - `upkeep`: the background threads: extraction, and snapshots at an interval.
 

@@ -1,4 +1,4 @@
-//! The state of an open memory, and the events of its background. Only data.
+//! The state of an open memory, and the events of its background threads. Only data.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{ExtractionEvent, Ingested, PipelineError};
 pub struct MemoryStatus {
     /// Turns that are durable and not extracted yet.
     pub behind: u64,
-    /// What the background has written since the memory was opened. Its `events` are 0.
+    /// What the background threads have written since the memory was opened. Its `events` are 0.
     pub written: Ingested,
     /// Closed windows that wait for the language model.
     pub waiting_for_model: u64,
@@ -17,7 +17,7 @@ pub struct MemoryStatus {
     pub problem: Option<String>,
 }
 
-/// An event of an open memory's background.
+/// An event of an open memory's background threads.
 #[derive(Debug)]
 pub enum MemoryEvent<'e> {
     /// Turns were extracted, or could not be.
