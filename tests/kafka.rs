@@ -16,7 +16,7 @@ use std::{
 use heart::memory::Census;
 use nouns::{
     config::{LogKind, Pipeline, Role, SourceSettings},
-    model::{Bank, DeadLetter, TurnEvent},
+    model::{DeadLetter, TurnEvent},
     sync,
 };
 use rdkafka::{
@@ -25,7 +25,7 @@ use rdkafka::{
     client::DefaultClientContext,
 };
 use ripplemem::{
-    log::{KafkaLog, Log, Record, Topic, partition_of},
+    log::{KafkaLog, Log, Topic},
     pipeline::Service,
 };
 
@@ -443,6 +443,24 @@ fn a_replay_is_complete_although_it_is_killed_while_the_topics_grow() {
     let records: Vec<_> = memory.iter().filter(|row| !row["bank"].is_null()).map(position).collect();
     assert_eq!(records, stored(Topic::Memory));
     assert!(records.len() < memory.len());
+}
+
+/// Writes `key<TAB>value` lines with Kafka's Java client.
+pub(crate) fn produce(broker: &Broker, topic: &str, lines: &str) -> String {
+    use std::io::Write;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let libraries = Command::new(root.join("scripts/broker")).arg("fetch").output().unwrap().stdout;
+    let libraries = format!("{}/*", String::from_utf8(libraries).unwrap().trim());
+    let mut java = Command::new("java")
+        .args(["-cp", &libraries])
+        .arg(root.join("tests/java/Produce.java"))
+        .args([broker.bootstrap(), topic])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    java.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    String::from_utf8(java.wait_with_output().unwrap().stdout).unwrap()
 }
 
 /// Turns keep arriving while instances start, stop and are killed.

@@ -1,10 +1,6 @@
 //! Turns that a client put into another partition of the turns topic than their bank's: they are forwarded, once.
 
-use std::{
-    path::Path,
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::time::Duration;
 
 use nouns::model::Bank;
 use rdkafka::admin::NewPartitions;
@@ -13,7 +9,7 @@ use serde_json::json;
 
 use super::{
     broker_process::Broker,
-    kafka::{Home, administer, turn, turns, wait},
+    kafka::{Home, administer, produce, turn, turns, wait},
     kafka_http::http_of,
     question_client::Client,
 };
@@ -91,22 +87,4 @@ fn turns_in_partitions_added_while_running_are_forwarded() {
     for partition in 2..4 {
         assert_eq!(home.log().lag(partition, home.log().read_position(partition).unwrap()).unwrap(), 0);
     }
-}
-
-/// Writes `key<TAB>value` lines with Kafka's Java client.
-fn produce(broker: &Broker, topic: &str, lines: &str) -> String {
-    use std::io::Write;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let libraries = Command::new(root.join("scripts/broker")).arg("fetch").output().unwrap().stdout;
-    let libraries = format!("{}/*", String::from_utf8(libraries).unwrap().trim());
-    let mut java = Command::new("java")
-        .args(["-cp", &libraries])
-        .arg(root.join("tests/java/Produce.java"))
-        .args([broker.bootstrap(), topic])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    java.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
-    String::from_utf8(java.wait_with_output().unwrap().stdout).unwrap()
 }

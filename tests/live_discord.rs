@@ -84,8 +84,13 @@ pub(crate) fn ready(to: &Sender<String>, platform: &Platform, last: u64) {
 }
 
 fn notices(told: &[LiveEvent]) -> Vec<&str> {
-    let notice = |event| if let LiveEvent::Notice(notice) = event { Some(notice.as_str()) } else { None };
-    told.iter().filter_map(notice).collect()
+    let mut notices = Vec::new();
+    for event in told {
+        if let LiveEvent::Notice(notice) = event {
+            notices.push(notice.as_str());
+        }
+    }
+    notices
 }
 
 const KEYS: &str = "bank = \"acme\"\n";

@@ -1,7 +1,8 @@
-//! Questions about a turn that its producer put into another partition than its bank's.
+//! Questions that wait for a turn whose producer put it into another partition than its bank's.
 //!
-//! In: such questions. Out: each again, once the turn was forwarded, with a place in its bank's partition: all that was
-//! forwarded until then lies before the last turn there. One that is over comes back as it is, and the front ends it.
+//! In: such questions. Out: the same questions, after the turn was forwarded. Each then waits for the turn that is last in
+//! its bank's partition at that time, because the forwarded turn is not behind it. A question that is cancelled or past its
+//! deadline comes back unchanged, and the front ends it.
 
 use std::{
     collections::BTreeMap,
@@ -22,9 +23,9 @@ use ripplemem::{
     pipeline::{Cancellation, Replica},
 };
 
-/// The maximum number of questions that wait; further ones are refused.
+/// The maximum number of questions that wait here. Further ones are refused.
 const MOST: usize = 1_024;
-/// The longest time until a question is noticed that is over.
+/// The longest time until a cancelled question is noticed.
 const LOOK: Duration = Duration::from_millis(250);
 /// The pauses between two attempts to find the end of a partition.
 const RETRY: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(4));
@@ -41,12 +42,13 @@ pub(super) struct ForwardedTurns<'a> {
 }
 
 impl<'a> ForwardedTurns<'a> {
-    /// None waits; `found` gets them back.
+    /// Without questions; `found` receives each question when it need not wait here any longer.
     pub(super) fn new(log: &'a KafkaLog, replica: &'a Replica, found: Sender<Waiting>) -> Self {
         Self { log, replica, waiting: Mutex::default(), found }
     }
 
-    /// Whether the turns of a partition, which may be none of the memory's, are extracted as far as this process knows.
+    /// Whether this process can know when turns of a partition are forwarded. The turns topic may have more partitions
+    /// than the memory.
     pub(super) fn knows(&self, partition: u32) -> bool {
         partition < self.log.partitions() || self.replica.position(partition).is_some()
     }
@@ -78,8 +80,8 @@ impl<'a> ForwardedTurns<'a> {
         }
     }
 
-    /// Gives back every question whose turn was forwarded, and those that are over; whether the cluster did not say
-    /// where a partition ends, which may pass.
+    /// Gives back every question whose turn was forwarded, and those that are over. Returns whether the cluster failed to
+    /// say where a partition ends; those questions stay.
     fn give_back(&self) -> bool {
         let is_forwarded =
             |(request, _): &Waiting| request.after.is_none_or(|(of, next)| self.replica.position(of) >= Some(next));
@@ -107,7 +109,7 @@ impl<'a> ForwardedTurns<'a> {
                     }
                 }
             }
-            // The reader of questions ends after this.
+            // The receiver is dropped only when the service stops.
             let _ = self.found.send((request, cancellation));
         }
         failed

@@ -158,8 +158,9 @@ impl Memory {
         Ok(self.turns_by_ids(bank, &[turn.to_owned()])?.pop())
     }
 
-    /// The turns of a bank with these ids, by time, each as last edited; those that it does not hold are left out. Reads
-    /// their records, and those that are new since the last call of this or the next two.
+    /// The turns of a bank with these ids, in the order of time, each as last edited. Ids that it does not hold are left
+    /// out. Reads the records of these turns, and the bank's records that are new since this or one of the next two
+    /// methods was called last.
     ///
     /// # Errors
     /// As [`Self::turns`].
@@ -175,8 +176,8 @@ impl Memory {
         self.places.page(&*self.log, banks, of)
     }
 
-    /// How many turns a bank has, and from when to when; None without one. Reads the records that are new since the last
-    /// call of this or the two before.
+    /// The number of a bank's turns and their times; `None` if it has no turns. Reads only the records that
+    /// [`Self::turns_by_ids`] calls new.
     ///
     /// # Errors
     /// As [`Self::turns`].

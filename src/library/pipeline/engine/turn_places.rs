@@ -1,9 +1,10 @@
-//! Where the turns of a bank lie in the log, so that a page of them, or one by its id, costs no more than its records.
+//! The places of a bank's turns in the log: to read a page of turns, or one turn, only the records that hold them are
+//! read.
 //!
-//! In: a log in a directory, banks. Out: pages of their turns, turns by their ids, how many there are and from when to
-//! when. Kept in memory by bank: the key and the offset of each record, and for each of its turns the time and a hash of
-//! the id; no word. Every call looks through the keys of its banks and reads the records that are new since the last
-//! one, so the first call about a bank reads all of them. Answers are as of one moment.
+//! In: a log in a directory, banks. Out: pages of their turns, turns by their ids, the number of turns with the first and
+//! the last time. For each bank that was asked for, memory holds the key and the offset of every record, and the time and
+//! a hash of the id of every turn. It holds no words. Every call reads all keys of its banks, and the records that are new
+//! since the last call; the first call about a bank reads every record. An answer is as of one moment.
 
 #[cfg(test)]
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,35 +26,35 @@ use nouns::{
     sync,
 };
 
-/// How often the records of an answer may change while they are read, before all records of its banks are read as of
-/// one moment.
+/// How often the records of an answer are looked for again because they changed in the meantime. After that, all records
+/// of the banks are read as of one moment.
 const ATTEMPTS: usize = 3;
 
 /// Which turns a page has, of those of some banks, the latest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageOf {
-    /// Only turns of this moment or earlier ones, in milliseconds since 1970. All those of the moment itself are on the
-    /// page, besides `limit` others.
+    /// If set, only turns said at this time or earlier, in milliseconds since 1970. The page then has all turns of this
+    /// very millisecond, and up to `limit` earlier ones.
     pub until_ms: Option<i64>,
-    /// How many are left out first.
+    /// How many of the latest turns are left out.
     pub skip: usize,
-    /// How many there are at most.
+    /// The maximum number of turns.
     pub limit: usize,
 }
 
 /// A page of turns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnPage {
-    /// The turns, by time, then as in the banks' order, each as last edited.
+    /// The turns, each as last edited, in the order of time. Turns of the same time are in the order of their banks.
     pub turns: Vec<HeldTurn>,
-    /// How many there are on all pages.
+    /// The number of turns on all pages.
     pub count: usize,
 }
 
-/// How many turns a bank has, and the times of the first and the last one.
+/// The number of a bank's turns, and the times of the first and the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TurnSpan {
-    /// How many there are, at least one.
+    /// The number of turns, at least 1.
     pub count: usize,
     /// The time of the first.
     pub first: EventTime,
@@ -120,7 +121,8 @@ impl TurnPlaces {
         Ok(TurnPage { turns, count })
     }
 
-    /// The turns of a bank with these ids, by time, each as last edited; those that it does not hold are left out.
+    /// The turns of a bank with these ids, in the order of time, each as last edited. Ids that it does not hold are left
+    /// out.
     ///
     /// # Errors
     /// As [`Self::page`].
@@ -139,7 +141,7 @@ impl TurnPlaces {
         held_turns(log, bank, &|id| ids.contains(id), ids.len())
     }
 
-    /// How many turns a bank has, and from when to when; None without one.
+    /// The number of a bank's turns and their times; `None` if it has no turns.
     ///
     /// # Errors
     /// As [`Self::page`].
@@ -149,7 +151,7 @@ impl TurnPlaces {
         Ok(all().min().zip(all().max()).map(|(first, last)| TurnSpan { count: all().count(), first, last }))
     }
 
-    /// The places of all turns of some banks, now.
+    /// The current places of all turns of some banks.
     fn places(&self, log: &dyn Log, banks: &[Bank]) -> Result<Vec<BankPlaces>, PipelineError> {
         banks.iter().map(|bank| self.of_bank(log, bank)).collect()
     }
@@ -201,7 +203,8 @@ impl TurnPlaces {
         Ok(found)
     }
 
-    /// The turns of all records that have a wanted turn, by time; None if one of these records has changed since.
+    /// The turns of all records that have a wanted turn, in the order of time; `None` if one of these records has changed
+    /// since `places` were found.
     fn read(
         &self,
         log: &dyn Log,
@@ -237,18 +240,18 @@ impl TurnPlaces {
     }
 }
 
-/// The turns of a page among all turns that could be on it.
+/// Where a page begins and ends.
 struct PageCut {
     /// The times of its last and its first turn.
     times: RangeInclusive<EventTime>,
-    /// How many later turns have the time of its first turn, and are not on it.
+    /// How many turns of the latest time are on an earlier page.
     left_out: usize,
     length: usize,
     count: usize,
 }
 
 impl PageCut {
-    /// None for a page without turns.
+    /// `None` if the page has no turns.
     fn of(places: &[BankPlaces], PageOf { until_ms, skip, limit }: PageOf) -> Option<Self> {
         let mut times: Vec<EventTime> = times(places, until_ms).collect();
         let count = times.len();
@@ -263,7 +266,7 @@ impl PageCut {
         Some(Self { times: oldest..=newest, left_out, length: end - skip, count })
     }
 
-    /// The page, of all turns of its times.
+    /// The page, from all turns of its times.
     fn page(&self, mut turns: Vec<Ordered>) -> TurnPage {
         turns.truncate(turns.len().saturating_sub(self.left_out));
         let turns = turns.split_off(turns.len().saturating_sub(self.length));
