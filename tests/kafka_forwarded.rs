@@ -44,6 +44,11 @@ fn a_turn_in_another_partition_is_forwarded_to_its_banks() {
             assert!(answer["context"].as_str().is_some_and(|context| context.contains("Porto")), "{answer}");
         }
     });
+    // A partition that there is not is refused at once.
+    let nowhere = json!({"bank": "b", "text": question, "after": "9:0"}).to_string();
+    let (status, _, refused) = http.send("POST", "/v1/ask", "", nowhere.as_bytes());
+    assert_eq!(status, 400, "{refused}");
+    assert!(refused["detail"].as_str().unwrap().contains("murmur2_random"), "{refused}");
     home.extracted();
     let there = log.read(Topic::Turns, partition("b"), 0, 10).unwrap().records;
     assert_eq!(there.len(), 2, "forwarded once");
@@ -69,22 +74,22 @@ fn turns_in_partitions_added_while_running_are_forwarded() {
     // Java's partitioner now puts these banks into other partitions than their memory's.
     let strays: Vec<Bank> =
         (0..).map(|n| Bank::parse(&format!("b{n}")).unwrap()).filter(|b| partition_of(b, 4) > 1).take(3).collect();
-    let say = |bank: &Bank| {
-        json!({"bank": bank.as_str(), "turn": "1", "speaker": "Ann", "text": "I moved to Lisbon.",
-            "time": "2024-05-06T09:00:00Z"})
-    };
-    let lines: String = strays.iter().map(|bank| format!("{bank}\t{}\n", say(bank))).collect();
+    let say = |bank: &Bank, turn: &str, text: &str| json!({"bank": bank.as_str(), "turn": turn, "speaker": "Ann", "text": text, "time": "2024-05-06T09:00:00Z"});
+    let line = |bank: &Bank| format!("{bank}\t{}\n", say(bank, "1", "I moved to Lisbon."));
+    let lines: String = strays.iter().map(line).collect();
     let placed = produce(&broker, "grown.turns", &lines);
     assert!(placed.lines().all(|line| line.starts_with(['2', '3'])), "{placed}");
-    let after = placed.lines().next().unwrap().replace('\t', ":");
-    let mut client = Client::new(&broker, "grown");
-    let asked = client.ask(strays[0].as_str(), "Where did Ann move?", &[("ripplemem_after", &after)]);
-    let answer = client.reply(asked, Duration::from_secs(300));
-    assert!(answer["context"].as_str().is_some_and(|context| context.contains("Lisbon")), "{after}: {answer}");
     wait(&|| home.told(), || turns(&home.log()).len() == 3);
     home.extracted();
     assert_eq!(home.census().units, 3);
     for partition in 2..4 {
         assert_eq!(home.log().lag(partition, home.log().read_position(partition).unwrap()).unwrap(), 0);
     }
+    // The position of such a partition is in the memory, too, so a turn there is waited for.
+    let line = format!("{}\t{}\n", strays[0], say(&strays[0], "2", "Now I live near Porto."));
+    let after = produce(&broker, "grown.turns", &line).trim().replace('\t', ":");
+    let mut client = Client::new(&broker, "grown");
+    let asked = client.ask(strays[0].as_str(), "Where does Ann live now?", &[("ripplemem_after", &after)]);
+    let answer = client.reply(asked, Duration::from_secs(300));
+    assert!(answer["context"].as_str().is_some_and(|context| context.contains("Porto")), "{after}: {answer}");
 }

@@ -23,8 +23,8 @@ pub trait Log: SourceLog {
     fn own(&self, partition: u32) -> Result<(), LogError>;
     /// Gives up a partition, and drops what is held for it.
     fn disown(&self, _partition: u32) {}
-    /// Raised whenever a topic may have grown, the partitions of this process may have changed, or a memory that follows
-    /// this log takes records again.
+    /// Raised whenever a topic may have grown, the partitions of this process may have changed, or a memory that
+    /// follows this log takes records again.
     fn news(&self) -> &Arc<Signal>;
     /// Commits a transaction to an owned partition, all or nothing. After an error its outcome
     /// is unknown: own the partition again, and read what it holds.

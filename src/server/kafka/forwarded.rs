@@ -1,8 +1,8 @@
 //! Questions that wait for a turn whose producer put it into another partition than its bank's.
 //!
-//! In: such questions. Out: the same questions, after the turn was forwarded. Each then waits for the turn that is last in
-//! its bank's partition at that time, because the forwarded turn is not behind it. A question that is cancelled or past its
-//! deadline comes back unchanged, and the front ends it.
+//! In: such questions. Out: the same questions, after the turn was forwarded. Each then waits for the turn that is last
+//! in its bank's partition at that time, because the forwarded turn is not behind it. A question that is cancelled or
+//! past its deadline comes back unchanged, and the front ends it.
 
 use std::{
     collections::BTreeMap,
@@ -80,8 +80,8 @@ impl<'a> ForwardedTurns<'a> {
         }
     }
 
-    /// Gives back every question whose turn was forwarded, and those that are over. Returns whether the cluster failed to
-    /// say where a partition ends; those questions stay.
+    /// Gives back every question whose turn was forwarded, and those that are over. Returns whether the cluster failed
+    /// to say where a partition ends; those questions stay.
     fn give_back(&self) -> bool {
         let is_forwarded =
             |(request, _): &Waiting| request.after.is_none_or(|(of, next)| self.replica.position(of) >= Some(next));

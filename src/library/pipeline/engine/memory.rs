@@ -158,9 +158,9 @@ impl Memory {
         Ok(self.turns_by_ids(bank, &[turn.to_owned()])?.pop())
     }
 
-    /// The turns of a bank with these ids, in the order of time, each as last edited. Ids that it does not hold are left
-    /// out. Reads the records of these turns, and the bank's records that are new since this or one of the next two
-    /// methods was called last.
+    /// The turns of a bank with these ids, in the order of time, each as last edited. Ids that it does not hold are
+    /// left out. Reads the records of these turns, and the bank's records that are new since this or one of the next
+    /// two methods was called last.
     ///
     /// # Errors
     /// As [`Self::turns`].
@@ -229,8 +229,10 @@ impl Memory {
 
     /// Whether this process follows, or will follow, every partition that `written` names.
     pub fn follows(&self, written: &Written) -> bool {
-        // The turns topic may have more partitions than the memory; positions of those are in it, too.
-        written.places().all(|(partition, _)| self.replica.holds(partition % self.log.partitions()))
+        let partitions = self.log.partitions();
+        // The turns topic may have more partitions than the memory. The memory has their positions, too.
+        let exists = |partition| partition < partitions || self.replica.position(partition).is_some();
+        written.places().all(|(partition, _)| exists(partition) && self.replica.holds(partition % partitions))
     }
 
     /// Waits until answers reflect what was written. False if that took longer than `until`.

@@ -1,10 +1,10 @@
 //! The places of a bank's turns in the log: to read a page of turns, or one turn, only the records that hold them are
 //! read.
 //!
-//! In: a log in a directory, banks. Out: pages of their turns, turns by their ids, the number of turns with the first and
-//! the last time. For each bank that was asked for, memory holds the key and the offset of every record, and the time and
-//! a hash of the id of every turn. It holds no words. Every call reads all keys of its banks, and the records that are new
-//! since the last call; the first call about a bank reads every record. An answer is as of one moment.
+//! In: a log in a directory, banks. Out: pages of their turns, turns by their ids, the number of turns with the first
+//! and the last time. For each bank that was asked for, memory holds the key and the offset of every record, and the
+//! time and a hash of the id of every turn. It holds no words. Every call reads all keys of its banks, and the records
+//! that are new since the last call; the first call about a bank reads every record. An answer is as of one moment.
 
 #[cfg(test)]
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,8 +26,8 @@ use nouns::{
     sync,
 };
 
-/// How often the records of an answer are looked for again because they changed in the meantime. After that, all records
-/// of the banks are read as of one moment.
+/// How often the records of an answer are looked for again because they changed in the meantime. After that, all
+/// records of the banks are read as of one moment.
 const ATTEMPTS: usize = 3;
 
 /// Which turns a page has, of those of some banks, the latest first.
@@ -121,8 +121,8 @@ impl TurnPlaces {
         Ok(TurnPage { turns, count })
     }
 
-    /// The turns of a bank with these ids, in the order of time, each as last edited. Ids that it does not hold are left
-    /// out.
+    /// The turns of a bank with these ids, in the order of time, each as last edited. Ids that it does not hold are
+    /// left out.
     ///
     /// # Errors
     /// As [`Self::page`].
@@ -203,8 +203,8 @@ impl TurnPlaces {
         Ok(found)
     }
 
-    /// The turns of all records that have a wanted turn, in the order of time; `None` if one of these records has changed
-    /// since `places` were found.
+    /// The turns of all records that have a wanted turn, in the order of time; `None` if one of these records has
+    /// changed since `places` were found.
     fn read(
         &self,
         log: &dyn Log,
