@@ -73,8 +73,13 @@ fn agrees(service: &Service, bank: &str, text: &str) -> [usize; 2] {
         let score = step(&explanation, StepName::Score);
         match found {
             Some((rank, value, share)) => {
-                assert_eq!(score.numbers["rank"], json!(rank), "{text}");
-                assert_eq!((&score.numbers["score"], &score.numbers["share"]), (&json!(value), &json!(share)));
+                // The trace has the part that the first hop took first; the tokens may have left room for others alone.
+                let own = score.numbers["share"].as_f64().unwrap();
+                let mut shares = explanation.others.iter().map(|other| other.share).chain([own]);
+                assert!(shares.any(|other| other == share), "{text}: {share} is that of no part");
+                if own == share {
+                    assert_eq!([&score.numbers["rank"], &score.numbers["score"]], [&json!(rank), &json!(value)]);
+                }
                 assert_eq!(step(&explanation, StepName::Cutoff).state, StepState::Passed);
             }
             None if unit.provenance.iter().all(|way| matches!(way, Provenance::Expansion { .. })) => {
@@ -267,7 +272,7 @@ fn below_the_cutoff_it_says_what_would_be_enough() {
         changed.recall = recall;
         let service = open(&changed);
         let answer = service.ask(&Question { most_tokens, ..ask.clone() }).unwrap();
-        answer.units.iter().any(|unit| unit.id == missed.id)
+        answer.trace.first_hop.iter().any(|seen| seen.id == missed.id)
     };
     let mut changed = pipeline.recall.clone();
     let share = cutoff["quoted_with_share"].as_f64().unwrap();
