@@ -53,6 +53,7 @@ fn routes() -> Vec<(&'static str, &'static str, &'static str, Vec<u8>)> {
         ("write", "POST", "/v1/turns", bytes(json!({"turns": [turn("acme/a")]}))),
         ("forget", "POST", "/v1/turns", bytes(json!({"turns": [deletion]}))),
         ("read", "POST", "/v1/ask", bytes(json!({"bank": "acme/a", "text": "Where is the kayak?", "after": "0:0"}))),
+        ("read", "POST", "/v1/explain", bytes(json!({"bank": "acme/a", "text": "Where is the kayak?", "turn": "1"}))),
         ("read", "GET", "/v1/digest?bank=acme/a", Vec::new()),
         ("read", "GET", "/v1/stats?bank=acme/a", Vec::new()),
         ("read", "GET", "/v1/bank?bank=acme/a", Vec::new()),

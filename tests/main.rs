@@ -20,6 +20,7 @@ mod document;
 mod dry_run;
 mod eval;
 mod event_stream;
+mod explain;
 mod files;
 mod first_run;
 mod http;

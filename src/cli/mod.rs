@@ -47,6 +47,7 @@ mod estimate;
 mod eval;
 #[cfg(feature = "lab")]
 mod evaluated_pipeline;
+mod explain;
 mod export;
 #[cfg(feature = "lab")]
 mod fit;
@@ -88,6 +89,7 @@ command::commands! {
     serve::Serve,
     ingest::Ingest,
     ask::Ask,
+    explain::Explain,
     turns::Turns,
     forget::Forget,
     mcp::Mcp,

@@ -57,6 +57,12 @@ def each_call(url, token):
         assert {"1"} <= {excerpt.turn for excerpt in said} and said[0].speaker in ("Ann", "Bob"), said
         assert evidence.units[0].provenance and evidence.reflects and evidence.raw["trace"]
         assert memory.ask("Where does Ann live?", after=written.after).units
+        why = memory.explain("Where does Ann live?", "1", asked_at=datetime(2024, 5, 7, tzinfo=ZONE))
+        assert why.quoted and why.failed is None and len(why.steps) == 12, why
+        assert why.steps[-1].numbers["text"] in evidence.context, why.steps[-1]
+        lost = memory.explain("Where does Ann live?", "none")
+        assert not lost.quoted and lost.failed == "stored" and lost.change and "none" in lost.sentence, lost
+        refused(InvalidError, lambda: memory.explain("Where does Ann live?"), "either a turn or a unit")
         assert memory.banks() == ["acme/support"]
         before = memory.digest(bank="acme/support")
         assert before.units > 0 and len(before.hash) == 32, before
@@ -148,6 +154,7 @@ def following(url, token):
                 if any("Clara" in e.text for unit in now.units for e in unit.excerpts):
                     break
             assert (await memory.unit(now.units[0].id)).unit.id == now.units[0].id
+            assert (await memory.explain("Who keeps bees in Porto?", unit=now.units[0].id)).quoted
 
     asyncio.run(go())
 

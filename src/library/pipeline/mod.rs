@@ -12,6 +12,7 @@
 //! - `replica`: what follows the memory log and answers questions.
 //! - `front`: where the questions of every transport wait; `cancellation`: until when.
 //! - `logged`: errors as log lines say them.
+//! - `explaining`: explanations, with what the log knows of a turn.
 //! - `extract`: the extraction of the partitions that a group gives to this process.
 //! - `extraction_status`: how the partitions are that this process extracts.
 //! - `maintenance`: work on a whole log: export, import, reembed, replay, estimate, snapshots.
@@ -22,6 +23,7 @@
 mod cancellation;
 mod engine;
 mod error;
+mod explaining;
 mod extract;
 mod extraction_status;
 mod front;

@@ -20,13 +20,14 @@ use heart::memory::EdgeChanges;
 use models::{embed::EmbedderPool, llm::LlmError};
 use nouns::{
     config::{Hold, LogKind, Pipeline},
-    model::{Bank, Evidence, Question},
+    model::{Bank, Evidence, Explanation, Question, Subject},
     sync,
 };
 use sources::Source;
 
 use super::{
     ArrivingOrders, Asked, ExtractionEvent, ExtractionOrders, Finished, Front, Ingested, PipelineError, Progress,
+    explaining::complete,
     ingest::{Extraction, LiveTurns, Run, Schedule, Stage},
     logged::logged,
     replica::{Replica, ReplicaOptions},
@@ -265,6 +266,20 @@ impl Service {
     /// As [`Self::ask`] and [`Replica::past`].
     pub fn ask_as_of(&self, question: &Question, at: AsOf) -> Result<Evidence, PipelineError> {
         self.front()?.ask_and_wait(Asked { as_of: Some(at), ..Asked::now(question.clone()) })
+    }
+
+    /// Explains what the answer to a question does to a turn, as of a point of the past where one is given.
+    ///
+    /// # Errors
+    /// As [`Self::ask`] and [`Replica::past`].
+    pub fn explain(
+        &self,
+        question: &Question,
+        subject: Subject,
+        as_of: Option<AsOf>,
+    ) -> Result<Explanation, PipelineError> {
+        let explained = self.front()?.explain_and_wait(Asked { as_of, ..Asked::now(question.clone()) }, subject)?;
+        complete(&*self.log, &self.replica, &question.bank, explained)
     }
 
     /// The memory and the log, for those who share them.

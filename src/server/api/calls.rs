@@ -156,7 +156,19 @@ impl Api {
     }
 
     async fn ask_within(&self, who: &Caller, ask: Ask, trace: Option<TraceParent>) -> Result<Evidence, Problem> {
-        let Ask { bank, text, asked_at, asker, said_before, most_tokens, after, as_of, timeout_ms, answer: _ } = ask;
+        self.question(who, ask, trace, |asked| self.memory.ask(asked)).await
+    }
+
+    /// Checks a question, and hands it over.
+    pub(super) async fn question<T, F: Future<Output = Result<T, PipelineError>>>(
+        &self,
+        who: &Caller,
+        ask: Ask,
+        trace: Option<TraceParent>,
+        hand_over: impl FnOnce(Asked) -> F,
+    ) -> Result<T, Problem> {
+        let Ask { bank, text, asked_at, asker, said_before, most_tokens, near, walk, .. } = ask;
+        let Ask { after, as_of, timeout_ms, .. } = ask;
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
         let timeout = timeout_ms.map_or(self.deadline, Duration::from_millis);
@@ -172,7 +184,7 @@ impl Api {
             parse_as_of(&text)
                 .ok_or_else(|| Problem::invalid("as_of: neither an offset nor a time in RFC 3339; send one of the two"))
         });
-        let question = Question { bank, text, asked_at, asker, said_before, most_tokens };
+        let question = Question { bank, text, asked_at, asker, said_before, most_tokens, near, walk };
         let bank = question.bank.clone();
         let place = after.map(|(partition, next)| {
             let mut place = Written::nothing(self.memory.partitions());
@@ -184,8 +196,7 @@ impl Api {
             place.as_ref().is_some_and(|place| !self.memory.wait_for(place, Instant::now()))
                 || matches!(self.memory.replica().place_of(&bank), ShardPlace::Loading { .. })
         };
-        let asked =
-            self.memory.ask(Asked { question, after, as_of: as_of.transpose()?, cancellation, kept: None, trace });
+        let asked = hand_over(Asked { question, after, as_of: as_of.transpose()?, cancellation, kept: None, trace });
         let asked = self.before_the_end(asked, waits).await?;
         // The question may have waited for ten minutes, and the token may have been revoked meanwhile.
         who.may_in(Right::Read, &bank)?;
@@ -238,7 +249,7 @@ impl Api {
         let Subscribe { bank, text, asked_at, asker, said_before, most_tokens, last_event_id, .. } = subscribe;
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
-        let question = Question { bank: bank.clone(), text, asked_at, asker, said_before, most_tokens };
+        let question = Question { asked_at, asker, said_before, most_tokens, ..Question::new(bank.clone(), text) };
         let subscribed = self.hub.subscribe(who, question, last_event_id.as_deref());
         let subscribed = self.before_the_end(subscribed, || true).await?;
         // The shard may have moved meanwhile.

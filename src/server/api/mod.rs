@@ -3,7 +3,7 @@
 //! In: requests as typed values, and the caller. Out: typed answers or a [`Problem`]. Answers from the memory carry the
 //! offsets that they reflect. Nothing here knows HTTP's framing. No problem names another bank.
 //!
-//! - `calls`: the calls; `answers`: answers in words.
+//! - `calls`: the calls; `answers`: answers in words; `explaining`: why a turn is quoted or not.
 //! - `forms`: requests and responses, each with one JSON form; an answer is [`nouns::model::Evidence`].
 //! - `holders`: which instance holds a bank, if several instances divide the memory.
 //! - `status`: how the service is, and its metrics; `bank_status`: counts and offsets of a bank.
@@ -17,6 +17,7 @@ mod answers;
 mod bank_status;
 mod blocking;
 mod calls;
+mod explaining;
 mod forgetting;
 mod forms;
 mod holders;
@@ -31,6 +32,7 @@ mod units;
 pub use answers::{AnswerPiece, AnsweredEvidence, Answers, Words};
 pub use bank_status::BankStatus;
 pub use calls::Api;
+pub use explaining::Explain;
 pub use forgetting::{ForgetTurns, ForgottenTurns};
 pub use forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Stats, WrittenTurns};
 pub use holders::Holders;

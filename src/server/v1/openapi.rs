@@ -10,13 +10,13 @@ use serde_json::{Map, Value, json};
 use super::body::MAX_BYTES;
 use crate::{
     api::{
-        AnsweredEvidence, Ask, BankStatus, Banks, Digest, ForgetTurns, Forgotten, ForgottenTurns, Problem, Put,
-        Reextract, Reextracted, SnapshotList, Stats, Status, Turns, UnitView, Words, WrittenTurns,
+        AnsweredEvidence, Ask, BankStatus, Banks, Digest, Explain, ForgetTurns, Forgotten, ForgottenTurns, Problem,
+        Put, Reextract, Reextracted, SnapshotList, Stats, Status, Turns, UnitView, Words, WrittenTurns,
     },
     subscriptions::{Delta, Polled, Progress, Snapshot, Subscribe, Told},
 };
 use models::llm;
-use nouns::model::Evidence;
+use nouns::model::{Evidence, Explanation};
 
 static DOCUMENT: LazyLock<String> = LazyLock::new(document);
 
@@ -84,6 +84,14 @@ fn document() -> String {
                  bank that was searched and the offsets that the answer reflects.",
                 &[], Some(body::<Ask>(&mut of)), &asked(&mut of),
                 &["400", "404", "408", "409", "413", "421", "422", "429", "503", "504"],
+            ),
+        },
+        "/v1/explain": {
+            "post": operation(
+                "explain", "Why a turn, or a unit, is quoted in the answer to a question, or why not: twelve steps from \
+                 the stored turn to its line in the context, the first that failed, and what would have changed it.",
+                &[], Some(body::<Explain>(&mut of)), &ok::<Explanation>(&mut of, "The explanation."),
+                &["400", "404", "408", "409", "413", "421", "429", "503", "504"],
             ),
         },
         "/v1/subscribe": {

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     access::{Caller, Denied},
-    api::{Api, Ask, Code, Forget, ForgetTurns, ListTurns, Operations, Problem},
+    api::{Api, Ask, Code, Explain, Forget, ForgetTurns, ListTurns, Operations, Problem},
     hosts::Hosts,
     query,
     quota::Share,
@@ -114,6 +114,7 @@ fn of_memory(v1: V1) -> Router {
         .route("/v1/turns", get(list).post(put).delete(forget))
         .route("/v1/forget", post(forget_turns))
         .route("/v1/ask", post(ask))
+        .route("/v1/explain", post(explain))
         .route("/v1/subscribe", get(subscribe).post(subscribe_with_body))
         .route("/v1/units", get(unit))
         .route("/v1/banks", get(banks))
@@ -223,6 +224,14 @@ async fn ask(
         }
     };
     asked().await.map_err(Answer::Problem)
+}
+
+async fn explain(Shared(v1): Shared<V1>, Extension(who): Who, body: Body) -> Answer<impl Serialize> {
+    let explain = async || {
+        let (explain, _) = read::<Explain>(&v1.bodies, &who, body).await?;
+        v1.api.explain(&who, explain).await
+    };
+    explain().await.into()
 }
 
 /// Subscribes without a body, because a browser's `EventSource` can only send a GET.

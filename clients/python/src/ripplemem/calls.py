@@ -18,6 +18,7 @@ from .forms import (
     Answer,
     Digest,
     Evidence,
+    Explanation,
     Forgotten,
     ForgottenTurns,
     HeldTurns,
@@ -136,6 +137,23 @@ class Calls:
                 body[field_name] = value
         body.update(circumstances.fields())
         return Call("POST", "/v1/ask", Evidence.from_json, body=body, timeout=timeout + MARGIN)
+
+    def explain(
+        self,
+        question: str,
+        turn: Optional[str],
+        unit: Optional[str],
+        part: Optional[int],
+        bank: Optional[str],
+        as_of: Optional[str],
+        circumstances: Circumstances,
+        timeout: float,
+    ) -> Call[Explanation]:
+        """A question with a turn or a unit; it reflects what this client wrote before."""
+        asked = self.ask(question, bank, None, as_of, circumstances, timeout)
+        given = {"turn": turn, "unit": unit, "part": part}
+        body = {**(asked.body or {}), **{name: value for name, value in given.items() if value is not None}}
+        return Call("POST", "/v1/explain", Explanation.from_json, body=body, timeout=asked.timeout)
 
     def answer(
         self,

@@ -218,6 +218,52 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class Step:
+    """A step from a stored turn to its line in the context.
+
+    ``state`` is ``passed``, ``failed``, ``not_reached`` or ``unknown``. ``numbers`` are what the step counted, and
+    ``change`` says what would have changed it.
+    """
+
+    name: str
+    state: str
+    sentence: str
+    numbers: Json = field(repr=False)
+    change: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why the answer to a question quotes a turn, or why not.
+
+    ``failed`` names the first step that kept the turn out, and ``change`` says what would have changed that; both are
+    None where it is quoted. ``raw`` is the whole explanation.
+    """
+
+    quoted: bool
+    sentence: str
+    failed: Optional[str]
+    change: Optional[str]
+    steps: tuple[Step, ...]
+    raw: Json = field(repr=False)
+
+    @staticmethod
+    def from_json(raw: Json) -> Explanation:
+        """Reads an explanation."""
+        return Explanation(
+            quoted=raw["quoted"],
+            sentence=raw["sentence"],
+            failed=raw.get("failed"),
+            change=raw.get("change"),
+            steps=tuple(
+                Step(step["step"], step["state"], step["sentence"], step["numbers"], step.get("change"))
+                for step in raw["steps"]
+            ),
+            raw=raw,
+        )
+
+
+@dataclass(frozen=True)
 class FollowedUnit:
     """A unit of the evidence of a question that is followed."""
 

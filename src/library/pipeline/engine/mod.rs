@@ -4,12 +4,14 @@
 //! returns. Turns that are not extracted when a process ends are extracted by the next process. Only one
 //! process at a time can have a directory open.
 //!
+//! - `explaining`: why a turn is quoted or not.
 //! - `memory`: the methods that this library's users and every server call.
 //! - `status`: the state of a memory, and the events of its background threads.
 //! - `turn_places`: finds pages of turns and single turns without reading every record.
 //! - `turns`: reads and deletes the turns of a bank.
 //! - `upkeep`: the background threads: extraction, and snapshots at an interval.
 
+mod explaining;
 mod memory;
 mod status;
 #[cfg(test)]
@@ -20,7 +22,7 @@ mod upkeep;
 
 use super::{
     ArrivingOrders, Asked, ExtractionEvent, ExtractionOrders, ExtractionStatus, Front, Ingested, LiveEvent, LiveRun,
-    PipelineError, Progress, follow_source, replica::Replica, service::Service, write_snapshots,
+    PipelineError, Progress, explaining::complete, follow_source, replica::Replica, service::Service, write_snapshots,
 };
 
 pub use memory::{Memory, MemoryOptions};
