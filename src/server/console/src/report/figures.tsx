@@ -1,7 +1,7 @@
 // The figures of a report: recall against tokens, and by category before and after the graph. Each picture stands
 // beside a table that says the same.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { count } from "../words";
+import { count, plural } from "../words";
 import type { CategoryFigures, Mean, ReportFigures, Retriever } from "./forms";
 
 const percent = (share: number): string => (100 * share).toFixed(1);
@@ -41,6 +41,10 @@ function useWidth() {
   return { box, width };
 }
 
+/** With more retrievers a number at each mark would hide the marks; then ours alone have one. */
+const MOST_NUMBERS = 12;
+/** Retrievers that the table has at once. */
+const MOST_ROWS = 8;
 const HEIGHT = 300;
 const [LEFT, RIGHT, TOP, BOTTOM] = [44, 26, 24, 40];
 
@@ -57,6 +61,7 @@ export function RecallAgainstTokens({ retrievers }: { retrievers: Retriever[] })
   const y = (share: number) => TOP + ((1 - share) / (1 - floor || 1)) * (HEIGHT - TOP - BOTTOM);
   const marks = Array.from({ length: 11 }, (_, i) => i / 10).filter((share) => share >= floor - 1e-9);
   const ours = retrievers.filter(({ kind }) => kind === "recollection" || kind === "first_hop");
+  const hasMany = retrievers.length > MOST_ROWS;
   return (
     <section aria-labelledby="against-tokens">
       <h2 id="against-tokens">Recall against tokens</h2>
@@ -87,53 +92,70 @@ export function RecallAgainstTokens({ retrievers }: { retrievers: Retriever[] })
             {ours.length === 2 && (
               <polyline class="path" points={ours.map((one) => `${x(one.tokens)},${y(one.recall.mean)}`).join(" ")} />
             )}
-            {retrievers.map((retriever, at) => (
+            {/* Ours are drawn last, on top of the others. */}
+            {[...retrievers.entries()].reverse().map(([at, retriever]) => (
               <g key={retriever.name} class={`mark ${retriever.kind}`}>
+                <title>{`${retriever.name}: ${shown(retriever.recall)} % at ${count(Math.round(retriever.tokens))}`}</title>
                 <Whisker x={x(retriever.tokens)} of={retriever.recall} y={y} />
                 <Shape kind={retriever.kind} x={x(retriever.tokens)} y={y(retriever.recall.mean)} />
-                <text x={x(retriever.tokens) + 10} y={y(retriever.recall.mean) - 6}>
-                  {at + 1}
-                </text>
+                {(retrievers.length <= MOST_NUMBERS || ours.includes(retriever)) && (
+                  <text x={x(retriever.tokens) + 10} y={y(retriever.recall.mean) - 6}>
+                    {at + 1}
+                  </text>
+                )}
               </g>
             ))}
           </svg>
         )}
       </div>
-      <table class="figures">
-        <thead>
-          <tr>
-            <th scope="col">
-              <span class="unseen">Number in the picture</span>
-            </th>
-            <th scope="col">Retriever</th>
-            <th scope="col" class="number">
-              Recall, %
-            </th>
-            <th scope="col" class="number">
-              Tokens
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {retrievers.map((retriever, at) => (
-            <tr key={retriever.name}>
-              <td class="number">{at + 1}</td>
-              <th scope="row">
-                <svg width="16" height="16" class={`mark ${retriever.kind}`} aria-hidden="true">
-                  <Shape kind={retriever.kind} x={8} y={8} />
-                </svg>{" "}
-                {retriever.name}
-                {retriever.kind === "ablation" && <span class="quiet"> left out</span>}
-              </th>
-              <td class="number">
-                <Share of={retriever.recall} />
-              </td>
-              <td class="number">{count(Math.round(retriever.tokens))}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Retrievers retrievers={retrievers.slice(0, hasMany ? ours.length : undefined)} first={1} />
+      {hasMany && (
+        <details class="missed">
+          <summary>{plural(retrievers.length - ours.length, "other")}</summary>
+          <Retrievers retrievers={retrievers.slice(ours.length)} first={ours.length + 1} />
+        </details>
+      )}
     </section>
+  );
+}
+
+/** The points of the picture as a table; `first` is the number of its first row. */
+function Retrievers({ retrievers, first }: { retrievers: Retriever[]; first: number }) {
+  return (
+    <table class="figures">
+      <thead>
+        <tr>
+          <th scope="col">
+            <span class="unseen">Number in the picture</span>
+          </th>
+          <th scope="col">Retriever</th>
+          <th scope="col" class="number">
+            Recall, %
+          </th>
+          <th scope="col" class="number">
+            Tokens
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {retrievers.map((retriever, at) => (
+          <tr key={retriever.name}>
+            <td class="number">{first + at}</td>
+            <th scope="row">
+              <svg width="16" height="16" class={`mark ${retriever.kind}`} aria-hidden="true">
+                <Shape kind={retriever.kind} x={8} y={8} />
+              </svg>{" "}
+              {retriever.name}
+              {retriever.kind === "ablation" && <span class="quiet"> left out</span>}
+            </th>
+            <td class="number">
+              <Share of={retriever.recall} />
+            </td>
+            <td class="number">{count(Math.round(retriever.tokens))}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }
 
