@@ -187,7 +187,7 @@ export function ByCategory({ report }: { report: ReportFigures }) {
   const lows = rows
     .flatMap((row) => [row.recollection.recall, row.first_hop.recall])
     .flatMap((mean) => (mean ? [mean.low ?? mean.mean] : []));
-  const floor = Math.max(0, Math.floor(10 * Math.min(1, ...lows)) / 10);
+  const floor = Math.max(0, Math.floor(10 * Math.min(0.9, ...lows)) / 10);
   return (
     <section aria-labelledby="by-category">
       <h2 id="by-category">By category, before and after the graph</h2>
@@ -204,9 +204,11 @@ export function ByCategory({ report }: { report: ReportFigures }) {
             <th scope="col" class="number extra">
               Questions
             </th>
-            <th scope="col" class="number">
-              First hop
-            </th>
+            {hasFirstHop && (
+              <th scope="col" class="number">
+                First hop
+              </th>
+            )}
             <th scope="col" class="number">
               Recollection
             </th>
@@ -229,9 +231,11 @@ export function ByCategory({ report }: { report: ReportFigures }) {
             <tr key={row.name} class={row === report.overall ? "sum" : ""}>
               <th scope="row">{row.name}</th>
               <td class="number extra">{count(row.questions)}</td>
-              <td class="number">
-                <Share of={row.first_hop.recall} />
-              </td>
+              {hasFirstHop && (
+                <td class="number">
+                  <Share of={row.first_hop.recall} />
+                </td>
+              )}
               <td class="number">
                 <Share of={row.recollection.recall} />
               </td>
