@@ -35,6 +35,8 @@ mod ask;
 mod bench;
 #[cfg(feature = "lab")]
 mod calibrate;
+#[cfg(feature = "console")]
+mod console;
 #[cfg(feature = "lab")]
 mod conversations;
 mod cost;
@@ -109,6 +111,8 @@ command::commands! {
     stats::Stats,
     #[cfg(feature = "lab")]
     eval::Eval,
+    #[cfg(feature = "console")]
+    console::Console,
     bench::Bench,
     token::Token,
     tap::Tap,
