@@ -22,6 +22,7 @@ mod eval;
 mod event_stream;
 mod files;
 mod first_run;
+mod forgetting;
 mod http;
 mod http_limits;
 mod http_load;

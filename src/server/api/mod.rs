@@ -9,7 +9,7 @@
 //! - `bank_status`: how far a bank reaches. `operations`: how the service is, and what is ordered of it.
 //! - `units`: a unit and its neighbours.
 //! - `problem`: why there is no answer (RFC 9457). `blocking`: work that blocks.
-//! - `turns`: the turns of a bank, for interfaces that list them; `forgetting`: deleting them by what they share;
+//! - `turns`: the turns of a bank, for interfaces that list them; `forgetting`: deleting them by what they share, and receipts;
 //!   `short_ids`: names of turns that a model can repeat.
 
 mod answers;
@@ -28,7 +28,7 @@ mod units;
 pub use answers::{AnswerPiece, AnsweredEvidence, Answers, Words};
 pub use bank_status::BankStatus;
 pub use calls::Api;
-pub use forgetting::{ForgetTurns, ForgottenTurns};
+pub use forgetting::{ForgetTurns, Forgets, ForgottenTurns};
 pub use forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Stats, WrittenTurns};
 pub use holders::Holders;
 pub use operations::{Operations, Reextract, Reextracted, SnapshotList, SnapshotView, Status};

@@ -21,7 +21,7 @@ use crate::{
 use nouns::model::{Bank, Position};
 use ripplemem::{
     log::{Log, Topic, Written},
-    pipeline::{Memory, PipelineError},
+    pipeline::{Erased, Memory, PipelineError},
     snapshot::Manifest,
 };
 
@@ -230,6 +230,22 @@ impl Operations {
             Ok(SnapshotList { snapshots: manifests.iter().map(SnapshotView::of).collect() })
         })
         .await
+    }
+
+    /// Erases the words of all turns that were deleted, from every stored byte; answered when it is done.
+    ///
+    /// # Errors
+    /// [`Problem`] without the right, without a log in a directory, or where a place cannot be written.
+    pub async fn erase(&self, who: &Caller) -> Result<Erased, Problem> {
+        who.may_everywhere(Right::Admin)?;
+        let memory = self.memory()?;
+        if !memory.lists_turns() {
+            return Err(Problem::invalid(
+                "on Kafka, what is deleted leaves the topics as their retention and compaction say; see \
+                 docs/forgetting.md",
+            ));
+        }
+        blocking(move || Ok(memory.erase()?)).await
     }
 
     /// Has the language model read the closed windows of a bank again, in the background.

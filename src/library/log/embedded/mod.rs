@@ -14,7 +14,7 @@
 //!
 //! Layout: `store/` (fjall), `acknowledged`, `writer.lock`. Keyspaces of the store: `turns`,
 //! `memory`, `dead_letters` (partition and offset to record), `memory_index` (partition and key to
-//! the offset of the key's record), `positions` (ends and read positions), `writes` (numbers of the
+//! the offset of the key's record), `positions` (ends, read positions and entries beside the records), `writes` (numbers of the
 //! latest writes), `meta`. The transaction that supersedes a memory record also removes it; a deletion
 //! stays as a marker for readers that lag, until the next start at most. A log that stays open is
 //! cleaned between writes, some rows at a time. A later
@@ -24,6 +24,7 @@
 //! - `log`: [`EmbeddedLog`], the implementation of [`super::Log`]
 //! - `appends`: the appends that wait, and are written together
 //! - `cleaning`: which markers may go while the log is open
+//! - `erasing`: replaces records in their places, and removes old bytes from the disk
 //! - `store`: opens and checks the store; `store_manifest`: checks the keyspaces' manifests first
 //! - `acknowledged`: the count of synced writes
 //! - `topic`: one topic, for a view of it
@@ -32,6 +33,9 @@
 mod acknowledged;
 mod appends;
 mod cleaning;
+mod erasing;
+#[cfg(test)]
+mod erasing_tests;
 mod log;
 mod record;
 mod sentinels;

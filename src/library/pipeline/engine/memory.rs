@@ -9,7 +9,8 @@ use std::{sync::Arc, time::Instant};
 use crossbeam_channel::Sender;
 
 use super::{
-    Asked, ExtractionOrders, Front, LiveEvent, LiveRun, PipelineError, Progress, Replica, Service, follow_source,
+    Asked, Deleted, ExtractionOrders, Front, LiveEvent, LiveRun, PipelineError, Progress, Replica, Service,
+    follow_source,
     status::{MemoryEvent, MemoryStatus},
     turns,
     upkeep::Upkeep,
@@ -18,7 +19,7 @@ use crate::log::{Log, Topic, Written};
 use heart::memory::EdgeChanges;
 use models::embed::EmbedderPool;
 use nouns::{
-    config::{LogKind, Pipeline},
+    config::{ForgetSettings, LogKind, Pipeline},
     model::{Bank, DeadLetter, Evidence, Selector, TurnEvent},
 };
 use sources::live::Delivered;
@@ -27,10 +28,11 @@ use sources::live::Delivered;
 /// The first page of this library shows it at work.
 pub struct Memory {
     // The threads end before what they use.
-    upkeep: Option<Upkeep>,
+    pub(super) upkeep: Option<Upkeep>,
     front: Arc<Front>,
     pub(super) replica: Arc<Replica>,
-    log: Arc<dyn Log>,
+    pub(super) log: Arc<dyn Log>,
+    pub(super) forget: ForgetSettings,
 }
 
 /// How a memory is opened.
@@ -69,12 +71,12 @@ impl Memory {
         let (replica, log) = service.shared();
         let front = service.front()?;
         let upkeep = Some(Upkeep::start(service, pipeline, &Arc::from(tell))?);
-        Ok(Self { upkeep, front, replica, log })
+        Ok(Self { upkeep, front, replica, log, forget: pipeline.forget.clone() })
     }
 
     /// The memory that a service on Kafka follows; others extract, and the caller feeds `replica`.
     pub fn over(log: Arc<dyn Log>, replica: Arc<Replica>, front: Arc<Front>) -> Self {
-        Self { upkeep: None, front, replica, log }
+        Self { upkeep: None, front, replica, log, forget: ForgetSettings::default() }
     }
 
     /// Writes turns, edits, deletions and ends of sessions to the log, and returns when they are durable.
@@ -119,17 +121,16 @@ impl Memory {
     ///
     /// # Errors
     /// As [`Self::put`].
-    pub fn forget(&self, bank: &Bank, turn: &str) -> Result<Written, PipelineError> {
-        turns::delete_turns(&*self.log, bank, [turn.to_owned()])
+    pub fn forget(&self, bank: &Bank, turn: &str) -> Result<Deleted, PipelineError> {
+        self.forget_all(bank, std::iter::once(turn.to_owned()))
     }
 
-    /// Deletes turns of a bank, as [`Self::forget`]: each write of some of them is whole, and repeating all is
-    /// harmless.
+    /// Deletes turns of a bank as one operation, as [`Self::forget`]. Repeating it is harmless.
     ///
     /// # Errors
-    /// As [`Self::put`].
-    pub fn forget_all(&self, bank: &Bank, turns: impl Iterator<Item = String>) -> Result<Written, PipelineError> {
-        turns::delete_turns(&*self.log, bank, turns)
+    /// As [`Self::put`], and [`PipelineError::Forget`] where the ledger cannot be written.
+    pub fn forget_all(&self, bank: &Bank, turns: impl Iterator<Item = String>) -> Result<Deleted, PipelineError> {
+        turns::forget_turns(&*self.log, &self.forget, bank, turns)
     }
 
     /// The turns of a bank that a selector takes, by time, each as last edited; all of them where it names nothing.

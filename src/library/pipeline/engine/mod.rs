@@ -6,9 +6,12 @@
 //!
 //! - `memory`: the surface, which this library's users and every server call.
 //! - `status`: how it is, and what happens behind it.
+//! - `forgets`: receipts of an open memory, and erasing on request; `eraser`: its passes.
 //! - `turns`: the turns of a bank, for those who list them.
 //! - `upkeep`: the threads behind it: extraction, and snapshots by the interval.
 
+mod eraser;
+mod forgets;
 mod memory;
 mod status;
 #[cfg(test)]
@@ -17,10 +20,14 @@ mod turns;
 mod upkeep;
 
 use super::{
-    ArrivingOrders, Asked, ExtractionEvent, ExtractionOrders, ExtractionStatus, Front, Ingested, LiveEvent, LiveRun,
-    PipelineError, Progress, follow_source, replica::Replica, service::Service, write_snapshots,
+    ArrivingOrders, Asked, Deleted, Erased, ExtractionEvent, ExtractionOrders, ExtractionStatus, Front, Ingested,
+    LiveEvent, LiveRun, PipelineError, Progress, Receipt, follow_source,
+    forgetting::{Forgets, Places, Settled, erase_in_time, receipts, settled},
+    replica::Replica,
+    service::Service,
+    write_snapshots,
 };
 
 pub use memory::{Memory, MemoryOptions};
 pub use status::{MemoryEvent, MemoryStatus};
-pub use turns::{HeldTurn, TurnVersion, delete_turns, held_turns, selected_turns};
+pub use turns::{HeldTurn, TurnVersion, forget_turns, held_turns, selected_turns};
