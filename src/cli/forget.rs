@@ -1,8 +1,8 @@
 //! `ripplemem forget`.
 //!
-//! In: turns of a bank, by id or by what they have in common. Out: their deletion, durable and reflected; with the log
-//! on Kafka, in the turns topic, from which a running service takes it. Turns that are not named one by one are counted
-//! first, and deleted once somebody agrees.
+//! In: turns of a bank, by their ids or by what they have in common. Out: their deletion, which is durable and which
+//! answers reflect. With the log on Kafka, the deletions are only written to the turns topic; a running service reads
+//! them. Turns that are not named by ids are first counted and shown, and only deleted once the user agrees.
 
 use std::{
     io::{BufRead, IsTerminal},
@@ -31,28 +31,28 @@ use super::{
     verify_forgotten::verified,
 };
 
-/// Most milliseconds that a service is asked to wait.
+/// How many milliseconds a service may wait at most.
 const WAIT_MS: u64 = 600_000;
-/// Turns that are shown of those that are meant.
+/// Most turns that are shown before they are deleted.
 const SHOWN: usize = 20;
 
-/// Delete turns: no answer reflects them afterwards, and no redelivery or older export brings them back.
+/// Delete turns: afterwards no answer uses them, and no redelivery or older export brings them back.
 #[derive(Args)]
 pub(crate) struct Forget {
-    /// The ids of the turns; without them, say which turns by the options.
+    /// The ids of the turns. Without ids, select the turns with the options below.
     turns: Vec<String>,
-    /// Their bank.
+    /// The bank of the turns.
     #[arg(long, required_unless_present_any = ["list", "erase_now", "verify"])]
     bank: Option<String>,
     #[command(flatten)]
     select: SelectorArguments,
-    /// Those whose words hold this name; beside --speaker those of either. May be given several times.
+    /// Turns whose words contain this name; with --speaker, turns that fit either. May be given several times.
     #[arg(long, value_name = "NAME")]
     mentions: Vec<String>,
     /// Every turn of the bank.
     #[arg(long)]
     all: bool,
-    /// Count the turns and show some, and delete nothing.
+    /// Only count the turns and show the latest; delete nothing.
     #[arg(long)]
     dry_run: bool,
     /// Delete without asking.
@@ -103,7 +103,7 @@ impl Forget {
         } else {
             ensure!(
                 select.is_empty() && !self.dry_run,
-                "name turns by their ids, or by --speaker, --since and the like; not by both"
+                "ids of turns exclude --dry-run and options such as --speaker; use one or the other"
             );
             forget_ids(&pipeline, &bank, &self.turns, self.json)?
         };
@@ -123,7 +123,7 @@ fn forget_selected(pipeline: &Pipeline, bank: &Bank, select: Selector, asks: &As
     select.check()?;
     ensure!(
         pipeline.log.kind != LogKind::Kafka,
-        "turns are found by what they have in common where the log lies in a directory; on Kafka, name their ids"
+        "options such as --speaker need a log in a directory; this log is on Kafka: name turns by their ids"
     );
     let (deleted, receipt) = match open_or_reach(pipeline)? {
         Memory::Here(mut service) => {
@@ -172,7 +172,7 @@ fn show(bank: &Bank, deleted: u64, receipt: Option<&Receipt>, json: bool) -> Res
     }
 }
 
-/// Whether and how it is asked before turns are deleted.
+/// The options that decide whether the user is asked before turns are deleted.
 struct Asks {
     dry_run: bool,
     yes: bool,
@@ -180,10 +180,10 @@ struct Asks {
 }
 
 impl Asks {
-    /// Shows what is meant; whether it is to be deleted.
+    /// Shows the turns, and returns whether to delete them.
     fn agree(&self, bank: &Bank, count: u64, latest: &[TurnView]) -> Result<bool> {
         if count == 0 {
-            print(&format!("bank {bank}: it holds no such turns\n"))?;
+            print(&format!("bank {bank}: no turn fits the selection\n"))?;
             return Ok(false);
         }
         if self.yes && !self.dry_run {
@@ -215,8 +215,8 @@ fn forget_ids(pipeline: &Pipeline, bank: &Bank, turns: &[String], json: bool) ->
     if pipeline.log.kind == LogKind::Kafka {
         let deleted = forget_turns(&*log::open(&pipeline.log)?, &pipeline.forget, bank, turns.to_vec())?;
         print(&format!(
-            "bank {bank}: {count} deletions in the turns topic, whether the turns are there or not; ask --after \
-             {} reflects them\n",
+            "bank {bank}: {count} deletions are in the turns topic, whether the turns exist or not; ask with \
+             --after {} for an answer that reflects them\n",
             deleted.written
         ))?;
         return Ok(ExitCode::SUCCESS);
@@ -246,7 +246,7 @@ fn forget_ids(pipeline: &Pipeline, bank: &Bank, turns: &[String], json: bool) ->
         }
     };
     for turn in &unknown {
-        print(&format!("bank {bank}: it holds no turn {turn:?}; one with this id that comes later is not taken\n"))?;
+        print(&format!("bank {bank}: it holds no turn {turn:?}; a turn with this id that comes later is not kept\n"))?;
     }
     show(bank, (count - unknown.len()) as u64, receipt.as_ref(), json)?;
     Ok(if unknown.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

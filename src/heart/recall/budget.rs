@@ -1,8 +1,8 @@
-//! The quoted parts of the evidence, as many as fit into the tokens of a context.
+//! The parts of the evidence that fit into the tokens of a context.
 //!
-//! In: the evidence in its final order, how familiar its parts are, and the most tokens. Out: the same with the parts
-//! that fit, the most familiar first, what their context costs, and what the next part would cost. A unit of which
-//! nothing fits is left out. Tokens are counted with the o200k vocabulary, headings included.
+//! In: the evidence in its final order, how familiar its parts are, and the most tokens. Out: the evidence with the
+//! most familiar parts that fit, its context, the context's tokens, and the tokens of the next part. A unit is left out
+//! if none of it fits. Tokens are counted with the o200k vocabulary, headings included.
 
 use std::collections::BTreeSet;
 
@@ -14,22 +14,22 @@ use super::{
 use crate::{language::tokens, memory::FamiliarParts};
 use nouns::model::{ContextTokens, UnitId};
 
-/// Most passages of a unit that is quoted though no part of it was chosen.
+/// Most passages that are quoted of a unit if no part of it was chosen.
 const PASSAGES_OF_A_UNIT: usize = 3;
-/// Tokens of a heading and of the line before it, at most.
+/// Most tokens of a heading and the empty line before it.
 const HEADING_TOKENS: usize = 20;
 
-/// What fits.
+/// The evidence that fits.
 pub(super) struct Fitting {
     /// The units with the parts that are quoted.
     pub(super) ranked: Vec<RankedCandidate>,
     /// The context.
     pub(super) context: Context,
-    /// What it costs.
+    /// The tokens of the context.
     pub(super) tokens: ContextTokens,
 }
 
-/// The evidence within `most_tokens`. `abstains` says why the units support no answer, where they do not.
+/// The evidence within `most_tokens`. `abstains` gives the reason if units support no answer.
 pub(super) fn within(
     ranked: Vec<RankedCandidate>,
     impressions: &Impressions,
@@ -55,7 +55,7 @@ pub(super) fn within(
             unsupported.as_deref(),
         );
         let spent = tokens::count(&context.text);
-        // The sum above is an upper bound but for what tokens do across lines.
+        // Tokens that span lines are not in the sum above, so it may be a little too low.
         if spent > most_tokens && quotes.pop().is_some() {
             continue;
         }
@@ -69,12 +69,12 @@ pub(super) fn within(
 struct Quote {
     /// The index of its unit in the order of the evidence.
     unit: usize,
-    /// The part; none for the unit's restatement.
+    /// The part; `None` for the unit's restatement.
     part: Option<usize>,
     tokens: usize,
 }
 
-/// All that may be quoted, best first.
+/// All parts and units that may be quoted, best first.
 fn quotes(ranked: &[RankedCandidate], impressions: &Impressions) -> Vec<Quote> {
     let mut quotes: Vec<(f64, Quote)> = Vec::new();
     for (unit, one) in ranked.iter().enumerate() {
@@ -89,7 +89,7 @@ fn quotes(ranked: &[RankedCandidate], impressions: &Impressions) -> Vec<Quote> {
                 parts.into_iter().collect()
             }
             None => {
-                // What is quoted whole goes by the order of the units.
+                // Units that are quoted whole keep their order.
                 let tokens = tokens::count(&one_line(body.restatement())) + HEADING_TOKENS / 2;
                 quotes.push((one.rho, Quote { unit, part: None, tokens }));
                 continue;
@@ -107,7 +107,7 @@ fn quotes(ranked: &[RankedCandidate], impressions: &Impressions) -> Vec<Quote> {
     quotes.into_iter().map(|(_, quote)| quote).collect()
 }
 
-/// The units of which something is quoted, with that alone.
+/// The units that `quotes` quotes, each with its quoted parts only.
 fn kept(ranked: &[RankedCandidate], quotes: &[Quote]) -> Vec<RankedCandidate> {
     let of_unit = |(at, one): (usize, &RankedCandidate)| {
         let mut own = quotes.iter().filter(|quote| quote.unit == at).peekable();
@@ -120,7 +120,7 @@ fn kept(ranked: &[RankedCandidate], quotes: &[Quote]) -> Vec<RankedCandidate> {
     ranked.iter().enumerate().filter_map(of_unit).collect()
 }
 
-/// What the most familiar part that is not quoted would cost.
+/// The tokens that the most familiar of the parts that are not quoted would take.
 fn next(familiar: &FamiliarParts, kept: &[RankedCandidate]) -> Option<u32> {
     let quoted = |unit: UnitId, part: usize| {
         let of_unit = kept.iter().find(|one| one.candidate.unit.id == unit);

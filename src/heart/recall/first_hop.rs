@@ -1,9 +1,9 @@
 //! The first hop (paper, section 3.4): the best units of each channel, or the most familiar parts
 //! of the whole bank; `recall.first_hop` chooses.
 //!
-//! In: the question as read, its cues and vectors. Out: candidates with their provenance, in the
-//! order of the trace, not consolidated; and how familiar the bank's parts are, by which anchors
-//! and support are chosen in both cases.
+//! In: the question as read, its cues and its vector. Out: candidates with their provenance, in the
+//! order of the trace, not consolidated; and how familiar the bank's parts are. In both cases, anchors
+//! and support are chosen by that familiarity.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use nouns::{
     model::{Position, Provenance, QuestionCues, UnitId, canonical_name},
 };
 
-/// Parts that a familiarity probe returns, at most: more than any answer or expansion uses.
+/// Most parts that a familiarity probe returns: more than any answer or expansion uses.
 const MOST_PARTS: usize = 1_024;
 
 /// The result of the first hop.
@@ -28,23 +28,23 @@ pub(super) struct FirstHopResult {
     pub(super) impressions: Impressions,
     /// Least familiarity of a unit that a round adds.
     pub(super) floor: f64,
-    /// The parts from which both were made.
+    /// The answer to the familiarity probe.
     pub(super) familiar: FamiliarParts,
-    /// The log offsets that it reflects.
+    /// The log offsets that the result reflects.
     pub(super) reflects: Vec<Position>,
 }
 
-/// A question with everything by which the first hop looks it up.
+/// A question with its cues and its vector, by which the first hop looks it up.
 pub(super) struct FirstHopQuestion<'q> {
     /// The question.
     pub(super) read: &'q ReadQuestion<'q>,
-    /// Its cues.
+    /// The question's cues.
     pub(super) cues: &'q QuestionCues,
-    /// Its vector.
+    /// The question's vector.
     pub(super) vector: &'q FixedVector,
 }
 
-/// Probes the memory.
+/// Finds the first candidates for a question.
 pub(super) fn first_hop(
     memory: &dyn Memory,
     asked: &FirstHopQuestion<'_>,
@@ -66,7 +66,7 @@ pub(super) fn first_hop(
             reflects,
         });
     }
-    // This probe comes later, so it reflects at least the offsets of the first.
+    // This probe comes after the familiarity probe, so its answer reflects at least the same offsets.
     let Answered { value: hits, .. } = memory.first_hop(channels(asked, settings))?;
     let candidates = in_order(hits).iter().map(|hit| from_hit(hit, &impressions)).collect();
     Ok(FirstHopResult { candidates, impressions, floor: settings.support_floor, familiar, reflects })
@@ -91,7 +91,7 @@ fn channels(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> FirstHop
         cues: cues.cues.clone(),
         semantic: settings.semantic,
         lexical: if cues.keywords.is_empty() { 0 } else { settings.lexical },
-        // No cue, no cue channel: there is nothing to score by.
+        // Without cues, the cue channel has nothing to score by.
         cue: if cues.cues.is_empty() { 0 } else { settings.cue },
     }
 }
@@ -124,7 +124,7 @@ fn familiarity(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> Famil
     }
 }
 
-/// The order of the trace: semantic, lexical, cue; by rank.
+/// Sorts hits into the trace's order: by channel (semantic, lexical, cue), then by rank.
 fn in_order(mut hits: Vec<Hit>) -> Vec<Hit> {
     hits.sort_by_key(|h| (h.channel.order(), h.rank, h.unit.id));
     hits
@@ -141,7 +141,7 @@ fn from_hit(hit: &Hit, impressions: &Impressions) -> Candidate {
     }
 }
 
-/// The quoted parts, as one candidate a unit, in the order of its best part.
+/// The quoted parts as one candidate a unit, in the order of each unit's best part.
 fn candidates(familiar: &FamiliarParts, quoted: &[(usize, f64)]) -> Vec<Candidate> {
     let mut out: Vec<Candidate> = Vec::new();
     let mut index: BTreeMap<UnitId, usize> = BTreeMap::new();

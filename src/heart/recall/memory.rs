@@ -1,6 +1,6 @@
 //! The memory that recollection probes.
 //!
-//! In: a probe for one bank. Out: the answer with the offsets that it reflects. The memory
+//! In: a probe for one bank. Out: the answer, with the log offsets that it reflects. The memory
 //! dataflow implements this trait; tests implement it with scripted answers.
 
 use super::Failure;
@@ -13,19 +13,19 @@ pub trait Memory {
     /// The best units of each channel for a question.
     ///
     /// # Errors
-    /// The reason why the memory did not answer.
+    /// Why the memory did not answer.
     fn first_hop(&self, probe: FirstHopProbe) -> Result<Answered<Vec<Hit>>, Failure>;
 
     /// The parts of a bank that are most familiar to a question.
     ///
     /// # Errors
-    /// The reason why the memory did not answer.
+    /// Why the memory did not answer.
     fn familiar(&self, probe: FamiliarityProbe) -> Result<Answered<FamiliarParts>, Failure>;
 
-    /// The units that can be reached from the anchors over the edges of the graph.
+    /// The units that can be reached from the anchors over the graph's edges.
     ///
     /// # Errors
-    /// The reason why the memory did not answer.
+    /// Why the memory did not answer.
     fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, Failure>;
 }
 

@@ -1,8 +1,7 @@
 //! The loop of recollection: first hop, then plan and expand, then assemble (paper, algorithm 1).
 //!
-//! In: a question, a memory that answers probes, and a function that embeds a text. Out:
-//! evidence with its whole trace. Reads no clock and opens nothing; only `memory` and `embed`
-//! can fail.
+//! In: a question, a memory that answers probes, and a function that embeds texts. Out: evidence with
+//! its whole trace. It reads no clock and opens nothing.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +27,7 @@ use nouns::{
     },
 };
 
-/// The share of a question's vector that the last turn of its conversation has.
+/// The weight of the last turn of the conversation in a question's vector.
 const SAID_BEFORE: f32 = 0.2;
 
 /// Turns texts into vectors, in order.
@@ -36,12 +35,12 @@ pub type EmbedTexts<'e> = dyn FnMut(&[&str]) -> Result<Vec<Vector>, Failure> + '
 
 /// Answers a question with evidence (paper, algorithm 1).
 ///
-/// `embed` turns the wordings of a question, or a target's sentence, into vectors of the bank's
-/// model, which `model_ref` names. At most `settings.rounds` rounds follow the first hop. The loop ends when
-/// the plan stops, names no anchor of the evidence, or brings no new support.
+/// `embed` turns a question's wordings and last turn, or a target's sentence, into vectors of the bank's
+/// model, which `model_ref` names. At most `settings.rounds` rounds follow the first hop. The loop ends earlier if
+/// the plan stops, if it names no anchor of the evidence, or if a round brings no new support.
 ///
 /// # Errors
-/// [`RecallError`] for an empty question, or when `memory` or `embed` fails.
+/// [`RecallError`] if the question cannot be asked, or if `memory` or `embed` fails.
 pub fn recollect(
     memory: &dyn Memory,
     embed: &mut EmbedTexts<'_>,
@@ -144,11 +143,11 @@ pub fn recollect(
 
 /// The vectors of a question.
 pub(super) struct QuestionVectors {
-    /// Of its own wording.
+    /// The vector of its own wording.
     pub(super) own: Vector,
-    /// That by which it asks, in fixed point: halfway between its own and that of its wording in the first
-    /// person, where it names a person. People say "I", not their name: by the name, what others say to a
-    /// person is nearer than what the person says.
+    /// The vector by which the memory is probed, in fixed point. If the question names a person, it lies halfway to
+    /// the vector of the wording in the first person: people say "I", not their name, so a name is nearer to what
+    /// others say to that person. The last turn of the conversation is added with a small weight.
     pub(super) asking: memory::FixedVector,
 }
 
@@ -156,7 +155,7 @@ impl QuestionVectors {
     /// Embeds a question, and the last turn of the conversation in which it is asked.
     ///
     /// # Errors
-    /// [`RecallError::Embed`] when `embed` fails.
+    /// [`RecallError::Embed`] if `embed` fails.
     pub(super) fn of(
         cues: &QuestionCues,
         said_before: &[SaidBefore],
@@ -182,7 +181,7 @@ impl QuestionVectors {
     }
 }
 
-/// The settings for the tokens that a question asks for, once what comes with it is checked.
+/// Checks the question's conversation and its `most_tokens`, and fits the settings to that number of tokens.
 fn asked_settings(question: &Question, settings: &RecallSettings) -> Result<RecallSettings, RecallError> {
     let bound = settings.stop.bound_tokens;
     let bytes = question.said_before.iter().map(|said| said.speaker.len() + said.text.len()).sum();
@@ -196,7 +195,7 @@ fn asked_settings(question: &Question, settings: &RecallSettings) -> Result<Reca
     }
 }
 
-/// The direction of a question with a share of what was said before it.
+/// The direction of a question's vector, turned towards the vector of what was said before it.
 fn after(question: &[f32], before: &[f32]) -> Vec<f32> {
     let length = |vector: &[f32]| vector.iter().map(|x| x * x).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
     let (of_question, of_before) = ((1.0 - SAID_BEFORE) / length(question), SAID_BEFORE / length(before));
@@ -223,8 +222,8 @@ fn neighbourhood_probe(
     }
 }
 
-/// A plan with its rules enforced, for every planner: anchors are units of the evidence, each
-/// once, at most `settings.anchors`. A plan without an anchor stops.
+/// Enforces the rules of a plan, whichever planner made it: anchors are units of the evidence, each
+/// once, at most `settings.anchors`. A plan without an anchor or without a target stops.
 fn checked(mut plan: Plan, evidence: &[Candidate], settings: &RecallSettings) -> Plan {
     let mut seen = BTreeSet::new();
     plan.anchors.retain(|a| evidence.iter().any(|c| c.unit.id == *a) && seen.insert(*a));
@@ -240,8 +239,8 @@ fn checked(mut plan: Plan, evidence: &[Candidate], settings: &RecallSettings) ->
     plan
 }
 
-/// A candidate of one provenance, as the trace shows it: kept when it entered this way and is
-/// within the budget.
+/// A candidate with one provenance, as the trace shows it: kept if it entered this way and is in
+/// the final evidence.
 fn seen(candidate: &Candidate, kept: &BTreeSet<UnitId>, enters: bool) -> Seen {
     Seen {
         id: candidate.unit.id,

@@ -1,9 +1,8 @@
 //! Forgetting turns by what they have in common: who said them, when, in which session or thread; and what became of it.
 //!
-//! In: a bank and a selector, the right that the request needs, and who sends it. Out: how many turns are meant, with
-//! some of them where nothing is to be deleted yet; or their deletions, durable, and whether answers still reflect
-//! them. What is asked of turns that are still being read in waits for them: nothing that was acknowledged is missed.
-//! Only a log in a directory finds turns.
+//! In: a bank, a selector and the caller. Out, for a dry run: how many turns the selector takes, and some of them.
+//! Otherwise: where the durable deletions lie, and whether answers still reflect the turns. A request first waits until
+//! all durable turns are read in, so that it misses no acknowledged turn. Only a log in a directory can list turns.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -21,7 +20,7 @@ use crate::access::{Caller, Right};
 use nouns::model::{Bank, Selector};
 use ripplemem::pipeline::{Deleted, Receipt};
 
-/// Most turns that are shown of those that are meant.
+/// Most turns that a dry run shows.
 const SHOWN: usize = 20;
 
 /// Turns to delete.
@@ -85,10 +84,11 @@ pub struct Forgets {
 }
 
 impl Api {
-    /// Deletes the turns of a bank that are meant, and waits until no answer reflects them.
+    /// Deletes the turns of a bank that a selector takes, and waits until no answer reflects them.
     ///
     /// # Errors
-    /// [`Problem`] for a wrong field, without the right, or where the log failed or lists no turns.
+    /// [`Problem`] for a wrong field, without the right, if turns are still being read in after the wait, or if the log
+    /// failed or cannot list turns.
     pub async fn forget_turns(&self, who: &Caller, forget: ForgetTurns) -> Result<ForgottenTurns, Problem> {
         let ForgetTurns { bank, select, confirm, unheld, dry_run, wait_ms } = forget;
         select.check().map_err(|problem| Problem::invalid(format!("select: {problem}")))?;
@@ -101,14 +101,14 @@ impl Api {
         } else {
             who.may_in(Right::Read, &bank).is_ok()
         };
-        // The audit log has the right that is asked for last.
+        // Last, because the audit log notes the right that was checked last.
         who.may_in(Right::Forget, &bank)?;
         self.check_here(&bank)?;
         let wait = wait(wait_ms)?;
-        // What is durable and not read in yet is listed once it is.
+        // Durable turns are listed only once they are read in.
         self.caught_up(std::slice::from_ref(&bank), wait.max(Duration::from_secs(1))).await?;
         let (memory, of) = (Arc::clone(&self.memory), bank.clone());
-        // In one piece, as whoever asks may leave: deletions that have begun are written.
+        // In one blocking call: if the client leaves, deletions that have begun are still written.
         let deleted = blocking(move || {
             let held = memory.selected_turns(&of, &select).map_err(unlisted)?;
             let (turns, name) = (held.len() as u64, name_of(&held));
@@ -117,7 +117,7 @@ impl Api {
                 return Ok((None, turns, shown, Some(name), Vec::new()));
             }
             if confirm.is_some_and(|confirm| confirm != name) {
-                let problem = "confirm: other turns are meant than then; nothing was deleted; ask for a dry run again";
+                let problem = "confirm: other turns are meant than in that dry run; nothing was deleted; repeat it";
                 return Err(Problem::invalid(problem));
             }
             let mut ids: BTreeSet<String> = held.iter().map(|held| held.turn.turn.clone()).collect();

@@ -1,6 +1,6 @@
-//! What goes into a call and what comes out, each with one JSON form.
+//! The requests and responses of the calls, each with one JSON form.
 //!
-//! Values without behaviour. `schemas/openapi.v1.json` is made of these types.
+//! Values without behaviour. `schemas/openapi.v1.json` is generated from these types.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -79,7 +79,7 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// A question without anything optional.
+    /// A question, with the default for everything else.
     #[must_use]
     pub fn of(question: Question) -> Self {
         let Question { bank, text, asked_at, asker, said_before, most_tokens } = question;
@@ -152,7 +152,7 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// The form of what the memory counted.
+    /// The response for the memory's counts.
     #[must_use]
     pub fn of(bank: Option<Bank>, counted: Answered<Census>) -> Self {
         let Answered { value: Census { units, semantic_edges, structural_edges, hash, .. }, reflects, .. } = counted;
@@ -176,7 +176,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// The form of what the memory says.
+    /// The response for the memory's footprint.
     #[must_use]
     pub fn of(bank: Option<Bank>, measured: Answered<Footprint>) -> Self {
         let Answered { value: parts, reflects, .. } = measured;

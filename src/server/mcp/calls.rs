@@ -1,8 +1,7 @@
 //! What each tool does.
 //!
-//! In: a tool's name and its arguments. Out: its result as JSON and as text, or the reason why there is
-//! none. A turn without a time gets the present one, and one without an id gets an id. Dropping the future of a
-//! question cancels it.
+//! In: a tool's name and its arguments. Out: its result as JSON and as text, or why it failed. A turn without a time
+//! gets the present time, and a turn without an id gets an id. Dropping the future of a question cancels the question.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -23,13 +22,13 @@ use heart::recall::{one_line, with_ids};
 use models::llm::LlmError;
 use nouns::model::{Bank, EventTime, Evidence, Question, SaidBefore, Selector, SpeakerKind, Turn};
 
-/// How long `remember` and `forget` wait until answers reflect them, where the call does not say.
+/// How long `remember`, `forget` and `forget_turns` wait until answers reflect the change, if the call does not say.
 const WAIT_SECONDS: u64 = 5;
 /// The longest that they wait.
 const MAX_WAIT_SECONDS: u64 = 60;
 /// Most banks that `status` names.
 const MAX_BANKS: usize = 100;
-/// Turns of a list where the call does not say, and at most.
+/// Turns of a list if the call does not say, and the most.
 const LISTED: usize = 20;
 const MAX_LISTED: usize = 100;
 /// Characters of a turn in a list.
@@ -42,14 +41,14 @@ const SHOWN: usize = 8_000;
 pub(super) struct Offer {
     /// Who calls.
     pub(super) who: Arc<Caller>,
-    /// The bank of calls that name none.
+    /// The bank of calls that name no bank.
     pub(super) default_bank: Option<Bank>,
     /// Leaves out the tools that change the memory.
     pub(super) read_only: bool,
 }
 
 impl Offer {
-    /// Everything, for every client of this process.
+    /// All tools, for a caller with every right.
     pub(super) fn everything() -> Self {
         Self { who: Arc::new(Caller::anybody()), default_bank: None, read_only: false }
     }
@@ -74,14 +73,14 @@ pub(super) struct Calls {
     pub(super) memory: OpenedMemory,
     /// How long the language model may take for an answer.
     pub(super) answer_time: Duration,
-    /// Its name, where one is set.
+    /// The language model's name, if one is set.
     pub(super) language_model: Option<String>,
 }
 
 /// The result of a tool.
 pub(super) struct CallResult {
     pub(super) structured: Value,
-    /// The same for people and models.
+    /// The result for people and models.
     pub(super) text: String,
 }
 
@@ -231,7 +230,7 @@ impl Calls {
         json(&Forgotten { bank, turn, held, included: gone, after })
     }
 
-    /// Says which turns are meant; with their name, deletes them.
+    /// Says which turns the call selects; with `confirm`, deletes them.
     async fn forget_turns(&self, asked: ForgetTurns, offer: &Offer) -> Result<CallResult, CallError> {
         let ForgetTurns { bank, speaker, since, until, session, mentions, confirm, wait_seconds } = asked;
         let (speakers, mentions) = (speaker.into_iter().collect(), mentions.into_iter().collect());
@@ -327,8 +326,8 @@ fn wait_ms(seconds: Option<u64>) -> u64 {
     1_000 * seconds.unwrap_or(WAIT_SECONDS).min(MAX_WAIT_SECONDS)
 }
 
-/// Turns with a time and an id each. An id that is made depends on nothing but what was said, so that
-/// a call that is repeated with its times stores nothing twice; the same words twice in one call are two turns.
+/// Turns, each with a time and an id. A generated id depends only on speaker, time, session and text, so repeating a
+/// call with the same times stores nothing twice. The same turn twice in one call gets two ids.
 fn identified(bank: &Bank, said: Vec<Said>) -> Result<Vec<Turn>, CallError> {
     let now = now()?;
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();

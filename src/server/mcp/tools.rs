@@ -1,8 +1,8 @@
-//! The eight tools: their names, what they take and give, and what a client may assume of them.
+//! The nine tools: their names, what they take and give, and what a client may assume about them.
 //!
-//! In: nothing. Out: the list that a client gets, with schemas made of the types below. Agents read
-//! the comments of the inputs, so they say what a model needs to know, and no more: every word costs
-//! context in every conversation.
+//! In: nothing. Out: the list that a client gets, with schemas made from the types below. Agents read
+//! the comments on the inputs, so the comments say what a model needs to know, and no more: every word
+//! costs context in every conversation.
 
 use rmcp::model::{Tool, ToolAnnotations};
 use schemars::JsonSchema;
@@ -134,7 +134,7 @@ impl ToolName {
     }
 }
 
-/// The memory is a closed world.
+/// Hints with `open_world` false: the tools concern the memory only.
 fn hints(title: &str) -> ToolAnnotations {
     ToolAnnotations::with_title(title).open_world(false)
 }

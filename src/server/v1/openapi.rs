@@ -1,6 +1,6 @@
 //! The OpenAPI document of `/v1`, from the types of the calls.
 //!
-//! In: nothing. Out: the text of `schemas/openapi.v1.json`; a test fails when they drift apart.
+//! In: nothing. Out: the text of `schemas/openapi.v1.json`. A test fails if the file differs from it.
 
 use std::sync::LazyLock;
 
@@ -213,7 +213,7 @@ fn document() -> String {
 const SUBSCRIBE: &str = "Follow a question: server-sent events with the evidence now and every change of it. At every \
 progress, which alone has an id, what was received is what asking afresh gives as of its offsets.";
 
-/// Name, whether it is required, description, schema.
+/// A parameter's name, whether it is required, its description and its schema.
 type Parameter = (&'static str, bool, &'static str, Value);
 
 fn operation(
@@ -246,7 +246,7 @@ fn ok<T: JsonSchema>(of: &mut SchemaGenerator, about: &str) -> Value {
     json!({ "description": about, "content": { "application/json": { "schema": of.subschema_for::<T>() } } })
 }
 
-/// What a question answers: evidence; with `answer`, an answer in words as well, at once or as events.
+/// The responses to a question: evidence; with `answer` also an answer in words, as JSON or as events.
 fn asked(of: &mut SchemaGenerator) -> Value {
     let mut asked = ok::<Evidence>(of, "The evidence; where `answer` is sent, with an answer in words.");
     let (evidence, answered) = (of.subschema_for::<Evidence>(), of.subschema_for::<AnsweredEvidence>());
@@ -262,7 +262,7 @@ fn asked(of: &mut SchemaGenerator) -> Value {
     asked
 }
 
-/// What a subscription answers: events, or one answer where the request asks for it.
+/// The responses to a subscription: events, or one answer in JSON if the request has `wait_ms`.
 fn followed(of: &mut SchemaGenerator) -> Value {
     let mut followed = ok::<Polled>(of, "Events; one answer in JSON where wait_ms is sent.");
     let data = [
@@ -277,14 +277,14 @@ fn followed(of: &mut SchemaGenerator) -> Value {
     followed
 }
 
-/// Events, each with the schema of its data, for which OpenAPI 3.1 has no word.
+/// Events, each with the schema of its data. They are in an extension, as OpenAPI 3.1 cannot describe them.
 fn events(data: impl IntoIterator<Item = (&'static str, Schema)>) -> Value {
     let data: Map<String, Value> =
         data.into_iter().map(|(name, schema)| (name.to_owned(), schema.to_value())).collect();
     json!({ "schema": { "type": "string" }, "x-events": data })
 }
 
-/// Removes formats that no client knows, such as `uint64`: the minimum says the same.
+/// Removes formats that clients do not know, such as `uint64`; the minimum in the schema says the same.
 fn without_unsigned(value: &mut Value) {
     match value {
         Value::Object(object) => {

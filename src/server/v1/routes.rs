@@ -1,8 +1,8 @@
 //! Which path is which call.
 //!
-//! In: requests. Out: JSON; a problem where there is no answer. Every request is checked first: its Host,
-//! its Origin and its token. What a caller may do is the call's to decide. A bank holds slashes, so it is a parameter
-//! of the query and never a part of a path.
+//! In: requests. Out: JSON, events, or a problem if there is no answer. Every request is checked first: its Host, its
+//! Origin and its token. Each call decides what its caller may do. A bank's name may hold slashes, so it is a parameter
+//! of the query and never a part of the path.
 
 use std::{sync::Arc, time::Duration};
 
@@ -40,7 +40,7 @@ use nouns::{
     trace_parent::TraceParent,
 };
 
-/// A request is over after this time, whatever it waits for.
+/// A response must begin within this time, whatever the request waits for. Events may follow for longer.
 const TIMEOUT: Duration = Duration::from_secs(660);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
@@ -66,8 +66,8 @@ impl Entrance {
     }
 }
 
-/// Every route, and `more` of another interface, behind the check. Without the calls of a memory the operations
-/// of the service alone.
+/// All routes, and `more` routes of other interfaces, behind the checks. Without `api`, `/v1` has only the operations of
+/// the service and the OpenAPI document.
 pub(super) fn routes(
     api: Option<Arc<Api>>,
     operations: &Arc<Operations>,
@@ -94,7 +94,7 @@ pub(super) fn routes(
         .layer(middleware::from_fn_with_state(entrance, checked))
 }
 
-/// Refuses a request whose header says that its body is packed in a way that is not read.
+/// Refuses a request whose `Content-Encoding` is neither `identity` nor gzip.
 async fn known_encodings(request: Request, next: Next) -> Response {
     let encodings = request.headers().get_all(header::CONTENT_ENCODING).iter();
     let names = encodings.flat_map(|value| value.to_str().unwrap_or("unreadable").split(',')).map(str::trim);
@@ -125,7 +125,7 @@ fn of_memory(v1: V1) -> Router {
         .with_state(v1)
 }
 
-/// Who sends the request; the check has put it there.
+/// The caller, which the checks have added to the request.
 type Who = Extension<Arc<Caller>>;
 
 const PATHS: &str = "the paths are in /v1/openapi.json";
@@ -137,7 +137,7 @@ async fn checked(Shared(entrance): Shared<Entrance>, request: Request, next: Nex
     let trace = shown.and_then(TraceParent::parse);
     let span = request_trace::request_span(request.method().as_str(), path, trace.as_ref());
     let mut response = request_trace::within(trace, answered(&entrance, request, next)).instrument(span).await;
-    // No browser is to take what was said for a script or a page.
+    // A browser must not treat remembered text as a script or a page.
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if let status @ (401 | 403 | 429) = response.status().as_u16() {
         entrance.state.metrics.requests_refused.get_or_create(&RefusedStatus { status }).inc();
@@ -227,7 +227,7 @@ async fn ask(
     asked().await.map_err(Answer::Problem)
 }
 
-/// A page of events, such as a browser's `EventSource`, can only send a GET.
+/// Subscribes without a body, because a browser's `EventSource` can only send a GET.
 async fn subscribe(
     Shared(v1): Shared<V1>,
     Extension(who): Who,
@@ -346,7 +346,7 @@ async fn bank(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<i
     bank().await.into()
 }
 
-/// The operations of the service, and the limits of bodies.
+/// The operations of the service, and the limits on bodies.
 type Operated = Shared<(Arc<Operations>, Bodies)>;
 
 async fn snapshots(Shared((operations, _)): Operated, Extension(who): Who) -> Answer<impl Serialize> {
@@ -393,17 +393,17 @@ async fn status(Shared((operations, _)): Operated, Extension(who): Who) -> Answe
     operations.status(&who).await.into()
 }
 
-/// What a body asks for, and its room. A call that keeps little of the body drops the room at once, however long it
-/// waits.
+/// The request in a body, and the body's share of the room. A call that keeps little of the body drops the share before
+/// it waits.
 async fn read<R: DeserializeOwned>(bodies: &Bodies, who: &Caller, body: Body) -> Result<(R, Share), Problem> {
     let Whole { bytes, room } = bodies.read_json(body, who.name(), MAX_BYTES).await?;
     let request = serde_json::from_slice(&bytes).map_err(|e| {
-        Problem::invalid(format!("the body is not what this path takes: {e}; /v1/openapi.json says what it is"))
+        Problem::invalid(format!("the body is not what this path takes: {e}; /v1/openapi.json says what it takes"))
     })?;
     Ok((request, room))
 }
 
-/// The parameters of the query, each at most once and no others.
+/// The parameters of the query. Each may be given once, and no others.
 fn parameters<const N: usize>(uri: &Uri, names: [&str; N]) -> Result<[Option<String>; N], Problem> {
     let mut found = [const { None }; N];
     for (name, value) in query::parameters(uri.query().unwrap_or_default()).map_err(Problem::invalid)? {
@@ -428,7 +428,7 @@ fn the_bank(name: &str) -> Result<Bank, Problem> {
     Bank::parse(name).map_err(|invalid| Problem::invalid(invalid.to_string()))
 }
 
-/// What a call gave, on its way out.
+/// The result of a call, as a response.
 enum Answer<T> {
     Json(T),
     Problem(Problem),

@@ -1,7 +1,7 @@
-//! Live sources on the embedded log: turns and positions in one write.
+//! Live sources on the embedded log: turns and the source's cursor in one write.
 //!
-//! In: the names of sources, and transactions. Out: what each source committed last. The directory's
-//! lock excludes every other writer.
+//! In: the names of sources, and transactions. Out: the cursor and the names that each source committed
+//! last. The directory's lock excludes every other writer.
 
 use super::{log::EmbeddedLog, store};
 use crate::log::{LogError, SourceLog, SourceState, SourceTransaction, SourceWriter, source_log::names_key};

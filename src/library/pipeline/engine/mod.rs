@@ -1,14 +1,14 @@
-//! A memory that stays open: turns in at any time, extracted in the background, questions answered.
+//! A memory that stays open: it takes turns and answers questions at any time, and extracts in the background.
 //!
 //! In: a pipeline with an embedded log, turns, questions. Out: evidence. A turn is durable when `put`
-//! returns; what the background has not done when the process ends is done by the next one. One process
-//! at a time has a directory open.
+//! returns. Turns that are not extracted when a process ends are extracted by the next process. Only one
+//! process at a time can have a directory open.
 //!
-//! - `memory`: the surface, which this library's users and every server call.
-//! - `status`: how it is, and what happens behind it.
-//! - `forgets`: receipts of an open memory, and erasing on request; `eraser`: its passes.
-//! - `turns`: the turns of a bank, for those who list them.
-//! - `upkeep`: the threads behind it: extraction, and snapshots by the interval.
+//! - `memory`: the methods that this library's users and every server call.
+//! - `status`: the state of a memory, and the events of its background threads.
+//! - `forgets`: receipts of a memory, and erasing on request; `eraser`: its passes.
+//! - `turns`: reads and deletes the turns of a bank.
+//! - `upkeep`: the background threads: extraction, snapshots at an interval, and erasing in time.
 
 mod eraser;
 mod forgets;

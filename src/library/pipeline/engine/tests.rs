@@ -1,4 +1,4 @@
-//! A memory that stays open goes on writing its snapshots.
+//! A memory that stays open keeps writing its snapshots.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ fn turn(number: usize) -> TurnEvent {
     TurnEvent::from_json(turn.to_string().as_bytes()).expect("a turn")
 }
 
-/// As after the place of the snapshots was away until too much waited for it.
+/// Recording stops here as it does if the place of the snapshots is away until too much waits for it.
 #[test]
 fn a_shard_that_is_recorded_no_more_is_recorded_again() {
     let home = tempfile::tempdir().expect("a directory");

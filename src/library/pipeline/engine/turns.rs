@@ -1,7 +1,7 @@
 //! The turns of a bank, as the log holds them.
 //!
-//! In: a log in a directory, a bank. Out: its turns, each once and as last edited, or the versions of one.
-//! Deleted turns are left out. It reads every record of the bank, so its cost grows with the bank.
+//! In: a log, a bank. Out: the bank's turns, each once and as last edited, or the versions of one turn; deleted turns
+//! are left out. A list needs a log in a directory, and reads every record of the bank. Deleting turns needs neither.
 
 use std::{collections::HashMap, ops::ControlFlow, sync::Arc};
 
@@ -14,9 +14,9 @@ use nouns::{
     model::{Bank, Deletion, MemoryKey, Selector, Turn, TurnEvent, WindowTurn},
 };
 
-/// Turns read at once.
+/// Most records of the turns topic that are read at once.
 const READ_TURNS: usize = 1_024;
-/// Most deletions of one write.
+/// Most deletions in one write.
 const DELETED_AT_ONCE: usize = 1_000;
 
 /// A turn that the memory holds.
@@ -24,29 +24,29 @@ const DELETED_AT_ONCE: usize = 1_000;
 pub struct HeldTurn {
     /// The turn, as last edited.
     pub turn: Arc<Turn>,
-    /// Offset, in the turns topic, of this version.
+    /// The offset of this version in the turns topic.
     pub offset: u64,
 }
 
 /// A version of a turn, as it was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnVersion {
-    /// The turn.
+    /// The turn in this version.
     pub turn: Turn,
-    /// When it was appended to the log, in milliseconds since 1970.
+    /// When the version was appended to the log, in milliseconds since 1970.
     pub append_ms: i64,
 }
 
-/// What is read of a memory record.
+/// The only field of a memory record that is read here.
 #[derive(Deserialize)]
 struct TurnsOnly {
     turns: Vec<WindowTurn>,
 }
 
-/// The turns of a bank whose ids pass, by time, each as last edited. Reading stops once `most` are found.
+/// The turns of a bank whose ids pass, in the order of time, each as last edited. Reading stops once `most` are found.
 ///
 /// # Errors
-/// [`PipelineError`] where the log failed, or is on Kafka.
+/// [`PipelineError`] if the log failed, or is on Kafka.
 pub fn held_turns(
     log: &dyn Log,
     bank: &Bank,
@@ -84,7 +84,7 @@ pub fn held_turns(
     Ok(turns.into_iter().map(|(_, turn)| turn).collect())
 }
 
-/// The turns of a bank that a selector takes, by time; all of them where it names nothing.
+/// The turns of a bank that a selector takes, in the order of time. An empty selector takes all turns.
 ///
 /// # Errors
 /// As [`held_turns`].
@@ -123,14 +123,14 @@ pub fn forget_turns(
     Ok(Deleted { written, operation: None })
 }
 
-/// When the record of the turns topic was appended, in milliseconds since 1970.
+/// When the record at an offset of the turns topic was appended, in milliseconds since 1970; `None` without one.
 pub(super) fn append_ms(log: &dyn Log, bank: &Bank, offset: u64) -> Result<Option<i64>, PipelineError> {
     let read = log.read(Topic::Turns, partition_of(bank, log.partitions()), offset, 1)?;
     Ok(read.records.first().filter(|record| record.offset == offset).map(|record| record.append_ms))
 }
 
-/// The versions of a turn up to an offset of the turns topic, oldest first. Reads the bank's partition up to
-/// there. A version that was sent again, or that came after a newer one, is left out: it changed nothing.
+/// The versions of a turn up to the offset `last` of the turns topic, oldest first. Reads the bank's partition up to
+/// that offset. Versions that were sent again, or came after a newer version, are left out: they changed nothing.
 pub(super) fn versions(log: &dyn Log, bank: &Bank, id: &str, last: u64) -> Result<Vec<TurnVersion>, PipelineError> {
     let partition = partition_of(bank, log.partitions());
     let (mut versions, mut at) = (Vec::<TurnVersion>::new(), 0);

@@ -1,7 +1,7 @@
-//! The threads behind an open memory: extraction, snapshots by the interval, and erasing in time.
+//! The background threads of an open memory: extraction, snapshots at an interval, and erasing in time.
 //!
-//! In: a service that was just opened. Out: memory records of what was put, snapshots, and events for
-//! [`MemoryStatus`] and the metrics. Nothing ends a thread but the end of the memory.
+//! In: a service that was just opened. Out: memory records of the turns, snapshots, and events for
+//! [`MemoryStatus`] and the metrics. The threads run until the memory is closed or dropped.
 
 use std::{
     sync::{
@@ -22,10 +22,10 @@ use models::end_threads;
 use nouns::{config::Pipeline, signal::Signal, sync};
 use tracing::info;
 
-/// Takes what happens behind an open memory.
+/// Receives the events of the background.
 pub(super) type Tell = Arc<dyn Fn(&MemoryEvent<'_>) + Send + Sync>;
 
-/// The running threads. They end when it is dropped.
+/// The running threads. They end when this value is dropped.
 pub(super) struct Upkeep {
     shared: Arc<Mutex<Shared>>,
     stopping: Arc<AtomicBool>,
@@ -38,14 +38,14 @@ pub(super) struct Upkeep {
 struct Shared {
     written: Ingested,
     extraction: ExtractionStatus,
-    /// Why no snapshot is written.
+    /// Why the last snapshot could not be written.
     snapshots: Option<String>,
     /// Why deleted turns are not erased.
     erasing: Option<String>,
 }
 
 impl Upkeep {
-    /// Starts the threads. `tell` hears of everything that they do.
+    /// Starts the threads. They call `tell` with every event.
     pub(super) fn start(service: Service, pipeline: &Pipeline, tell: &Tell) -> Result<Self, PipelineError> {
         let (replica, log) = service.shared();
         let (orders, arriving) = ExtractionOrders::new(&*log);
@@ -111,9 +111,7 @@ impl Drop for Upkeep {
         self.news.raise();
         self.threads.iter().for_each(|thread| thread.thread().unpark());
         if !end_threads(self.threads.drain(..)) {
-            info!(
-                "a request to the embedding endpoint is still open; what waits for it is extracted after the next start"
-            );
+            info!("a request to the embedding endpoint is still open; its turns are extracted after the next start");
         }
     }
 }
