@@ -61,6 +61,7 @@ fn routes() -> Vec<(&'static str, &'static str, &'static str, Vec<u8>)> {
         ("read", "POST", "/v1/subscribe", bytes(json!({"bank": "acme/a", "text": "Where", "wait_ms": 0}))),
         ("forget", "DELETE", "/v1/turns?bank=acme/a&turn=9", Vec::new()),
         ("forget", "POST", "/v1/forget", bytes(json!({"bank": "acme/a", "select": {"speakers": ["Cy"]}}))),
+        ("forget", "GET", "/v1/forgets?bank=acme/a", Vec::new()),
         ("read", "GET", "/v1/turns?bank=acme/a&speaker=Cy", Vec::new()),
     ]
 }
@@ -110,7 +111,8 @@ fn every_route_asks_for_a_token_with_the_right_in_the_bank() {
     }
     // Snapshots are of every bank: an administrator of one is refused.
     let administrator = add(home.path(), "administrator", "*", &["admin"]);
-    for (method, path) in [("GET", "/v1/admin/snapshots"), ("POST", "/v1/admin/snapshots")] {
+    let orders = [("GET", "/v1/admin/snapshots"), ("POST", "/v1/admin/snapshots"), ("POST", "/v1/admin/erase")];
+    for (method, path) in orders {
         for (token, expected) in [("", 401), (by("read"), 403), (by("admin"), 403), (&whole, 403)] {
             assert_eq!(send(token, method, path, b"").0, expected, "{method} {path}");
         }

@@ -23,6 +23,7 @@ mod event_stream;
 mod explain;
 mod files;
 mod first_run;
+mod forgetting;
 mod http;
 mod http_limits;
 mod http_load;

@@ -54,6 +54,7 @@ mod export;
 #[cfg(feature = "lab")]
 mod fit;
 mod forget;
+mod forgets;
 mod health;
 mod heard_languages;
 mod import;
@@ -77,6 +78,7 @@ mod tap;
 mod token;
 mod turns;
 mod validate;
+mod verify_forgotten;
 
 pub(crate) use exit_code::INVALID_PIPELINE;
 pub(crate) use logs::{begin as begin_logs, end as end_logs};

@@ -87,6 +87,10 @@ def each_call(url, token):
         )
         deleted = memory.forget_turns(Selector(speakers=["Dora Lee"]))
         assert deleted.turns == 4 and deleted.gone and not deleted.shown, deleted
+        receipts = memory.forgets(bank="acme/support")
+        assert [one.turns for one in receipts] == [4, 1, 1] and receipts[0] == deleted.receipt, receipts
+        assert receipts[0].stage == "rebuilt" and receipts[0].due and not receipts[0].erased, receipts
+        assert memory.forgets(bank="acme/other") == [] and len(memory.forgets()) == 3
         assert "of the garden." not in memory.ask("What are the plans of the garden?").context
         assert not memory.turns(Selector(speakers=["Dora Lee"])).turns
         refused(InvalidError, lambda: memory.forget_turns(Selector()), "select")
@@ -275,6 +279,7 @@ def matches_the_document(_url, _token):
         calls.ask("Who?", None, "0:1", "7", Circumstances(TURNS[0].time, "Ann", [("Bo", "Yes.")], 900), 1.0),
         calls.forget("1", None, 1.0),
         calls.forget_turns(Selector(speakers=["Ann"], since=TURNS[0].time), None, True, "c", 1.0),
+        calls.forgets("b"),
         calls.turns(Selector(speakers=["Ann"], until=TURNS[0].time, session="s", thread="t"), "0:1", 3, None),
         calls.banks(),
         calls.digest("b"),

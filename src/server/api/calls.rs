@@ -22,7 +22,7 @@ use super::{
     forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Stats, WrittenTurns},
     holders::Holders,
     operations::Operations,
-    problem::{Code, Problem},
+    problem::{Code, Problem, wrong_id},
     short_ids::meant,
     units::UnitView,
 };
@@ -306,15 +306,13 @@ impl Api {
         // In one blocking call: if the client leaves, a deletion that has begun is still written.
         let deleted = blocking(move || {
             let (id, held) = if may_read { meant(&memory, &from, &turn)? } else { (turn, None) };
-            let written = memory.forget(&from, &id).map_err(|error| match error {
-                PipelineError::Turn { problem, .. } => Problem::invalid(problem.to_string()),
-                other => other.into(),
-            })?;
-            Ok((written, id, held))
+            let deleted = memory.forget(&from, &id).map_err(wrong_id)?;
+            Ok((deleted, id, held))
         });
-        let (written, turn, held) = deleted.await?;
-        let gone = self.reflects(&written, wait).await;
-        Ok(Forgotten { bank, turn, held, after: written.to_string(), gone })
+        let (deleted, turn, held) = deleted.await?;
+        let gone = self.reflects(&deleted.written, wait).await;
+        let after = deleted.written.to_string();
+        Ok(Forgotten { bank, turn, held, after, gone, receipt: self.receipt_of(Some(deleted)).await? })
     }
 
     /// A unit of a bank, with the units that its edges lead to.

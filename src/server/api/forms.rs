@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use heart::memory::{Answered, Census, Footprint};
 use nouns::model::{Bank, DeadLetter, EventTime, Position, Question, SaidBefore, TurnEvent};
+use ripplemem::pipeline::Receipt;
 
 /// Turns, edits, deletions and ends of sessions to write.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -125,6 +126,9 @@ pub struct Forgotten {
     /// Whether no answer reflects the turn any more. False: the time was too short; a question with this
     /// `after` does not reflect it.
     pub gone: bool,
+    /// What the operation has reached. Absent with the log on Kafka.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Receipt>,
 }
 
 /// The banks that hold something.

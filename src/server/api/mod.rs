@@ -10,8 +10,8 @@
 //! - `operations`: what administrators order; `snapshots`: those that are there, and new ones.
 //! - `units`: a unit and its neighbours.
 //! - `problem`: why there is no answer (RFC 9457). `blocking`: work that blocks.
-//! - `turns`: lists the turns of a bank; `forgetting`: deletes turns that a selector takes; `short_ids`: short names of
-//!   turns, which a model can repeat.
+//! - `turns`: lists the turns of a bank; `forgetting`: deletes turns that a selector takes, and lists receipts;
+//!   `short_ids`: short names of turns, which a model can repeat.
 
 mod answers;
 mod bank_status;
@@ -33,7 +33,7 @@ pub use answers::{AnswerPiece, AnsweredEvidence, Answers, Words};
 pub use bank_status::BankStatus;
 pub use calls::Api;
 pub use explaining::Explain;
-pub use forgetting::{ForgetTurns, ForgottenTurns};
+pub use forgetting::{ForgetTurns, Forgets, ForgottenTurns};
 pub use forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Stats, WrittenTurns};
 pub use holders::Holders;
 pub use operations::{Operations, Reextract, Reextracted};

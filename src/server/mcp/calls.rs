@@ -256,7 +256,7 @@ impl Calls {
             let forget = forget.clone();
             async move { opened.access.forget(&offer.who, forget).await }
         };
-        let api::Forgotten { bank, turn, held, after, gone } = self.memory.with(forget).await?;
+        let api::Forgotten { bank, turn, held, after, gone, .. } = self.memory.with(forget).await?;
         json(&Forgotten { bank, turn, held, included: gone, after })
     }
 
@@ -266,12 +266,13 @@ impl Calls {
         let (speakers, mentions) = (speaker.into_iter().collect(), mentions.into_iter().collect());
         let select = Selector { speakers, since, until, session, mentions, ..Selector::default() };
         let (bank, dry_run) = (offer.bank(bank)?, confirm.is_none());
-        let forget = api::ForgetTurns { bank, select, confirm, dry_run, wait_ms: Some(wait_ms(wait_seconds)) };
+        let wait_ms = Some(wait_ms(wait_seconds));
+        let forget = api::ForgetTurns { bank, select, confirm, unheld: false, dry_run, wait_ms };
         let forget = |opened: Arc<Opened>| {
             let forget = forget.clone();
             async move { opened.access.forget_turns(&offer.who, forget).await }
         };
-        let api::ForgottenTurns { bank, turns, shown, confirm, after, gone } = self.memory.with(forget).await?;
+        let api::ForgottenTurns { bank, turns, shown, confirm, after, gone, .. } = self.memory.with(forget).await?;
         let shown = shown.into_iter().map(listed).collect();
         json(&ForgottenTurns { bank, count: turns, turns: shown, confirm, included: gone, after })
     }

@@ -10,13 +10,14 @@ use serde_json::{Map, Value, json};
 use super::body::MAX_BYTES;
 use crate::{
     api::{
-        AnsweredEvidence, Ask, BankStatus, Banks, Digest, Explain, ForgetTurns, Forgotten, ForgottenTurns, Problem,
-        Put, Reextract, Reextracted, SnapshotList, Stats, Status, Turns, UnitView, Words, WrittenTurns,
+        AnsweredEvidence, Ask, BankStatus, Banks, Digest, Explain, ForgetTurns, Forgets, Forgotten, ForgottenTurns,
+        Problem, Put, Reextract, Reextracted, SnapshotList, Stats, Status, Turns, UnitView, Words, WrittenTurns,
     },
     subscriptions::{Delta, Polled, Progress, Snapshot, Subscribe, Told},
 };
 use models::llm;
 use nouns::model::{Evidence, Explanation};
+use ripplemem::pipeline::Erased;
 
 static DOCUMENT: LazyLock<String> = LazyLock::new(document);
 
@@ -76,6 +77,14 @@ fn document() -> String {
                  shown. For a log in a directory.",
                 &[], Some(body::<ForgetTurns>(&mut of)), &ok::<ForgottenTurns>(&mut of, "The deletions are durable."),
                 &["400", "408", "413", "421", "503", "504"],
+            ),
+        },
+        "/v1/forgets": {
+            "get": operation(
+                "forgets", "What became of the operations that forgot turns, in the banks where the token may forget, \
+                 the latest first. For a log in a directory; on Kafka there are none.",
+                &[("bank", false, "Only those of this bank.", json!({ "type": "string" }))],
+                None, &ok::<Forgets>(&mut of, "The receipts."), &["400"],
             ),
         },
         "/v1/ask": {
@@ -144,6 +153,11 @@ fn document() -> String {
             "post": operation("take_snapshot", "Write a snapshot now; answered when it is written. Needs the right \
                               admin in every bank.", &[], None,
                               &ok::<SnapshotList>(&mut of, "What was written."), &["400"]),
+        },
+        "/v1/admin/erase": {
+            "post": operation("erase", "Erase the words of all turns that were deleted from every stored byte, now; \
+                              answered when it is done. Needs the right admin in every bank, and a log in a directory.",
+                              &[], None, &ok::<Erased>(&mut of, "What that took."), &["400"]),
         },
         "/v1/admin/reextract": {
             "post": operation("reextract", "Have the language model read a bank's closed windows again, in the \

@@ -77,6 +77,7 @@ pub(super) fn routes(
 ) -> Router {
     let operated = Router::new()
         .route("/v1/admin/snapshots", get(snapshots).post(take_snapshot))
+        .route("/v1/admin/erase", post(erase))
         .route("/v1/admin/reextract", post(reextract))
         .route("/v1/status", get(status))
         .route("/metrics", get(metrics))
@@ -113,6 +114,7 @@ fn of_memory(v1: V1) -> Router {
     Router::new()
         .route("/v1/turns", get(list).post(put).delete(forget))
         .route("/v1/forget", post(forget_turns))
+        .route("/v1/forgets", get(forgets))
         .route("/v1/ask", post(ask))
         .route("/v1/explain", post(explain))
         .route("/v1/subscribe", get(subscribe).post(subscribe_with_body))
@@ -303,6 +305,14 @@ async fn forget_turns(Shared(v1): Shared<V1>, Extension(who): Who, body: Body) -
     forget().await.into()
 }
 
+async fn forgets(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
+    let forgets = async || {
+        let [bank] = parameters(&uri, ["bank"])?;
+        v1.api.forgets(&who, bank.as_deref().map(the_bank).transpose()?).await
+    };
+    forgets().await.into()
+}
+
 async fn list(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
     let list = async || {
         let names = ["bank", "turn", "speaker", "since", "until", "session", "thread", "before", "limit"];
@@ -354,6 +364,10 @@ async fn snapshots(Shared((operations, _)): Operated, Extension(who): Who) -> An
 
 async fn take_snapshot(Shared((operations, _)): Operated, Extension(who): Who) -> Answer<impl Serialize> {
     operations.take_snapshot(&who).await.into()
+}
+
+async fn erase(Shared((operations, _)): Operated, Extension(who): Who) -> Answer<impl Serialize> {
+    operations.erase(&who).await.into()
 }
 
 async fn reextract(Shared((operations, bodies)): Operated, Extension(who): Who, body: Body) -> Answer<impl Serialize> {

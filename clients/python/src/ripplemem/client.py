@@ -22,6 +22,7 @@ from .forms import (
     ForgottenTurns,
     HeldTurns,
     Piece,
+    Receipt,
     Selector,
     Status,
     Turn,
@@ -192,6 +193,10 @@ class RippleMem:
         With ``dry_run`` they are counted and nothing is deleted; its ``confirm`` deletes exactly those.
         """
         return self._send(self._calls.forget_turns(select, bank, dry_run, confirm, wait))
+
+    def forgets(self, *, bank: Optional[str] = None) -> list[Receipt]:
+        """What became of the operations that forgot turns, the latest first; without a bank, of all of them."""
+        return self._send(self._calls.forgets(bank))
 
     def turns(
         self,
