@@ -147,7 +147,10 @@ fn question(id: &str) -> QuestionResult {
                     reached: 1,
                     support: vec![seen(2, "Mira named Salt Road.", &walked, true)],
                     reflects: Vec::new(),
+                    walk: None,
                 }],
+                scale: None,
+                near: Vec::new(),
             },
         },
     }

@@ -424,7 +424,8 @@ impl Questions<'_> {
             if !self.forwarded.knows(partition) {
                 return self.replies.send(request.address, &Err(elsewhere(home, partition)));
             }
-            if let Err((request, _)) = self.forwarded.add((request, cancellation)) {
+            if let Err(refused) = self.forwarded.add((request, cancellation)) {
+                let (request, _) = *refused;
                 let message = "too many questions wait until turns are forwarded; ask again in a moment".to_owned();
                 self.replies.refuse(request.address, RefusalCode::Busy, message);
             }

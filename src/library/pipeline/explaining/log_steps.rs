@@ -99,7 +99,7 @@ impl LogSteps<'_> {
         // Most records do not hold the turn, and reading one as JSON takes far longer than looking for its id.
         let id = serde_json::to_string(self.turn).unwrap_or_default();
         let (mut found, mut problem, mut any) = (None, None, false);
-        self.log.live_records(self.partition, prefix, &mut |record| {
+        self.log.live_records(self.partition, prefix, &mut |_, _| true, &mut |record| {
             any = true;
             let value = record.value.as_deref().unwrap_or_default();
             if !std::str::from_utf8(value).is_ok_and(|text| text.contains(&id)) {
@@ -189,7 +189,9 @@ impl LogSteps<'_> {
 
     /// The steps of a turn of which the memory holds no unit.
     fn not_held(&self, explained: &Explained) -> Result<[ExplainStep; 3], PipelineError> {
-        if !self.log.live_records(self.partition, &MemoryKey::prefix(self.bank), &mut |_| ControlFlow::Break(()))? {
+        let none = &mut |_: &[u8], _| false;
+        let every = &mut |_: &_| ControlFlow::Continue(());
+        if !self.log.live_records(self.partition, &MemoryKey::prefix(self.bank), none, every)? {
             let sentence = "A log on Kafka lists no turns; look for it with `ripplemem tap turns`.";
             return Ok([StepName::Stored, StepName::Reflected, StepName::Window]
                 .map(|step| ExplainStep::new(step, StepState::Unknown, sentence)));

@@ -20,11 +20,14 @@ const LOOKS_EVERY: Duration = Duration::from_secs(10);
 /// The pause after a pass that failed.
 const PAUSE: Duration = Duration::from_secs(300);
 
+/// Gives work what of the operations has settled.
+pub(in crate::pipeline) type WithSettled<'w> = dyn Fn(&mut dyn FnMut(&Settled<'_>)) + 'w;
+
 /// Erases what is due until `stopping`, whose thread may be unparked. `tell` hears why a pass failed, and `None` once
 /// one succeeds.
 pub(in crate::pipeline) fn erase_in_time(
     places: &mut Places<'_>,
-    settled: &dyn Fn(&mut dyn FnMut(&Settled<'_>)),
+    settled: &WithSettled<'_>,
     stopping: &AtomicBool,
     tell: &dyn Fn(Option<String>),
 ) {

@@ -116,7 +116,9 @@ impl Front {
                 let explained = replica.explain(question, subject, &embedders, cancellation)?;
                 return Ok(Answered::Explained(Box::new(explained)));
             }
-            replica.ask(question, &embedders, asked.kept.as_deref(), cancellation).map(Answered::Evidence)
+            replica
+                .ask(question, &embedders, asked.kept.as_deref(), cancellation)
+                .map(|found| Answered::Evidence(Box::new(found)))
         };
         let reached = move |partition| follower.position(partition);
         let loading = move |bank: &Bank| holder.is_loading(bank);
@@ -171,7 +173,7 @@ impl Front {
     pub fn submit(&self, asked: Asked, reply: impl FnOnce(Result<Evidence, PipelineError>) + Send + 'static) {
         self.hand_in(asked, None, move |result| {
             reply(result.and_then(|answered| match answered {
-                Answered::Evidence(evidence) => Ok(evidence),
+                Answered::Evidence(evidence) => Ok(*evidence),
                 // Nobody asked for one.
                 Answered::Explained(_) => Err(PipelineError::Cancelled),
             }));

@@ -57,7 +57,7 @@ impl Scripted {
                 }
                 _ => {}
             }
-            Ok(Answered::Evidence(evidence(&asked.question)))
+            Ok(Answered::Evidence(Box::new(evidence(&asked.question))))
         };
         let functions = Functions {
             answer: Box::new(answer),

@@ -20,7 +20,7 @@ use nouns::model::{Bank, Evidence, Subject};
 /// What a question gets.
 pub(super) enum Answered {
     /// Evidence.
-    Evidence(Evidence),
+    Evidence(Box<Evidence>),
     /// What it does to a turn.
     Explained(Box<Explained>),
 }
