@@ -176,6 +176,17 @@ fn of_turns() -> Vec<Call> {
             none,
         ),
         call(
+            "explain",
+            "POST",
+            "/v1/explain",
+            |n, _| {
+                Made::with_body(json!({"bank": "a", "text": "Where is the kayak?", "asked_at": "2024-06-01T00:00:00Z",
+                       "asker": "Ann", "turn": format!("v{n}"), "part": n % 3, "every_part": n % 2 == 0,
+                       "timeout_ms": 20_000}))
+            },
+            none,
+        ),
+        call(
             "forget turns",
             "POST",
             "/v1/forget",

@@ -1,4 +1,4 @@
-//! The arguments that select turns of a bank.
+//! The arguments that select some turns of a bank.
 //!
 //! In: `--speaker`, `--since`, `--until`, `--session`, `--thread`. Out: a selector.
 
@@ -6,10 +6,10 @@ use anyhow::{Context, Result};
 use clap::Args;
 use nouns::model::{EventTime, Selector};
 
-/// Which turns of a bank.
+/// The turns that a command is about.
 #[derive(Args)]
 pub(crate) struct SelectorArguments {
-    /// Turns of this speaker, by the whole name. May be given several times.
+    /// Turns of the speaker with this whole name. May be given several times.
     #[arg(long = "speaker", value_name = "NAME")]
     speakers: Vec<String>,
     /// Turns said at this time or later, such as 2024-05-06T00:00:00+02:00.
@@ -27,7 +27,7 @@ pub(crate) struct SelectorArguments {
 }
 
 impl SelectorArguments {
-    /// What the arguments select; nothing if none is given.
+    /// The selector of the arguments; empty if none is given.
     pub(crate) fn selector(self) -> Result<Selector> {
         let time = |name: &str, text: Option<String>| {
             text.map(|text| EventTime::parse(&text)).transpose().with_context(|| format!("--{name}"))

@@ -1,7 +1,7 @@
 //! `ripplemem turns`.
 //!
-//! In: a bank, and which of its turns. Out: the turns as the memory holds them, the latest first, as a table for
-//! people or as JSON lines; beside a running service, too.
+//! In: a bank, and a selection of its turns. Out: the turns as the memory holds them, the latest first, as a table for
+//! people or as JSON lines. It also works while a service has the directory open.
 
 use std::process::ExitCode;
 
@@ -19,12 +19,12 @@ use super::{
     selector_arguments::SelectorArguments,
 };
 
-/// Characters of a turn in the table.
+/// Most characters of a turn's text in the table.
 const BEGINNING: usize = 100;
 /// Most turns that a service lists at once.
 const AT_ONCE: usize = 1_000;
 
-/// List turns that a bank holds, the latest first. The log lies in a directory.
+/// List turns that a bank holds, the latest first. The log must be in a directory.
 #[derive(Args)]
 pub(crate) struct Turns {
     /// The bank.
@@ -32,7 +32,7 @@ pub(crate) struct Turns {
     bank: String,
     #[command(flatten)]
     select: SelectorArguments,
-    /// Most turns.
+    /// List at most this many turns.
     #[arg(long, default_value_t = 20)]
     limit: usize,
     /// Print a line of JSON for each turn, with its whole text.
@@ -93,19 +93,19 @@ impl Turns {
     }
 }
 
-/// A turn on a line: its id, when, who, and how it begins.
+/// A turn on one line: its id, its time, its speaker, and the beginning of its text.
 pub(crate) fn table_line(turn: &TurnView) -> String {
     let text: String = one_line(&turn.text).chars().take(BEGINNING).collect();
     format!("{}\t{}\t{}: {text}\n", turn.turn, turn.time, one_line(&turn.speaker))
 }
 
-/// The only speaker; a service lists those of one.
+/// The selected speaker. A service lists the turns of at most one.
 fn one_speaker(select: &Selector) -> Result<Option<&str>> {
     match select.speakers.as_slice() {
         [] => Ok(None),
         [one] => Ok(Some(one)),
         _ => anyhow::bail!(
-            "--speaker: the service that has the directory open lists the turns of one speaker at a time; name a speaker"
+            "--speaker: the service that has the directory open lists the turns of one speaker at a time; name only one"
         ),
     }
 }

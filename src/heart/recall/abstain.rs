@@ -1,23 +1,22 @@
 //! When recollection abstains: the decision that nothing in memory supports a question (decision 17).
 //!
-//! In: the evidence in its final order, how sure the planner is that the memory supports an answer, and what the
-//! question is about. Out: the reason in words, where the answer says that memory supports nothing. Evidence that was
-//! found is returned all the same, below that note (`context.rs`).
+//! In: the evidence in its final order, the probability that the memory supports an answer, and the topics of the
+//! question. Out: the reason in words if memory supports no answer. The context then begins with that reason, and the
+//! evidence that was found follows it (`context.rs`).
 //!
-//! To make it abstain more or less often, set `recall.supported`; how the figure comes about
-//! stands in `agreement.rs`.
+//! To make it abstain more or less often, set `recall.supported`. `agreement.rs` computes the probability.
 
 use super::RankedCandidate;
 use crate::memory::Topic;
 use nouns::config::RecallSettings;
 
-/// Why an answer is not supported though everything that it asks for is mentioned.
+/// The reason if every topic of the question is mentioned in the bank.
 const NO_AGREEMENT: &str = "no statement fits its person and topic";
 /// Most words of a question that a reason names.
 const NAMED_WORDS: usize = 5;
 
-/// Why memory supports no answer: nothing was found, which `stop_reason` explains, or the figure lies
-/// below `settings.supported`. `None` where memory supports one.
+/// Why memory supports no answer: nothing was found, which `stop_reason` explains, or `sufficiency` lies below
+/// `settings.supported`. `None` if memory supports an answer.
 pub(super) fn abstention(
     ranked: &[RankedCandidate],
     stop_reason: &str,
@@ -31,7 +30,7 @@ pub(super) fn abstention(
     }
 }
 
-/// What is missing, in words: those of the question that nobody said.
+/// The topics of the question that nobody mentions, in words.
 fn missing(topics: &[Topic]) -> String {
     let mut words: Vec<&str> = Vec::new();
     for topic in topics.iter().filter(|topic| topic.parts == 0) {

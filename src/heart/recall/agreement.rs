@@ -1,17 +1,16 @@
-//! Agreement: do the person and the topic of a question stand in the same statement?
+//! Agreement: are the person and the topic of a question in the same statement?
 //!
-//! In: the question as read, and the parts of its bank as the first hop scored them. Out: the
-//! probability that the memory supports an answer. A question that asks one person for what another
-//! one said finds its topic in the memory all the same. So the statements of the person whom it names
-//! are compared with those of the others. A question is no statement: asking about a thing
-//! names it too. A restated unit is about the persons among its cues, not about its speaker. Where a question names
-//! nobody, what counts is whether the best parts hold its topics together, and whether the asker, who is the bank's
-//! only person, speaks of them; an assistant is asked with questions, so that those count. For a task, what was said
-//! only helps. Pure arithmetic over the probe's answer; looks nothing up.
+//! In: the question as read, and the parts of its bank as the first hop scored them. Out: the probability that the
+//! memory supports an answer. A question may ask about one person what another person said; its topic is then in the
+//! memory, but its answer is not. So the statements of the named person are compared with those of the others. A part
+//! that asks is no statement: it names a thing without saying anything about it. A restated unit counts for the persons
+//! among its cues, not for its speaker. If a question names nobody, two things count: whether the best parts together
+//! hold its topics, and whether the asker, if the bank's only person, speaks of them. There the asker's questions
+//! count too, because people ask an assistant. A task does not need its answer in the memory. Looks nothing up.
 //!
-//! The constants are a logistic regression on LoCoMo's dialogues and BEAM's chats, on their questions without an answer
-//! and questions of other dialogues against the others; that of a task is set by hand. `docs/lab/recall.md` says how
-//! good it is on a dialogue that was left out.
+//! The constants come from a logistic regression on LoCoMo's dialogues and BEAM's chats. It separates their answerable
+//! questions from those without an answer and from questions of other dialogues. The constant of a task is set by hand.
+//! `docs/lab/recall.md` says how good the regression is on a dialogue that was left out.
 
 use crate::{
     language::question::{QuestionType, ReadQuestion},
@@ -19,45 +18,45 @@ use crate::{
 };
 use nouns::model::canonical_name;
 
-/// What a closeness of 1 adds to a statement's fit, beside its share of the topics.
+/// What a closeness of 1 adds to a statement's fit. The rest of the fit is its share of the topics.
 const CLOSENESS: f64 = 0.25;
-/// A side's fit is the mean of this many statements.
+/// A side's fit is the mean fit of at most this many statements, the best.
 const FEW: usize = 3;
 /// Statements are looked for among this many of the best parts.
 const LOOKED_AT: usize = 80;
-/// The topics are looked for together in this many of the best parts.
+/// The topics may lie in several parts, among this many of the best.
 const TOGETHER: usize = 10;
 
 const BIAS: f64 = -2.23;
 /// The share of the topics, by rarity, that no part of the bank holds.
 const ABSENT: f64 = -0.49;
-/// It asks for a time.
+/// The question asks for a time.
 const TIME: f64 = 1.27;
-/// It asks for something to be done.
+/// The question asks for something to be done.
 const REQUEST: f64 = 2.0;
 
-/// A person is named: both sides are compared.
+/// The question names a person, so two sides are compared.
 const ONE_PERSON: f64 = 0.92;
-/// The fit of the named person's best statements, and of the others'.
+/// The fit of the named person's best statements, and of the others' best statements.
 const FIT: f64 = 4.82;
 const FIT_OF_OTHERS: f64 = -1.21;
-/// The share of the topics that no part of the bank holds, by the closeness of the named person's closest statement,
-/// which may say the same in other words.
+/// The share of the topics that no part of the bank holds, times the closeness of the named person's closest
+/// statement, which may say the same in other words.
 const SAID_OTHERWISE: f64 = 0.83;
 /// The best share of the topics in one statement of another person.
 const TOPICS_OF_OTHERS: f64 = -1.86;
-/// What a question about a person wants: lists and judgements rarely stand in the words of the question.
+/// The question about a person asks for a list or a judgement: such answers rarely use the words of the question.
 const LIST: f64 = 0.58;
 const INFERENCE: f64 = 1.76;
 
-/// Nobody is named: the fit of the best statements, and the share of the topics that the best parts hold together.
+/// The question names nobody: the fit of the best statements, and the best parts' joint share of the topics.
 const FIT_OF_ALL: f64 = 1.33;
 const TOPICS_TOGETHER: f64 = 2.12;
-/// The fit of what the asker said, who is the bank's only person.
+/// The fit of the asker's best parts, if the asker is the bank's only person.
 const FIT_OF_ASKER: f64 = 1.43;
 
-/// The probability that the memory supports an answer; 0 for an empty bank. `closeness` is a cosine
-/// on the model's scale, 0 where it tells nothing and 1 where it answers.
+/// The probability that the memory supports an answer; 0 for an empty bank. `closeness` puts a cosine
+/// on the model's scale: 0 if the two are unrelated, 1 if one answers the other.
 pub(super) fn agreement(
     question: &ReadQuestion<'_>,
     persons: &[String],
@@ -98,12 +97,12 @@ pub(super) fn agreement(
     1.0 / (1.0 + (-sum).exp())
 }
 
-/// The person whom the question asks about, where it is one of the speakers: the keys of each name, whole and
-/// the first word.
+/// The speaker about whom the question asks: for each name of that speaker, the keys of the whole name and of its
+/// first word.
 struct NamedPerson(Vec<[u64; 2]>);
 
 impl NamedPerson {
-    /// The only speaker that the question names, or the one of several who acts.
+    /// The only speaker whom the question names, or, if it names several, the one who acts.
     fn of(question: &ReadQuestion<'_>, persons: &[String], familiar: &FamiliarParts) -> Option<Self> {
         let words: Vec<u64> = { question.names().chain(persons.iter().cloned()).map(|name| name_key(&name)).collect() };
         let is_named = |speaker: &[u64; 2]| speaker.iter().any(|key| words.contains(key));
@@ -120,7 +119,7 @@ impl NamedPerson {
         (!names.is_empty()).then_some(Self(names))
     }
 
-    /// Whether a part is a statement of this person, or a restatement that tells of them.
+    /// Whether a part is this person's words, or a restatement about this person.
     fn tells(&self, part: &FamiliarPart) -> bool {
         if !part.restated {
             return self.0.contains(&part.speaker);
@@ -129,11 +128,12 @@ impl NamedPerson {
     }
 }
 
-/// The statements of one side.
+/// The parts of one side.
 #[derive(Default)]
 struct Side {
+    /// The best share of the topics in one part.
     coverage: f64,
-    /// That of the closest.
+    /// The closeness of the closest part.
     closeness: f64,
     /// The best fits, best first.
     best: Vec<f64>,
@@ -186,7 +186,7 @@ mod tests {
         let speaker = [name_key(&canonical_name(speaker)); 2];
         let cosine = Score::from_f64(cosine);
         let score = cosine.as_f64();
-        // Of ten topics that are equally rare.
+        // One bit for each of ten equally rare topics.
         let topics = (1 << (coverage * TOPICS_OF_TESTS as f64).round() as u64) - 1;
         FamiliarPart { unit, part: 0, speaker, asks, restated: false, score, cosine, topics, terms }
     }

@@ -1,7 +1,7 @@
-//! Evidence to its final order (paper, section 3.5; decision 15).
+//! The final order of the evidence (paper, section 3.5; decision 15).
 //!
 //! In: candidates, possibly several for one unit. Out: one candidate a unit with merged
-//! provenance, ordered by ρ, at most the budget. The order of the input never matters:
+//! provenance, ordered by ρ, at most `recall.budget`. The order of the input never matters:
 //! provenance is sorted before it is summed, and ties of ρ are broken by id.
 
 use std::{cmp::Ordering, collections::BTreeMap};
@@ -24,17 +24,24 @@ pub struct RankedCandidate {
 /// Merges candidates by unit, orders them by ρ and keeps the best `settings.budget`.
 #[must_use]
 pub fn assemble(candidates: Vec<Candidate>, settings: &RecallSettings) -> Vec<RankedCandidate> {
+    let mut ranked = ranked(candidates, settings);
+    ranked.truncate(settings.budget);
+    ranked
+}
+
+/// Merges candidates by unit and orders them by ρ.
+#[must_use]
+pub(super) fn ranked(candidates: Vec<Candidate>, settings: &RecallSettings) -> Vec<RankedCandidate> {
     let merged = consolidate(candidates);
     let figures = rho(&merged, settings);
     let mut ranked: Vec<RankedCandidate> =
         merged.into_iter().zip(figures).map(|(candidate, rho)| RankedCandidate { candidate, rho }).collect();
     ranked.sort_by(|a, b| b.rho.total_cmp(&a.rho).then_with(|| a.candidate.unit.id.cmp(&b.candidate.unit.id)));
-    ranked.truncate(settings.budget);
     ranked
 }
 
-/// One candidate a unit, in the order of ids: with the provenance of all, the best alignment and
-/// familiarity, and an anchor where one of them was.
+/// Merges the candidates of each unit, in the order of ids. The result has the provenance and quoted parts of all, and
+/// their best alignment and familiarity. If one of them is an anchor or is quoted whole, so is the result.
 #[must_use]
 pub fn consolidate(candidates: Vec<Candidate>) -> Vec<Candidate> {
     let mut by_unit: BTreeMap<UnitId, Candidate> = BTreeMap::new();
@@ -63,11 +70,11 @@ pub fn consolidate(candidates: Vec<Candidate>) -> Vec<Candidate> {
     merged
 }
 
-/// ρ of each candidate, in their order:
-/// `λq · max(cosine, 0) + λp · π + λa · [it was an anchor]`. Where the first hop ranks by
+/// ρ of each candidate, in the order of `candidates`:
+/// `λq · max(cosine, 0) + λp · π + λa · [it was an anchor]`. If the first hop ranks by
 /// familiarity, ρ is the familiarity.
 ///
-/// Candidates must be consolidated: π is normalised over all of them.
+/// The candidates must be consolidated, because π is normalised over all of them.
 #[must_use]
 pub fn rho(candidates: &[Candidate], settings: &RecallSettings) -> Vec<f64> {
     let best = best_scores(candidates);
@@ -84,7 +91,7 @@ pub fn rho(candidates: &[Candidate], settings: &RecallSettings) -> Vec<f64> {
         .collect()
 }
 
-/// Where a unit came from, as the source weights of section 3.5 tell them apart.
+/// Where a unit came from. Section 3.5 has a weight for each source except `Familiar`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum EvidenceSource {
     Familiar,
@@ -94,7 +101,7 @@ enum EvidenceSource {
     Expansion,
 }
 
-/// Rank support and normalised score over all sources:
+/// π, from the ranks and scores of all sources:
 /// `Σ w · 1 / (offset + rank) · (1 + n) / 2`, with n = score ÷ best score of the source.
 fn pi(provenance: &[Provenance], best: &BTreeMap<EvidenceSource, f64>, settings: &RecallSettings) -> f64 {
     provenance
@@ -102,14 +109,14 @@ fn pi(provenance: &[Provenance], best: &BTreeMap<EvidenceSource, f64>, settings:
         .map(|p| {
             let (source, rank, score) = parts(p);
             let weight = match source {
-                // Ranked by familiarity instead, see `rho`.
+                // ρ is the familiarity instead, see `rho`.
                 EvidenceSource::Familiar => 0.0,
                 EvidenceSource::Semantic => settings.semantic_source,
                 EvidenceSource::Lexical => settings.lexical_source,
                 EvidenceSource::Cue => settings.cue_source,
                 EvidenceSource::Expansion => settings.expansion_source,
             };
-            // With a best score of 0 or less the quotient would mean nothing.
+            // If the best score is 0 or less, the quotient means nothing.
             let best = best.get(&source).copied().filter(|b| *b > 0.0);
             let normalised = best.map_or(0.0, |best| (score / best).clamp(0.0, 1.0));
             weight / (settings.rank_offset + f64::from(rank)) * (1.0 + normalised) / 2.0

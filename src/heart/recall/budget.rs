@@ -1,8 +1,8 @@
-//! The quoted parts of the evidence, as many as fit into the tokens of a context.
+//! The parts of the evidence that fit into the tokens of a context.
 //!
-//! In: the evidence in its final order, how familiar its parts are, and the most tokens. Out: the same with the parts
-//! that fit, the most familiar first, what their context costs, and what the next part would add. A unit of which
-//! nothing fits is left out. Where nothing supports the question, the line that says so counts as well: without room
+//! In: the evidence in its final order, how familiar its parts are, and the most tokens. Out: the evidence with the
+//! most familiar parts that fit, its context, the context's tokens, and the tokens that the next part would add. A unit
+//! is left out if none of it fits. If nothing supports the question, the line that says so counts as well: without room
 //! for its reason it stands alone, and without room for that the context is empty. Tokens are counted with the o200k
 //! vocabulary, headings included.
 
@@ -19,22 +19,22 @@ use crate::{
 };
 use nouns::model::ContextTokens;
 
-/// Most passages of a unit that is quoted though no part of it was chosen.
+/// Most passages that are quoted of a unit if no part of it was chosen.
 const PASSAGES_OF_A_UNIT: usize = 3;
-/// Tokens of a heading and of the line before it, at most.
+/// Most tokens of a heading and the empty line before it.
 const HEADING_TOKENS: usize = 20;
 
-/// What fits.
+/// The evidence that fits.
 pub(super) struct Fitting {
     /// The units with the parts that are quoted.
     pub(super) ranked: Vec<RankedCandidate>,
     /// The context.
     pub(super) context: Context,
-    /// What it costs.
+    /// The tokens of the context.
     pub(super) tokens: ContextTokens,
 }
 
-/// The evidence within `most_tokens`. `unsupported` says why it supports no answer, where it does not.
+/// The evidence within `most_tokens`. `unsupported` gives the reason if it supports no answer.
 pub(super) fn within(
     ranked: Vec<RankedCandidate>,
     impressions: &Impressions,
@@ -57,7 +57,7 @@ pub(super) fn within(
         let kept = kept(&ranked, &quotes);
         let context = context(kept.iter().map(quoted), note);
         let spent = tokens::count(&context.text);
-        // The sum above is an upper bound but for what tokens do across lines, and without the note.
+        // Tokens that span lines are not in the sum above, nor is the note, so it may be too low.
         if spent > most_tokens && quotes.pop().is_some() {
             continue;
         }
@@ -75,12 +75,12 @@ pub(super) fn within(
 struct Quote {
     /// The index of its unit in the order of the evidence.
     unit: usize,
-    /// The part; none for the unit's restatement.
+    /// The part; `None` for the unit's restatement.
     part: Option<usize>,
     tokens: usize,
 }
 
-/// All that may be quoted, best first.
+/// All parts and units that may be quoted, best first.
 fn quotes(ranked: &[RankedCandidate], impressions: &Impressions) -> Vec<Quote> {
     let mut quotes: Vec<(f64, Quote)> = Vec::new();
     for (unit, one) in ranked.iter().enumerate() {
@@ -95,7 +95,7 @@ fn quotes(ranked: &[RankedCandidate], impressions: &Impressions) -> Vec<Quote> {
                 parts.into_iter().collect()
             }
             None => {
-                // What is quoted whole goes by the order of the units.
+                // Units that are quoted whole keep their order.
                 let tokens = tokens::count(&one_line(body.restatement())) + HEADING_TOKENS / 2;
                 quotes.push((one.rho, Quote { unit, part: None, tokens }));
                 continue;
@@ -113,7 +113,7 @@ fn quotes(ranked: &[RankedCandidate], impressions: &Impressions) -> Vec<Quote> {
     quotes.into_iter().map(|(_, quote)| quote).collect()
 }
 
-/// The units of which something is quoted, with that alone.
+/// The units that `quotes` quotes, each with its quoted parts only.
 fn kept(ranked: &[RankedCandidate], quotes: &[Quote]) -> Vec<RankedCandidate> {
     let of_unit = |(at, one): (usize, &RankedCandidate)| {
         let mut own = quotes.iter().filter(|quote| quote.unit == at).peekable();

@@ -1,12 +1,11 @@
-//! Evidence to the text from which an answer is written.
+//! The context: evidence as the text from which an answer is written.
 //!
-//! In: the units of the answer, whole or in excerpts. Out: plain text in the order of time.
-//! Whole units: one heading a local day, one line a unit in the words of its restatement,
-//! with the event's own time where it differs from the time of saying. Excerpts: one
-//! heading a session and day with the time of its first quoted turn, then each turn,
-//! `Name: words`, with its own line breaks ([`super::quotation`]), a long one by the passages that are
-//! quoted of it. The words of a turn never start a line or a heading. When recollection abstains, the first line says
-//! that nothing supports the question (decision 17).
+//! In: the units of the answer, whole or in excerpts. Out: plain text: first the whole units, then the excerpts, both
+//! in the order of time. Whole units have a heading for each local day, and a line for each unit: its restatement,
+//! with the event's own time if that differs from the time of saying. Excerpts have a heading for each session and
+//! day, with the time of its first quoted turn. Below it stand the turns, `Name: words`, with their own line breaks
+//! ([`super::quotation`]); of a long turn, only the quoted passages. The words of a turn never start a line or a
+//! heading. If recollection abstains, the first line says that nothing supports the question (decision 17).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,15 +22,15 @@ use nouns::model::{EventTime, Interval};
 
 use super::quotation::{one_line, quote, quote_passages};
 
-/// A unit with the indexes of its quoted parts; without them its restatement is quoted.
+/// A unit with the indexes of its quoted parts. Without indexes its restatement is quoted.
 pub type Quoted<'u> = (&'u UnitBody, Option<&'u BTreeSet<usize>>);
 
-/// A text with what it quotes.
+/// A context with the ids of the turns that it quotes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Context {
     /// The text.
     pub text: String,
-    /// The ids of the turns of each quote, in the order of the text: one, or those of a unit that is quoted whole.
+    /// For each quote, in the order of the text: the id of its turn, or the ids of all turns of a whole unit.
     pub turns: Vec<Vec<String>>,
 }
 
@@ -77,7 +76,7 @@ fn restated(mut units: Vec<&UnitBody>, out: &mut Context) {
 }
 
 fn quoted(units: &[Quoted<'_>], out: &mut Context) {
-    // A turn that two units quote stands once. One of them may quote only its questions: the longer quote stays.
+    // A turn that two units quote appears once. One of them may quote only its questions, so the longer quote stays.
     let mut days: BTreeMap<(Date, &str), Lines<'_>> = BTreeMap::new();
     for (unit, excerpt) in units {
         let Some(excerpt) = excerpt else { continue };
@@ -105,14 +104,14 @@ fn quoted(units: &[Quoted<'_>], out: &mut Context) {
 
 /// The quoted turns of a day, by ordinal and id.
 type Lines<'u> = BTreeMap<(u32, &'u str), QuotedParts<'u>>;
-/// What is quoted of a turn, by where it begins.
+/// The quoted parts of a turn, by the byte at which they begin.
 type QuotedParts<'u> = BTreeMap<u32, PartBody<'u>>;
 
 fn first_said(lines: &Lines<'_>) -> Option<EventTime> {
     lines.values().flat_map(BTreeMap::values).map(|part| part.said_at).min()
 }
 
-/// A turn whole, or its quoted passages: those that follow one another as one text.
+/// A quoted turn: the whole of it, or its quoted passages. Adjacent passages become one text.
 fn quoted_turn(parts: &QuotedParts<'_>) -> Option<String> {
     let first = parts.values().next()?;
     let mut runs: Vec<(bool, String)> = Vec::new();
@@ -120,7 +119,7 @@ fn quoted_turn(parts: &QuotedParts<'_>) -> Option<String> {
     let mut total = 0;
     for part in parts.values() {
         let Some(range) = part.range else { return Some(quote(part.speaker, part.text)) };
-        // What it repeats stands further in front.
+        // A passage may begin with words that it repeats from earlier in the turn.
         let repeated = part.text.len().saturating_sub(range.bytes());
         match runs.last_mut().filter(|_| range.start == end) {
             Some((_, run)) => run.push_str(part.text.get(repeated..).unwrap_or_default()),
@@ -137,7 +136,7 @@ pub fn day_name(day: Date) -> String {
     day.strftime("%-d %B %Y").to_string()
 }
 
-/// An event's time in words; absent when it is the time of saying.
+/// An event's time in words. `None` if it is the time of saying.
 fn event_time(time: Interval, said_at: EventTime) -> Option<String> {
     let (start, end): (EventTime, EventTime) = time.into();
     if start.unix_ms == said_at.unix_ms && end.unix_ms == said_at.unix_ms {

@@ -1,8 +1,8 @@
-//! A question to what it is looked up by (paper, section 3.4; the cue contract of its appendix).
+//! The cues by which a question is looked up (paper, section 3.4, and the cue contract of its appendix).
 //!
-//! In: a question in English. Out: the question as read, or why it cannot be asked; and its
-//! cues by rules: the wording with nothing deleted, two to six keywords, and the persons, places
-//! and time that it names. Never invents: a field that the question does not ground is empty.
+//! In: a question. Out: the question as read, or why it cannot be asked; and its cues by rules. The cues are the
+//! wording with nothing deleted, at most six keywords, and the persons, places and time that the question
+//! names. Nothing is invented: a field that the question does not ground is empty.
 
 use super::RecallError;
 use crate::language::question::ReadQuestion;
@@ -11,14 +11,14 @@ use nouns::model::{MAX_QUESTION_BYTES, Question, QuestionCues, canonical_name};
 /// Reads a question, once for all steps of a recollection.
 ///
 /// # Errors
-/// [`RecallError::EmptyQuestion`] when it holds neither a word nor another sign, and [`RecallError::LongQuestion`] when
-/// it is longer than [`MAX_QUESTION_BYTES`].
+/// [`RecallError::EmptyQuestion`] if it holds no word and no other symbol, and [`RecallError::LongQuestion`] if it is
+/// longer than [`MAX_QUESTION_BYTES`].
 pub fn read(question: &Question) -> Result<ReadQuestion<'_>, RecallError> {
     let bytes = question.text.len();
     if bytes > MAX_QUESTION_BYTES {
         return Err(RecallError::LongQuestion { bytes });
     }
-    // A sign such as an emoji is a question too: its vector has a meaning.
+    // A symbol such as an emoji is a question too: its vector has a meaning.
     let asks = |c: char| !c.is_whitespace() && !c.is_ascii_punctuation() && !c.is_control();
     if !question.text.chars().any(asks) {
         return Err(RecallError::EmptyQuestion);
@@ -37,7 +37,7 @@ pub fn cues(question: &ReadQuestion<'_>) -> QuestionCues {
     }
 }
 
-/// The cues with the asker, whom "I" and "my" mean, as if the question named them.
+/// Adds the asker to the persons of the cues if the question says "I" or "my".
 pub(super) fn with_asker(mut cues: QuestionCues, question: &ReadQuestion<'_>) -> QuestionCues {
     let asker = question.question().asker.as_deref().filter(|_| question.is_in_first_person());
     let names = &mut cues.cues.participants;

@@ -1,10 +1,10 @@
 //! Where the list of familiar parts is cut off.
 //!
-//! In: the most familiar parts in order, the zero of their scale, the type of the question. Out:
-//! the parts that an answer quotes, best first, and the cutoff at their end. A part is quoted while
-//! its share, 0 at the zero of the scale and 1 at the bank's best part, reaches the cutoff. Types that
-//! one part rarely answers have a lower cutoff, and it rises with the tokens that are quoted already.
-//! Tokens are estimated from lengths here; [`super::budget`] counts them.
+//! In: the most familiar parts in order, the zero of their scale, the question's type. Out: the parts that an answer
+//! quotes, best first, and the cutoff after the last of them. A part's share is 0 at the zero of the scale and 1 at
+//! the bank's best part. Parts are quoted until a share lies below the cutoff, within the limits of tokens and units.
+//! The cutoff depends on the question's type, and rises with the tokens that are already quoted. Tokens are estimated
+//! from lengths here; [`super::budget`] counts them.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +14,11 @@ use crate::{
 };
 use nouns::config::{RecallSettings, StopSettings};
 
-/// Tokens of the heading that a day of a session costs.
+/// Tokens of a heading. Each day of a session has one.
 pub const HEADING_TOKENS: f64 = 14.0;
 /// The share of `recall.budget_tokens` at which the cutoff is `recall.stop.share`.
 const USUAL_SHARE: f64 = 1_000.0 / 1_472.0;
-/// The least tokens of which a logarithm is taken.
+/// Below this many tokens the cutoff stays the same.
 const FEW_TOKENS: f64 = 50.0;
 
 /// What the first hop quotes.
@@ -60,7 +60,7 @@ pub(super) fn above_cutoff(
     QuotedParts { parts, cutoff: usual + raised(tokens, settings) }
 }
 
-/// The share that a part must reach for a question of this type, after the usual share of the budget.
+/// The share that a part must reach for a question of this type, once `USUAL_SHARE` of the budget is quoted.
 #[must_use]
 pub fn cutoff(question_type: QuestionType, stop: &StopSettings) -> f64 {
     let offset = match question_type {

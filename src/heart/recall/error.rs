@@ -1,9 +1,9 @@
 //! Why a question has no evidence.
 //!
 //! In: a question that cannot be asked, or the failure of a memory or an embedder. Out: an error
-//! that names the bank or the step, with its cause as source.
+//! that names the field, the bank or the step, with the failure as its source.
 
-use nouns::model::MAX_QUESTION_BYTES;
+use nouns::model::{MAX_NEAR_MISSES, MAX_QUESTION_BYTES};
 
 /// Why a memory or an embedder could not answer.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -11,46 +11,52 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// Why a question has no evidence.
 #[derive(Debug, thiserror::Error)]
 pub enum RecallError {
-    /// The question holds neither a word nor another sign.
+    /// The question holds no word and no other symbol, such as an emoji.
     #[error("question: empty; ask with at least one word")]
     EmptyQuestion,
     /// The question is longer than `MAX_QUESTION_BYTES`.
     #[error("question: {bytes} bytes long; shorten it to at most {MAX_QUESTION_BYTES}")]
     LongQuestion {
-        /// Its length in bytes of UTF-8.
+        /// The question's length in bytes of UTF-8.
         bytes: usize,
     },
     /// The asker does not speak in the bank.
     #[error("asker: {asker:?} does not speak in the bank; name one who does ({known}), or leave it out")]
     UnknownAsker {
-        /// Who is named.
+        /// The asker's name, as it was given.
         asker: String,
-        /// Some who speak.
+        /// Some of the bank's speakers.
         known: String,
     },
-    /// What was said before is too long.
+    /// The conversation before the question is too long.
     #[error("said_before: {bytes} bytes long; send only the last turns, at most {MAX_QUESTION_BYTES} bytes")]
     LongConversation {
-        /// The length of all its turns, in bytes of UTF-8.
+        /// The length of all its turns and their speakers' names, in bytes of UTF-8.
         bytes: usize,
     },
-    /// More tokens are asked for than the service allows.
+    /// The question asks for more tokens than the service allows.
     #[error(
         "most_tokens: {most} is more than the {bound} that this service allows; ask for at most that, or raise \
          recall.stop.bound_tokens"
     )]
     ManyTokens {
-        /// What the question asks for.
+        /// The `most_tokens` of the question.
         most: u32,
         /// `recall.stop.bound_tokens`.
         bound: usize,
+    },
+    /// More near misses are asked for than a trace shows.
+    #[error("near: {near} is more than the {MAX_NEAR_MISSES} that a trace shows; ask for at most that")]
+    ManyNearMisses {
+        /// What the question asks for.
+        near: u32,
     },
     /// A text could not be embedded.
     #[error("the {what} could not be embedded; check the model with `ripplemem validate`")]
     Embed {
         /// `question`, or `target` with its round.
         what: String,
-        /// Why.
+        /// Why it could not be embedded.
         #[source]
         source: Failure,
     },
@@ -59,9 +65,9 @@ pub enum RecallError {
     Memory {
         /// The bank that was asked.
         bank: String,
-        /// `first hop`, or `expansion` with its round.
+        /// `first hop`, `expansion` with its round, or `look at every part`.
         what: String,
-        /// Why.
+        /// Why the memory did not answer.
         #[source]
         source: Failure,
     },

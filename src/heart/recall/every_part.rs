@@ -1,8 +1,7 @@
-//! Every part of a bank with the terms of its familiarity, for measurements.
+//! The familiarity of every part of a bank, with its terms, for measurements. No answer uses it.
 //!
-//! In: a question, a memory that answers probes, and settings that differ in their weights. Out: for
-//! each of the settings all parts of the question's bank, as the first hop would score them. Takes part
-//! in no answer.
+//! In: a question, a memory that answers probes, and several settings with different weights. Out: for each
+//! of the settings, all parts of the question's bank as the first hop would score them.
 
 use super::{
     Failure, Memory, RecallError, cues, first_hop,
@@ -14,7 +13,7 @@ use nouns::{config::RecallSettings, model::Question};
 /// Scores every part of the question's bank, once for each of the settings.
 ///
 /// # Errors
-/// [`RecallError`] for an empty question, or when `memory` or `embed` fails.
+/// [`RecallError`] if the question is empty or too long, or if `memory` or `embed` fails.
 pub fn every_part(
     memory: &dyn Memory,
     embed: &mut EmbedTexts<'_>,
@@ -26,10 +25,7 @@ pub fn every_part(
     let vector = QuestionVectors::of(&cues, &question.said_before, embed)?.asking;
     let asked = first_hop::FirstHopQuestion { read: &read, cues: &cues, vector: &vector };
     let score = |settings| first_hop::every_part(memory, &asked, settings);
-    let failed = |source| RecallError::Memory {
-        bank: question.bank.to_string(),
-        what: "a look at every part".to_owned(),
-        source,
-    };
+    let failed =
+        |source| RecallError::Memory { bank: question.bank.to_string(), what: "look at every part".to_owned(), source };
     settings.iter().map(score).collect::<Result<_, Failure>>().map_err(failed)
 }

@@ -1,14 +1,14 @@
-//! Neighbours to support: which of the reached units enter the evidence (section 3.4).
+//! The support of a round: which of the reached units enter the evidence (section 3.4).
 //!
 //! In: units reached from the anchors, the ids already in the evidence, how familiar the
-//! bank's parts are. Out: at most five units a channel whose familiarity reaches the floor,
-//! merged by unit; and all that were considered, for the trace. The order is total and compares
-//! integers (decision 14): "nearly equal" means the same bucket, never a small difference.
-//! The support may be empty.
+//! bank's parts are. Out: the units whose familiarity reaches the floor, merged by unit, at most
+//! `recall.semantic_support` and `recall.structural_support` of the two channels; and all that were
+//! considered, for the trace. The order is total and compares integers (decision 14): two values are
+//! "nearly equal" if they share a bucket, not if their difference is small. The support may be empty.
 //!
-//! Units are ranked by familiarity with the question, not by the match with the target: a
-//! sentence made by rules says less than the question, and by cues alone most units of a session
-//! tie. The match stays in the trace.
+//! Units are ranked by familiarity with the question, not by the match with the target. The target's
+//! sentence, made by rules, says less than the question, and by cues alone most units of a session tie.
+//! The match stays in the trace.
 
 use std::{
     cmp::Reverse,
@@ -27,13 +27,13 @@ use nouns::{
 pub struct Support {
     /// Units that were reached and are not in the evidence.
     pub reached: usize,
-    /// The units that enter the evidence, in the order of ids; none ends the loop.
+    /// The units that enter the evidence, in the order of ids. The loop ends if there are none.
     pub candidates: Vec<Candidate>,
-    /// The best of each channel in order, also those below the floor.
+    /// The best units of each channel in order, including units below the floor.
     pub considered: Vec<ExpansionHit>,
 }
 
-/// A unit as one channel of the expansion ranked it.
+/// A unit that one channel of the expansion ranked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExpansionHit {
     /// The unit.
@@ -44,8 +44,8 @@ pub struct ExpansionHit {
 
 /// Chooses the support of a round.
 ///
-/// A unit enters whose familiarity reaches `floor`. After a first hop by channels it enters whole; after
-/// one by familiarity only its parts that reach the floor are quoted.
+/// A unit enters if its familiarity reaches `floor`. After a first hop by channels it is quoted whole. After
+/// a first hop by familiarity, only its parts that reach the floor are quoted.
 #[must_use]
 pub(super) fn expand(
     neighbours: &[Neighbour],

@@ -1,13 +1,17 @@
 //! The first hop (paper, section 3.4): the best units of each channel, or the most familiar parts
 //! of the whole bank; `recall.first_hop` chooses.
 //!
-//! In: the question as read, its cues and vectors. Out: candidates with their provenance, in the
-//! order of the trace, not consolidated; and how familiar the bank's parts are, by which anchors
-//! and support are chosen in both cases.
+//! In: the question as read, its cues and its vector. Out: candidates with their provenance, in the
+//! order of the trace, not consolidated; and how familiar the bank's parts are. In both cases, anchors
+//! and support are chosen by that familiarity.
 
 use std::collections::BTreeMap;
 
-use super::{Candidate, Failure, Impressions, Memory, cutoff, shares};
+use super::{
+    Candidate, Failure, Impressions, Memory,
+    cutoff::{self, QuotedParts},
+    shares,
+};
 use crate::{
     language::question::{QuestionType, ReadQuestion},
     memory::{Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, FixedVector, Hit},
@@ -17,7 +21,7 @@ use nouns::{
     model::{Position, Provenance, QuestionCues, UnitId, canonical_name},
 };
 
-/// Parts that a familiarity probe returns, at most: more than any answer or expansion uses.
+/// Most parts that a familiarity probe returns: more than any answer or expansion uses.
 const MOST_PARTS: usize = 1_024;
 
 /// The result of the first hop.
@@ -28,23 +32,47 @@ pub(super) struct FirstHopResult {
     pub(super) impressions: Impressions,
     /// Least familiarity of a unit that a round adds.
     pub(super) floor: f64,
-    /// The parts from which both were made.
+    /// How the parts were chosen that the first hop quotes.
+    pub(super) chosen: ChosenParts,
+    /// The answer to the familiarity probe.
     pub(super) familiar: FamiliarParts,
-    /// The log offsets that it reflects.
+    /// The log offsets that the result reflects.
     pub(super) reflects: Vec<Position>,
 }
 
-/// A question with everything by which the first hop looks it up.
+/// How a first hop chose what it quotes.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum ChosenParts {
+    /// By channels: whole units.
+    ByChannels,
+    /// Persons' and assistants' parts shared the tokens; the indexes in `familiar.best` of those that are quoted, each
+    /// with its share.
+    ByShares(Vec<(usize, f64)>),
+    /// The parts above the cutoff, and the cutoff after the last of them.
+    AboveCutoff(Vec<(usize, f64)>, f64),
+}
+
+impl ChosenParts {
+    /// The indexes in `familiar.best` of the parts that are quoted, each with its share, best first.
+    pub(super) fn quoted(&self) -> &[(usize, f64)] {
+        match self {
+            Self::ByChannels => &[],
+            Self::ByShares(parts) | Self::AboveCutoff(parts, _) => parts,
+        }
+    }
+}
+
+/// A question with its cues and its vector, by which the first hop looks it up.
 pub(super) struct FirstHopQuestion<'q> {
     /// The question.
     pub(super) read: &'q ReadQuestion<'q>,
-    /// Its cues.
+    /// The question's cues.
     pub(super) cues: &'q QuestionCues,
-    /// Its vector.
+    /// The question's vector.
     pub(super) vector: &'q FixedVector,
 }
 
-/// Probes the memory.
+/// Finds the first candidates for a question.
 pub(super) fn first_hop(
     memory: &dyn Memory,
     asked: &FirstHopQuestion<'_>,
@@ -53,23 +81,27 @@ pub(super) fn first_hop(
     let Answered { value: familiar, reflects, .. } = memory.familiar(familiarity(asked, settings))?;
     let impressions = Impressions::of(&familiar);
     if settings.first_hop == FirstHop::Familiarity {
-        let quoted = if shares::is_with_assistants(&familiar) {
-            shares::by_shares(&familiar, asked.read.form(), settings)
+        let (quoted, by_shares) = if shares::is_with_assistants(&familiar) {
+            (shares::by_shares(&familiar, asked.read.form(), settings), true)
         } else {
-            cutoff::above_cutoff(&familiar, asked.read.question_type(), settings)
+            (cutoff::above_cutoff(&familiar, asked.read.question_type(), settings), false)
         };
+        let QuotedParts { parts, cutoff } = quoted;
+        let question = asked.read.question();
         return Ok(FirstHopResult {
-            candidates: candidates(&familiar, &quoted.parts),
+            candidates: candidates(&familiar, &parts, question.near.is_some() || question.walk),
             impressions,
-            floor: quoted.cutoff - settings.link_worth,
+            floor: cutoff - settings.link_worth,
+            chosen: if by_shares { ChosenParts::ByShares(parts) } else { ChosenParts::AboveCutoff(parts, cutoff) },
             familiar,
             reflects,
         });
     }
-    // This probe comes later, so it reflects at least the offsets of the first.
+    // This probe comes after the familiarity probe, so its answer reflects at least the same offsets.
     let Answered { value: hits, .. } = memory.first_hop(channels(asked, settings))?;
     let candidates = in_order(hits).iter().map(|hit| from_hit(hit, &impressions)).collect();
-    Ok(FirstHopResult { candidates, impressions, floor: settings.support_floor, familiar, reflects })
+    let (floor, chosen) = (settings.support_floor, ChosenParts::ByChannels);
+    Ok(FirstHopResult { candidates, impressions, floor, chosen, familiar, reflects })
 }
 
 /// Every part of the bank, scored as by [`first_hop`].
@@ -81,7 +113,7 @@ pub(super) fn every_part(
     Ok(memory.familiar(FamiliarityProbe { limit: usize::MAX, candidates: 0, ..familiarity(asked, settings) })?.value)
 }
 
-fn channels(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> FirstHopProbe {
+pub(super) fn channels(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> FirstHopProbe {
     let cues = asked.cues;
     FirstHopProbe {
         bank: asked.read.question().bank.key(),
@@ -91,7 +123,7 @@ fn channels(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> FirstHop
         cues: cues.cues.clone(),
         semantic: settings.semantic,
         lexical: if cues.keywords.is_empty() { 0 } else { settings.lexical },
-        // No cue, no cue channel: there is nothing to score by.
+        // Without cues, the cue channel has nothing to score by.
         cue: if cues.cues.is_empty() { 0 } else { settings.cue },
     }
 }
@@ -124,7 +156,7 @@ fn familiarity(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> Famil
     }
 }
 
-/// The order of the trace: semantic, lexical, cue; by rank.
+/// Sorts hits into the trace's order: by channel (semantic, lexical, cue), then by rank.
 fn in_order(mut hits: Vec<Hit>) -> Vec<Hit> {
     hits.sort_by_key(|h| (h.channel.order(), h.rank, h.unit.id));
     hits
@@ -141,8 +173,8 @@ fn from_hit(hit: &Hit, impressions: &Impressions) -> Candidate {
     }
 }
 
-/// The quoted parts, as one candidate a unit, in the order of its best part.
-fn candidates(familiar: &FamiliarParts, quoted: &[(usize, f64)]) -> Vec<Candidate> {
+/// The quoted parts as one candidate a unit, in the order of each unit's best part; `told` says whether each tells its share.
+fn candidates(familiar: &FamiliarParts, quoted: &[(usize, f64)], told: bool) -> Vec<Candidate> {
     let mut out: Vec<Candidate> = Vec::new();
     let mut index: BTreeMap<UnitId, usize> = BTreeMap::new();
     for &(at, share) in quoted {
@@ -156,7 +188,12 @@ fn candidates(familiar: &FamiliarParts, quoted: &[(usize, f64)]) -> Vec<Candidat
         out.push(Candidate {
             unit: part.unit.clone(),
             alignment: part.cosine,
-            provenance: vec![Provenance::Familiar { rank, score: part.score, terms: part.terms }],
+            provenance: vec![Provenance::Familiar {
+                rank,
+                score: part.score,
+                share: told.then_some(share),
+                terms: part.terms,
+            }],
             anchor: false,
             familiarity: share,
             excerpt: Some([part.part].into()),

@@ -1,25 +1,25 @@
 //! How familiar a bank's parts are to a question. Anchors and support are chosen by it.
 //!
-//! In: the answer of a familiarity probe. Out: for each unit, the parts that the probe returned,
+//! In: the answer to a familiarity probe. Out: for each unit, the parts that the probe returned,
 //! each with its share: 0 at the zero of the scale, 1 at the bank's best part.
 
 use crate::memory::FamiliarParts;
 use nouns::model::UnitId;
 
-/// The share of a unit of which the probe returned no part: below every other.
+/// The share of a unit none of whose parts the probe returned. No unit has a lower share.
 const UNKNOWN: f64 = -1.0;
 
-/// Shares by unit.
+/// The shares of the parts, by unit.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Impressions {
-    /// Sorted by unit.
+    /// The unit of each entry of `parts`, sorted.
     units: Vec<UnitId>,
-    /// For each of them a part with its share; of one unit the best first.
+    /// Each part's index in its unit, with its share. The parts of a unit stand together, the best first.
     parts: Vec<(usize, f64)>,
 }
 
 impl Impressions {
-    /// Reads the answer of a probe.
+    /// Reads the answer to a probe.
     #[must_use]
     pub fn of(familiar: &FamiliarParts) -> Self {
         Self::sorted(familiar.best.iter().map(|part| (part.unit.id, (part.part, familiar.share(part.score)))))
@@ -33,7 +33,7 @@ impl Impressions {
 
     fn sorted(parts: impl Iterator<Item = (UnitId, (usize, f64))>) -> Self {
         let mut parts: Vec<_> = parts.collect();
-        // Stable: the parts of a unit stay best first.
+        // The sort is stable: the parts of a unit stay best first.
         parts.sort_by_key(|(id, _)| *id);
         let (units, parts) = parts.into_iter().unzip();
         Self { units, parts }

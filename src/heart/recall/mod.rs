@@ -1,13 +1,14 @@
 //! Question to evidence: adaptive associative recollection (paper, sections 3.4 and 3.5).
 //!
-//! In: a question, a memory that answers probes, and a function that embeds a text. Out:
-//! evidence with the whole way to it. Evidence is a function of the memory's log, the
-//! question's vector, its cues and the plan, and the trace records all four (decision 16).
-//! Reads no clock, opens nothing; only `memory` and `embed` can fail.
+//! In: a question, a memory that answers probes, and a function that embeds texts. Out: evidence, with a trace of how
+//! each unit was found. The evidence is a function of its recorded inputs; decision 16 lists them. It reads no
+//! clock and opens nothing. It fails if the question cannot be asked, or if `memory` or `embed` fails.
 //!
-//! A question's way: `recollect` (the loop), `cues`, `first_hop` with `cutoff` or `shares`, then each round a
-//! plan (`planner`: `rules_planner` or `unplanned`, with `target`; `models` has the one by a language model) and
-//! `expand`; then `agreement`, `assemble`, `abstain`, `budget` and `context`. `trace` turns evidence into a page.
+//! A question passes through `recollect` (the loop), `cues`, and `first_hop` with `cutoff` or `shares`. Each round then
+//! makes a plan and runs `expand`. Plans come from a `planner`: `rules_planner` or `unplanned`, with `target`, or the
+//! language model's planner in `models`. `agreement`, `assemble`, `abstain`, `budget` and `context` follow. `trace`
+//! renders evidence as text; `scale` and `walk` are what a trace shows on request, and `explanation` says why a turn is
+//! quoted or not.
 
 mod abstain;
 mod agreement;
@@ -20,18 +21,22 @@ mod cutoff;
 mod error;
 mod every_part;
 mod expand;
+mod explanation;
 mod first_hop;
 mod impressions;
 mod memory;
 mod planner;
 mod quotation;
 mod recollect;
+mod recollection;
 mod rules_planner;
+mod scale;
 mod shares;
 mod stems;
 mod target;
 mod trace;
 mod unplanned;
+mod walk;
 
 #[cfg(test)]
 mod tests;
@@ -44,6 +49,7 @@ pub use cutoff::{HEADING_TOKENS, cutoff, raised};
 pub use error::{Failure, RecallError};
 pub use every_part::every_part;
 pub use expand::{ExpansionHit, Support};
+pub use explanation::{Explained, explain};
 pub use impressions::Impressions;
 pub use memory::Memory;
 pub use planner::{COVERED, Planner};

@@ -1,7 +1,7 @@
-//! The planner: it makes a question's cues and decides after each look at the evidence (section 3.4).
+//! The planner: it makes a question's cues, and before each round it decides whether to go on (section 3.4).
 //!
 //! In: the question, its cues, the evidence so far, the round. Out: cues, a plan whose
-//! anchors are units of the evidence, and how sure it is that the memory supports an answer.
+//! anchors are units of the evidence, and the probability that the memory supports an answer.
 
 use super::{Candidate, cues::cues};
 use crate::{language::question::ReadQuestion, memory::FamiliarParts};
@@ -10,7 +10,7 @@ use nouns::{
     model::{Plan, QuestionCues, Usage},
 };
 
-/// Why recollection stopped, in the words of the trace.
+/// Why recollection stopped, as the trace says it.
 pub const COVERED: &str = "the evidence covers the question";
 pub(super) const NO_START: &str = "no evidence to start from";
 pub(super) const ROUNDS_SPENT: &str = "round budget reached";
@@ -18,7 +18,7 @@ pub(super) const NO_SUPPORT: &str = "no new support";
 
 /// Makes cues and plans.
 pub trait Planner {
-    /// What the question is looked up by.
+    /// The cues by which the question is looked up.
     fn cues(&self, question: &ReadQuestion<'_>) -> QuestionCues {
         cues(question)
     }
@@ -33,11 +33,11 @@ pub trait Planner {
         settings: &RecallSettings,
     ) -> Plan;
 
-    /// How sure it is that the memory supports an answer, 0 to 1: the figure by which recollection
-    /// abstains. Called once a question, with the parts as the first hop scored them.
+    /// The probability that the memory supports an answer, 0 to 1. Recollection abstains if it is too low. Called once
+    /// a question, with the parts as the first hop scored them.
     fn agreement(&self, question: &ReadQuestion<'_>, cues: &QuestionCues, familiar: &FamiliarParts) -> f64;
 
-    /// The language model's usage for the question so far; `None` where none is asked.
+    /// The language model's usage for the question so far; `None` if the planner asks no language model.
     fn usage(&self) -> Option<Usage> {
         None
     }

@@ -1,15 +1,15 @@
-//! A quoted turn as it stands in a context.
+//! How a context quotes a turn.
 //!
-//! In: a speaker's name and words. Out: `Name: words`, each further line of the words behind two spaces, and a line of
-//! ours where passages are left out. No name and no words can look like a line, a heading or a speaker of ours: only
-//! what stands at the start of a line is ours, and nothing of theirs comes there but a name. A name that could be
-//! misread stands in JSON's quotation marks.
+//! In: a speaker's name and words. Out: `Name: words`. Each further line of the words is indented by two spaces, and
+//! the line `[…]` stands where passages are left out. Nothing that was said can be mistaken for the context's own
+//! lines: of the turn, only the name stands at the start of a line. A name that could be misread is written as a
+//! string of JSON.
 
 use std::{borrow::Cow, fmt::Write as _};
 
-/// What stands before each further line of a turn.
+/// The indentation of each further line of a turn.
 const INDENT: &str = "  ";
-/// Stands where passages of a turn are left out.
+/// The line that replaces passages of a turn.
 const LEFT_OUT: &str = "[…]";
 
 /// A quoted turn.
@@ -18,8 +18,8 @@ pub fn quote(speaker: &str, text: &str) -> String {
     quote_passages(speaker, [(false, text)], false)
 }
 
-/// The quoted passages of a turn, each with whether others are left out before it; and whether others are after
-/// the last.
+/// The quoted passages of a turn. The flag of a passage says whether others are left out before it, and
+/// `left_out_after` whether others are left out after the last.
 #[must_use]
 pub(super) fn quote_passages<'t>(
     speaker: &str,
@@ -39,11 +39,11 @@ pub(super) fn quote_passages<'t>(
             out.push('\n');
             gap = INDENT;
         } else {
-            // The first line follows the name: white space before it would be lost.
+            // The first line follows the name, so a reader could not tell its leading white space.
             text = text.trim_start().to_owned();
         }
         for line in text.split('\n') {
-            // An empty line stays empty: the next one, behind its spaces, says that the turn goes on.
+            // An empty line is not indented: the indented line after it shows that the turn goes on.
             if !line.is_empty() {
                 out.push_str(gap);
                 out.push_str(line);
@@ -60,7 +60,7 @@ pub(super) fn quote_passages<'t>(
     out
 }
 
-/// A speaker's name: as it is where nothing in it can be misread, otherwise as a string of JSON.
+/// A speaker's name: unchanged if nothing in it can be misread, otherwise a string of JSON.
 #[must_use]
 fn name(speaker: &str) -> String {
     let first = speaker.chars().next();
@@ -87,16 +87,14 @@ fn name(speaker: &str) -> String {
     out
 }
 
-/// A context with the id of its turns before each quote, in brackets. `ids` are those of the quotes in the order of the
-/// text; where `has_note`, its first line says that nothing supports the question.
+/// A context with an id in brackets before each quote. `ids` has one for each quote, in the order of the text.
+/// `has_note` says that the first line is the note that nothing supports the question.
 #[must_use]
 pub fn with_ids(context: &str, has_note: bool, ids: impl IntoIterator<Item = String>) -> String {
     let mut ids = ids.into_iter();
     let mut out = String::with_capacity(context.len());
     for (number, line) in context.split_inclusive('\n').enumerate() {
-        let is_note = has_note && number == 0;
-        let is_ours = is_note || line == "\n" || ["## ", INDENT, LEFT_OUT].iter().any(|start| line.starts_with(start));
-        if let Some(id) = (!is_ours).then(|| ids.next()).flatten() {
+        if let Some(id) = begins_quote(number, line, has_note).then(|| ids.next()).flatten() {
             // Writing into a string cannot fail.
             let _ = write!(out, "[{id}] ");
         }
@@ -105,14 +103,39 @@ pub fn with_ids(context: &str, has_note: bool, ids: impl IntoIterator<Item = Str
     out
 }
 
-/// The words as they are quoted: what breaks lines becomes a line feed, other control characters and what turns the
-/// direction of writing a space. Lines lose their white space at the end, the text its white space around it.
+/// Whether a line of a context, counted from 0, begins a quote.
+fn begins_quote(number: usize, line: &str, has_note: bool) -> bool {
+    let is_note = has_note && number == 0;
+    !(is_note || line == "\n" || ["## ", INDENT, LEFT_OUT].iter().any(|start| line.starts_with(start)))
+}
+
+/// The quotes of a context, in order, each with all of its lines; `has_note` as for [`with_ids`].
+pub(super) fn quotes(context: &str, has_note: bool) -> impl Iterator<Item = &str> {
+    let mut starts = Vec::new();
+    let mut ends = Vec::new();
+    let mut at = 0;
+    for (number, line) in context.split_inclusive('\n').enumerate() {
+        let begins = begins_quote(number, line, has_note);
+        if (begins || line.starts_with("## ")) && ends.len() < starts.len() {
+            ends.push(at);
+        }
+        if begins {
+            starts.push(at);
+        }
+        at += line.len();
+    }
+    ends.push(at);
+    starts.into_iter().zip(ends).map(|(start, end)| context.get(start..end).unwrap_or_default())
+}
+
+/// The words as they are quoted. Every line break becomes a line feed. Other control characters except tabs, and those
+/// that turn the direction of writing, become a space. White space at line ends and around the text is removed.
 #[must_use]
 pub fn shown(text: &str) -> String {
     lines_shown(text).trim_start().to_owned()
 }
 
-/// The same with the white space in front of the first line.
+/// As [`shown`], but the first line keeps the white space before it.
 #[must_use]
 pub fn lines_shown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -135,14 +158,14 @@ pub fn lines_shown(text: &str) -> String {
     lines.get(first..last).unwrap_or_default().join("\n")
 }
 
-/// The text on one line: what separates words becomes one space.
+/// The text on one line, with one space between words.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     let plain: String = text.chars().map(|c| if c.is_control() || is_direction(c) { ' ' } else { c }).collect();
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A text as a terminal shows it: what would control it, or turn the direction of writing, is escaped.
+/// A text for a terminal: characters that would control the terminal, or turn the direction of writing, are escaped.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
     let controls = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_direction(c);
@@ -158,7 +181,7 @@ fn is_direction(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Whether a character is not seen, or changes how others are seen.
+/// Whether a character is invisible, or changes how others are shown.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || is_direction(c)
@@ -176,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    /// The name and the words of a quoted turn, read as the documentation says.
+    /// Reads the name and the words of a quoted turn, as the documentation describes.
     fn read(quoted: &str) -> Option<(String, String)> {
         let (name, rest) = if quoted.starts_with('"') {
             let mut strings = serde_json::Deserializer::from_str(quoted).into_iter::<String>();
@@ -230,7 +253,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is said under whatever name, it is one quoted turn, and both are read back.
+        /// Any words under any name give one quoted turn, from which both are read back.
         #[test]
         fn what_is_quoted_is_read_back(
             speaker in "[ -~\\n\\r\\t:\"#\u{1c}-\u{1f}\u{80}-\u{9f}\u{200b}\u{202e}\u{2028}\u{3164}äü李]{0,12}",

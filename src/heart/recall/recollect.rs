@@ -1,8 +1,7 @@
 //! The loop of recollection: first hop, then plan and expand, then assemble (paper, algorithm 1).
 //!
-//! In: a question, a memory that answers probes, and a function that embeds a text. Out:
-//! evidence with its whole trace. Reads no clock and opens nothing; only `memory` and `embed`
-//! can fail.
+//! In: a question, a memory that answers probes, and a function that embeds texts. Out: evidence with
+//! its whole trace. It reads no clock and opens nothing.
 
 use std::collections::BTreeSet;
 
@@ -15,6 +14,9 @@ use super::{
     expand::Support,
     first_hop,
     planner::{self, Planner},
+    recollection::{PlannedRound, QuotedUnits, Recollection},
+    scale::{near_misses, scale},
+    walk::walk,
 };
 use crate::{
     language::question::first_person_wording,
@@ -23,12 +25,12 @@ use crate::{
 use nouns::{
     config::RecallSettings,
     model::{
-        Channel, Evidence, EvidenceUnit, Excerpt, MAX_QUESTION_BYTES, ModelRef, Plan, Provenance, Question,
-        QuestionCues, Round, SCHEMA_VERSION, SaidBefore, Seen, Target, Trace, UnitId, Vector,
+        Channel, Evidence, EvidenceUnit, Excerpt, MAX_NEAR_MISSES, MAX_QUESTION_BYTES, ModelRef, Plan, Provenance,
+        Question, QuestionCues, Round, SCHEMA_VERSION, SaidBefore, Seen, Target, Trace, UnitId, Vector,
     },
 };
 
-/// The share of a question's vector that the last turn of its conversation has.
+/// The weight of the last turn of the conversation in a question's vector.
 const SAID_BEFORE: f32 = 0.2;
 
 /// Turns texts into vectors, in order.
@@ -36,12 +38,12 @@ pub type EmbedTexts<'e> = dyn FnMut(&[&str]) -> Result<Vec<Vector>, Failure> + '
 
 /// Answers a question with evidence (paper, algorithm 1).
 ///
-/// `embed` turns the wordings of a question, or a target's sentence, into vectors of the bank's
-/// model, which `model_ref` names. At most `settings.rounds` rounds follow the first hop. The loop ends when
-/// the plan stops, names no anchor of the evidence, or brings no new support.
+/// `embed` turns a question's wordings and last turn, or a target's sentence, into vectors of the bank's
+/// model, which `model_ref` names. At most `settings.rounds` rounds follow the first hop. The loop ends earlier if
+/// the plan stops, if it names no anchor of the evidence, or if a round brings no new support.
 ///
 /// # Errors
-/// [`RecallError`] for an empty question, or when `memory` or `embed` fails.
+/// [`RecallError`] if the question cannot be asked, or if `memory` or `embed` fails.
 pub fn recollect(
     memory: &dyn Memory,
     embed: &mut EmbedTexts<'_>,
@@ -50,7 +52,20 @@ pub fn recollect(
     settings: &RecallSettings,
     model_ref: &ModelRef,
 ) -> Result<Evidence, RecallError> {
-    let settings = &asked_settings(question, settings)?;
+    Ok(recollection(memory, embed, question, planner, settings, model_ref)?.evidence)
+}
+
+/// As [`recollect`], with what the evidence was chosen from.
+pub(super) fn recollection<'q>(
+    memory: &dyn Memory,
+    embed: &mut EmbedTexts<'_>,
+    question: &'q Question,
+    planner: &dyn Planner,
+    settings: &RecallSettings,
+    model_ref: &ModelRef,
+) -> Result<Recollection<'q>, RecallError> {
+    let within = asked_settings(question, settings)?;
+    let settings = &within;
     let read = cues::read(question)?;
     let cues = cues::with_asker(planner.cues(&read), &read);
     let failed_embed = |what: String| move |source| RecallError::Embed { what, source };
@@ -72,7 +87,8 @@ pub fn recollect(
         let plan = checked(planner.plan(&read, &cues, &evidence, round, settings), &evidence, settings);
         let Some(target) = plan.target.clone().filter(|_| plan.proceed) else {
             stop_reason.clone_from(&plan.reason);
-            rounds.push((plan, Support::default(), Vec::new()));
+            let (support, neighbours) = (Support::default(), Vec::new());
+            rounds.push(PlannedRound { plan, support, neighbours, known: BTreeSet::new(), reflects: Vec::new() });
             break;
         };
         for candidate in &mut evidence {
@@ -94,7 +110,7 @@ pub fn recollect(
         let support = expand::expand(&answer.value, &known, &first.impressions, first.floor, settings);
         let ended = support.candidates.is_empty();
         evidence = assemble::consolidate(evidence.into_iter().chain(support.candidates.iter().cloned()).collect());
-        rounds.push((plan, support, answer.reflects));
+        rounds.push(PlannedRound { plan, support, neighbours: answer.value, known, reflects: answer.reflects });
         if ended {
             planner::NO_SUPPORT.clone_into(&mut stop_reason);
             break;
@@ -102,30 +118,34 @@ pub fn recollect(
     }
 
     let sufficiency = planner.agreement(&read, &cues, &first.familiar).clamp(0.0, 1.0);
-    let assembled = assemble::assemble(evidence, settings);
+    let assembled = assemble::assemble(evidence.clone(), settings);
     let unsupported = abstention(&assembled, &stop_reason, sufficiency, &first.familiar.topics, settings);
     let most_tokens = settings.stop.most_tokens;
     let Fitting { ranked, context, tokens } =
         budget::within(assembled, &first.impressions, &first.familiar, most_tokens, unsupported.as_deref());
     let kept: BTreeSet<UnitId> = ranked.iter().map(|r| r.candidate.unit.id).collect();
+    let quoted: QuotedUnits = ranked.iter().map(|r| (r.candidate.unit.id, r.candidate.excerpt.clone())).collect();
     let asker = question.asker.clone().or_else(|| first.familiar.only_person.clone());
     let trace = Trace {
         cues,
         asker: asker.filter(|_| read.is_in_first_person()),
         vector_hash: vector_hash(&vectors.own, model_ref),
         llm: planner.usage(),
+        scale: scale(&first),
         first_hop: first.candidates.iter().map(|candidate| seen(candidate, &kept, true)).collect(),
+        near: near_misses(&first.familiar, &quoted, question.near.unwrap_or_default() as usize),
         rounds: rounds
-            .into_iter()
-            .map(|(plan, support, reflects)| Round {
-                plan,
-                reached: support.reached,
-                support: support.considered.iter().map(|c| seen(&c.candidate, &kept, c.enters)).collect(),
-                reflects,
+            .iter()
+            .map(|round| Round {
+                plan: round.plan.clone(),
+                reached: round.support.reached,
+                support: round.support.considered.iter().map(|c| seen(&c.candidate, &kept, c.enters)).collect(),
+                reflects: round.reflects.clone(),
+                walk: (question.walk && round.plan.proceed).then(|| walk(round, &evidence, &first.impressions)),
             })
             .collect(),
     };
-    Ok(Evidence {
+    let answer = Evidence {
         schema: SCHEMA_VERSION,
         question: question.clone(),
         context: context.text,
@@ -135,18 +155,20 @@ pub fn recollect(
         sufficiency,
         supported: unsupported.is_none(),
         stop_reason,
-        reflects: first.reflects,
+        reflects: first.reflects.clone(),
         trace,
-    })
+    };
+    let vector = vectors.asking;
+    Ok(Recollection { settings: within, read, vector, first, rounds, found: evidence, quoted, evidence: answer })
 }
 
 /// The vectors of a question.
 pub(super) struct QuestionVectors {
-    /// Of its own wording.
+    /// The vector of its own wording.
     pub(super) own: Vector,
-    /// That by which it asks, in fixed point: halfway between its own and that of its wording in the first
-    /// person, where it names a person. People say "I", not their name: by the name, what others say to a
-    /// person is nearer than what the person says.
+    /// The vector by which the memory is probed, in fixed point. If the question names a person, it lies halfway to
+    /// the vector of the wording in the first person: people say "I", not their name, so a name is nearer to what
+    /// others say to that person. The last turn of the conversation is added with a small weight.
     pub(super) asking: memory::FixedVector,
 }
 
@@ -154,7 +176,7 @@ impl QuestionVectors {
     /// Embeds a question, and the last turn of the conversation in which it is asked.
     ///
     /// # Errors
-    /// [`RecallError::Embed`] when `embed` fails.
+    /// [`RecallError::Embed`] if `embed` fails.
     pub(super) fn of(
         cues: &QuestionCues,
         said_before: &[SaidBefore],
@@ -180,12 +202,15 @@ impl QuestionVectors {
     }
 }
 
-/// The settings for the tokens that a question asks for, once what comes with it is checked.
+/// Checks the question's conversation and its `most_tokens`, and fits the settings to that number of tokens.
 fn asked_settings(question: &Question, settings: &RecallSettings) -> Result<RecallSettings, RecallError> {
     let bound = settings.stop.bound_tokens;
     let bytes = question.said_before.iter().map(|said| said.speaker.len() + said.text.len()).sum();
     if bytes > MAX_QUESTION_BYTES {
         return Err(RecallError::LongConversation { bytes });
+    }
+    if let Some(near) = question.near.filter(|near| *near > MAX_NEAR_MISSES) {
+        return Err(RecallError::ManyNearMisses { near });
     }
     match question.most_tokens {
         None => Ok(settings.clone()),
@@ -194,7 +219,7 @@ fn asked_settings(question: &Question, settings: &RecallSettings) -> Result<Reca
     }
 }
 
-/// The direction of a question with a share of what was said before it.
+/// The direction of a question's vector, turned towards the vector of what was said before it.
 fn after(question: &[f32], before: &[f32]) -> Vec<f32> {
     let length = |vector: &[f32]| vector.iter().map(|x| x * x).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
     let (of_question, of_before) = ((1.0 - SAID_BEFORE) / length(question), SAID_BEFORE / length(before));
@@ -221,8 +246,8 @@ fn neighbourhood_probe(
     }
 }
 
-/// A plan with its rules enforced, for every planner: anchors are units of the evidence, each
-/// once, at most `settings.anchors`. A plan without an anchor stops.
+/// Enforces the rules of a plan, whichever planner made it: anchors are units of the evidence, each
+/// once, at most `settings.anchors`. A plan without an anchor or without a target stops.
 fn checked(mut plan: Plan, evidence: &[Candidate], settings: &RecallSettings) -> Plan {
     let mut seen = BTreeSet::new();
     plan.anchors.retain(|a| evidence.iter().any(|c| c.unit.id == *a) && seen.insert(*a));
@@ -238,8 +263,8 @@ fn checked(mut plan: Plan, evidence: &[Candidate], settings: &RecallSettings) ->
     plan
 }
 
-/// A candidate of one provenance, as the trace shows it: kept when it entered this way and is
-/// within the budget.
+/// A candidate with one provenance, as the trace shows it: kept if it entered this way and is in
+/// the final evidence.
 fn seen(candidate: &Candidate, kept: &BTreeSet<UnitId>, enters: bool) -> Seen {
     Seen {
         id: candidate.unit.id,

@@ -1,9 +1,9 @@
-//! The planner by rules: is the evidence enough, and if not, where to look for what (section 3.4).
+//! The planner by rules. It decides whether the evidence is enough, and if not, what to look for and from which
+//! units (section 3.4).
 //!
-//! In: the question, its cues, the evidence so far, the round. Out: a plan whose anchors
-//! are units of the evidence, and how sure it is that the memory supports an answer (`agreement.rs`).
-//! Pure: it reads no clock and calls no model. More or better evidence never lowers the
-//! sufficiency.
+//! In: the question, its cues, the evidence so far, the round. Out: a plan whose anchors are units of the evidence,
+//! and the probability that the memory supports an answer (`agreement.rs`). It reads no clock and calls no model. More
+//! or better evidence never lowers the sufficiency.
 
 use std::collections::BTreeSet;
 
@@ -23,25 +23,25 @@ use nouns::{
     model::{Plan, QuestionCues, canonical_name},
 };
 
-/// Weight of the question's keywords in a unit's fit. The cosine weighs more, because a vector
-/// also recognises other words for the same thing.
+/// Weight, in a unit's fit, of the share of the question's topics that it holds. The cosine weighs more, because a
+/// vector also recognises other words for the same thing.
 const COVERAGE: f64 = 0.40;
-/// Weight of the unit's cosine with the question.
+/// Weight, in a unit's fit, of its cosine with the question.
 const ALIGNMENT: f64 = 0.50;
-/// Weight of a resolved time, for questions that ask for one.
+/// Weight, in a unit's fit, of a resolved time, if the question asks for a time.
 const TIME: f64 = 0.10;
 /// Factor on the fit of a unit that involves none of the persons whom the question names: the
-/// right topic of the wrong person is half an answer at best.
+/// right topic with the wrong person is half an answer at best.
 const WRONG_PERSON: f64 = 0.50;
-/// Weight of the best unit's fit in the sufficiency. The rest is the share of the keywords that a
+/// Weight of the best unit's fit in the sufficiency. The rest is the share of the topics that a
 /// few units hold together.
 const ONE_UNIT: f64 = 0.85;
-/// Units that may hold the keywords together.
+/// Units that may hold the topics together.
 const FEW_UNITS: usize = 3;
-/// How far the bar rises from `sufficient` towards 1 for a question that asks for several things: a
+/// How far the bar rises from `recall.sufficient` towards 1 for a question that asks for several things: a
 /// list is complete only when almost nothing is missing.
 const SEVERAL_DEMAND: f64 = 0.60;
-/// Share of common stems at which two units count as the same starting point.
+/// Share of common stems from which on two units count as the same starting point.
 const NEAR_IDENTICAL: f64 = 0.80;
 
 /// The planner without a language model.
@@ -52,8 +52,8 @@ pub struct RulesPlanner {
 }
 
 impl RulesPlanner {
-    /// A planner for a model's cosines. At the model's floor a unit is unrelated to the question;
-    /// at its ceiling it answers it.
+    /// A planner for a model's cosines. A unit is unrelated to the question at the model's floor, and
+    /// answers the question at the model's ceiling.
     #[must_use]
     pub fn new(model: &ModelSettings) -> Self {
         Self { low: model.question_floor, high: model.question_ceiling }
@@ -65,7 +65,7 @@ impl RulesPlanner {
         EvidenceFit::of(self, cues, question, evidence).sufficiency()
     }
 
-    /// A cosine on the model's scale: 0 at its floor, 1 at its ceiling.
+    /// A cosine on the model's scale: 0 at the model's floor, 1 at its ceiling.
     fn closeness(&self, cosine: f64) -> f64 {
         let width = self.high - self.low;
         if width > 0.0 { (cosine - self.low) / width } else { f64::from(u8::from(cosine >= self.high)) }
@@ -140,17 +140,17 @@ fn reason(question_type: QuestionType, uncovered: &[String]) -> String {
 
 /// How well one unit of the evidence fits the question.
 struct UnitFit {
-    /// One bit for each topic: whether the unit holds all its stems.
+    /// One bit for each topic: whether the unit holds all stems of the topic.
     topics: u8,
     fit: f64,
-    /// Whether it involves one of the persons whom the question names; true where it names none.
+    /// Whether the unit involves a person whom the question names. True if the question names none.
     involved: bool,
     stems: BTreeSet<String>,
 }
 
 /// How well the evidence fits the question.
 struct EvidenceFit {
-    /// Keywords that name no person of the question.
+    /// The keywords, without those that name a person of the question.
     topics: Vec<String>,
     units: Vec<UnitFit>,
 }
@@ -192,7 +192,7 @@ impl EvidenceFit {
         Self { topics: topics.into_iter().map(|(k, _)| k).collect(), units }
     }
 
-    /// `0.85 · fit of the best unit + 0.15 · share of the keywords that the best few hold`.
+    /// `0.85 · fit of the best unit + 0.15 · share of the topics that a few units hold together`.
     fn sufficiency(&self) -> f64 {
         let one = self.units.iter().map(|s| s.fit).fold(0.0, f64::max);
         if self.topics.is_empty() || self.units.is_empty() {
@@ -202,8 +202,8 @@ impl EvidenceFit {
     }
 
     /// The greatest share of the topics that [`FEW_UNITS`] units about the right persons hold
-    /// together. All unions are tried: the sets of topics are few, and a greedy choice could lower
-    /// the figure when evidence is added.
+    /// together. All unions are tried: the sets of topics are few, and with a greedy choice more evidence
+    /// could lower the sufficiency.
     fn jointly(&self) -> f64 {
         let single: BTreeSet<u8> = self.units.iter().filter(|s| s.involved).map(|s| s.topics).collect();
         let mut unions = single.clone();
@@ -213,7 +213,7 @@ impl EvidenceFit {
         unions.iter().map(|u| share(*u, self.topics.len())).fold(0.0, f64::max)
     }
 
-    /// The keywords that none of the [`FEW_UNITS`] best units holds.
+    /// The topics that none of the [`FEW_UNITS`] best units holds.
     fn uncovered(&self) -> Vec<String> {
         let mut by_fit: Vec<&UnitFit> = self.units.iter().collect();
         by_fit.sort_by(|a, b| b.fit.total_cmp(&a.fit));
@@ -221,8 +221,8 @@ impl EvidenceFit {
         self.topics.iter().enumerate().filter(|(i, _)| held & (1 << i) == 0).map(|(_, k)| k.clone()).collect()
     }
 
-    /// The most familiar units. Near-identical units count once; each anchor comes from another
-    /// session until every session has one.
+    /// The most familiar units; near-identical units count once. Units from a session, or a day of it, that has no
+    /// anchor yet come first.
     fn anchors<'e>(&self, evidence: &'e [Candidate], settings: &RecallSettings) -> Vec<&'e Candidate> {
         let mut ranked: Vec<(&Candidate, &UnitFit)> = evidence.iter().zip(&self.units).collect();
         ranked

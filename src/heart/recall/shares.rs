@@ -1,9 +1,9 @@
-//! What is quoted where a bank's talk is of persons and assistants.
+//! Which parts are quoted in a bank where persons talk with assistants.
 //!
-//! In: the most familiar parts of the bank, and the form of the question. Out: the parts that an answer quotes. What
-//! persons and what assistants said are ranked apart, and share the tokens by the form: an assistant says far
-//! more than a person, so that one ranking of both would quote little but the assistant. For a task, what was
-//! said lately and what a person wants in general count more. The tokens are `recall.budget_tokens`.
+//! In: the most familiar parts of the bank, and the question's form. Out: the parts that an answer quotes. What
+//! persons said and what programs said is ranked apart, and the form decides how they share the tokens, `recall.budget_tokens`. An
+//! assistant says far more than a person, so one ranking of both would mostly quote the assistant. For a task,
+//! recent parts and parts in which a person says what is wanted in general count more.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,7 +22,7 @@ use nouns::{
     model::SpeakerKind,
 };
 
-/// An eighth of a bank's parts must be an assistant's, so that a program in a chat of people changes nothing.
+/// At least an eighth of a bank's parts must be an assistant's: a program in a chat of people changes nothing.
 const EIGHTH: usize = 8;
 /// Tokens of a line besides its words.
 const LINE_TOKENS: usize = 4;
@@ -32,13 +32,13 @@ const LINE_TOKENS: usize = 4;
 pub struct QuotablePart<H, U> {
     /// Whether a person said it, and no assistant, tool or bot.
     pub is_of_person: bool,
-    /// Under which heading it stands.
+    /// The heading under which it stands.
     pub heading: H,
-    /// Of which unit it is.
+    /// The unit that holds it.
     pub unit: U,
 }
 
-/// Whether a bank's talk is of persons and assistants.
+/// Whether persons talk with assistants in a bank.
 #[must_use]
 pub fn is_with_assistants(familiar: &FamiliarParts) -> bool {
     let FamiliarParts { assistants, parts_total, .. } = *familiar;
@@ -65,12 +65,12 @@ pub(super) fn by_shares(familiar: &FamiliarParts, form: QuestionForm, settings: 
     };
     let quoted = share_tokens(scored.into_iter().map(|(_, at)| at), quotable, tokens, form, settings);
     let parts = quoted.into_iter().map(|at| (at, familiar.share(familiar.best[at].score))).collect();
-    // No edge adds to what the tokens hold already.
+    // An infinite cutoff: expansion adds nothing, because the tokens are used up already.
     QuotedParts { parts, cutoff: f64::INFINITY }
 }
 
-/// Which parts share the tokens, from the best down: persons' and programs' in turn, as the form of the question says.
-/// `tokens` gives those of a part's line: [`line_tokens`].
+/// The parts that fit into the tokens, from two rankings: persons' parts and programs' parts, each from the best down.
+/// The question's form says how the two share the tokens. `tokens` counts the tokens of a part's line, as [`line_tokens`].
 pub fn share_tokens<H: Ord, U: Ord>(
     ranked: impl Iterator<Item = usize>,
     part: impl Fn(usize) -> QuotablePart<H, U>,
@@ -110,7 +110,7 @@ pub fn line_tokens(words: &str) -> usize {
     tokens::count(words) + LINE_TOKENS
 }
 
-/// Whether the next part is a person's; None where no part is left.
+/// Whether the next part is a person's. `None` if no part is left.
 fn turn_of(persons: bool, programs: bool, share: f64, [of_persons, of_programs]: [f64; 2]) -> Option<bool> {
     match (persons, programs) {
         (false, false) => None,
@@ -136,7 +136,7 @@ fn is_person(part: &FamiliarPart) -> bool {
     matches!(kind, None | Some(SpeakerKind::Person))
 }
 
-/// The parts by their scores with what is added, best first.
+/// The parts by the sum of their score and what `added` gives, best first.
 fn ranked(familiar: &FamiliarParts, added: impl Fn(&FamiliarPart) -> f64) -> Vec<(f64, usize)> {
     let scores = familiar.best.iter().enumerate().map(|(at, part)| (part.score + added(part), at));
     let mut scores: Vec<(f64, usize)> = scores.collect();
@@ -144,8 +144,8 @@ fn ranked(familiar: &FamiliarParts, added: impl Fn(&FamiliarPart) -> f64) -> Vec
     scores
 }
 
-/// What a task adds to the score of a part: how lately its session was, and whether a person says what is wanted in
-/// general.
+/// What a task adds to the score of each part: more for a recent session, and for a person's words about what is
+/// wanted in general.
 fn bonus(familiar: &FamiliarParts, settings: &ShareSettings) -> impl Fn(&FamiliarPart) -> f64 {
     let mut last_said: BTreeMap<&str, i64> = BTreeMap::new();
     for part in &familiar.best {
@@ -164,8 +164,8 @@ fn bonus(familiar: &FamiliarParts, settings: &ShareSettings) -> impl Fn(&Familia
     }
 }
 
-/// What a task adds to the score of a part, `age` sessions before the last one; `stands` says whether a person says in
-/// it what is wanted in general.
+/// What a task adds to the score of a part whose session is `age` sessions before the last one. `stands` is true if
+/// a person says in the part what is wanted in general.
 #[must_use]
 pub fn task_bonus(age: usize, stands: bool, settings: &ShareSettings) -> f64 {
     let ShareSettings { recent, half_sessions, standing, .. } = settings;

@@ -1,8 +1,8 @@
-//! Text to the set of its stems, by which a plan compares keywords and units.
+//! The set of a text's stems. A plan compares keywords and units by it.
 //!
-//! In: text and its language. Out: the stems of its words without function words. Unlike the bags of the
-//! lexical channel (`memory::Words`) the set keeps fillers such as "right", and keeps the stems
-//! themselves, of which a plan needs subsets and unions and no counts.
+//! In: text and its language. Out: the stems of its words without function words. The lexical channel
+//! (`memory::Words`) has hashes of stems with counts, and drops fillers such as "right". This set has the stems
+//! themselves, fillers included, and no counts: a plan only needs subsets and unions.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub(super) struct Stems {
 }
 
 impl Stems {
-    /// Stems as the lexical channel has them.
+    /// The stemmers are those of the lexical channel.
     pub(super) fn new() -> Self {
         let analyzer = TextAnalyzer::builder(SimpleTokenizer::default())
             .filter(LowerCaser)
@@ -27,7 +27,7 @@ impl Stems {
         Self { analyzer, others: Splitter::default() }
     }
 
-    /// The stems of a text's words, function words left out.
+    /// The stems of a text's words, without function words.
     pub(super) fn of(&mut self, text: &str, language: TextLanguage) -> BTreeSet<String> {
         if !language.is_english() {
             return self.others.stems(text, language).into_iter().collect();

@@ -1,7 +1,7 @@
-//! The missing support as a target: a label, a sentence, and cues (paper, section 3.4).
+//! The target of a round: a label, a sentence and cues that describe the missing support (paper, section 3.4).
 //!
 //! In: the question, its cues, the keywords that the evidence does not cover, and the anchors.
-//! Out: one target whose sentence has the word order of a fact, so that its vector is close to
+//! Out: one target. Its sentence has the word order of a statement, so that its vector is close to
 //! the missing units rather than to other questions. It names no answer and asks nothing.
 
 use super::Candidate;
@@ -12,13 +12,13 @@ use crate::language::{
 };
 use nouns::model::{Cues, Interval, QuestionCues, Target, canonical_name};
 
-/// Words of a goal label, at most.
+/// Most words of a goal's label.
 const LABEL_WORDS: usize = 4;
 
 /// Describes the missing support.
 ///
-/// `uncovered` are the keywords that the best units do not hold. Where there are none, and for a
-/// question that asks for several things, the target asks for more of the same kind.
+/// `uncovered` are the keywords that the best units do not hold. If there are none, or if the question
+/// asks for several things, the target is more of the same kind.
 pub(super) fn target(
     question: &ReadQuestion<'_>,
     cues: &QuestionCues,
@@ -52,7 +52,7 @@ fn topics(cues: &QuestionCues) -> Vec<&String> {
     cues.keywords.iter().filter(|k| !cues.cues.participants.contains(&canonical_name(k))).collect()
 }
 
-/// A sentence for questions whose grammar is not plain: who talked about what, where and when.
+/// The sentence for a question whose grammar is not plain: who talked about what, where and when.
 fn mention(cues: &QuestionCues, uncovered: &[String], more: bool) -> String {
     let people: Vec<String> = cues.cues.participants.iter().map(|p| capitals(p)).collect();
     let who = if people.is_empty() { "Someone".to_owned() } else { people.join(" and ") };
@@ -79,8 +79,8 @@ fn capitals(canonical: &str) -> String {
     canonical.split(' ').map(sentence_case).collect::<Vec<_>>().join(" ")
 }
 
-/// The local day on which all anchors were said, from its first to its last millisecond; absent
-/// when they were said on several.
+/// The local day on which all anchors were said, from its first to its last millisecond. `None` if
+/// they were said on several days.
 fn common_day(anchors: &[&Candidate]) -> Option<Interval> {
     let (first, rest) = anchors.split_first()?;
     let said = first.unit.said_at;

@@ -1,5 +1,4 @@
-//! From a question to evidence through a memory with canned answers; and the makers of test
-//! values that this room's tests share.
+//! Whole recollections on a memory with scripted answers; and the helpers that this room's tests share.
 
 use std::{cell::RefCell, sync::Arc};
 
@@ -8,7 +7,7 @@ use crate::{
     language::question::ReadQuestion,
     memory::{
         Answered, FamiliarPart, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe,
-        PartFields, PathStep, Topic, UnitBody, UnitFields,
+        PartFields, PathStep, Topic, TurnProbe, UnitBody, UnitFields,
     },
 };
 use nouns::{
@@ -40,7 +39,7 @@ pub(super) fn body(id: u64, said: &str, at: &str) -> Arc<UnitBody> {
     }))
 }
 
-/// The unit with other fields.
+/// A copy of the unit with changed fields.
 pub(super) fn changed(unit: &UnitBody, change: impl FnOnce(&mut UnitFields)) -> Arc<UnitBody> {
     let mut fields = UnitFields::from(unit.clone());
     change(&mut fields);
@@ -92,7 +91,7 @@ pub(super) fn candidate(id: u64, said: &str, at: &str) -> Candidate {
     }
 }
 
-/// A memory that returns canned answers and records the probes.
+/// A memory that returns scripted answers and records the probes.
 #[derive(Default)]
 struct ScriptedMemory {
     hits: Vec<Hit>,
@@ -122,6 +121,7 @@ impl Memory for ScriptedMemory {
         best.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.unit.id.cmp(&b.unit.id)));
         Ok(answered(FamiliarParts {
             parts_total: best.len(),
+            scored: best.len(),
             best,
             zero: 0.30,
             topics: vec![Topic { word: "word".to_owned(), parts: 1, rarity: 1.0, is_name: false }],
@@ -133,6 +133,11 @@ impl Memory for ScriptedMemory {
         let found = self.neighbours.iter().filter(|n| !probe.anchors.contains(&n.unit.id)).cloned().collect();
         self.walks.borrow_mut().push(probe);
         Ok(answered(found))
+    }
+
+    fn units_of_turn(&self, probe: TurnProbe) -> Result<Answered<Vec<Arc<UnitBody>>>, Failure> {
+        let units = self.hits.iter().map(|hit| &hit.unit).chain(self.neighbours.iter().map(|near| &near.unit));
+        Ok(answered(units.filter(|unit| unit.is_of_turn(0, &probe.turn)).cloned().collect()))
     }
 }
 
@@ -162,7 +167,7 @@ fn hit(unit: &Arc<UnitBody>, channel: Channel, rank: u32, score: f64, alignment:
 
 const QUESTION: &str = "Which books has Mira recommended to Tom?";
 
-/// A unit with participants as in decision 9 and the time of saying as its time.
+/// A unit with persons as its participants (decision 9). Its time is the time of saying.
 fn unit(id: u64, said: &str, at: &str, session: &str, persons: &[&str]) -> Arc<UnitBody> {
     changed(&body(id, said, at), |unit| {
         unit.session = session.to_owned();
@@ -171,7 +176,7 @@ fn unit(id: u64, said: &str, at: &str, session: &str, persons: &[&str]) -> Arc<U
     })
 }
 
-/// Four recommended titles: one in the first hop, three only linked to a question about books.
+/// Four recommended titles: one is in the first hop, three are only linked to a question about books.
 fn library() -> ScriptedMemory {
     let orchard = unit(
         0x11,

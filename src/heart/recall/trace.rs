@@ -1,16 +1,16 @@
-//! Evidence to a page that explains it.
+//! A trace as a text that explains the evidence.
 //!
 //! In: evidence with its trace. Out: plain text: the first hop, each round's plan with its anchors
-//! and target, the units that each round reached and over which edges, and the evidence in its
-//! final order. Units are named m1, m2, … in the order in which they appear, and quoted in full
-//! once. The same evidence always gives the same text.
+//! and target, the units that each round considered with the edges to them, and the evidence in its
+//! final order. Units are named m1, m2, … in the order in which they appear; each is quoted in full
+//! where it first appears. The same evidence always gives the same text.
 
 use std::{collections::BTreeMap, fmt::Write};
 
 use crate::language::times::render_interval;
 use nouns::model::{Cues, Evidence, FamiliarityTerms, Provenance, Round, Seen, Step, UnitId};
 
-/// Renders a trace.
+/// Renders evidence with its trace.
 #[must_use]
 pub fn trace(evidence: &Evidence) -> String {
     let mut page = TracePage { out: String::new(), names: BTreeMap::new() };
@@ -38,7 +38,7 @@ impl TracePage {
         self.names.get(&id).map_or_else(|| format!("({id})"), |n| format!("m{n}"))
     }
 
-    /// The unit's name, with its words where it appears for the first time.
+    /// The unit's name; the first time, with its words.
     fn introduce(&mut self, id: UnitId, restatement: &str) -> String {
         if self.names.contains_key(&id) {
             return self.name(id);
@@ -70,7 +70,7 @@ impl TracePage {
         }
         let mut last = None;
         for s in seen {
-            if let Provenance::Familiar { rank, score, terms } = s.provenance {
+            if let Provenance::Familiar { rank, score, terms, .. } = s.provenance {
                 if rank == 1 {
                     self.line(
                         2,
@@ -176,7 +176,7 @@ pub fn way(provenance: &Provenance) -> String {
     }
 }
 
-/// A unit that did not enter this way may be kept by another channel or by the first hop.
+/// The mark of a unit that did not enter the evidence this way; another way may still have let it in.
 fn dropped(seen: &Seen) -> &'static str {
     if seen.kept { "" } else { "  [not let in this way]" }
 }
@@ -185,7 +185,7 @@ fn listed(items: &[String]) -> String {
     if items.is_empty() { "none".to_owned() } else { items.join(", ") }
 }
 
-/// Persons, places and time of cues, in words.
+/// The persons, places and time of some cues, in words.
 #[must_use]
 pub fn cue_text(cues: &Cues) -> String {
     let time = cues.time.map_or_else(|| "none".to_owned(), |t| render_interval(&t));

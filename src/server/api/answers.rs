@@ -1,9 +1,9 @@
 //! Answers in words, from evidence.
 //!
 //! In: evidence, a language model. Out: its answer as a whole, or piece by piece while it is generated; then
-//! what it cites. A problem that names the setting where no model is set. As many answers are generated at once
-//! as the model takes requests; a bounded number waits without holding a thread; more are refused. An answer that
-//! has begun goes on until the model's timeout, also when its caller has left, because its reply is paid and cached.
+//! what it cites. Without a model: a problem that names the setting. At most `llm.in_flight` answers are generated at
+//! once; a limited number more wait, without holding a thread; others are refused. An answer that has begun goes on
+//! when its caller leaves, because its reply is paid for and cached.
 
 use std::{
     sync::Arc,
@@ -25,7 +25,7 @@ use crate::quota::{Limits, Quota, Refusals};
 use models::llm::{self, Answer, Llm, LlmError, Meter, Streamed};
 use nouns::model::Evidence;
 
-/// Answers that may be awaited at once, for each that may be generated at once.
+/// Answers in progress, waiting ones included, per answer that may be generated at once.
 const AWAITED: usize = 8;
 
 /// Evidence with an answer in words.
@@ -47,7 +47,7 @@ pub enum AnswerPiece {
     Restart,
     /// The answer is complete.
     Answer(Box<Answer>),
-    /// There is none; the words so far are void.
+    /// There is no answer; the words so far are void.
     Problem(Problem),
 }
 
@@ -61,22 +61,22 @@ pub struct Words {
 /// The language model that answers, where one is set.
 pub struct Answers {
     llm: Option<Arc<Llm>>,
-    /// How long it may take.
+    /// How long an answer may take, including its wait for a place.
     time: Duration,
-    /// One place for each answer that is generated.
+    /// One place for each answer that is being generated.
     generated: Arc<Semaphore>,
-    /// One for each that is generated or waits for that; a token has half of them at most.
+    /// One share for each answer that is being generated or waits for a place. A token has at most half of them.
     awaited: Arc<Quota>,
 }
 
-/// What is said where too many are awaited.
+/// The messages when too many answers are in progress.
 const REFUSALS: Refusals = Refusals {
     all: "answers in words are awaited already; ask again in a moment",
     of_one: "answers in words of this token are awaited already; ask again in a moment",
 };
 
 impl Answers {
-    /// Answers by a model within a time.
+    /// Answers by a model, each within `time`.
     #[must_use]
     pub fn new(llm: Option<Arc<Llm>>, time: Duration) -> Self {
         let at_once = llm.as_ref().map_or(1, |llm| llm.settings().in_flight);
@@ -88,17 +88,16 @@ impl Answers {
     /// The model.
     ///
     /// # Errors
-    /// [`Code::NoModel`] where none is set.
+    /// [`Code::NoModel`] if none is set.
     pub(super) fn model(&self) -> Result<Arc<Llm>, Problem> {
         let none = || Problem::new(Code::NoModel, format!("{}; or leave out `answer`", LlmError::NotConfigured));
         self.llm.clone().ok_or_else(none)
     }
 
-    /// The pieces of an answer, as they are generated; `token` is the name of the asker's token, where there
-    /// is one.
+    /// The pieces of an answer, as they are generated; `token` is the name of the caller's token, if any.
     ///
     /// # Errors
-    /// [`Code::NoModel`]; [`Code::Busy`] where too many are awaited, or where its turn does not come in time.
+    /// [`Code::NoModel`]; [`Code::Busy`] if too many answers are in progress, or if no place becomes free in time.
     pub(super) async fn speak(
         &self,
         token: Option<&str>,
@@ -112,7 +111,7 @@ impl Answers {
         let (out, pieces) = unbounded_channel();
         tokio::task::spawn_blocking(move || {
             let _held = (share, turn);
-            // The caller may have left.
+            // Fails if the caller has left; the answer goes on.
             let say = |piece| drop(out.send(piece));
             let answer = llm::answer(&llm, &evidence, Some(until), &Meter::default(), &mut |piece| {
                 say(match piece {
@@ -131,7 +130,7 @@ impl Answers {
     /// The whole answer.
     ///
     /// # Errors
-    /// As [`Self::speak`]; [`Code::Failed`].
+    /// As [`Self::speak`]; [`Code::Failed`] if the model failed.
     pub(super) async fn answer(
         &self,
         token: Option<&str>,

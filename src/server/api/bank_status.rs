@@ -1,7 +1,7 @@
-//! What a bank holds and how far it reaches.
+//! How much a bank holds, and up to which offsets.
 //!
-//! In: a bank of a memory. Out: counts with the offsets up to which turns are reflected. Nothing here shows anything
-//! that was remembered.
+//! In: a bank of a memory. Out: counts, with the offsets up to which turns are reflected. Nothing here shows what was
+//! remembered.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,9 +28,9 @@ pub struct BankStatus {
     pub logged_as: String,
 }
 
-/// How a bank is in a memory.
+/// The status of a bank in a memory.
 pub(super) fn bank_status(memory: &Memory, bank: Bank) -> Result<BankStatus, Problem> {
-    // In this order: what is counted reflects at least this.
+    // Read before the counts, so that the counts reflect at least these offsets.
     let complete_through = memory.replica().read_to(&bank);
     let logged_as = LoggedBank(&bank).to_string();
     let partition = partition_of(&bank, memory.partitions());

@@ -1,8 +1,8 @@
-//! Work that blocks, beside the thread of a runtime.
+//! Blocking work, on a thread of its own instead of the runtime's.
 
 use super::problem::{Code, Problem};
 
-/// Does blocking work beside the runtime's thread.
+/// Does blocking work on the runtime's pool of blocking threads.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {

@@ -1,9 +1,9 @@
 //! The calls of a memory: from a request to an answer or a problem.
 //!
-//! In: requests, already read, and who sends each. Out: answers, where the caller has the right in the bank; no
-//! call can be made without a caller. A call holds no thread of the caller's runtime while it
-//! waits. Dropping the future of a question cancels it; a put that has begun is carried out. When the service
-//! stops, all waiting ends: a call returns what is durable, or [`Code::Stopping`].
+//! In: parsed requests, each with its caller. Out: answers, if the caller has the right in the bank; every public call
+//! takes a caller. A call holds no thread of the caller's runtime while it waits. Dropping the future of a question
+//! cancels the question; a put that has begun is carried out. When the service stops, all waits end at once and all
+//! questions within some seconds: a call returns what is durable, or [`Code::Stopping`].
 
 use std::{
     pin::pin,
@@ -22,7 +22,7 @@ use super::{
     forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Stats, WrittenTurns},
     holders::Holders,
     operations::Operations,
-    problem::{Code, Problem},
+    problem::{Code, Problem, wrong_id},
     short_ids::meant,
     units::UnitView,
 };
@@ -39,7 +39,7 @@ use nouns::{
 };
 use ripplemem::pipeline::WatchedBank;
 use ripplemem::{
-    log::Written,
+    log::{Written, partition_of},
     pipeline::{Asked, Cancellation, Memory, PipelineError, ShardPlace, parse_as_of},
 };
 
@@ -47,19 +47,19 @@ use ripplemem::{
 const MOST_TURNS: usize = 10_000;
 /// Longest wait that a request may ask for.
 const LONGEST: Duration = Duration::from_secs(600);
-/// How long a deletion or a digest waits until turns are reflected, where the request does not say.
+/// How long a deletion or a digest waits until turns are reflected, if the request does not say.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// How long a question that is being answered may take when the service is stopped: less than its listener
-/// waits, so that it gets an answer.
+/// How long a question may still take once the service is being stopped. The listener waits longer, so that the
+/// client gets a response.
 const LAST_ANSWERS: Duration = Duration::from_secs(8);
 
 /// The calls of one memory.
 pub struct Api {
     pub(super) memory: Arc<Memory>,
-    /// The deadline of a question that names none.
+    /// The deadline of questions that name none.
     deadline: Duration,
-    /// Who holds the other banks, where instances divide the memory.
+    /// Which instances hold the other banks, if instances divide the memory.
     holders: Option<Arc<Holders>>,
     /// The questions that are followed.
     hub: Hub,
@@ -68,8 +68,8 @@ pub struct Api {
 }
 
 impl Api {
-    /// The calls of a memory; `deadline` is that of a question that names none. `holders` says who holds
-    /// the other banks, where instances divide the memory. One such value a memory.
+    /// The calls of a memory, which has only one such value. `deadline` is for questions that name none. `holders` says
+    /// which instances hold the other banks, if instances divide the memory.
     #[must_use]
     pub fn new(
         memory: Arc<Memory>,
@@ -83,30 +83,30 @@ impl Api {
         Self { memory, deadline, holders, hub, answers, operations }
     }
 
-    /// How the service is, and what its administrators order.
+    /// Status, metrics, and what administrators may order.
     #[must_use]
     pub fn operations(&self) -> &Arc<Operations> {
         &self.operations
     }
 
-    /// Fails unless the bank answers here: [`Code::Misdirected`] with the URL of who holds it, or
-    /// [`Code::Loading`] while its shard moves.
+    /// Fails unless this instance holds the bank: [`Code::Misdirected`] with the holder's URL, or [`Code::Loading`]
+    /// while the bank's shard moves.
     pub(super) fn check_here(&self, bank: &Bank) -> Result<(), Problem> {
         let Some(holders) = &self.holders else { return Ok(()) };
         holders.check(bank, self.memory.replica().place_of(bank))
     }
 
-    /// Writes turns; answered when they are durable, or, within a time, reflected. Of turns that are not all
-    /// valid, or whose banks the caller does not all reach, none is written. `held` is dropped as soon as the turns
-    /// are no longer in memory here, also when the caller has left.
+    /// Writes turns. Returns once they are durable and, within `wait_ms`, reflected. If one turn is invalid, or in a
+    /// bank where the caller lacks the right, none is written. `held` is dropped when the write ends, even if the
+    /// caller has left.
     ///
     /// # Errors
-    /// [`Problem`] that names the first turn that is not valid, or [`Code::Failed`] where the log failed.
+    /// [`Problem`] that names the first invalid turn, or the missing right; [`Code::Failed`] if the log failed.
     pub async fn put(&self, who: &Arc<Caller>, put: Put, held: impl Send + 'static) -> Result<WrittenTurns, Problem> {
         let Put { turns, dead_letters, wait_ms } = put;
         let wait = wait(Some(wait_ms.unwrap_or_default()))?;
         if turns.len().max(dead_letters.len()) > MOST_TURNS {
-            return Err(Problem::invalid(format!("turns: more than {MOST_TURNS}; divide them among several requests")));
+            return Err(Problem::invalid(format!("turns, dead_letters: more than {MOST_TURNS}; divide the request")));
         }
         let (memory, who, operations) = (Arc::clone(&self.memory), Arc::clone(who), Arc::clone(&self.operations));
         let write = blocking(move || {
@@ -120,7 +120,7 @@ impl Api {
                 who.may_in(right, event.bank())?;
             }
             if !dead_letters.is_empty() {
-                // They are of no bank, so a token of some banks is not enough.
+                // Dead letters belong to no bank, so a token for some banks is not enough.
                 who.may_everywhere(Right::Admin)?;
             } else if events.is_empty() {
                 who.may(Right::Write)?;
@@ -156,35 +156,49 @@ impl Api {
     }
 
     async fn ask_within(&self, who: &Caller, ask: Ask, trace: Option<TraceParent>) -> Result<Evidence, Problem> {
-        let Ask { bank, text, asked_at, asker, said_before, most_tokens, after, as_of, timeout_ms, answer: _ } = ask;
+        self.question(who, ask, trace, |asked| self.memory.ask(asked)).await
+    }
+
+    /// Checks a question, and hands it over.
+    pub(super) async fn question<T, F: Future<Output = Result<T, PipelineError>>>(
+        &self,
+        who: &Caller,
+        ask: Ask,
+        trace: Option<TraceParent>,
+        hand_over: impl FnOnce(Asked) -> F,
+    ) -> Result<T, Problem> {
+        let Ask { bank, text, asked_at, asker, said_before, most_tokens, near, walk, .. } = ask;
+        let Ask { after, as_of, timeout_ms, .. } = ask;
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
         let timeout = timeout_ms.map_or(self.deadline, Duration::from_millis);
         if timeout.is_zero() || timeout > LONGEST {
             return Err(Problem::invalid("timeout_ms: out of range; allowed is 1 to 600000"));
         }
-        let after = after.map(|after| self.after(&after, &bank)).transpose()?;
+        let cancellation = Cancellation::at(Instant::now() + timeout);
+        let after = match after {
+            Some(after) => self.after(&after, &bank, timeout).await?,
+            None => None,
+        };
         let as_of = as_of.map(|text| {
             parse_as_of(&text)
                 .ok_or_else(|| Problem::invalid("as_of: neither an offset nor a time in RFC 3339; send one of the two"))
         });
-        let cancellation = Cancellation::at(Instant::now() + timeout);
-        let question = Question { bank, text, asked_at, asker, said_before, most_tokens };
+        let question = Question { bank, text, asked_at, asker, said_before, most_tokens, near, walk };
         let bank = question.bank.clone();
         let place = after.map(|(partition, next)| {
             let mut place = Written::nothing(self.memory.partitions());
             place.extend(partition, next);
             place
         });
-        // Whether it waits for turns, or for its shard.
+        // Whether the question still waits for turns or for its shard.
         let waits = || {
             place.as_ref().is_some_and(|place| !self.memory.wait_for(place, Instant::now()))
                 || matches!(self.memory.replica().place_of(&bank), ShardPlace::Loading { .. })
         };
-        let asked =
-            self.memory.ask(Asked { question, after, as_of: as_of.transpose()?, cancellation, kept: None, trace });
+        let asked = hand_over(Asked { question, after, as_of: as_of.transpose()?, cancellation, kept: None, trace });
         let asked = self.before_the_end(asked, waits).await?;
-        // It may have waited for ten minutes, and the token may be revoked since.
+        // The question may have waited for ten minutes, and the token may have been revoked meanwhile.
         who.may_in(Right::Read, &bank)?;
         // The shard may have moved meanwhile.
         asked.map_err(|error| match error {
@@ -196,22 +210,22 @@ impl Api {
     /// Answers a question in words, with the evidence.
     ///
     /// # Errors
-    /// As [`Self::ask`]; [`Code::NoModel`] before anything is asked.
+    /// As [`Self::ask`]; [`Code::NoModel`] before anything is asked; [`Code::Failed`] if the model failed.
     pub async fn answer(&self, who: &Caller, ask: Ask) -> Result<AnsweredEvidence, Problem> {
         let bank = ask.bank.clone();
         who.may_in(Right::Read, &bank)?;
         self.answers.model()?;
         let evidence = Arc::new(self.ask(who, ask).await?);
         let answered = self.before_the_end(self.answers.answer(who.name(), evidence), || false).await?;
-        // A language model may take minutes.
+        // The model may take minutes, and the token may have been revoked meanwhile.
         who.may_in(Right::Read, &bank)?;
         answered
     }
 
-    /// As [`Self::answer`], with the words while they are generated.
+    /// As [`Self::answer`], but gives the words while they are generated.
     ///
     /// # Errors
-    /// As [`Self::answer`]; what goes wrong later is the last piece.
+    /// As [`Self::answer`]; a later problem is the last piece.
     pub async fn speak(
         &self,
         who: &Caller,
@@ -222,7 +236,7 @@ impl Api {
         self.answers.model()?;
         let evidence = Arc::new(self.ask(who, ask).await?);
         let pieces = self.answers.speak(who.name(), Arc::clone(&evidence)).await?;
-        // The model may have been taken for minutes. What it says from here on is of this evidence.
+        // The wait for the model may have taken minutes. What it says from here on comes from this evidence only.
         who.may_in(Right::Read, &bank)?;
         Ok((evidence, pieces))
     }
@@ -235,14 +249,14 @@ impl Api {
         let Subscribe { bank, text, asked_at, asker, said_before, most_tokens, last_event_id, .. } = subscribe;
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
-        let question = Question { bank: bank.clone(), text, asked_at, asker, said_before, most_tokens };
+        let question = Question { asked_at, asker, said_before, most_tokens, ..Question::new(bank.clone(), text) };
         let subscribed = self.hub.subscribe(who, question, last_event_id.as_deref());
         let subscribed = self.before_the_end(subscribed, || true).await?;
         // The shard may have moved meanwhile.
         subscribed.map_err(|problem| self.check_here(&bank).err().unwrap_or(problem))
     }
 
-    /// What changed in the evidence of a question since a progress, once something did, or after a time.
+    /// What changed in the evidence of a question since `last_event_id`. Returns at a change, or after `wait_ms`.
     ///
     /// # Errors
     /// As [`Self::subscribe`].
@@ -251,10 +265,10 @@ impl Api {
         self.subscribe(who, subscribe).await?.poll(wait).await
     }
 
-    /// A share of the subscriptions for a client that waits for news of what it follows.
+    /// A place among the subscriptions, for a client that waits for news of what it follows.
     ///
     /// # Errors
-    /// [`Problem`]: too many follow already.
+    /// [`Problem`]: there are too many subscriptions already.
     pub(crate) fn share(&self, who: &Caller) -> Result<Share, Problem> {
         self.hub.share(who)
     }
@@ -264,14 +278,14 @@ impl Api {
         self.hub.closed().await;
     }
 
-    /// A bank that is watched from now on, and the offset before which its answers reflect everything now.
+    /// A bank watched from now on, and the offset of the memory topic before which answers now reflect everything.
     pub(crate) fn watch(&self, bank: &Bank) -> (WatchedBank, u64) {
         let watched = self.memory.replica().changes().watch(bank);
         let read_to = self.memory.replica().read_to(bank);
         (watched, read_to.iter().find(|at| at.topic == "memory").map_or(0, |at| at.next_offset))
     }
 
-    /// Ends every subscription and every wait, now and later, so that a listener can end.
+    /// Ends all subscriptions and waits, including later ones, so that a listener can end.
     pub fn end_waits(&self) {
         self.hub.close();
     }
@@ -282,31 +296,29 @@ impl Api {
     /// [`Problem`] for a wrong field, or where the log failed.
     pub async fn forget(&self, who: &Caller, forget: Forget) -> Result<Forgotten, Problem> {
         let Forget { bank, turn, wait_ms } = forget;
-        // A token that may only forget must not learn what is held. The audit log has the right that is asked for last.
+        // A token that may only forget must not learn what is held. The audit log notes the right that is checked last.
         let may_read = who.may_in(Right::Read, &bank).is_ok();
         who.may_in(Right::Forget, &bank)?;
-        // While the shard moves, the deletion is written at least.
+        // While the shard moves, the deletion is still written.
         self.check_here(&bank).or_else(|problem| if problem.holder.is_some() { Err(problem) } else { Ok(()) })?;
         let (wait, memory) = (wait(wait_ms)?, Arc::clone(&self.memory));
         let from = bank.clone();
-        // In one blocking call, because the caller may leave: a deletion that has begun is written.
+        // In one blocking call: if the client leaves, a deletion that has begun is still written.
         let deleted = blocking(move || {
             let (id, held) = if may_read { meant(&memory, &from, &turn)? } else { (turn, None) };
-            let written = memory.forget(&from, &id).map_err(|error| match error {
-                PipelineError::Turn { problem, .. } => Problem::invalid(problem.to_string()),
-                other => other.into(),
-            })?;
-            Ok((written, id, held))
+            let deleted = memory.forget(&from, &id).map_err(wrong_id)?;
+            Ok((deleted, id, held))
         });
-        let (written, turn, held) = deleted.await?;
-        let gone = self.reflects(&written, wait).await;
-        Ok(Forgotten { bank, turn, held, after: written.to_string(), gone })
+        let (deleted, turn, held) = deleted.await?;
+        let gone = self.reflects(&deleted.written, wait).await;
+        let after = deleted.written.to_string();
+        Ok(Forgotten { bank, turn, held, after, gone, receipt: self.receipt_of(Some(deleted)).await? })
     }
 
     /// A unit of a bank, with the units that its edges lead to.
     ///
     /// # Errors
-    /// [`Problem`]: an unknown bank, or a unit that is not in the bank.
+    /// [`Problem`]: an unknown bank, a wrong id, or a unit that is not in the bank.
     pub async fn unit(&self, who: &Caller, bank: Bank, id: &str) -> Result<UnitView, Problem> {
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
@@ -326,7 +338,7 @@ impl Api {
         .await
     }
 
-    /// The banks that hold something, as far as the caller reaches.
+    /// The banks that hold something and that the caller's token reaches.
     ///
     /// # Errors
     /// [`Problem`] without the right to read.
@@ -337,7 +349,7 @@ impl Api {
         Ok(Banks { banks })
     }
 
-    /// Counts of a bank, and how far it reaches.
+    /// Counts of a bank, and the offsets up to which its turns are reflected.
     ///
     /// # Errors
     /// [`Problem`] for an unknown bank.
@@ -348,10 +360,10 @@ impl Api {
         blocking(move || bank_status(&memory, bank)).await
     }
 
-    /// Counts of one bank, or of all; with `after`, once they reflect those turns.
+    /// Counts of one bank, or of all banks. With `after`, waits until they reflect the turns that it names.
     ///
     /// # Errors
-    /// [`Problem`] for an unknown bank, or where the wait was too short.
+    /// [`Problem`] for an unknown bank, or if the wait was too short.
     pub async fn digest(
         &self,
         who: &Caller,
@@ -368,7 +380,7 @@ impl Api {
                 self.late(format!("the deadline passed before {after} was reflected; ask again, or allow more time"))
             );
         }
-        // It may have waited for ten minutes, and the token may be revoked since.
+        // The wait may have taken ten minutes, and the token may have been revoked meanwhile.
         self.may_count(who, bank.as_ref())?;
         let memory = Arc::clone(&self.memory);
         blocking(move || {
@@ -378,7 +390,7 @@ impl Api {
         .await
     }
 
-    /// How much room one bank takes in memory, or all of them.
+    /// How many bytes one bank takes in memory, or all banks.
     ///
     /// # Errors
     /// [`Problem`] for an unknown bank.
@@ -392,7 +404,7 @@ impl Api {
         .await
     }
 
-    /// Whether somebody may count what a bank holds, or all of them.
+    /// Fails if the caller may not read the bank (every bank if none is named), or if this instance does not hold it.
     fn may_count(&self, who: &Caller, bank: Option<&Bank>) -> Result<(), Problem> {
         match bank {
             Some(bank) => {
@@ -403,7 +415,7 @@ impl Api {
         }
     }
 
-    /// What a question gives. Once the service is stopped, one that `waits` ends at once, another one soon.
+    /// The result of a question. At a stop, a question that `waits` ends at once, any other after [`LAST_ANSWERS`].
     async fn before_the_end<T>(
         &self,
         question: impl Future<Output = T>,
@@ -421,12 +433,12 @@ impl Api {
         }
     }
 
-    /// Why turns are not reflected.
+    /// The problem for turns that are not reflected in time.
     pub(super) fn late(&self, detail: impl Into<String>) -> Problem {
         if self.hub.is_closed() { Problem::stopping() } else { Problem::new(Code::Deadline, detail) }
     }
 
-    /// Whether the memory reflects turns, within a time that ends when the service is stopped.
+    /// Waits until the memory reflects turns; false after `wait`, or once the service is being stopped.
     pub(super) async fn reflects(&self, written: &Written, wait: Duration) -> bool {
         let mut over = pin!(async {
             let (time, end) = (pin!(tokio::time::sleep(wait)), pin!(self.hub.closed()));
@@ -438,7 +450,7 @@ impl Api {
             if self.memory.wait_for(written, Instant::now()) {
                 return true;
             }
-            // What another instance follows is never reflected here.
+            // The turns of another instance's partitions are never reflected here.
             if wait.is_zero() || self.hub.is_closed() || !self.memory.follows(written) {
                 return false;
             }
@@ -453,17 +465,35 @@ impl Api {
             .ok_or_else(|| Problem::invalid("after: not PARTITION:OFFSET; send the `after` of turns as it came"))
     }
 
-    /// The place in the bank's partition that an `after` names.
-    fn after(&self, text: &str, bank: &Bank) -> Result<(u32, u64), Problem> {
-        self.written(text)?.of(bank).ok_or_else(|| {
-            Problem::invalid(format!(
-                "after: {text} names no turn of the partition of bank {bank}; send that of its turns"
-            ))
-        })
+    /// The place in the bank's partition that an `after` names; None if nothing was said there. For turns that a client
+    /// of Kafka put into another partition, it is where that partition ends once they were forwarded to it.
+    async fn after(&self, text: &str, bank: &Bank, timeout: Duration) -> Result<Option<(u32, u64)>, Problem> {
+        let written = self.written(text)?;
+        if let Some(place) = written.of(bank) {
+            return Ok(Some(place));
+        }
+        let names_none = format!("after: {text} names no turn of the partition of bank {bank}");
+        // An embedded log writes each turn into its bank's partition.
+        if self.memory.lists_turns() {
+            return Err(Problem::invalid(format!("{names_none}; send the `after` of this bank's turns")));
+        }
+        if !self.memory.follows(&written) {
+            let remedy = "set the `partitioner` of the turns' producer to `murmur2_random`, which librdkafka's clients, \
+                          such as Python's, do not use by themselves";
+            let problem = "and when they were forwarded to it is not known here";
+            return Err(Problem::invalid(format!("{names_none}, {problem}; {remedy}")));
+        }
+        if !self.reflects(&written, timeout).await {
+            return Err(self.late(format!("the deadline passed before {text} was forwarded; ask again")));
+        }
+        let (memory, bank) = (Arc::clone(&self.memory), bank.clone());
+        let home = partition_of(&bank, self.memory.partitions());
+        let end = blocking(move || Ok(memory.log().end_of_turns(home).map_err(PipelineError::from)?)).await?;
+        Ok(Some((home, end)).filter(|_| end > 0))
     }
 }
 
-/// The wait that a request allows.
+/// The wait that a request asks for; [`WAIT`] if it asks for none.
 pub(super) fn wait(wait_ms: Option<u64>) -> Result<Duration, Problem> {
     let wait = wait_ms.map_or(WAIT, Duration::from_millis);
     if wait > LONGEST { Err(Problem::invalid("wait_ms: too large; at most 600000 are allowed")) } else { Ok(wait) }

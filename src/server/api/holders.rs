@@ -1,7 +1,7 @@
-//! Which instance holds a bank that this one does not hold.
+//! Which instance holds a bank that this instance does not hold.
 //!
-//! In: what the other instances say of the partitions that they have. Out: where a bank's shard is asked, or
-//! that it moves. Without instances that divide the memory there is none of this.
+//! In: which partitions the other instances say they hold. Out: the URL of the instance that holds a bank's shard, or
+//! that the shard moves. Used only if instances divide the memory.
 
 use std::{collections::BTreeMap, sync::RwLock};
 
@@ -9,15 +9,15 @@ use super::problem::{Code, Problem};
 use nouns::{model::Bank, sync};
 use ripplemem::pipeline::ShardPlace;
 
-/// What is known of the other holders.
+/// The other instances' partitions, as far as they are known.
 #[derive(Debug, Default)]
 pub struct Holders {
-    /// By partition of the memory: the URL of the instance that has it.
+    /// By partition of the memory: the URL of the instance that holds it.
     urls: RwLock<BTreeMap<u32, String>>,
 }
 
 impl Holders {
-    /// Notes which other instance has a partition; None where no other has said so.
+    /// Notes which other instance holds a partition; `None` if no other instance has said that it does.
     pub fn note(&self, partition: u32, url: Option<String>) {
         let mut urls = sync::write(&self.urls);
         match url {
@@ -26,8 +26,8 @@ impl Holders {
         }
     }
 
-    /// Fails unless the bank answers here: [`Code::Misdirected`] with the URL of who holds it, or
-    /// [`Code::Loading`] while its shard moves.
+    /// Fails unless this instance holds the bank: [`Code::Misdirected`] with the holder's URL, or [`Code::Loading`]
+    /// while the bank's shard moves.
     pub(super) fn check(&self, bank: &Bank, place: ShardPlace) -> Result<(), Problem> {
         let (partition, moves) = match place {
             ShardPlace::Here => return Ok(()),
@@ -54,10 +54,10 @@ mod tests {
         let elsewhere = ShardPlace::Elsewhere { partition: 3 };
         assert_eq!(check(ShardPlace::Here), Ok(()));
         assert_eq!(check(ShardPlace::Loading { partition: 3 }), Err((503, None)));
-        assert_eq!(check(elsewhere), Err((503, None)), "nobody has said that he has it");
+        assert_eq!(check(elsewhere), Err((503, None)), "no instance has said that it holds it");
         holders.note(3, Some("http://b:1".to_owned()));
         assert_eq!(check(elsewhere), Err((421, Some("http://b:1".to_owned()))));
-        // This instance held it in between, and no other has announced itself as the holder yet.
+        // This instance held the partition meanwhile, and no other has announced itself as the holder yet.
         holders.note(3, None);
         assert_eq!(check(elsewhere), Err((503, None)));
     }

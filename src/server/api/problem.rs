@@ -1,7 +1,7 @@
-//! Why there is no answer: a problem as RFC 9457 writes it.
+//! Why there is no answer: a problem in the form of RFC 9457.
 //!
-//! In: an error of the pipeline, or what is wrong with a request. Out: a code for programs, a status of
-//! HTTP, and words for people. Never: the name of another bank.
+//! In: an error of the pipeline, or what is wrong with a request. Out: a code for programs, an HTTP status, and a
+//! sentence for people. Never: the name of another bank.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -101,7 +101,7 @@ impl Code {
 }
 
 impl Problem {
-    /// A problem.
+    /// A problem with the status and the title of its code.
     #[must_use]
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         let (name, status, title) = code.parts();
@@ -115,7 +115,7 @@ impl Problem {
         Self { holder: Some(holder), ..Self::new(Code::Misdirected, detail) }
     }
 
-    /// The service ends before there is an answer.
+    /// The service is being stopped before there is an answer.
     #[must_use]
     pub(crate) fn stopping() -> Self {
         Self::new(Code::Stopping, "the service is being stopped; ask again in a moment")
@@ -127,7 +127,7 @@ impl Problem {
         self.code.parts().0
     }
 
-    /// What is wrong with a request.
+    /// The request is wrong: [`Code::Invalid`].
     #[must_use]
     pub fn invalid(detail: impl Into<String>) -> Self {
         Self::new(Code::Invalid, detail)
@@ -164,5 +164,13 @@ impl From<PipelineError> for Problem {
             RefusalCode::Failed => Code::Failed,
         };
         Self::new(code, message)
+    }
+}
+
+/// An id that no turn can have is the caller's mistake.
+pub(super) fn wrong_id(error: PipelineError) -> Problem {
+    match error {
+        PipelineError::Turn { problem, .. } => Problem::invalid(problem.to_string()),
+        other => other.into(),
     }
 }

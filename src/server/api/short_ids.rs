@@ -1,8 +1,8 @@
-//! Short ids of turns: what a model can repeat.
+//! Short ids of turns, which a model can repeat.
 //!
-//! In: the id of a turn, of up to 128 characters. Out: itself where it is short, otherwise `~` and six characters of
-//! its hash. A function of the id alone, so that a short id holds across processes; which turn of a bank it means is
-//! looked up, and may be ambiguous.
+//! In: the id of a turn, up to 256 bytes. Out: the id itself if it is short and plain, otherwise `~` and six characters
+//! of its hash. A short id depends only on the id, so it is the same in every process. It may
+//! mean several turns of a bank, which are looked up.
 
 use std::borrow::Cow;
 
@@ -10,15 +10,15 @@ use super::problem::Problem;
 use nouns::model::Bank;
 use ripplemem::pipeline::{HeldTurn, Memory, PipelineError};
 
-/// Longer ids are shortened.
+/// Ids with more bytes are shortened.
 const LONGEST: usize = 8;
 /// What a shortened id begins with.
 const MARK: char = '~';
-/// Letters and digits that are not mistaken for one another (Crockford's base 32).
+/// Letters and digits that are not easily confused (Crockford's base 32).
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// Digits of a shortened id: 30 bits.
 const LENGTH: usize = 6;
-/// Digits of the name of several turns: 60 bits.
+/// Digits of the name that a list of turns gets: 60 bits.
 const NAME_LENGTH: usize = 12;
 
 /// The short id of a turn.
@@ -30,7 +30,7 @@ pub fn short_id(turn: &str) -> Cow<'_, str> {
     Cow::Owned(std::iter::once(MARK).chain(digits(&blake3::hash(turn.as_bytes()), LENGTH)).collect())
 }
 
-/// A short name of these turns, in this order, and of no others.
+/// A name for exactly these turns, in this order: a hash of their ids.
 pub(super) fn name_of(turns: &[HeldTurn]) -> String {
     let mut hash = blake3::Hasher::new();
     for held in turns {
@@ -46,12 +46,12 @@ fn digits(hash: &blake3::Hash, length: usize) -> impl Iterator<Item = char> {
     bytes.into_iter().take(length).map(digit)
 }
 
-/// Whether an id may be a shortened one.
-fn is_shortened(id: &str) -> bool {
+/// Whether an id has the form of a shortened id.
+pub(super) fn is_shortened(id: &str) -> bool {
     id.strip_prefix(MARK).is_some_and(|digits| digits.len() == LENGTH && digits.bytes().all(|d| DIGITS.contains(&d)))
 }
 
-/// The turns of a bank that an id or a short id means: one whose whole id it is comes before all others.
+/// The turns of a bank that an id or a short id means. A turn with exactly this id excludes all others.
 pub(super) fn turns_meant(memory: &Memory, bank: &Bank, asked: &str) -> Result<Vec<HeldTurn>, PipelineError> {
     if !is_shortened(asked) {
         return Ok(memory.turn(bank, asked)?.into_iter().collect());
@@ -63,8 +63,8 @@ pub(super) fn turns_meant(memory: &Memory, bank: &Bank, asked: &str) -> Result<V
     Ok(held)
 }
 
-/// The whole id of a turn that is meant by an id or a short id, and whether the memory holds it; None where that
-/// cannot be told: the log does not list turns, or some are not read in yet.
+/// The whole id of the turn that an id or a short id means, and whether the memory holds it. `None` if that is unknown,
+/// because the log cannot list turns, or some turns are not read in yet.
 pub(super) fn meant(memory: &Memory, bank: &Bank, turn: &str) -> Result<(String, Option<bool>), Problem> {
     let is_behind = memory.status().behind > 0;
     let held = match turns_meant(memory, bank, turn) {
@@ -89,12 +89,12 @@ pub(super) fn meant(memory: &Memory, bank: &Bank, turn: &str) -> Result<(String,
     }
 }
 
-/// Why turns are not listed.
+/// The problem for turns that cannot be listed.
 pub(super) fn unlisted(error: PipelineError) -> Problem {
     match error {
         PipelineError::NotEmbedded => Problem::invalid(
-            "turns are listed, and short ids are read, where the log is in a directory; on Kafka, read them from the \
-             topic of turns and send whole ids, which answers name",
+            "only a log in a directory lists turns and resolves short ids; on Kafka, read the turns topic, and send \
+             whole ids, which answers contain",
         ),
         other => other.into(),
     }

@@ -1,7 +1,7 @@
 //! The turns of a bank, for interfaces that list them.
 //!
-//! In: banks and ids, the right that the caller's request needs, and who sends it. Out: turns as the memory
-//! holds them, of banks that the caller reaches. Nothing is written here. Only a log in a directory lists turns.
+//! In: banks and ids, the caller, and the right that the request needs. Out: turns as the memory holds them, from banks
+//! that the caller reaches. Nothing is written here. Only a log in a directory can list turns.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,10 +18,10 @@ use crate::access::{Caller, Right};
 use nouns::model::{Bank, EventTime, Selector, SpeakerKind};
 use ripplemem::{
     log::Written,
-    pipeline::{HeldTurn, TurnVersion},
+    pipeline::{HeldTurn, PageOf, TurnPage, TurnSpan, TurnVersion},
 };
 
-/// Turns of a list, where the request does not say.
+/// Turns of a list if the request does not say.
 const LISTED: usize = 20;
 /// Most turns of a list.
 const MOST_LISTED: usize = 1_000;
@@ -31,13 +31,13 @@ const MOST_LISTED: usize = 1_000;
 pub struct ListTurns {
     /// The bank.
     pub bank: Bank,
-    /// Those that this id or short id means.
+    /// Only the turns that this id or short id means.
     pub turn: Option<String>,
-    /// Those that it takes; all where it names nothing.
+    /// Only the turns that it takes; an empty selector takes all.
     pub select: Selector,
-    /// Those before the place that an earlier list named as `next`.
+    /// Only the turns before the place that an earlier list gave as `next`.
     pub before: Option<String>,
-    /// Most of them; 20 without it.
+    /// Most turns; 20 without it.
     pub limit: Option<usize>,
 }
 
@@ -79,7 +79,7 @@ pub struct TurnView {
 }
 
 impl TurnView {
-    /// A turn that is held, as it is shown.
+    /// The JSON form of a held turn.
     #[must_use]
     pub fn of(held: &HeldTurn) -> Self {
         let turn = &*held.turn;
@@ -95,7 +95,7 @@ impl TurnView {
     }
 }
 
-/// A place in the list of a bank: behind a turn.
+/// A place in a bank's list of turns: the last turn that was listed.
 #[derive(Debug, PartialEq, Eq)]
 struct Place {
     said_ms: i64,
@@ -114,8 +114,8 @@ impl Place {
         Ok(Self { said_ms, turn })
     }
 
-    /// Leaves the turns in front of it, by time. Where its turn is gone, others of the same moment come again rather
-    /// than being left out.
+    /// Keeps only the turns before this place, by time. If its turn is gone, turns with the same time are listed again
+    /// rather than left out.
     fn cut(&self, held: &mut Vec<HeldTurn>) {
         let own = held.iter().position(|held| held.turn.turn == self.turn);
         let end = own.unwrap_or_else(|| held.partition_point(|held| held.turn.time.unix_ms <= self.said_ms));
@@ -130,10 +130,10 @@ impl std::fmt::Display for Place {
 }
 
 impl Api {
-    /// The banks that hold something, pass, and are reached by the caller, who needs the right in `asked`.
+    /// The banks that hold something, that `passes` lets through and that the caller reaches.
     ///
     /// # Errors
-    /// [`Problem`] without the right in `asked`.
+    /// [`Problem`] if the caller lacks the right in `asked`.
     pub(crate) fn banks_where(
         &self,
         who: &Caller,
@@ -145,10 +145,10 @@ impl Api {
         Ok(self.memory.banks_where(&|bank| passes(bank) && who.reaches(bank)))
     }
 
-    /// The turns of a bank that are asked for, the latest first.
+    /// The turns of a bank that the request names, the latest first.
     ///
     /// # Errors
-    /// [`Problem`] for a wrong field, or where the log does not list turns.
+    /// [`Problem`] for a wrong field, without the right to read, or if the log failed or cannot list turns.
     pub async fn list(&self, who: &Caller, list: ListTurns) -> Result<Turns, Problem> {
         let ListTurns { bank, turn, select, before, limit } = list;
         let limit = limit.unwrap_or(LISTED);
@@ -163,21 +163,32 @@ impl Api {
         self.check_here(&bank)?;
         let (memory, of) = (Arc::clone(&self.memory), bank.clone());
         let held = blocking(move || {
+            let mut count = None;
             let held = match &turn {
-                None => memory.selected_turns(&of, &select),
                 Some(turn) => turns_meant(&memory, &of, turn),
+                None if select.is_empty() => {
+                    let until_ms = before.as_ref().map(|before| before.said_ms);
+                    let page = memory.page_of_turns(std::slice::from_ref(&of), PageOf { until_ms, skip: 0, limit });
+                    page.map(|page| {
+                        count = Some(page.count);
+                        page.turns
+                    })
+                }
+                None => memory.selected_turns(&of, &select),
             };
             let mut held = held.map_err(unlisted)?;
             if turn.is_some() && !select.is_empty() {
                 held.retain(|held| select.takes(&held.turn));
             }
+            // Of a page, the turns that are not on it lie in front of it.
+            let in_front = count.map_or(0, |count| count - held.len());
             if let Some(before) = before {
                 before.cut(&mut held);
             }
-            Ok(held)
+            Ok((held, in_front))
         });
-        let held = held.await?;
-        let more = held.len().saturating_sub(limit) as u64;
+        let (held, in_front) = held.await?;
+        let more = (in_front + held.len()).saturating_sub(limit) as u64;
         let turns: Vec<&HeldTurn> = held.iter().rev().take(limit).collect();
         let next = turns.last().filter(|_| more > 0).map(|last| Place::of(last).to_string());
         Ok(Turns { bank, turns: turns.into_iter().map(TurnView::of).collect(), more, next })
@@ -188,27 +199,58 @@ impl Api {
         self.memory.lists_turns()
     }
 
-    /// The turns of a bank by time, each as last edited; with `only`, the one with this id.
+    /// All turns of a bank by time, each as last edited. Reads all records of the bank.
     ///
     /// # Errors
-    /// [`Problem`] without the right in the bank, or where the log failed.
-    pub(crate) async fn turns(
+    /// [`Problem`] without the right in the bank, or if the log failed or cannot list turns.
+    pub(crate) async fn turns(&self, who: &Caller, right: Right, bank: &Bank) -> Result<Vec<HeldTurn>, Problem> {
+        who.may_in(right, bank)?;
+        let (memory, bank) = (Arc::clone(&self.memory), bank.clone());
+        blocking(move || Ok(memory.turns(&bank, &|_| true)?)).await
+    }
+
+    /// The turns of a bank with these ids, by time; those that it does not hold are left out.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub(crate) async fn turns_by_ids(
         &self,
         who: &Caller,
         right: Right,
         bank: &Bank,
-        only: Option<String>,
+        ids: Vec<String>,
     ) -> Result<Vec<HeldTurn>, Problem> {
         who.may_in(right, bank)?;
         let (memory, bank) = (Arc::clone(&self.memory), bank.clone());
-        blocking(move || match only {
-            Some(turn) => Ok(memory.turn(&bank, &turn)?.into_iter().collect()),
-            None => Ok(memory.turns(&bank, &|_| true)?),
+        blocking(move || Ok(memory.turns_by_ids(&bank, &ids)?)).await
+    }
+
+    /// A page of the turns of some banks, the latest first.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub(crate) async fn page_of_turns(&self, who: &Caller, banks: Vec<Bank>, of: PageOf) -> Result<TurnPage, Problem> {
+        banks.iter().try_for_each(|bank| who.may_in(Right::Read, bank))?;
+        let memory = Arc::clone(&self.memory);
+        blocking(move || {
+            let mut page = memory.page_of_turns(&banks, of)?;
+            page.turns.reverse();
+            Ok(page)
         })
         .await
     }
 
-    /// When the versions at these offsets were appended, in milliseconds since 1970.
+    /// How many turns a bank has, and from when to when; None without one.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub(crate) async fn span_of_turns(&self, who: &Caller, bank: &Bank) -> Result<Option<TurnSpan>, Problem> {
+        who.may_in(Right::Read, bank)?;
+        let (memory, bank) = (Arc::clone(&self.memory), bank.clone());
+        blocking(move || Ok(memory.span_of_turns(&bank)?)).await
+    }
+
+    /// When the versions at these offsets of the turns topic were appended, in milliseconds since 1970.
     ///
     /// # Errors
     /// As [`Self::turns`].
@@ -240,7 +282,7 @@ impl Api {
     /// Waits until lists and answers reflect every turn of these banks that is durable now.
     ///
     /// # Errors
-    /// [`Problem`] where the time was too short.
+    /// [`Problem`] if the wait was too short, or if the log failed.
     pub(crate) async fn caught_up(&self, banks: &[Bank], wait: Duration) -> Result<(), Problem> {
         let memory = Arc::clone(&self.memory);
         let end = blocking(move || Ok(memory.end()?)).await?;
@@ -249,7 +291,7 @@ impl Api {
         if self.reflects(&awaited, wait).await {
             return Ok(());
         }
-        Err(self.late("turns that are durable are not extracted yet; ask again in a moment"))
+        Err(self.late("some durable turns are not extracted yet; ask again in a moment"))
     }
 }
 

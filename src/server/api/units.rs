@@ -1,8 +1,7 @@
-//! A unit and its neighbours as a call gives them.
+//! The JSON form of a unit and its neighbours.
 //!
-//! In: a unit of the dataflow with the units that its edges lead to. Out: one JSON form, with the reasons of
-//! each edge: a structural edge comes from names and times that both ends share, a semantic one from what they
-//! mean.
+//! In: a unit of the dataflow with the units that its edges lead to. Out: one JSON form, with the reasons for each
+//! edge. A structural edge comes from shared names and times, a semantic edge from similar meaning.
 
 use std::sync::Arc;
 
@@ -75,7 +74,7 @@ pub struct EdgeReasons {
 }
 
 impl UnitView {
-    /// The form of what the memory holds of a unit.
+    /// The JSON form of a unit, with its edges by channel, the strongest first.
     pub(super) fn of(bank: Bank, found: Answered<UnitWithNeighbours>) -> Self {
         let Answered { value: UnitWithNeighbours { unit, mut neighbours }, reflects, .. } = found;
         neighbours.sort_by_key(|found| (found.channel, std::cmp::Reverse(found.path_weight), found.unit.id));

@@ -1,10 +1,10 @@
 //! The calls of a memory, wherever it is.
 //!
-//! In: requests of the shared calls ([`crate::api`]). Out: their answers, from this process or from
-//! the one that has the directory open. The calls themselves check the caller; another process trusts the token
-//! beside the lock instead. A call of this process holds no thread while it waits: a thread that waits for a thread
-//! of the same pool could wait for ever. Dropping the future of a question cancels it.
-//! An error is a sentence for the agent: where, what, and what to do. It names no other bank.
+//! In: requests of the shared calls ([`crate::api`]). Out: their answers, from this process or from the process that
+//! has the directory open. The calls of this process check the caller; another process checks the token beside the
+//! lock instead. A call of this process holds no thread while it waits: a thread that waits for a thread of the same
+//! pool could wait forever. Dropping the future of a question to this process cancels the question.
+//! An error is a sentence for the agent that says what is wrong, where, and what to do. It names no other bank.
 
 use std::{
     sync::Arc,
@@ -16,19 +16,19 @@ use crate::{
     ReachError, Reached,
     access::Caller,
     api::{
-        AnsweredEvidence, Api, Ask, Banks, Digest, Forget, ForgetTurns, Forgotten, ForgottenTurns, ListTurns, Put,
-        Status, Turns, WrittenTurns,
+        AnsweredEvidence, Api, Ask, Banks, Digest, Explain, Forget, ForgetTurns, Forgotten, ForgottenTurns, ListTurns,
+        Put, Status, Turns, WrittenTurns,
     },
 };
 use models::llm::{self, Llm, LlmError, Meter};
-use nouns::model::{Bank, Evidence};
+use nouns::model::{Bank, Evidence, Explanation};
 
 /// A memory, in this process or in another.
 pub(super) enum Access {
     Here(Arc<Api>),
     There {
         reached: Arc<Reached>,
-        /// The language model that answers from its evidence.
+        /// The language model that answers here, from the other process's evidence.
         llm: Option<Arc<Llm>>,
     },
 }
@@ -47,6 +47,14 @@ impl Access {
         match self {
             Self::Here(api) => Ok(api.ask(who, ask).await?),
             Self::There { reached, .. } => reach(reached, move |reached| reached.post("/v1/ask", &ask)).await,
+        }
+    }
+
+    /// Explains why a turn is quoted in the answer to a question, or why not.
+    pub(super) async fn explain(&self, who: &Caller, explain: Explain) -> Result<Explanation, CallError> {
+        match self {
+            Self::Here(api) => Ok(api.explain(who, explain).await?),
+            Self::There { reached, .. } => reach(reached, move |reached| reached.post("/v1/explain", &explain)).await,
         }
     }
 
@@ -69,7 +77,7 @@ impl Access {
         }
     }
 
-    /// The latest turns of a bank; those that are asked for.
+    /// The turns of a bank that the request names, the latest first.
     pub(super) async fn list(&self, who: &Caller, list: ListTurns) -> Result<Turns, CallError> {
         match self {
             Self::Here(api) => Ok(api.list(who, list).await?),
@@ -96,7 +104,7 @@ impl Access {
         }
     }
 
-    /// Deletes turns by what they have in common, or says which those are.
+    /// Deletes turns by what they have in common, or in a dry run says which they are.
     pub(super) async fn forget_turns(&self, who: &Caller, forget: ForgetTurns) -> Result<ForgottenTurns, CallError> {
         match self {
             Self::Here(api) => Ok(api.forget_turns(who, forget).await?),
@@ -110,7 +118,7 @@ impl Access {
     pub(super) fn lists_turns(&self) -> bool {
         match self {
             Self::Here(api) => api.lists_turns(),
-            // Another process is reached through the directory of its log.
+            // Another process is found through its log's directory, so its log is in one.
             Self::There { .. } => true,
         }
     }
@@ -161,7 +169,7 @@ impl Access {
     }
 }
 
-/// Calls the other process beside the runtime's thread.
+/// Calls the other process, on the runtime's pool of blocking threads.
 pub(super) async fn reach<T: Send + 'static>(
     reached: &Arc<Reached>,
     call: impl FnOnce(&Reached) -> Result<T, ReachError> + Send + 'static,
@@ -170,7 +178,7 @@ pub(super) async fn reach<T: Send + 'static>(
     beside(move || Ok(call(&reached)?)).await
 }
 
-/// Does blocking work beside the runtime's thread.
+/// Does blocking work on the runtime's pool of blocking threads.
 pub(super) async fn beside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, CallError> + Send + 'static,
 ) -> Result<T, CallError> {

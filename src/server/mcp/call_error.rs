@@ -1,7 +1,7 @@
 //! Why a call of a memory failed.
 //!
-//! In: a problem of the calls. Out: a sentence for the agent: where, what, and what to do. It names no other
-//! bank.
+//! In: a problem of a call. Out: a sentence for the agent that says what is wrong, where, and what to do. It names no
+//! other bank.
 
 use crate::{
     ReachError,
@@ -11,10 +11,10 @@ use crate::{
 /// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum CallError {
-    /// The call, or the memory, cannot do it.
+    /// The call is wrong, or the memory cannot answer it.
     #[error("{0}")]
     Refused(String),
-    /// The process that had the directory open has ended; another may have it now.
+    /// The process that had the directory open has ended; another process may have it open now.
     #[error("{0}")]
     Gone(String),
 }

@@ -1,8 +1,7 @@
 //! What each tool does.
 //!
-//! In: a tool's name and its arguments. Out: its result as JSON and as text, or the reason why there is
-//! none. A turn without a time gets the present one, and one without an id gets an id. Dropping the future of a
-//! question cancels it.
+//! In: a tool's name and its arguments. Out: its result as JSON and as text, or why it failed. A turn without a time
+//! gets the present time, and a turn without an id gets an id. Dropping the future of a question cancels the question.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -14,22 +13,26 @@ use super::{
     call_error::CallError,
     opened_memory::{Opened, OpenedMemory},
     tools::{
-        Answered, Ask, Counts, Forget, ForgetTurns, Forgotten, ForgottenTurns, ListOf, Listed, ListedTurn, MAX_TURNS,
-        Recalled, Remember, Remembered, Said, Show, Shown, Status, StatusOf, ToolName,
+        Answered, Ask, Counts, ExplainTurn, Explained, ExplainedStep, Forget, ForgetTurns, Forgotten, ForgottenTurns,
+        ListOf, Listed, ListedTurn, MAX_TURNS, Recalled, Remember, Remembered, Said, Show, Shown, Status, StatusOf,
+        ToolName,
     },
 };
 use crate::{access::Caller, api};
 use heart::recall::{one_line, with_ids};
 use models::llm::LlmError;
-use nouns::model::{Bank, EventTime, Evidence, Question, SaidBefore, Selector, SpeakerKind, Turn};
+use nouns::model::{
+    Bank, EventTime, Evidence, ExplainStep, Explanation, Question, SaidBefore, Selector, SpeakerKind, Subject,
+    SubjectId, Turn,
+};
 
-/// How long `remember` and `forget` wait until answers reflect them, where the call does not say.
+/// How long `remember`, `forget` and `forget_turns` wait until answers reflect the change, if the call does not say.
 const WAIT_SECONDS: u64 = 5;
 /// The longest that they wait.
 const MAX_WAIT_SECONDS: u64 = 60;
 /// Most banks that `status` names.
 const MAX_BANKS: usize = 100;
-/// Turns of a list where the call does not say, and at most.
+/// Turns of a list if the call does not say, and the most.
 const LISTED: usize = 20;
 const MAX_LISTED: usize = 100;
 /// Characters of a turn in a list.
@@ -42,14 +45,14 @@ const SHOWN: usize = 8_000;
 pub(super) struct Offer {
     /// Who calls.
     pub(super) who: Arc<Caller>,
-    /// The bank of calls that name none.
+    /// The bank of calls that name no bank.
     pub(super) default_bank: Option<Bank>,
     /// Leaves out the tools that change the memory.
     pub(super) read_only: bool,
 }
 
 impl Offer {
-    /// Everything, for every client of this process.
+    /// All tools, for a caller with every right.
     pub(super) fn everything() -> Self {
         Self { who: Arc::new(Caller::anybody()), default_bank: None, read_only: false }
     }
@@ -74,14 +77,14 @@ pub(super) struct Calls {
     pub(super) memory: OpenedMemory,
     /// How long the language model may take for an answer.
     pub(super) answer_time: Duration,
-    /// Its name, where one is set.
+    /// The language model's name, if one is set.
     pub(super) language_model: Option<String>,
 }
 
 /// The result of a tool.
 pub(super) struct CallResult {
     pub(super) structured: Value,
-    /// The same for people and models.
+    /// The result for people and models.
     pub(super) text: String,
 }
 
@@ -103,6 +106,7 @@ impl Calls {
             ToolName::Recall => self.recall(read(tool, arguments)?, offer).await,
             ToolName::Answer => self.answer(read(tool, arguments)?, offer).await,
             ToolName::Evidence => json(&self.evidence(read(tool, arguments)?, offer).await?),
+            ToolName::Explain => self.explain(read(tool, arguments)?, offer).await,
             ToolName::List => self.list(read(tool, arguments)?, offer).await,
             ToolName::Show => self.show(read(tool, arguments)?, offer).await,
             ToolName::Forget => self.forget(read(tool, arguments)?, offer).await,
@@ -176,6 +180,31 @@ impl Calls {
         })
     }
 
+    /// Why a turn is recalled or not.
+    async fn explain(&self, asked: ExplainTurn, offer: &Offer) -> Result<CallResult, CallError> {
+        let ExplainTurn { question, turn, bank, asked_at, asker, most_tokens, as_of } = asked;
+        let bank = offer.bank(bank)?;
+        let question = Question { asked_at, asker: given(asker), most_tokens, ..Question::new(bank, question) };
+        let subject = Subject { id: SubjectId::Turn(turn), part: None, every_part: false };
+        let explain = api::Explain { as_of: given(as_of), ..api::Explain::of(question, subject) };
+        let explain = |opened: Arc<Opened>| {
+            let explain = explain.clone();
+            async move { opened.access.explain(&offer.who, explain).await }
+        };
+        let Explanation { bank, subject, quoted, failed, sentence, change, steps, .. } =
+            self.memory.with(explain).await?;
+        let step = |ExplainStep { step, state, sentence, .. }: ExplainStep| ExplainedStep { step, state, sentence };
+        json(&Explained {
+            bank,
+            turn: subject.and_then(|subject| subject.turn),
+            quoted,
+            failed,
+            sentence,
+            change,
+            steps: steps.into_iter().map(step).collect(),
+        })
+    }
+
     /// The latest turns of a bank.
     async fn list(&self, asked: ListOf, offer: &Offer) -> Result<CallResult, CallError> {
         let ListOf { bank, speaker, since, until, limit } = asked;
@@ -228,22 +257,23 @@ impl Calls {
             let forget = forget.clone();
             async move { opened.access.forget(&offer.who, forget).await }
         };
-        let api::Forgotten { bank, turn, held, after, gone } = self.memory.with(forget).await?;
+        let api::Forgotten { bank, turn, held, after, gone, .. } = self.memory.with(forget).await?;
         json(&Forgotten { bank, turn, held, included: gone, after })
     }
 
-    /// Says which turns are meant; with their name, deletes them.
+    /// Says which turns the call selects; with `confirm`, deletes them.
     async fn forget_turns(&self, asked: ForgetTurns, offer: &Offer) -> Result<CallResult, CallError> {
         let ForgetTurns { bank, speaker, since, until, session, mentions, confirm, wait_seconds } = asked;
         let (speakers, mentions) = (speaker.into_iter().collect(), mentions.into_iter().collect());
         let select = Selector { speakers, since, until, session, mentions, ..Selector::default() };
         let (bank, dry_run) = (offer.bank(bank)?, confirm.is_none());
-        let forget = api::ForgetTurns { bank, select, confirm, dry_run, wait_ms: Some(wait_ms(wait_seconds)) };
+        let wait_ms = Some(wait_ms(wait_seconds));
+        let forget = api::ForgetTurns { bank, select, confirm, unheld: false, dry_run, wait_ms };
         let forget = |opened: Arc<Opened>| {
             let forget = forget.clone();
             async move { opened.access.forget_turns(&offer.who, forget).await }
         };
-        let api::ForgottenTurns { bank, turns, shown, confirm, after, gone } = self.memory.with(forget).await?;
+        let api::ForgottenTurns { bank, turns, shown, confirm, after, gone, .. } = self.memory.with(forget).await?;
         let shown = shown.into_iter().map(listed).collect();
         json(&ForgottenTurns { bank, count: turns, turns: shown, confirm, included: gone, after })
     }
@@ -301,12 +331,16 @@ impl Calls {
 /// The question of a call.
 fn question(ask: Ask, offer: &Offer) -> Result<api::Ask, CallError> {
     let Ask { question, bank, asked_at, asker, said_before, most_tokens, after, as_of } = ask;
-    let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     let (bank, asker, after, as_of) = (offer.bank(bank)?, given(asker), given(after), given(as_of));
     let said = |text: String| SaidBefore { speaker: "conversation".to_owned(), text };
     let said_before = given(said_before).map(said).into_iter().collect();
-    let question = Question { bank, text: question, asked_at, asker, said_before, most_tokens };
+    let question = Question { asked_at, asker, said_before, most_tokens, ..Question::new(bank, question) };
     Ok(api::Ask { after, as_of, ..api::Ask::of(question) })
+}
+
+/// What a client wrote; nothing where it wrote an empty text.
+fn given(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.trim().is_empty())
 }
 
 fn refused(why: impl Into<String>) -> CallError {
@@ -327,8 +361,8 @@ fn wait_ms(seconds: Option<u64>) -> u64 {
     1_000 * seconds.unwrap_or(WAIT_SECONDS).min(MAX_WAIT_SECONDS)
 }
 
-/// Turns with a time and an id each. An id that is made depends on nothing but what was said, so that
-/// a call that is repeated with its times stores nothing twice; the same words twice in one call are two turns.
+/// Turns, each with a time and an id. A generated id depends only on speaker, time, session and text, so repeating a
+/// call with the same times stores nothing twice. The same turn twice in one call gets two ids.
 fn identified(bank: &Bank, said: Vec<Said>) -> Result<Vec<Turn>, CallError> {
     let now = now()?;
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();

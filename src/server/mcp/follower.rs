@@ -1,8 +1,8 @@
-//! One question that a client of tools follows, in this process or in the one that has the directory open.
+//! One question that a client follows, in this process or in the process that has the directory open.
 //!
-//! In: a question. Out: a signal each time its evidence changes. Offsets that move on are no change. A memory in
-//! another process is polled there; when that process ends, its successor is polled, and the evidence counts as
-//! changed.
+//! In: a question. Out: a signal each time its evidence changes. Later offsets alone are not a change. A memory in
+//! another process is polled. When that process ends, the question is followed in the process that opens the directory
+//! next, which may be this one; the evidence then counts as changed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,37 +18,39 @@ use crate::{
     api::Code,
     subscriptions::{Event, Polled, Subscribe, Subscriber},
 };
+use nouns::backoff::Backoff;
 
 /// How long the other process waits for a change before it says that there is none.
 const WAIT_MS: u64 = 10_000;
 /// How long a subscriber waits before it says that nothing happened.
 const QUIET: Duration = Duration::from_secs(3_600);
-/// The pause before something that may pass is tried again.
-const RETRY: Duration = Duration::from_millis(500);
+/// The pauses before another poll after a problem that may be temporary.
+const RETRY: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(4));
 
 /// One question that is followed.
 pub(super) struct Follower {
     calls: Arc<Calls>,
     who: Arc<Caller>,
-    /// The question, and what was received of it last.
+    /// The question, and the id of the last event that was received.
     subscribe: Subscribe,
-    /// In this process.
+    /// The subscriber, if the memory is in this process.
     here: Option<Subscriber>,
+    pauses: Backoff,
 }
 
 impl Follower {
-    /// Follows a question, once its first evidence is there.
+    /// Follows a question, and returns when its first evidence is there.
     ///
     /// # Errors
-    /// [`CallError`]: the caller may not read the bank, too many follow already, or the memory does not open.
+    /// [`CallError`]: the caller may not read the bank, there are too many subscriptions, or the memory does not open.
     pub(super) async fn begin(calls: Arc<Calls>, who: Arc<Caller>, subscribe: Subscribe) -> Result<Self, CallError> {
-        let mut follower = Self { calls, who, subscribe, here: None };
-        // The first evidence is a change.
+        let mut follower = Self { calls, who, subscribe, here: None, pauses: RETRY };
+        // The first evidence counts as a change.
         follower.changed().await?;
         Ok(follower)
     }
 
-    /// Waits until the evidence differs from that of the last call.
+    /// Waits until the evidence differs from the evidence at the last call.
     ///
     /// # Errors
     /// [`CallError`]: why the question can no longer be followed.
@@ -67,7 +69,7 @@ impl Follower {
         }
     }
 
-    /// Finds out where the memory is; one poll where that is another process. Whether the evidence changed.
+    /// Finds the memory, and polls once if it is in another process. Returns whether the evidence changed.
     async fn look(&mut self) -> Result<bool, CallError> {
         let opened = self.calls.memory.get().await?;
         let reached = match &opened.access {
@@ -81,11 +83,12 @@ impl Follower {
         let polled = beside(move || Ok(reached.post::<Polled>("/v1/subscribe", &subscribe))).await?;
         match polled {
             Ok(Polled { id, snapshot, delta, .. }) => {
+                self.pauses.reset();
                 self.subscribe.last_event_id = Some(id);
                 Ok(snapshot.is_some() || delta.is_some())
             }
             Err(error) if passes(&error, &self.calls.memory, &opened).await => {
-                tokio::time::sleep(RETRY).await;
+                tokio::time::sleep(self.pauses.jittered()).await;
                 Ok(false)
             }
             Err(error) => Err(error.into()),
@@ -93,7 +96,7 @@ impl Follower {
     }
 }
 
-/// Waits until a subscriber has been sent other evidence.
+/// Waits until a subscriber has received different evidence, and then the next progress.
 async fn changed(subscriber: &mut Subscriber) -> Result<(), CallError> {
     let mut changed = false;
     loop {
@@ -103,12 +106,12 @@ async fn changed(subscriber: &mut Subscriber) -> Result<(), CallError> {
             Some(Event::Progress(..) | Event::Quiet) => {}
             Some(Event::Problem(problem)) => return Err(problem.into()),
             Some(Event::Lagged(told)) => return Err(CallError::Refused(told.reason)),
-            None => return Err(CallError::Refused("the question is followed here no more; ask again".to_owned())),
+            None => return Err(CallError::Refused("the question is no longer followed; follow it again".to_owned())),
         }
     }
 }
 
-/// Whether the other process, or the next one, may give an answer in a moment.
+/// Whether the problem may be temporary: this process or another may answer in a moment.
 async fn passes(error: &ReachError, memory: &OpenedMemory, opened: &Arc<Opened>) -> bool {
     match error {
         ReachError::Gone { .. } => {

@@ -1,9 +1,9 @@
 //! The tools at `/mcp` of a memory that is served over HTTP.
 //!
-//! In: the calls of an open memory. Out: a route. Each request stands for itself, in either revision of the
-//! protocol, so a client may come back to another process; only what a client of revision 2025-11-25 follows
-//! belongs to a session. A batch of an early revision is answered message by message. Who may ask is checked before,
-//! for every path alike; a message is read within the limits of all bodies.
+//! In: the calls of an open memory. Out: a route. Each request is independent, in either revision of the protocol, so
+//! the next one may reach another process; only the questions that a client of revision 2025-11-25 follows belong to a
+//! session. A batch of an early revision is answered message by message. The caller is checked before, as for every
+//! path. Messages have the same limits as all bodies.
 
 use std::{sync::Arc, time::Duration};
 
@@ -52,7 +52,7 @@ pub(crate) fn routes(api: &Arc<Api>, pipeline: &Pipeline, bodies: Bodies) -> Rou
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .with_max_request_body_bytes(MAX_BYTES)
-        // The names of this address are checked before, with the port.
+        // The Host header was checked before, with its port.
         .disable_allowed_hosts();
     let sessions = Sessions::new(serving, Arc::clone(&calls));
     let clients = Clients::Sessions(Arc::clone(&sessions));
@@ -64,8 +64,8 @@ pub(crate) fn routes(api: &Arc<Api>, pipeline: &Pipeline, bodies: Bodies) -> Rou
     Router::new().route("/mcp", methods).with_state(sessions)
 }
 
-/// Reads a message or a batch, whose room is free again once it is answered or its answer is a stream. What a client
-/// says that it accepts, and that it sends, decides nothing as long as it takes JSON: every answer is JSON.
+/// Reads a message or a batch. Its room is free again once the response begins. `Content-Type` does not matter, and
+/// `Accept` only has to allow JSON or an event stream: both are replaced by what the protocol requires.
 async fn read(
     State(bodies): State<Bodies>,
     Extension(who): Extension<Arc<Caller>>,
@@ -84,7 +84,7 @@ async fn read(
         head.headers.insert(header::ACCEPT, HeaderValue::from_static(BOTH));
     }
     head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
-    // The bytes are plain now.
+    // The body is unpacked, and its length may have changed.
     head.headers.remove(header::CONTENT_ENCODING);
     head.headers.remove(header::CONTENT_LENGTH);
     match parsed(&bytes) {
@@ -97,11 +97,11 @@ async fn read(
     }
 }
 
-/// Answers a batch message by message. Only the first revisions have batches; a request without the header is of those.
+/// Answers a batch message by message. Only the first revisions have batches; their requests may lack the header.
 async fn batch(head: &Parts, messages: Vec<Value>, next: &Next) -> Response {
     /// The last revision with batches.
     const LAST: &str = "2025-03-26";
-    /// Most messages of one.
+    /// Most messages of a batch.
     const MOST: usize = 100;
     let revision = head.headers.get(REVISION).and_then(|value| value.to_str().ok()).unwrap_or(LAST);
     if revision > LAST {
@@ -137,7 +137,7 @@ async fn batch(head: &Parts, messages: Vec<Value>, next: &Next) -> Response {
         answers.push(serde_json::from_slice(&bytes).unwrap_or_else(|_| {
             let said = String::from_utf8_lossy(&bytes);
             let problem =
-                if said.trim().is_empty() { "it has no answer in a batch; send it alone" } else { said.trim() };
+                if said.trim().is_empty() { "no answer is possible in a batch; send it alone" } else { said.trim() };
             error(&id, INVALID_REQUEST, problem)
         }));
     }
@@ -148,11 +148,11 @@ async fn batch(head: &Parts, messages: Vec<Value>, next: &Next) -> Response {
 }
 
 const JSON: &str = "application/json";
-/// What the protocol has clients accept.
+/// The `Accept` header that the protocol requires of clients.
 const BOTH: &str = "application/json, text/event-stream";
 const REVISION: &str = "mcp-protocol-version";
 
-/// Whether a client takes JSON, or an event stream, in which it expects JSON; also where it does not say.
+/// Whether a client accepts JSON or an event stream; true if it does not say.
 fn takes_json(headers: &HeaderMap) -> bool {
     let mut accepted = headers.get_all(header::ACCEPT).iter().peekable();
     let takes = |kind: &str| {
@@ -166,15 +166,15 @@ fn error(id: &Value, code: i32, message: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }
 
-/// A refusal of the whole request.
+/// The refusal of a whole request.
 fn refused(status: StatusCode, error: &Value) -> Response {
     (status, [(header::CONTENT_TYPE, JSON)], error.to_string()).into_response()
 }
 
-/// A body as JSON, in which no field stands twice.
+/// A body as JSON, without a field that is given twice.
 ///
 /// # Errors
-/// The answer that says what is wrong with it.
+/// The answer that says what is wrong with the body.
 fn parsed(bytes: &[u8]) -> Result<Value, Value> {
     match serde_json::from_slice::<UniqueJson>(bytes) {
         Ok(UniqueJson(value)) => Ok(value),
@@ -183,10 +183,10 @@ fn parsed(bytes: &[u8]) -> Result<Value, Value> {
     }
 }
 
-/// Whether a value is a message of JSON-RPC.
+/// Checks that a value is a message of JSON-RPC.
 ///
 /// # Errors
-/// The answer that says what is wrong with it.
+/// The answer that says what is wrong with the value.
 fn check(message: &Value) -> Result<(), Value> {
     let wrong = |why: &str| Err(error(&Value::Null, INVALID_REQUEST, why));
     let Some(message) = message.as_object() else { return wrong("not an object; send one message of JSON-RPC") };

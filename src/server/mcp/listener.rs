@@ -1,8 +1,8 @@
 //! Tells one client which followed resources have changed.
 //!
-//! In: the addresses of followed questions. Out: the address of each whose evidence changed, one at each call.
-//! Changes that were not fetched are kept as a set, so a slow client holds up nothing and gets each once. An
-//! address is reported a last time when its question can no longer be followed: reading it then gives the reason.
+//! In: the addresses of followed questions. Out: the addresses of those whose evidence changed, one per call. Changed
+//! addresses that were not fetched yet are kept as a set, so a slow client delays nothing and gets each address once.
+//! An address is reported a last time when its question can no longer be followed: reading it then gives the reason.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -15,7 +15,7 @@ use super::{call_error::CallError, calls::Calls, follower::Follower};
 use crate::{access::Caller, subscriptions::Subscribe};
 use nouns::sync;
 
-/// Most questions of one client.
+/// Most questions that one client follows.
 const MOST: usize = 256;
 
 /// One client.
@@ -39,11 +39,11 @@ impl Listener {
         Arc::new(Self { calls, who, state: Mutex::default(), noted: Notify::new() })
     }
 
-    /// Follows the question at an address, once its first evidence is there. An address that is followed
-    /// already stays so.
+    /// Follows the question at an address, and returns when its first evidence is there. Does nothing if the address is
+    /// followed already.
     ///
     /// # Errors
-    /// [`CallError`], as of [`Follower::begin`], or too many questions.
+    /// [`CallError`], as of [`Follower::begin`], or if the client follows too many questions.
     pub(super) async fn follow(self: &Arc<Self>, address: &str, question: Subscribe) -> Result<(), CallError> {
         {
             let state = self.state();
@@ -67,7 +67,7 @@ impl Listener {
                 }
             }
         };
-        // Within the lock: the work finds its address there.
+        // The lock is held until the address is in the table, because the task looks for it there.
         let mut state = self.state();
         if let Some(other) = state.followed.insert(address.to_owned(), tokio::spawn(work).abort_handle()) {
             other.abort();
@@ -84,7 +84,7 @@ impl Listener {
         }
     }
 
-    /// Follows nothing more.
+    /// Stops following every address.
     pub(super) fn unfollow_all(&self) {
         let mut state = self.state();
         state.changed.clear();
@@ -102,25 +102,25 @@ impl Listener {
         }
     }
 
-    /// Whether nothing is followed, and nothing is left to tell.
+    /// Whether nothing is followed and no change is left to report.
     pub(super) fn is_idle(&self) -> bool {
         let state = self.state();
         state.followed.is_empty() && state.changed.is_empty()
     }
 
-    /// Counts every address as changed: what was on its way to the client may be lost.
+    /// Counts every followed address as changed, because notifications to the client may be lost.
     pub(super) fn note_all(&self) {
         let mut state = self.state();
         let all: Vec<String> = state.followed.keys().cloned().collect();
         state.changed.extend(all);
     }
 
-    /// Counts an address as changed, where it is followed.
+    /// Counts an address as changed, if it is followed.
     pub(super) fn note(&self, address: &str, ended: bool) {
         let mut state = self.state();
         let is_followed =
             if ended { state.followed.remove(address).is_some() } else { state.followed.contains_key(address) };
-        // The client may have ended it meanwhile.
+        // The client may have stopped following it meanwhile.
         if !is_followed {
             return;
         }

@@ -1,7 +1,7 @@
-//! A memory that is opened when it is needed, and again when the process that had it is gone.
+//! A memory that is opened when it is needed, and again when the process that had it open has ended.
 //!
-//! In: how to open it. Out: its calls. Opening may take long, so the server answers its client before; the
-//! first calls wait. What cannot be opened is tried again at the next call.
+//! In: how to open the memory. Out: the open memory. Opening may take long, so the server answers its client before
+//! that, and the first calls wait. If opening fails, the next call tries again.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{
 /// An open memory.
 pub(super) struct Opened {
     pub(super) access: Access,
-    /// Releases the directory, where this process has it open for the tools alone.
+    /// Releases the directory, if this process has it open only for the tools.
     pub(super) release: Option<Release>,
 }
 
@@ -34,8 +34,8 @@ impl OpenedMemory {
         Self { open: Arc::new(open), opened: Mutex::default() }
     }
 
-    /// Calls the memory; once more where the process that had it open has ended. So the call must be one
-    /// that may be repeated.
+    /// Calls the memory. If the process that had it open has ended, opens it again and repeats the call, which
+    /// therefore must be repeatable.
     pub(super) async fn with<T, F: Future<Output = Result<T, CallError>>>(
         &self,
         call: impl Fn(Arc<Opened>) -> F,
@@ -50,7 +50,7 @@ impl OpenedMemory {
         }
     }
 
-    /// Opens the memory where that has not happened.
+    /// The open memory; opens it first if necessary.
     pub(super) async fn get(&self) -> Result<Arc<Opened>, CallError> {
         let mut opened = self.opened.lock().await;
         if let Some(opened) = &*opened {
@@ -60,12 +60,12 @@ impl OpenedMemory {
         Ok(Arc::clone(opened.insert(Arc::new(beside(move || open()).await?))))
     }
 
-    /// The memory, where it is open already.
+    /// The memory, if it is open already.
     pub(super) fn opened(&self) -> Option<Arc<Opened>> {
         self.opened.try_lock().ok()?.clone()
     }
 
-    /// Releases the memory, outside of a runtime. A call that still runs keeps it until the process ends.
+    /// Releases the memory, from outside a runtime. A call that still runs keeps it open until the process ends.
     pub(super) fn close(&self) {
         let opened = self.opened.blocking_lock().take();
         if let Some(Opened { access, release: Some(release), .. }) = opened.and_then(Arc::into_inner) {
@@ -74,7 +74,7 @@ impl OpenedMemory {
         }
     }
 
-    /// Notes that the process that had it open has ended.
+    /// Notes that the process that had the memory open has ended.
     pub(super) async fn lost(&self, gone: &Arc<Opened>) {
         let mut opened = self.opened.lock().await;
         if opened.as_ref().is_some_and(|known| Arc::ptr_eq(known, gone)) {

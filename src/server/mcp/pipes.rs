@@ -1,10 +1,10 @@
 //! The client's standard streams, within bounds.
 //!
-//! In: what the client writes and reads. Out: its messages for the server, one a line, and the server's answers. A
-//! line that is too long is answered at once with an error that says so, and nothing of it is kept. While as many
-//! requests are in progress as may be, or as many bytes of them, nothing more is read: a client that sends and never
-//! reads fills its own pipe and not our memory. Notifications in between wait behind the requests, and what is no
-//! message goes through, for the server to judge.
+//! In: the client's input and output. Out: the client's messages for the server, one per line, and the server's
+//! answers for the client. A line that is too long is answered at once with an error, and only its id is kept. While
+//! the requests in progress reach their limit, in number or in bytes, nothing more is read: a client that sends and
+//! never reads fills its own pipe and not our memory. Notifications wait behind the requests too. A line that is not a
+//! message is passed on, and the server answers it.
 
 use std::collections::HashMap;
 
@@ -18,15 +18,15 @@ use tracing::warn;
 
 use crate::v1::MAX_BYTES;
 
-/// Most requests that are in progress.
+/// Most requests in progress.
 const MOST_REQUESTS: usize = 256;
-/// Most bytes of them; one is always read.
+/// Once the requests in progress have this many bytes, no other message is read.
 const MOST_BYTES: usize = 64 << 20;
-/// Bytes on their way between the streams and the server.
+/// Size of each buffer between the streams and the server, in bytes.
 const ON_ITS_WAY: usize = 64 << 10;
 
-/// Runs between the client's streams and a server, which gets the two ends that this returns, beside the work that
-/// moves everything between them until the client's input ends.
+/// Connects the client's streams to a server. Returns the server's two ends, and the work that moves the messages. The
+/// work ends once the client's input has ended and the server has closed its end.
 pub(super) fn between<R, W>(input: R, output: W) -> (DuplexStream, DuplexStream, impl Future<Output = ()>)
 where
     R: AsyncRead + Unpin,
@@ -55,7 +55,7 @@ impl OpenRequests {
     }
 }
 
-/// What is looked at of a message.
+/// The fields of a message that are read here.
 #[derive(Deserialize)]
 struct Head<'m> {
     #[serde(borrow)]
@@ -66,7 +66,7 @@ struct Head<'m> {
     params: Option<&'m RawValue>,
 }
 
-/// A client's messages, to the server.
+/// Passes the client's messages to the server.
 async fn read(
     input: impl AsyncRead + Unpin,
     mut server: DuplexStream,
@@ -82,7 +82,7 @@ async fn read(
             if !std::mem::replace(&mut has_waited, true) {
                 warn!(requests = MOST_REQUESTS, "the client sends more than it reads; its next message waits");
             }
-            // The sender is ours, so it never closes.
+            // The sender is `open`, so the channel is never closed here.
             drop(room.changed().await);
             continue;
         }
@@ -106,7 +106,7 @@ async fn read(
     }
 }
 
-/// A request is in progress from now on; one that is cancelled need not be answered.
+/// Counts a request as in progress; a cancelled one no longer, because it need not be answered.
 fn note_message(line: &[u8], open: &watch::Sender<OpenRequests>) {
     let Ok(Head { id, method: Some(method), params }) = serde_json::from_slice(line) else { return };
     match id {
@@ -131,7 +131,7 @@ fn note_message(line: &[u8], open: &watch::Sender<OpenRequests>) {
     }
 }
 
-/// The server's messages and our refusals, to the client, each as a whole.
+/// Passes the server's messages and the refusals to the client, each as a whole.
 async fn write(
     server: DuplexStream,
     mut output: impl AsyncWrite + Unpin,
@@ -141,7 +141,7 @@ async fn write(
     let mut server = BufReader::new(server);
     let mut line = Vec::new();
     loop {
-        // What was read of a line stays in `line` where a refusal comes first.
+        // `line` keeps the part of a line that was read when the other branch runs.
         let answered = tokio::select! {
             read = server.read_until(b'\n', &mut line) => match read {
                 Ok(bytes) if bytes > 0 || !line.is_empty() => true,
@@ -169,13 +169,13 @@ async fn write(
     }
 }
 
-/// What was read of the input.
+/// The result of reading a line.
 enum Line {
-    /// A line that is not too long, with its end.
+    /// A line that is not too long.
     Whole,
-    /// One that is, with the id of its request, as far as it shows one.
+    /// A line that is too long, with the id of its request; null if none was found.
     TooLong(Value),
-    /// Nothing more comes.
+    /// The input has ended.
     End,
 }
 
@@ -186,7 +186,7 @@ async fn next_line(input: &mut (impl AsyncBufReadExt + Unpin), line: &mut Vec<u8
     loop {
         let Ok(bytes) = input.fill_buf().await else { return Line::End };
         if bytes.is_empty() {
-            // A last line may have no end.
+            // The last line may have no line break.
             return match too_long {
                 Some(scan) => Line::TooLong(scan.id()),
                 None if line.is_empty() => Line::End,
@@ -214,22 +214,22 @@ async fn next_line(input: &mut (impl AsyncBufReadExt + Unpin), line: &mut Vec<u8
     }
 }
 
-/// The id of a message that is too long to be kept, found while it passes.
+/// Finds the id of a message that is too long to be kept, byte by byte.
 #[derive(Default)]
 struct IdScan {
     /// How many objects and lists are open.
     depth: usize,
     in_string: bool,
     is_escaped: bool,
-    /// The last string at the first depth, while it may be a name.
+    /// The first bytes of the last string at depth 1, which may be the name of a field.
     name: Vec<u8>,
-    /// Whether the value of `id` is read.
+    /// Whether the next byte may belong to the value of `id`.
     in_id: bool,
     id: Vec<u8>,
 }
 
 impl IdScan {
-    /// Longest id that is looked at.
+    /// Most bytes of an id that are read.
     const MOST: usize = 256;
 
     fn take(&mut self, bytes: &[u8]) {
@@ -268,7 +268,7 @@ impl IdScan {
         }
     }
 
-    /// A text or a number; null where there is neither.
+    /// The id, if it is a string or a number; null otherwise.
     fn id(&self) -> Value {
         let id = serde_json::from_slice(&self.id).unwrap_or_default();
         if matches!(id, Value::String(_) | Value::Number(_)) { id } else { Value::Null }

@@ -1,7 +1,7 @@
 //! Banks and questions as resources.
 //!
-//! In: the names of the banks, an address. Out: one resource a bank, in pages, and what it holds, counted; what
-//! recall finds for a question. Only a question can be followed. A bank that holds nothing is no resource.
+//! In: the names of the banks, or an address. Out: a page of banks, each a resource; the counts of a bank, or what
+//! recall finds for a question. Only questions can be followed. A bank that holds nothing is not a resource.
 
 use rmcp::{
     ErrorData,
@@ -20,17 +20,17 @@ use super::{
 use crate::{query, subscriptions::Subscribe};
 use nouns::model::{Bank, EventTime, Question};
 
-/// What stands before the bank in its address. A bank needs no escapes there.
+/// The beginning of an address; the bank's name follows, which needs no escapes.
 const PREFIX: &str = "ripplemem://banks/";
-/// What stands between the bank and the parameters of a question, of which no bank holds a character.
+/// Separates the bank's name, which never contains it, from the parameters of a question.
 const QUESTION: char = '?';
-/// The longest address: the longest question with each byte escaped, and the rest.
+/// The longest address, in bytes: enough for the longest question with each byte escaped, and the rest.
 const MAX_BYTES: usize = 32 << 10;
-/// Most banks of a page.
+/// Most banks on a page.
 const PAGE: usize = 100;
 const JSON: &str = "application/json";
 
-/// The banks after the one that `cursor` names.
+/// A page of banks: the first without `cursor`, otherwise the banks after the bank that `cursor` names.
 pub(super) fn list(banks: &[Bank], cursor: Option<&str>) -> ListResourcesResult {
     let start = cursor.map_or(0, |last| banks.partition_point(|bank| bank.as_str() <= last));
     let page: Vec<&Bank> = banks.iter().skip(start).take(PAGE).collect();
@@ -51,7 +51,7 @@ pub(super) fn list(banks: &[Bank], cursor: Option<&str>) -> ListResourcesResult 
 pub(super) enum Address {
     /// How much a bank holds.
     Bank(Bank),
-    /// What is evidence for a question.
+    /// The evidence for a question.
     Question(Subscribe),
 }
 
@@ -59,7 +59,7 @@ impl Address {
     /// Reads an address.
     ///
     /// # Errors
-    /// Why it is none, for the client.
+    /// What is wrong with the address, for the client.
     pub(super) fn parse(address: &str) -> Result<Self, String> {
         if address.len() > MAX_BYTES {
             return Err(format!("an address of {} bytes; the longest has {MAX_BYTES}", address.len()));
@@ -92,7 +92,7 @@ impl Address {
     /// Reads the address of a question, which can be followed.
     ///
     /// # Errors
-    /// Why it is none, for the client.
+    /// What is wrong with the address, for the client.
     pub(super) fn question(address: &str) -> Result<Subscribe, String> {
         match Self::parse(address)? {
             Self::Question(question) => Ok(question),
@@ -112,7 +112,7 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
     ListResourceTemplatesResult::with_all_items(vec![template, question])
 }
 
-/// What is at an address: what a bank holds, or what recall finds for a question.
+/// The resource at an address: the counts of a bank, or what recall finds for a question.
 pub(super) async fn read(calls: &Calls, offer: &Offer, address: &str) -> Result<ReadResourceResult, ErrorData> {
     let missing = |why: String| ErrorData::resource_not_found(why, Some(json!({ "uri": address })));
     let text = match Address::parse(address).map_err(missing)? {

@@ -1,9 +1,9 @@
 //! The protocol's requests, on `rmcp`.
 //!
-//! In: requests of a client, in either revision of the protocol. Out: the tools and their results, the banks
-//! and questions, and which of the questions that the client follows have other evidence now. What a tool cannot do is
-//! a result that says so, which the model reads; only a tool that does not exist is an error of the protocol, which the
-//! model does not. A question that its client cancels is not continued.
+//! In: requests of a client, in either revision of the protocol. Out: the tools and their results, the banks and
+//! questions, and notifications when the evidence of a followed question changed. A tool's failure is a result, because
+//! the model reads results. A tool that does not exist, or a wrong address of the server, is an error of the protocol,
+//! which the model does not read. A call that its client cancels is not continued.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -55,25 +55,25 @@ keeping with remember, in the words that were used.";
 #[derive(Clone)]
 pub(super) struct Server {
     calls: Arc<Calls>,
-    /// None over HTTP: there the request says who calls.
+    /// `None` over HTTP: there each request has its own caller.
     offer: Option<Offer>,
     clients: Clients,
-    /// By the task of a request to listen: its banks as they were when it was acknowledged.
+    /// For the task of each `subscriptions/listen`: its banks, watched since the acknowledgement.
     acknowledged: Arc<Mutex<HashMap<Id, WatchedBanks>>>,
 }
 
-/// Banks that are watched, each with the offset before which its answers reflected everything.
+/// Watched banks, each with the offset before which answers reflected everything when the watch began.
 type WatchedBanks = BTreeMap<Bank, (WatchedBank, u64)>;
 
-/// The clients of revision 2025-11-25, which follow questions by one request each.
+/// The clients of revision 2025-11-25, which follow each question with its own request.
 #[derive(Clone)]
 pub(super) enum Clients {
-    /// Over HTTP: one client a session.
+    /// Over HTTP: one client per session.
     Sessions(Arc<Sessions>),
     /// On standard input and output.
     One {
         listener: Arc<Listener>,
-        /// Whether what changed is on its way to the client.
+        /// Whether the task that notifies the client was started.
         is_told: Arc<AtomicBool>,
     },
 }
@@ -101,7 +101,7 @@ impl Server {
         Self { calls, offer, clients, acknowledged: Arc::default() }
     }
 
-    /// What is offered to a request; over HTTP, its address may say more: `?bank=NAME&read_only`.
+    /// What a request is offered. Over HTTP, its address may set more: `?bank=NAME&read_only`.
     fn offer(&self, extensions: &Extensions) -> Result<Offer, ErrorData> {
         if let Some(offer) = &self.offer {
             return Ok(offer.clone());
@@ -251,8 +251,8 @@ impl ServerHandler for Server {
         }
     }
 
-    /// What is no request of the protocol: of another method, or of one of its own whose parameters have no form that
-    /// it knows.
+    /// Answers a request that `rmcp` cannot parse: the protocol has no such method, or the parameters have the wrong
+    /// form.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -263,7 +263,7 @@ impl ServerHandler for Server {
         let version = context.protocol_version();
         let is_stateless = version.is_some_and(|version| version.as_str() >= first_stateless.as_str());
         if has_method(&method, is_stateless) {
-            return Err(ErrorData::invalid_params(format!("params of {method}: not of the form that it takes"), None));
+            return Err(ErrorData::invalid_params(format!("params of {method}: not in the form that it takes"), None));
         }
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))
     }
@@ -272,7 +272,7 @@ impl ServerHandler for Server {
         let addresses = requested.resource_subscriptions.iter().flatten();
         let questions = addresses.filter_map(|address| Some((address, Address::question(address).ok()?)));
         let questions: Vec<(&String, Subscribe)> = questions.collect();
-        // The client may read a question as soon as this is acknowledged, which is before it is followed.
+        // The client may read a question as soon as this is acknowledged, before the question is followed.
         if let (Some(task), Some(opened)) = (task::try_id(), self.calls.memory.opened())
             && let Access::Here(api) = &opened.access
         {
@@ -293,7 +293,7 @@ impl ServerHandler for Server {
                 let question = Address::question(address).map_err(|why| ErrorData::invalid_params(why, None))?;
                 let before = watched.get(&question.bank);
                 listener.follow(address, question).await.map_err(|why| refused(&why))?;
-                // What the client has read since the acknowledgement may be other evidence than the first here.
+                // Since the acknowledgement, the client may have read older evidence than the first evidence here.
                 if before.is_none_or(|(bank, read_to)| bank.changed_at() > *read_to) {
                     listener.note(address, false);
                 }
@@ -313,7 +313,7 @@ impl ServerHandler for Server {
     }
 }
 
-/// Whether a client may call a method of the protocol here; the revision with `is_stateless` removed some.
+/// Whether this server has a method in the client's revision, which may be the stateless one.
 fn has_method(method: &str, is_stateless: bool) -> bool {
     match method {
         "tools/list" | "tools/call" | "resources/list" | "resources/templates/list" | "resources/read" => true,

@@ -1,9 +1,9 @@
 //! What clients of revision 2025-11-25 follow over HTTP, by session.
 //!
-//! In: requests with a session's id. Out: the session's listener, and its notifications as server-sent
-//! events. A session holds subscriptions and nothing else: all other requests are independent, so a client goes on
-//! after a restart of the service, loses its subscriptions only, and gets an error that says so. A session belongs
-//! to the token that began it, and ends after a while without a listener.
+//! In: requests with a session's id. Out: the session's notifications, as server-sent events. A session holds only
+//! subscriptions. All other requests are independent, so after a restart of the service a client loses only its
+//! subscriptions, and gets an error that says so. A session belongs to one token: the same id with another token is
+//! another session. A session ends after a while without an open stream.
 
 use std::{
     collections::HashMap,
@@ -42,9 +42,9 @@ use nouns::sync;
 
 /// The header with the id of a session.
 const SESSION: &str = "mcp-session-id";
-/// How long a session stays without a listener.
+/// How long a session stays without an open stream.
 const LINGER: Duration = Duration::from_secs(60);
-/// A comment is sent when nothing else was for this time.
+/// A comment is sent after this time without an event.
 const QUIET: Duration = Duration::from_secs(15);
 const COMMENT: &[u8] = b": quiet\n\n";
 
@@ -52,12 +52,12 @@ const COMMENT: &[u8] = b": quiet\n\n";
 pub(super) struct Sessions {
     api: Arc<Api>,
     calls: Arc<Calls>,
-    /// Tells the sessions of this run from those before.
+    /// The beginning of every id of this run, which tells them from the ids of earlier runs.
     run: String,
     known: Mutex<HashMap<Key, Arc<Session>>>,
 }
 
-/// The id of a session, and the name of the token that it belongs to.
+/// The id of a session, and the name of its token.
 type Key = (String, Option<String>);
 
 /// One session.
@@ -66,13 +66,13 @@ struct Session {
     presence: Mutex<Presence>,
 }
 
-/// Who listens.
+/// The open streams of a session.
 struct Presence {
     streams: usize,
     absent_since: Instant,
 }
 
-/// Whether a request began a session.
+/// Whether a request begins a session.
 #[derive(Clone, Default)]
 pub(super) struct SessionStart(Arc<AtomicBool>);
 
@@ -86,7 +86,7 @@ impl SessionStart {
 /// Why a request has no session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NoSession {
-    /// It names none.
+    /// The request names no session.
     #[error("no session: over HTTP, clients of this revision send the Mcp-Session-Id that initialize returned")]
     Missing,
     /// Its session ended.
@@ -109,7 +109,7 @@ impl Sessions {
     /// Follows the question at an address, in the session of a request.
     ///
     /// # Errors
-    /// [`CallError`], as of [`Listener::follow`], or without a session.
+    /// [`CallError`], as of [`Listener::follow`], or if the request has no session.
     pub(super) async fn follow(
         self: &Arc<Self>,
         headers: &HeaderMap,
@@ -129,7 +129,7 @@ impl Sessions {
     /// Stops following an address, in the session of a request.
     ///
     /// # Errors
-    /// [`CallError`] without a session.
+    /// [`CallError`] if the request has no session.
     pub(super) fn unfollow(&self, headers: &HeaderMap, who: &Caller, address: &str) -> Result<(), CallError> {
         let session = sync::lock(&self.known).get(&self.key(headers, who)?).cloned();
         if let Some(session) = session {
@@ -144,7 +144,7 @@ impl Sessions {
         if is_ours { Ok((id.to_owned(), who.name().map(str::to_owned))) } else { Err(NoSession::Ended) }
     }
 
-    /// A session, which stays for a while.
+    /// The session with this key; a new one if there is none.
     fn session(self: &Arc<Self>, key: Key, who: &Arc<Caller>) -> Arc<Session> {
         let mut known = sync::lock(&self.known);
         if let Some(session) = known.get(&key) {
@@ -159,10 +159,10 @@ impl Sessions {
         session
     }
 
-    /// Ends a session that follows nothing, where only the caller has it.
+    /// Ends a session that follows nothing, if nobody but the caller uses it.
     fn end_unused(&self, key: &Key, session: &Arc<Session>) {
         let mut known = sync::lock(&self.known);
-        // The table's and the caller's; another one is taken under the lock.
+        // Two references: the table's and the caller's. Others are only made under this lock.
         if Arc::strong_count(session) == 2 && session.listener.is_idle() {
             known.remove(key);
         }
@@ -177,7 +177,7 @@ impl Sessions {
     }
 }
 
-/// Ends a session that has had no listener for a while.
+/// Ends a session once it has had no open stream for [`LINGER`].
 async fn forget_absent(sessions: Weak<Sessions>, key: Key) {
     loop {
         tokio::time::sleep(LINGER).await;
@@ -195,7 +195,7 @@ async fn forget_absent(sessions: Weak<Sessions>, key: Key) {
     }
 }
 
-/// Gives an `initialize` its session.
+/// Adds the id of a new session to the response to an `initialize`.
 pub(super) async fn named(State(sessions): State<Arc<Sessions>>, mut request: Request, next: Next) -> Response {
     let begun = SessionStart::default();
     request.extensions_mut().insert(begun.clone());
@@ -231,7 +231,7 @@ pub(super) async fn stream(
     (head, Body::from_stream(events)).into_response()
 }
 
-/// Ends a session as its client asks.
+/// Ends a session on the client's request.
 pub(super) async fn end(
     State(sessions): State<Arc<Sessions>>,
     Extension(who): Extension<Arc<Caller>>,
@@ -255,18 +255,18 @@ fn refused(why: NoSession) -> Response {
     }
 }
 
-/// One who listens to a session.
+/// An open stream of a session's notifications.
 struct Stream {
     sessions: Arc<Sessions>,
     key: Key,
     session: Arc<Session>,
     who: Arc<Caller>,
-    /// Frees its place among the subscriptions when it is dropped.
+    /// The stream's place among the subscriptions, free again when this is dropped.
     _share: Share,
 }
 
 impl Stream {
-    /// What to send next; None at the end.
+    /// What to send next; `None` at the end.
     async fn next(&self) -> Option<Bytes> {
         let told = pin!(tokio::time::timeout(QUIET, self.session.listener.next()));
         let event = match select(told, pin!(self.sessions.api.subscriptions_ended())).await {
@@ -285,13 +285,13 @@ impl Drop for Stream {
             presence.streams -= 1;
             presence.absent_since = Instant::now();
         }
-        // Nobody knows whether the last notifications arrived.
+        // The last notifications may not have arrived, so the next stream repeats all.
         self.session.listener.note_all();
         self.sessions.end_unused(&self.key, &self.session);
     }
 }
 
-/// The notification that a resource is another one now.
+/// The notification that a resource has changed.
 fn updated(address: &str) -> Bytes {
     let params = ResourceUpdatedNotificationParam::new(address);
     let message = json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params});

@@ -1,9 +1,9 @@
 //! A server on standard input and output.
 //!
-//! In: a pipeline, and the messages of one client. Out: the answers, one a line, and nothing else on
-//! standard output; log lines go to standard error. The client is answered at once; the memory opens
-//! meanwhile. It ends when the client closes standard input, or when it is told to stop, and releases
-//! the memory.
+//! In: a pipeline, and the messages of one client. Out: the answers, one per line, and nothing else on
+//! standard output; log lines go to standard error. The server answers the client's first messages while
+//! the memory is still opening. When the client closes standard input, or at a stop, the server ends and
+//! releases the memory.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -28,11 +28,11 @@ use nouns::{
 };
 use ripplemem::{log::LogError, pipeline::PipelineError};
 
-/// How long calls that are in progress may take after the end.
+/// How long the last answers, and then blocking work, may take after the end.
 const LAST_CALLS: Duration = Duration::from_secs(2);
-/// Where a memory is served that names no address: others that open the same directory find it.
+/// The address if the pipeline names none. Other processes with the same directory find it there.
 const LISTEN: &str = "127.0.0.1:0";
-/// How often, and with which pause, a process that has the directory is looked for.
+/// How many times the address of the process that has the directory open is looked up, and the pause in between.
 const LOOKS: usize = 50;
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -40,7 +40,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct McpOptions {
     /// The pipeline whose memory the tools use.
     pub pipeline: Pipeline,
-    /// The bank of calls that name none.
+    /// The bank of calls that name no bank.
     pub bank: Option<Bank>,
     /// Leaves out the tools that change the memory.
     pub read_only: bool,
@@ -55,17 +55,17 @@ pub enum McpError {
     /// The system refused a thread or the standard streams.
     #[error("the tool server cannot start: {0}; raise the system's limits, or stop other processes")]
     System(#[from] std::io::Error),
-    /// The first message was not of the protocol.
+    /// The first message is not a message of the protocol.
     #[error(
         "the client's first message is not a valid Model Context Protocol message: {0}; this command is meant to be started by a client (docs/mcp.md)"
     )]
     Protocol(String),
 }
 
-/// Serves the client on standard input until it closes it, or until `stop`.
+/// Serves the client on standard input until the client closes it, or until `stop`.
 ///
 /// # Errors
-/// [`McpError`]. A memory that does not open is no error here: the tools say why.
+/// [`McpError`]. A memory that does not open is not an error here: the tools report it.
 pub fn serve_stdio(options: McpOptions, stop: &Notify) -> Result<(), McpError> {
     let McpOptions { pipeline, bank, read_only } = options;
     if pipeline.log.kind == LogKind::Kafka {
@@ -89,14 +89,14 @@ pub fn serve_stdio(options: McpOptions, stop: &Notify) -> Result<(), McpError> {
         let serving = async {
             let served = match server.serve((reads, writes)).await {
                 Ok(running) => {
-                    // It ends with the input; a panic of a handler has been answered.
+                    // It ends with the input. A handler's panic was already answered with an error.
                     drop(running.waiting().await);
                     Ok(())
                 }
                 Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
                 Err(error) => Err(McpError::Protocol(error.to_string())),
             };
-            // The last answers are on their way to the client; one that never reads is not waited for.
+            // Lets the last answers reach the client, but does not wait for a client that never reads.
             drop(tokio::time::timeout(LAST_CALLS, moving).await);
             served
         };
@@ -105,13 +105,13 @@ pub fn serve_stdio(options: McpOptions, stop: &Notify) -> Result<(), McpError> {
             Either::Right(_) => Ok(()),
         }
     });
-    // A read of standard input that is not a pipe cannot be interrupted.
+    // If standard input is not a pipe, a read from it cannot be interrupted.
     runtime.shutdown_timeout(LAST_CALLS);
     calls.memory.close();
     served
 }
 
-/// What comes within a short time; a process that has just taken the lock has no address yet.
+/// Repeats a look-up for some seconds: a process that has just taken the lock has not written its address yet.
 fn soon<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     for _ in 0..LOOKS {
         if let Some(found) = look() {

@@ -1,9 +1,9 @@
 //! JSON Schemas of tools, in the form that clients take.
 //!
-//! In: a type. Out: its schema, small and plain. Inputs stand in one piece, without references and
-//! without null: some models and clients read neither. Formats such as `uint64`, which JSON Schema does
-//! not know and clients warn of, are left out. Outputs keep their references, and lose the comments of
-//! nested types, which the schemas in `schemas/topics` have.
+//! In: a type. Out: its schema, small and plain. Schemas of inputs have no references and no null, because
+//! some models and clients understand neither. Formats such as `uint64` are removed: JSON Schema does not
+//! define them, and clients warn about them. Schemas of outputs keep their references, but lose the
+//! comments of nested types, which stand in `schemas/topics`.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ fn children(schema: &mut Value) -> Box<dyn Iterator<Item = &mut Value> + '_> {
     }
 }
 
-/// Removes formats that are not of JSON Schema.
+/// Removes all formats except [`FORMATS`].
 fn without_formats(schema: &mut Value) {
     if let Value::Object(object) = schema
         && object.get("format").and_then(Value::as_str).is_some_and(|format| !FORMATS.contains(&format))
@@ -67,7 +67,7 @@ fn without_formats(schema: &mut Value) {
     children(schema).for_each(without_formats);
 }
 
-/// Removes comments.
+/// Removes descriptions.
 fn without_comments(schema: &mut Value) {
     if let Value::Object(object) = schema
         && object.get("description").is_some_and(Value::is_string)
@@ -77,7 +77,7 @@ fn without_comments(schema: &mut Value) {
     children(schema).for_each(without_comments);
 }
 
-/// Of what is optional, leaves the form that it has when it is there.
+/// Removes null from the schema of optional fields.
 fn without_null(schema: &mut Value) {
     if let Value::Object(object) = schema {
         if let Some(Value::Array(types)) = object.get_mut("type") {
@@ -92,7 +92,7 @@ fn without_null(schema: &mut Value) {
             if let [Value::Object(form)] = forms.as_mut_slice() {
                 let form = std::mem::take(form);
                 object.remove("anyOf");
-                // The comment of the field says more than the comment of its type.
+                // The field's own description wins: it says more than that of its type.
                 for (key, value) in form {
                     object.entry(key).or_insert(value);
                 }

@@ -1,10 +1,9 @@
 //! The body of a request, within limits.
 //!
-//! In: a body as it arrives, and whose it is. Out: its bytes and their room, or a problem: too large, too
-//! slow, or too much of all bodies at once. JSON may come in gzip, in UTF-16 or behind a byte order mark, and is plain
-//! UTF-8 afterwards; what is packed in another way is refused with the cause. Bytes are counted as they come, not as
-//! a header announces them.
-//! No sender has more than a part of the room, so that none takes it from the others.
+//! In: a body as it arrives, and its sender. Out: its bytes and their share of the room, or a problem: it is too large
+//! or too slow, or all bodies together are too large. JSON may come in gzip, in UTF-16 or with a byte order mark, and
+//! is plain afterwards; zstd and deflate are refused by name. Bytes are counted as they arrive, not as a header
+//! announces them. A token has at most a part of the room, so that it cannot take the room from others.
 
 use std::{borrow::Cow, io::Read, sync::Arc, time::Duration};
 
@@ -20,20 +19,20 @@ use crate::{
 
 /// Largest body of a call.
 pub(crate) const MAX_BYTES: usize = 8 << 20;
-/// Bytes of all bodies that are being read and worked on.
+/// Most bytes of all bodies that are being read or used.
 const ALL_BYTES: usize = 64 << 20;
-/// Of one sender.
+/// Most bytes of one sender's bodies.
 const SENDER_BYTES: usize = ALL_BYTES / 4;
-/// A body is whole after this time.
+/// The time in which a whole body must arrive.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What is said where too much is in use.
+/// The messages when too many bytes are in use.
 const REFUSALS: Refusals = Refusals {
     all: "bytes of bodies are in use already; send large requests again in a moment",
     of_one: "bytes of bodies of this sender are in use already; send large requests one after another",
 };
 
-/// The bodies of a service that are being read and worked on.
+/// The bodies of a service that are being read or used.
 #[derive(Clone)]
 pub(crate) struct Bodies(Arc<Quota>);
 
@@ -46,13 +45,13 @@ impl Default for Bodies {
 /// A whole body.
 pub(crate) struct Whole {
     pub(crate) bytes: Vec<u8>,
-    /// To be held for as long as the bytes, or what was made of them, are.
+    /// Keep it as long as the bytes, or what was made of them.
     pub(crate) room: Share,
 }
 
 impl Bodies {
-    /// Reads a body to its end, `most` bytes at most. `sender` names whose it is, such as a token; None for
-    /// those whom the service trusts.
+    /// Reads a body to its end, at most `most` bytes. `sender` is the sender's name, such as that of a token; `None` if
+    /// only the limit on all bodies applies.
     pub(crate) async fn read(&self, body: Body, sender: Option<&str>, most: usize) -> Result<Whole, Problem> {
         let slow = |_| {
             Problem::new(Code::Slow, format!("the body did not arrive within {} s; send it faster", TIMEOUT.as_secs()))
@@ -62,16 +61,16 @@ impl Bodies {
         Ok(whole)
     }
 
-    /// As [`Self::read`], of a body that is JSON; unpacked it has `most` bytes at most.
+    /// As [`Self::read`], for a JSON body; unpacked it has at most `most` bytes, too.
     pub(crate) async fn read_json(&self, body: Body, sender: Option<&str>, most: usize) -> Result<Whole, Problem> {
         self.read(body, sender, most).await?.into_json(most)
     }
 }
 
-/// How bodies begin that are packed in ways that are not read.
+/// The first bytes of bodies that are packed in ways that cannot be read here.
 const PACKED: [(&[u8], &str); 4] =
     [(b"\x28\xb5\x2f\xfd", "zstd"), (b"\x78\x01", "deflate"), (b"\x78\x9c", "deflate"), (b"\x78\xda", "deflate")];
-/// What to do about it.
+/// The next step for a body that cannot be read.
 pub(super) const SEND_PLAIN: &str = "send it as it is, or in gzip";
 
 impl Whole {
@@ -122,7 +121,7 @@ impl Whole {
     }
 }
 
-/// A text in UTF-16 as UTF-8; what is no character becomes the replacement character.
+/// A text in UTF-16 as UTF-8; invalid units become the replacement character.
 fn utf8_of(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Vec<u8> {
     let (pairs, rest) = bytes.as_chunks::<2>();
     let units = pairs.iter().map(|pair| unit(*pair)).chain((!rest.is_empty()).then_some(0xfffd));

@@ -1,8 +1,8 @@
-//! Who may send requests, and where each is noted.
+//! Who may send requests, and the audit log of requests.
 //!
-//! In: a request. Out: its caller and its share of what is answered at once, or why it is refused; a line of the
-//! audit log once it has ended, also where its client does not wait for the response, since what it asked for is
-//! done all the same. What a caller may do is the call's to decide.
+//! In: a request. Out: its caller and its share of the requests that may be answered at once, or why it is refused; a
+//! line of the audit log once it has ended. The line is written even if the client leaves before the response, because
+//! a write that has begun is carried out all the same. Each call decides what its caller may do.
 
 use std::sync::Arc;
 
@@ -18,36 +18,36 @@ use crate::{
     quota::{Limits, Quota, Refusals, Share},
 };
 
-/// The schemes under which a token is shown: the usual one, and that of Mem0's client.
+/// The schemes of an `Authorization` header with a token: the usual scheme, and the scheme of Mem0's client.
 const SCHEMES: [&str; 2] = ["bearer", "token"];
 
-/// The status that is noted of a request whose client left before the response.
+/// The status that the audit log has for a request whose client left before the response.
 const LEFT: u16 = 499;
 
-/// What is said where too many requests are being answered.
+/// The messages when too many requests are being answered.
 const REFUSALS: Refusals = Refusals {
     all: "requests are being answered already; send it again in a moment",
     of_one: "requests of this token are being answered already; wait for some of them",
 };
 
-/// Who may send requests, and where each is noted.
+/// Checks tokens, limits requests, and notes them in the audit log.
 pub(super) struct Door {
-    /// Checks tokens, where they are asked for.
+    /// Checks tokens, if they are required.
     gate: Option<Gate>,
-    /// Notes requests, where that is asked for.
+    /// The audit log, if it is set.
     audit: Option<Audit>,
-    /// One for each request that is being answered: one token leaves connections to the others.
+    /// One share for each request that is being answered. A token has at most half, so it leaves connections to others.
     answering: Arc<Quota>,
 }
 
 impl Door {
-    /// `connections` are the most at once.
+    /// At most `connections` requests are answered at once.
     pub(super) fn new(gate: Option<Gate>, audit: Option<Audit>, connections: usize) -> Self {
         let limits = Limits { all: connections, of_one: connections / 2 };
         Self { gate, audit, answering: Quota::new(limits, REFUSALS) }
     }
 
-    /// A request of a caller begins; it counts until the share is dropped.
+    /// Counts a caller's request, until the share is dropped.
     pub(super) fn enter(&self, caller: &Caller) -> Result<Share, Problem> {
         self.answering.take(caller.name())
     }
@@ -66,7 +66,7 @@ impl Door {
         caller
     }
 
-    /// A request begins, which is noted when it ends.
+    /// Begins the audit log's note of a request; it is written when the note is dropped.
     pub(super) fn begin(self: &Arc<Self>, request: &Request) -> RequestNote {
         let path = request.extensions().get::<MatchedPath>().map_or("unknown path", MatchedPath::as_str);
         let action = self.audit.as_ref().map(|_| format!("{} {path}", request.method()));
@@ -74,12 +74,12 @@ impl Door {
     }
 }
 
-/// A request that is noted when this is dropped.
+/// The audit log's note of a request, written when this is dropped.
 pub(super) struct RequestNote {
     door: Arc<Door>,
-    /// The method and the pattern of the path, where requests are noted.
+    /// The method and the route's pattern, if there is an audit log.
     action: Option<String>,
-    /// Who sends it, once that is known.
+    /// The caller, once it is known.
     caller: Option<Arc<Caller>>,
     /// The name of a token that was refused.
     token: Option<String>,
@@ -88,17 +88,17 @@ pub(super) struct RequestNote {
 }
 
 impl RequestNote {
-    /// It is sent by a caller.
+    /// Notes who sends the request.
     pub(super) fn is_by(&mut self, caller: &Arc<Caller>) {
         self.caller = Some(Arc::clone(caller));
     }
 
-    /// Its token was refused.
+    /// Notes the name of the token that was refused.
     pub(super) fn is_denied(&mut self, denied: &Denied) {
         self.token = denied.name().map(str::to_owned);
     }
 
-    /// It ends with a response.
+    /// Ends the request with the status of its response.
     pub(super) fn end(mut self, status: StatusCode) {
         self.status = Some(status);
     }

@@ -1,8 +1,8 @@
-//! Server-sent events: a response that stays.
+//! Responses as server-sent events.
 //!
-//! In: what follows a question, or an answer that is being generated. Out: the body of a response, made piece
-//! by piece as the client reads it. Only a progress has an id, so that a client that comes back never begins inside
-//! a change. A comment keeps the connection when nothing else was sent for a while.
+//! In: a subscriber, or an answer that is being generated. Out: the body of a response, made piece by piece as the
+//! client reads it. Only progress events have an id, so that a client that comes back never begins in the middle of a
+//! change. A comment keeps the connection alive when nothing else was sent for a while.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -25,7 +25,7 @@ use crate::{
 };
 use nouns::model::Evidence;
 
-/// A comment is sent when nothing else was for this time.
+/// A comment is sent after this time without an event.
 const QUIET: Duration = Duration::from_secs(15);
 
 const COMMENT: &[u8] = b": quiet\n\n";
@@ -33,7 +33,7 @@ const COMMENT: &[u8] = b": quiet\n\n";
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-/// What a subscriber is sent, as a response.
+/// The events of a subscriber, as a response.
 pub(super) fn subscription(subscriber: Subscriber) -> Response {
     response(unfold(subscriber, |mut subscriber| async move {
         let event = subscriber.next(QUIET).await?;
@@ -41,7 +41,7 @@ pub(super) fn subscription(subscriber: Subscriber) -> Response {
     }))
 }
 
-/// Evidence, then an answer in words while it is generated.
+/// A response with the evidence, then an answer in words while it is generated.
 pub(super) fn answer(evidence: &Evidence, pieces: UnboundedReceiver<AnswerPiece>) -> Response {
     let first = event("evidence", None, evidence);
     let pieces = unfold(pieces, |mut pieces| async move {
@@ -66,7 +66,7 @@ pub(super) fn is_accepted(headers: &HeaderMap) -> bool {
     kinds.any(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
 }
 
-/// A response of events.
+/// A response from encoded events.
 fn response(events: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static) -> Response {
     ([(header::CONTENT_TYPE, EVENTS), (header::CACHE_CONTROL, NO_STORE)], Body::from_stream(events)).into_response()
 }

@@ -1,7 +1,7 @@
-//! Connections: each gets a place, and has a time for its headers, ended gracefully.
+//! Connections: each gets a place, has a time limit for its headers, and ends gracefully.
 //!
-//! In: a listener and routes. Out: a thread that serves them until it is told to end. Then no connection
-//! is accepted, requests that have begun get some seconds to end, and the rest is cut off.
+//! In: an address and routes. Out: a thread that serves them until it is told to end. Then it accepts no connections,
+//! gives requests that have begun some seconds to end, and cuts off the rest.
 
 use std::{convert::Infallible, io, net::SocketAddr, pin::pin, sync::Arc, thread::JoinHandle, time::Duration};
 
@@ -25,17 +25,17 @@ use tokio_rustls::TlsAcceptor;
 use super::places::{Connection, Places};
 use crate::ServeError;
 
-/// A request's headers are whole after this time; an idle connection ends after it.
+/// The time in which a request's headers must arrive; an idle connection ends after it.
 const HEADERS: Duration = Duration::from_secs(15);
 /// Largest headers.
 const HEADER_BYTES: usize = 64 << 10;
 /// The longest handshake of TLS.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long requests that have begun may take at the end.
+/// How long requests that have begun may still take once the listener is told to end.
 const DRAIN: Duration = Duration::from_secs(10);
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 4_096;
-/// The pause after a connection could not be accepted, such as when too many files are open.
+/// The pause after a connection could not be accepted, for example because too many files are open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A running listener; it ends when it is dropped.
@@ -46,11 +46,11 @@ pub(crate) struct Listening {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Listens on an address, and serves the routes that `routes` makes for it, behind TLS where `tls` is given.
-/// At most `connections` are open at once. `key` names the setting.
+/// Listens on an address, and serves the routes that `routes` makes for it, over TLS if `tls` is given. At most
+/// `connections` are open at once. `key` is the name of the setting, for errors.
 ///
 /// # Errors
-/// [`ServeError::Listen`] when the address is taken or not of this machine.
+/// [`ServeError::Listen`] if the address is taken, wrong or not an address of this machine.
 pub(crate) fn listen(
     key: &'static str,
     listen: &str,
@@ -77,18 +77,18 @@ pub(crate) fn listen(
     Ok(Listening { address, stop: Some(stop), thread: Some(thread) })
 }
 
-/// Listens, with room for a burst of connections that are not accepted yet.
+/// Binds an address, with a queue for a burst of connections that are not accepted yet.
 fn bind(listen: &str) -> io::Result<TcpListener> {
     let address: SocketAddr = listen.parse().map_err(io::Error::other)?;
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // A restart need not wait for the connections of the run before.
+    // A restart need not wait until the previous run's connections are closed.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
 impl Listening {
-    /// Accepts no connection from now on; the requests that have begun end.
+    /// Tells the thread to accept no more connections, and to end once the requests that have begun are answered.
     pub(super) fn end(&mut self) {
         self.stop = None;
     }
@@ -115,7 +115,7 @@ async fn serve(
     let mut stop = pin!(async move { while ended.changed().await.is_ok() {} });
     loop {
         let next = pin!(async {
-            // Accepted first: only a client that waits makes another one give way.
+            // Accepts before it takes a place, so that a connection gives way only if another client waits.
             let accepted = listener.accept().await;
             (places.take().await, accepted)
         });
@@ -127,13 +127,13 @@ async fn serve(
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        // Small answers leave at once.
+        // So that small responses are sent at once.
         drop(stream.set_nodelay(true));
         let (router, stopped, tls) = (router.clone(), stopped.clone(), tls.clone());
         tokio::spawn(async move {
             match tls {
                 None => converse(stream, router, &place.connection, stopped).await,
-                // A client that does not shake hands gets no answer.
+                // A client that fails the TLS handshake gets no answer.
                 Some(tls) => {
                     if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
                         converse(stream, router, &place.connection, stopped).await;
@@ -168,7 +168,7 @@ async fn converse(
         matches!(select(pin!(here.ended()), stop).await, Either::Left(_))
     });
     if let Either::Right((gives_way, _)) = select(&mut connection, stop).await {
-        // Half a head would be waited for.
+        // A graceful shutdown would wait for the rest of the headers.
         if gives_way && here.is_unused() {
             return;
         }

@@ -1,15 +1,15 @@
 //! HTTP below `/v1`: the calls of [`super::api`] as JSON.
 //!
-//! In: a listener, who may come in, and an [`super::api::Api`]. Out: answers; problems as `application/problem+json`.
-//! A client that is slow, stays silent, or sends without end costs a bounded time and memory, and holds up
-//! no other. Nothing here decides what a call means.
+//! In: a listener, who may send requests, and an [`super::api::Api`]. Out: answers; problems as
+//! `application/problem+json`. A client that is slow, stays silent, or sends without end costs bounded time and memory,
+//! and delays no other client. Nothing here decides what a call means.
 //!
-//! - `listener`: connections, and their graceful end.
-//! - `places`: how many connections there are, and which give way.
-//! - `start`: the listener of a service.
+//! - `listener`: connections, and their graceful end; `places`: how many there are, and which give way.
+//! - `start`: starts the listener of a service.
 //! - `routes`: which path is which call.
-//! - `door`: who may come in, and the audit log.
-//! - `body`: a request's body, within limits of size, time, and of all bodies together.
+//! - `door`: who may send requests, and the audit log.
+//! - `body`: a request's body, within limits on its size and time and on all bodies together.
+//! - `event_stream`: responses as server-sent events.
 //! - `openapi`: the document (`schemas/openapi.v1.json`), from the types of the calls.
 
 mod body;

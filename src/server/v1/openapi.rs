@@ -1,6 +1,6 @@
 //! The OpenAPI document of `/v1`, from the types of the calls.
 //!
-//! In: nothing. Out: the text of `schemas/openapi.v1.json`; a test fails when they drift apart.
+//! In: nothing. Out: the text of `schemas/openapi.v1.json`. A test fails if the file differs from it.
 
 use std::sync::LazyLock;
 
@@ -10,13 +10,14 @@ use serde_json::{Map, Value, json};
 use super::body::MAX_BYTES;
 use crate::{
     api::{
-        AnsweredEvidence, Ask, BankStatus, Banks, Digest, ForgetTurns, Forgotten, ForgottenTurns, Problem, Put,
-        Reextract, Reextracted, SnapshotList, Stats, Status, Turns, UnitView, Words, WrittenTurns,
+        AnsweredEvidence, Ask, BankStatus, Banks, Digest, Explain, ForgetTurns, Forgets, Forgotten, ForgottenTurns,
+        Problem, Put, Reextract, Reextracted, SnapshotList, Stats, Status, Turns, UnitView, Words, WrittenTurns,
     },
     subscriptions::{Delta, Polled, Progress, Snapshot, Subscribe, Told},
 };
 use models::llm;
-use nouns::model::Evidence;
+use nouns::model::{Evidence, Explanation};
+use ripplemem::pipeline::Erased;
 
 static DOCUMENT: LazyLock<String> = LazyLock::new(document);
 
@@ -78,12 +79,28 @@ fn document() -> String {
                 &["400", "408", "413", "421", "503", "504"],
             ),
         },
+        "/v1/forgets": {
+            "get": operation(
+                "forgets", "What became of the operations that forgot turns, in the banks where the token may forget, \
+                 the latest first. For a log in a directory; on Kafka there are none.",
+                &[("bank", false, "Only those of this bank.", json!({ "type": "string" }))],
+                None, &ok::<Forgets>(&mut of, "The receipts."), &["400"],
+            ),
+        },
         "/v1/ask": {
             "post": operation(
                 "ask", "Recollect evidence for a question: units with their source turns, how each was reached, the \
                  bank that was searched and the offsets that the answer reflects.",
                 &[], Some(body::<Ask>(&mut of)), &asked(&mut of),
                 &["400", "404", "408", "409", "413", "421", "422", "429", "503", "504"],
+            ),
+        },
+        "/v1/explain": {
+            "post": operation(
+                "explain", "Why a turn, or a unit, is quoted in the answer to a question, or why not: twelve steps from \
+                 the stored turn to its line in the context, the first that failed, and what would have changed it.",
+                &[], Some(body::<Explain>(&mut of)), &ok::<Explanation>(&mut of, "The explanation."),
+                &["400", "404", "408", "409", "413", "421", "429", "503", "504"],
             ),
         },
         "/v1/subscribe": {
@@ -136,6 +153,11 @@ fn document() -> String {
             "post": operation("take_snapshot", "Write a snapshot now; answered when it is written. Needs the right \
                               admin in every bank.", &[], None,
                               &ok::<SnapshotList>(&mut of, "What was written."), &["400"]),
+        },
+        "/v1/admin/erase": {
+            "post": operation("erase", "Erase the words of all turns that were deleted from every stored byte, now; \
+                              answered when it is done. Needs the right admin in every bank, and a log in a directory.",
+                              &[], None, &ok::<Erased>(&mut of, "What that took."), &["400"]),
         },
         "/v1/admin/reextract": {
             "post": operation("reextract", "Have the language model read a bank's closed windows again, in the \
@@ -199,7 +221,7 @@ fn document() -> String {
 const SUBSCRIBE: &str = "Follow a question: server-sent events with the evidence now and every change of it. At every \
 progress, which alone has an id, what was received is what asking afresh gives as of its offsets.";
 
-/// Name, whether it is required, description, schema.
+/// A parameter's name, whether it is required, its description and its schema.
 type Parameter = (&'static str, bool, &'static str, Value);
 
 fn operation(
@@ -232,7 +254,7 @@ fn ok<T: JsonSchema>(of: &mut SchemaGenerator, about: &str) -> Value {
     json!({ "description": about, "content": { "application/json": { "schema": of.subschema_for::<T>() } } })
 }
 
-/// What a question answers: evidence; with `answer`, an answer in words as well, at once or as events.
+/// The responses to a question: evidence; with `answer` also an answer in words, as JSON or as events.
 fn asked(of: &mut SchemaGenerator) -> Value {
     let mut asked = ok::<Evidence>(of, "The evidence; where `answer` is sent, with an answer in words.");
     let (evidence, answered) = (of.subschema_for::<Evidence>(), of.subschema_for::<AnsweredEvidence>());
@@ -248,7 +270,7 @@ fn asked(of: &mut SchemaGenerator) -> Value {
     asked
 }
 
-/// What a subscription answers: events, or one answer where the request asks for it.
+/// The responses to a subscription: events, or one answer in JSON if the request has `wait_ms`.
 fn followed(of: &mut SchemaGenerator) -> Value {
     let mut followed = ok::<Polled>(of, "Events; one answer in JSON where wait_ms is sent.");
     let data = [
@@ -263,14 +285,14 @@ fn followed(of: &mut SchemaGenerator) -> Value {
     followed
 }
 
-/// Events, each with the schema of its data, for which OpenAPI 3.1 has no word.
+/// Events, each with the schema of its data. They are in an extension, as OpenAPI 3.1 cannot describe them.
 fn events(data: impl IntoIterator<Item = (&'static str, Schema)>) -> Value {
     let data: Map<String, Value> =
         data.into_iter().map(|(name, schema)| (name.to_owned(), schema.to_value())).collect();
     json!({ "schema": { "type": "string" }, "x-events": data })
 }
 
-/// Removes formats that no client knows, such as `uint64`: the minimum says the same.
+/// Removes formats that clients do not know, such as `uint64`; the minimum in the schema says the same.
 fn without_unsigned(value: &mut Value) {
     match value {
         Value::Object(object) => {

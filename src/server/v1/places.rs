@@ -1,8 +1,8 @@
-//! Places for connections: a limited number, of which idle ones give way.
+//! A limited number of places for connections; idle connections give way.
 //!
-//! In: connections that come, and their requests. Out: a place for each. When none is free, the connection
-//! that has been idle for longest is ended: one that sends nothing, or half a head. One whose request
-//! is being answered, or whose answer is still read, keeps its place.
+//! In: new connections, and their requests. Out: a place for each connection. When none is free, the connection that
+//! has been idle for longest is ended: one that sends nothing, or has sent only a part of a request's headers. A
+//! connection keeps its place while a request is being answered, and until the response is read.
 
 use std::{
     collections::BTreeMap,
@@ -22,9 +22,9 @@ use nouns::sync;
 
 /// Most connections at once.
 const MOST: usize = 8_192;
-/// Most for the commands of this machine, beside a listener for others.
+/// Most connections of a second listener, for the commands on this machine.
 const BESIDE: usize = 64;
-/// Fewest, whatever the system's limit.
+/// Fewest places, whatever the system's limit.
 const FEWEST: usize = 4;
 
 /// All places of a listener.
@@ -57,7 +57,7 @@ pub(super) struct Place {
 }
 
 impl Places {
-    /// So many places.
+    /// A listener's places, all of them free.
     pub(super) fn of(most: usize) -> Arc<Self> {
         Arc::new(Self { most, taken: Mutex::default(), freed: Notify::new() })
     }
@@ -115,13 +115,13 @@ impl Drop for Place {
 }
 
 impl Connection {
-    /// A request begins; it lasts until this is dropped.
+    /// Counts a request that begins, until the returned value is dropped.
     pub(super) fn begin(self: &Arc<Self>) -> Busy {
         self.requests.fetch_add(1, Ordering::Relaxed);
         Busy(Arc::clone(self))
     }
 
-    /// Waits until it has to give way.
+    /// Waits until the connection has to give way.
     pub(super) async fn ended(&self) {
         self.end.notified().await;
     }
@@ -140,7 +140,7 @@ impl Connection {
 pub(super) struct Busy(Arc<Connection>);
 
 impl Busy {
-    /// Keeps the request going until its answer is read.
+    /// Counts the request until its response is read or dropped.
     pub(super) fn until_read(self, body: Body) -> Body {
         Body::new(Read { body, _busy: self })
     }
@@ -153,7 +153,7 @@ impl Drop for Busy {
     }
 }
 
-/// An answer that is being read.
+/// A response that is being read.
 struct Read {
     body: Body,
     _busy: Busy,
@@ -179,12 +179,12 @@ impl HttpBody for Read {
     }
 }
 
-/// As many places as the system's limit on open files allows: half of it stays for the store.
+/// The number of places: half of the system's limit on open files, because the other half stays for the store.
 pub(crate) fn most() -> usize {
     of_files(open_files().unwrap_or(2 * MOST))
 }
 
-/// As many places for the commands of this machine, beside a listener for others.
+/// The number of places of a second listener, for the commands on this machine.
 pub(super) fn beside() -> usize {
     (most() / 4).clamp(FEWEST, BESIDE)
 }
@@ -193,7 +193,7 @@ fn of_files(files: usize) -> usize {
     (files / 2).clamp(FEWEST, MOST)
 }
 
-/// The limit on the files that this process may open, where the system tells it.
+/// How many files this process may open; `None` if the system does not say.
 fn open_files() -> Option<usize> {
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;

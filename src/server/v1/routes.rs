@@ -1,8 +1,8 @@
 //! Which path is which call.
 //!
-//! In: requests. Out: JSON; a problem where there is no answer. Every request is checked first: its Host,
-//! its Origin and its token. What a caller may do is the call's to decide. A bank holds slashes, so it is a parameter
-//! of the query and never a part of a path.
+//! In: requests. Out: JSON, events, or a problem if there is no answer. Every request is checked first: its Host, its
+//! Origin and its token. Each call decides what its caller may do. A bank's name may hold slashes, so it is a parameter
+//! of the query and never a part of the path.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     access::{Caller, Denied},
-    api::{Api, Ask, Code, Forget, ForgetTurns, ListTurns, Operations, Problem},
+    api::{Api, Ask, Code, Explain, Forget, ForgetTurns, ListTurns, Operations, Problem},
     hosts::Hosts,
     query,
     quota::Share,
@@ -40,7 +40,7 @@ use nouns::{
     trace_parent::TraceParent,
 };
 
-/// A request is over after this time, whatever it waits for.
+/// A response must begin within this time, whatever the request waits for. Events may follow for longer.
 const TIMEOUT: Duration = Duration::from_secs(660);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
@@ -66,8 +66,8 @@ impl Entrance {
     }
 }
 
-/// Every route, and `more` of another interface, behind the check. Without the calls of a memory the operations
-/// of the service alone.
+/// All routes, and `more` routes of other interfaces, behind the checks. Without `api`, `/v1` has only the operations of
+/// the service and the OpenAPI document.
 pub(super) fn routes(
     api: Option<Arc<Api>>,
     operations: &Arc<Operations>,
@@ -77,6 +77,7 @@ pub(super) fn routes(
 ) -> Router {
     let operated = Router::new()
         .route("/v1/admin/snapshots", get(snapshots).post(take_snapshot))
+        .route("/v1/admin/erase", post(erase))
         .route("/v1/admin/reextract", post(reextract))
         .route("/v1/status", get(status))
         .route("/metrics", get(metrics))
@@ -93,7 +94,7 @@ pub(super) fn routes(
         .layer(middleware::from_fn_with_state(entrance, checked))
 }
 
-/// Refuses a request whose header says that its body is packed in a way that is not read.
+/// Refuses a request whose `Content-Encoding` is neither `identity` nor gzip.
 async fn known_encodings(request: Request, next: Next) -> Response {
     let encodings = request.headers().get_all(header::CONTENT_ENCODING).iter();
     let names = encodings.flat_map(|value| value.to_str().unwrap_or("unreadable").split(',')).map(str::trim);
@@ -113,7 +114,9 @@ fn of_memory(v1: V1) -> Router {
     Router::new()
         .route("/v1/turns", get(list).post(put).delete(forget))
         .route("/v1/forget", post(forget_turns))
+        .route("/v1/forgets", get(forgets))
         .route("/v1/ask", post(ask))
+        .route("/v1/explain", post(explain))
         .route("/v1/subscribe", get(subscribe).post(subscribe_with_body))
         .route("/v1/units", get(unit))
         .route("/v1/banks", get(banks))
@@ -123,7 +126,7 @@ fn of_memory(v1: V1) -> Router {
         .with_state(v1)
 }
 
-/// Who sends the request; the check has put it there.
+/// The caller, which the checks have added to the request.
 type Who = Extension<Arc<Caller>>;
 
 const PATHS: &str = "the paths are in /v1/openapi.json";
@@ -135,7 +138,7 @@ async fn checked(Shared(entrance): Shared<Entrance>, request: Request, next: Nex
     let trace = shown.and_then(TraceParent::parse);
     let span = request_trace::request_span(request.method().as_str(), path, trace.as_ref());
     let mut response = request_trace::within(trace, answered(&entrance, request, next)).instrument(span).await;
-    // No browser is to take what was said for a script or a page.
+    // A browser must not treat remembered text as a script or a page.
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if let status @ (401 | 403 | 429) = response.status().as_u16() {
         entrance.state.metrics.requests_refused.get_or_create(&RefusedStatus { status }).inc();
@@ -225,7 +228,15 @@ async fn ask(
     asked().await.map_err(Answer::Problem)
 }
 
-/// A page of events, such as a browser's `EventSource`, can only send a GET.
+async fn explain(Shared(v1): Shared<V1>, Extension(who): Who, body: Body) -> Answer<impl Serialize> {
+    let explain = async || {
+        let (explain, _) = read::<Explain>(&v1.bodies, &who, body).await?;
+        v1.api.explain(&who, explain).await
+    };
+    explain().await.into()
+}
+
+/// Subscribes without a body, because a browser's `EventSource` can only send a GET.
 async fn subscribe(
     Shared(v1): Shared<V1>,
     Extension(who): Who,
@@ -294,6 +305,14 @@ async fn forget_turns(Shared(v1): Shared<V1>, Extension(who): Who, body: Body) -
     forget().await.into()
 }
 
+async fn forgets(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
+    let forgets = async || {
+        let [bank] = parameters(&uri, ["bank"])?;
+        v1.api.forgets(&who, bank.as_deref().map(the_bank).transpose()?).await
+    };
+    forgets().await.into()
+}
+
 async fn list(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
     let list = async || {
         let names = ["bank", "turn", "speaker", "since", "until", "session", "thread", "before", "limit"];
@@ -336,7 +355,7 @@ async fn bank(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<i
     bank().await.into()
 }
 
-/// The operations of the service, and the limits of bodies.
+/// The operations of the service, and the limits on bodies.
 type Operated = Shared<(Arc<Operations>, Bodies)>;
 
 async fn snapshots(Shared((operations, _)): Operated, Extension(who): Who) -> Answer<impl Serialize> {
@@ -345,6 +364,10 @@ async fn snapshots(Shared((operations, _)): Operated, Extension(who): Who) -> An
 
 async fn take_snapshot(Shared((operations, _)): Operated, Extension(who): Who) -> Answer<impl Serialize> {
     operations.take_snapshot(&who).await.into()
+}
+
+async fn erase(Shared((operations, _)): Operated, Extension(who): Who) -> Answer<impl Serialize> {
+    operations.erase(&who).await.into()
 }
 
 async fn reextract(Shared((operations, bodies)): Operated, Extension(who): Who, body: Body) -> Answer<impl Serialize> {
@@ -379,17 +402,17 @@ async fn status(Shared((operations, _)): Operated, Extension(who): Who) -> Answe
     operations.status(&who).await.into()
 }
 
-/// What a body asks for, and its room. A call that keeps little of the body drops the room at once, however long it
-/// waits.
+/// The request in a body, and the body's share of the room. A call that keeps little of the body drops the share before
+/// it waits.
 async fn read<R: DeserializeOwned>(bodies: &Bodies, who: &Caller, body: Body) -> Result<(R, Share), Problem> {
     let Whole { bytes, room } = bodies.read_json(body, who.name(), MAX_BYTES).await?;
     let request = serde_json::from_slice(&bytes).map_err(|e| {
-        Problem::invalid(format!("the body is not what this path takes: {e}; /v1/openapi.json says what it is"))
+        Problem::invalid(format!("the body is not what this path takes: {e}; /v1/openapi.json says what it takes"))
     })?;
     Ok((request, room))
 }
 
-/// The parameters of the query, each at most once and no others.
+/// The parameters of the query. Each may be given once, and no others.
 fn parameters<const N: usize>(uri: &Uri, names: [&str; N]) -> Result<[Option<String>; N], Problem> {
     let mut found = [const { None }; N];
     for (name, value) in query::parameters(uri.query().unwrap_or_default()).map_err(Problem::invalid)? {
@@ -414,7 +437,7 @@ fn the_bank(name: &str) -> Result<Bank, Problem> {
     Bank::parse(name).map_err(|invalid| Problem::invalid(invalid.to_string()))
 }
 
-/// What a call gave, on its way out.
+/// The result of a call, as a response.
 enum Answer<T> {
     Json(T),
     Problem(Problem),

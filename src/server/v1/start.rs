@@ -1,8 +1,8 @@
 //! Starts the listener of a service.
 //!
-//! In: a pipeline, an address, and the pipeline's memory where this process has one. Out: the memory's calls, and
-//! the running listener, which also gives them to agents as tools and has the operations of the service; where
-//! tokens or TLS are set, behind them.
+//! In: a pipeline, an address, and the pipeline's memory if this process has one. Out: the memory's calls, and the
+//! running listener. It serves the calls, the same calls as tools for agents, and the operations of the service; with
+//! TLS and tokens if they are set.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -35,27 +35,27 @@ use ripplemem::{
     pipeline::{Memory, PipelineError},
 };
 
-/// Where the commands of this machine reach a service that others reach by TLS or at another address.
+/// The address for the commands on this machine, if `http.listen` uses TLS or is not a loopback address.
 const BESIDE: &str = "127.0.0.1:0";
-/// The setting of the address.
+/// The setting with the address.
 const KEY: &str = "http.listen";
 
-/// A service that is reached over HTTP, until this is dropped.
+/// A service that is served over HTTP until this is dropped.
 pub(crate) struct HttpServer {
-    /// The calls of its memory, where this process has one.
+    /// The calls of the memory, if this process has one.
     pub(crate) api: Option<Arc<Api>>,
     listening: Listening,
-    /// Another listener, for the commands of this machine.
+    /// A second listener for the commands on this machine, if they cannot use the first.
     beside: Option<Listening>,
-    /// The directory where they find both.
+    /// The directory where those commands find the address and the token.
     directory: PathBuf,
-    /// The URL under which clients reach it from elsewhere.
+    /// The URL at which clients on other machines reach the service.
     #[cfg_attr(not(feature = "kafka"), expect(dead_code, reason = "only instances on Kafka name it to others"))]
     pub(crate) advertised: String,
 }
 
 impl Drop for HttpServer {
-    /// Both listeners end at once. They wait for the responses that have begun, so nothing else may wait.
+    /// Tells both listeners to end. They wait for responses that have begun, so every wait is ended too.
     fn drop(&mut self) {
         // The address is withdrawn before the listener ends.
         address::remove(&self.directory);
@@ -71,16 +71,16 @@ impl Drop for HttpServer {
 pub(crate) struct ServedParts {
     pub(crate) state: Arc<State>,
     pub(crate) log: Arc<dyn Log>,
-    /// None where this process has no memory: then its operations alone are served.
+    /// `None` if this process has no memory: then only its operations are served.
     pub(crate) memory: Option<Arc<Memory>>,
-    /// Who holds the other banks, where instances divide the memory.
+    /// Which instances hold the other banks, if instances divide the memory.
     pub(crate) holders: Option<Arc<Holders>>,
 }
 
-/// Serves at an address until the listener is dropped, and tells the commands of the same directory where.
+/// Serves at an address until the result is dropped, and writes the address for the commands with the same directory.
 ///
 /// # Errors
-/// [`ServeError`]: the address, the certificate, the file of tokens or of the audit log, or the language
+/// [`ServeError`]: a problem with the address, the certificate, the token file, the audit file or the language
 /// model.
 pub(crate) fn start(pipeline: &Pipeline, address: &str, parts: ServedParts) -> Result<HttpServer, ServeError> {
     let ServedParts { state, log, memory, holders } = parts;
@@ -136,7 +136,7 @@ pub(crate) fn start(pipeline: &Pipeline, address: &str, parts: ServedParts) -> R
         checked.merge(open_routes::routes(&state, hosts, connections))
     };
     let listening = listen(KEY, address, tls, places, |address| routes(address, places))?;
-    // The commands of this machine neither know the certificate nor another address.
+    // The commands on this machine only use plain HTTP to a loopback address.
     let is_beside = is_plain && listening.address.ip().is_loopback();
     let fewer = beside();
     let beside =

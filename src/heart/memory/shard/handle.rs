@@ -15,7 +15,7 @@ use super::{
 use crate::memory::{
     api::{
         Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, FixedVector, Hit, IndexProbe, Neighbour,
-        NeighbourhoodProbe, UnitWithNeighbours,
+        NeighbourhoodProbe, TurnProbe, UnitWithNeighbours,
     },
     dataflow::{
         census::{Census, CensusProbe},
@@ -23,6 +23,7 @@ use crate::memory::{
         load::{Listeners, Load},
     },
     footprint::Footprint,
+    units::unit_body::UnitBody,
 };
 use nouns::{
     config::MemorySettings,
@@ -73,7 +74,7 @@ impl MemoryHandle {
         listeners: Listeners,
     ) -> Result<Self, MemoryError> {
         let (sender, commands) = unbounded();
-        let backlog = Arc::new(Backlog::default());
+        let backlog = Arc::new(Backlog::new(listeners.room.clone()));
         let (settings, in_hand) = (settings.clone(), Arc::clone(&backlog));
         let slice = threads.slice();
         let seed = ShardSeed { settings, semantic_threshold, slice, listeners, commands, backlog: in_hand };
@@ -172,6 +173,15 @@ impl MemoryHandle {
         let (itself, neighbours): (Vec<Neighbour>, _) = value.into_iter().partition(|found| found.path.is_empty());
         let unit = itself.into_iter().next().map(|found| found.unit);
         Ok(Answered { value: unit.map(|unit| UnitWithNeighbours { unit, neighbours }), epoch, reflects })
+    }
+
+    /// The units of a bank that a turn was made into, in the order of the bank. Reads every part of the bank.
+    ///
+    /// # Errors
+    /// [`MemoryError::Stopped`].
+    pub fn units_of_turn(&self, probe: TurnProbe) -> Result<Answered<Vec<Arc<UnitBody>>>, MemoryError> {
+        let answered = self.ask(|reply| Command::Index(Box::new(IndexProbe::Turn(probe)), reply))?;
+        Ok(rows(answered, |row| if let Row::Unit(unit) = row { Some(unit) } else { None }))
     }
 
     /// A census of one bank or of all banks.

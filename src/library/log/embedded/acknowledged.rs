@@ -1,9 +1,9 @@
 //! The count of synced writes, in a file beside the store.
 //!
 //! In: the count. Out: the same count at the next start. After a crash the store drops a tail that
-//! it cannot read, because it cannot tell acknowledged writes from others; with this count the log
-//! can. The file is not synced after each write, which would double the cost: after a power cut its
-//! count may be too low, but never too high.
+//! it cannot read: it does not know whether those writes were acknowledged. With this count the log
+//! knows. The file is not synced after each write, which would double the cost, so after a power cut
+//! its count may be too low, but never too high.
 
 use std::{
     fs::{File, OpenOptions},
@@ -22,10 +22,10 @@ pub(super) struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// The count in `directory`; `None` without the file.
+    /// The count in `directory`; `None` if there is no file.
     ///
     /// # Errors
-    /// When it cannot be read, or its checksum does not match ([`io::ErrorKind::InvalidData`]).
+    /// The file cannot be read, or its checksum does not match ([`io::ErrorKind::InvalidData`]).
     pub(super) fn read(directory: &Path) -> io::Result<Option<u64>> {
         let mut bytes = Vec::with_capacity(BYTES);
         match File::open(directory.join(NAME)) {
@@ -39,11 +39,11 @@ impl Acknowledged {
         }
     }
 
-    /// Creates the file with `count`, synced. It is written under another name and renamed, so that
+    /// Creates the file with `count`, and syncs it. It is written under another name and renamed, so that
     /// a kill leaves either the old file or the new one, never an empty one.
     ///
     /// # Errors
-    /// When it cannot be created or written.
+    /// The file cannot be created or written.
     pub(super) fn open(directory: &Path, count: u64) -> io::Result<Self> {
         let unfinished = directory.join(UNFINISHED);
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(&unfinished)?;
@@ -58,7 +58,7 @@ impl Acknowledged {
     /// Overwrites the count in place. It fits one sector, so it is never half written.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// The file cannot be written.
     pub(super) fn write(&mut self, count: u64) -> io::Result<()> {
         let mut bytes = [0u8; BYTES];
         let (head, tail) = bytes.split_at_mut(8);
@@ -71,7 +71,7 @@ impl Acknowledged {
     /// Syncs the file.
     ///
     /// # Errors
-    /// When the operating system cannot.
+    /// The operating system cannot sync it.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
     }

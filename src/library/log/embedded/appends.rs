@@ -1,7 +1,7 @@
-//! Appends that wait while another write is under way; the next write takes them together.
+//! The appends that wait while another write is under way; the next write takes them together.
 //!
-//! In: turn events, dead letters and entries of `positions`, encoded when they arrive, so that one that cannot
-//! be is refused alone. Out: groups, in the order of arrival. A group that could not be written waits again.
+//! In: turn events, dead letters and entries of `positions`. They are encoded before they wait: if one cannot be
+//! encoded, only its call fails. Out: groups, in order of arrival. A group that could not be written waits again.
 
 use std::collections::VecDeque;
 
@@ -9,15 +9,18 @@ use super::record::json_of;
 use crate::log::{LogError, Topic, partition_of};
 use nouns::model::{Bank, DeadLetter, TurnEvent};
 
-/// Most bytes of a group, unless one append alone has more.
+/// Most bytes of the turns in a group, unless one append alone has more.
 const GROUP_BYTES: usize = 8 << 20;
+
+/// An entry of `positions`: its key, and its value; `None` removes it.
+pub(super) type PositionEntry = (Vec<u8>, Option<Vec<u8>>);
 
 /// What one call appends.
 pub(super) struct Append {
     ticket: u64,
     pub(super) turns: Vec<EncodedTurn>,
     pub(super) dead_letters: Vec<Vec<u8>>,
-    pub(super) positions: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(super) positions: Vec<PositionEntry>,
     /// Bytes of the turns.
     pub(super) bytes: usize,
 }
@@ -35,7 +38,7 @@ impl Append {
         partitions: u32,
         events: &[TurnEvent],
         dead_letters: &[DeadLetter],
-        positions: Vec<(Vec<u8>, Vec<u8>)>,
+        positions: Vec<PositionEntry>,
     ) -> Result<Self, LogError> {
         let encoded = events.iter().enumerate().map(|(index, event)| {
             let partition = partition_of(event.bank(), partitions);
@@ -47,7 +50,7 @@ impl Append {
         Ok(Self { ticket: 0, turns, dead_letters: encoded_letters(dead_letters)?, positions, bytes })
     }
 
-    /// What the caller knows it by.
+    /// The number by which its caller finds what was written.
     pub(super) fn ticket(&self) -> u64 {
         self.ticket
     }
@@ -66,14 +69,14 @@ pub(super) struct AppendQueue {
 }
 
 impl AppendQueue {
-    /// Has an append wait; its ticket.
+    /// Adds an append to the queue, and returns its ticket.
     pub(super) fn push(&mut self, append: Append) -> u64 {
         self.tickets += 1;
         self.appends.push_back(Append { ticket: self.tickets, ..append });
         self.tickets
     }
 
-    /// Takes what one write takes.
+    /// Takes the appends of the next write.
     pub(super) fn group(&mut self) -> Vec<Append> {
         let (mut group, mut bytes) = (Vec::new(), 0);
         while let Some(next) = self.appends.pop_front() {
@@ -87,17 +90,17 @@ impl AppendQueue {
         group
     }
 
-    /// Puts a group back in its place of the queue.
+    /// Puts a group back at the front of the queue.
     pub(super) fn put_back(&mut self, group: Vec<Append>) {
         group.into_iter().rev().for_each(|append| self.appends.push_front(append));
     }
 
-    /// Takes an append out of the queue.
+    /// Removes an append, if it still waits.
     pub(super) fn withdraw(&mut self, ticket: u64) {
         self.appends.retain(|append| append.ticket != ticket);
     }
 
-    /// How many wait.
+    /// The number of appends that wait.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         self.appends.len()

@@ -1,14 +1,14 @@
 //! Which deletion markers may go while the log is open.
 //!
-//! In: markers as they are written, and where readers read. Out: the oldest markers that no reader
-//! still needs, a few at a time. A reader that has read a record needs the marker of its deletion: so
-//! a marker stays while any recent read began before it. Pure arithmetic; callers say the time.
+//! In: markers as they are written, and the offsets at which reads begin. Out: the oldest markers that no
+//! reader still needs, a few at a time. A reader that has read a record needs the marker of its deletion.
+//! So a marker stays while any recent read began at or before it. No clock is asked; callers pass the time.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use nouns::sparse::Sparse;
 
-/// How long a marker stays at least, and how long a read counts as recent, in milliseconds.
+/// A marker stays at least this long, and a read counts as recent for one to two times as long; in milliseconds.
 const KEPT_MS: i64 = 10 * 60_000;
 
 /// A deletion marker of the memory topic.
@@ -23,22 +23,22 @@ pub(super) struct Marker {
 #[derive(Debug)]
 pub(super) struct Cleaning {
     kept_ms: i64,
-    /// In the order in which they were written.
+    /// The markers in the order in which they were written.
     markers: VecDeque<Run>,
     reads: BTreeMap<u32, Reads>,
 }
 
-/// Markers of one write, one offset after the other: a window that closes deletes the records of its turns.
+/// Markers of one write with consecutive offsets. Runs are common: a window that closes deletes its turns' records.
 #[derive(Debug)]
 struct Run {
     partition: u32,
     count: u32,
-    /// Of the first.
+    /// The offset of the first marker.
     offset: u64,
     append_ms: i64,
 }
 
-/// The least offset at which a read of a partition began, in this period and in the one before.
+/// The least offset at which a read of a partition began, in this period and in the period before.
 #[derive(Debug, Clone, Copy)]
 struct Reads {
     period_ms: i64,
@@ -53,7 +53,7 @@ impl Default for Cleaning {
 }
 
 impl Cleaning {
-    /// Keeps markers for another time, so that a test need not wait.
+    /// Keeps markers for a shorter time, so that a test need not wait.
     #[cfg(test)]
     pub(super) fn keep_for_ms(&mut self, kept_ms: i64) {
         self.kept_ms = kept_ms;
@@ -76,7 +76,7 @@ impl Cleaning {
         reads.least = reads.least.min(from);
     }
 
-    /// Takes at most `limit` of the oldest markers, as far as none of them is needed.
+    /// Takes at most `limit` of the oldest markers, up to the first that is young or still needed.
     pub(super) fn take(&mut self, now_ms: i64, limit: usize) -> Vec<Marker> {
         let mut taken = Vec::new();
         while let Some(run) = self.markers.front_mut().filter(|_| taken.len() < limit) {
@@ -130,11 +130,11 @@ mod tests {
         let mut cleaning = Cleaning::default();
         cleaning.wrote([marker(10, 0), marker(20, 1), marker(30, 2)]);
         assert_eq!(cleaning.take(KEPT_MS - 1, 9), []);
-        // Another reader is at 15, far behind one that is at the end.
+        // One reader is at the end, another is still at 15.
         cleaning.reads(0, 31, KEPT_MS);
         cleaning.reads(0, 15, KEPT_MS);
         assert_eq!(cleaning.take(KEPT_MS + 5, 9), [marker(10, 0)]);
-        // In the next period its read still counts, in the one after that it does not.
+        // The read at 15 still counts in the next period, but not in the period after that.
         cleaning.reads(0, 31, 2 * KEPT_MS + 1);
         assert_eq!(cleaning.take(2 * KEPT_MS + 2, 9), []);
         cleaning.reads(0, 31, 3 * KEPT_MS + 2);
@@ -150,7 +150,7 @@ mod tests {
         cleaning.wrote(written);
         assert_eq!(cleaning.markers.len(), 5);
         assert_eq!(cleaning.take(KEPT_MS, 1), written[..1]);
-        // A reader between the two of a run still needs the second.
+        // A reader at the second marker of the run still needs it.
         cleaning.reads(0, 11, KEPT_MS);
         assert_eq!(cleaning.take(KEPT_MS, 9), []);
         assert_eq!(cleaning.take(4 * KEPT_MS, 9), written[1..]);

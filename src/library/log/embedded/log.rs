@@ -1,13 +1,13 @@
-//! The embedded log: turn events and transactions into the store, records out of it.
+//! The embedded log: writes turn events and transactions to the store, and reads records from it.
 //!
 //! In: calls of [`Log`]. Out: records, ends and read positions, which become visible only once their
-//! write has succeeded. One write at a time; appends that wait for it form the next write together. Reads never wait
-//! for a write.
+//! write has succeeded. There is one write at a time; the appends that wait for it form the next write. Reads
+//! never wait for a write.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     ops::ControlFlow,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard},
 };
 
@@ -16,7 +16,7 @@ use jiff::Timestamp;
 
 use super::{
     acknowledged::Acknowledged,
-    appends::{Append, AppendQueue, EncodedTurn, encoded_letters},
+    appends::{Append, AppendQueue, EncodedTurn, PositionEntry, encoded_letters},
     cleaning::{Cleaning, Marker},
     record::{self, decode, encode, offset_of, record_key},
     sentinels::Sentinels,
@@ -24,8 +24,8 @@ use super::{
 };
 use crate::file_lock::{FileLock, LockError};
 use crate::log::{
-    Generations, KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, Written,
-    memory_name,
+    ErasableLog, Generations, KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction,
+    TransactionEnd, Written, memory_name,
 };
 use crate::private_directory::create_private;
 use nouns::{
@@ -39,9 +39,9 @@ use nouns::{
 const MAX_KEY_BYTES: usize = 32_768;
 /// Records that a replay reads at once.
 const REPLAYED_AT_ONCE: usize = 64;
-/// Writes after which the log is cleaned.
+/// The log is cleaned once in this many writes.
 const CLEANED_EVERY: u64 = 64;
-/// Most deletion markers, and most numbers of writes, that are cleaned at once.
+/// Most deletion markers, and most numbers of writes, that are removed at once.
 const CLEANED_AT_ONCE: usize = 1_024;
 /// Longest value, in bytes.
 const MAX_VALUE_BYTES: usize = 1 << 30;
@@ -53,29 +53,29 @@ pub struct EmbeddedLog {
     waiting: Mutex<AppendQueue>,
     ends: Mutex<Ends>,
     pub(super) store: Store,
-    /// The next generation of the memory, once it was begun.
-    next: Mutex<Option<MemoryKeyspaces>>,
+    /// The next generation of the memory, if it was begun.
+    pub(super) next: Mutex<Option<MemoryKeyspaces>>,
     cleaning: Mutex<Cleaning>,
     news: Arc<Signal>,
     fsync: Fsync,
     directory: PathBuf,
-    /// Whether what was opened is still there.
+    /// Tell whether the opened files are still there.
     sentinels: Sentinels,
     _lock: FileLock,
 }
 
 /// The state of writing, locked during each write.
-struct WriteState {
+pub(super) struct WriteState {
     acknowledged: Acknowledged,
-    /// By the ticket of an append: what was written, until its caller takes it.
+    /// What was written for each append, by its ticket, until its caller takes it.
     appended: HashMap<u64, Written>,
-    /// Number of the last write.
+    /// The number of the last write.
     writes: u64,
-    /// Numbers up to this one are removed from the store.
+    /// The store no longer holds the numbers up to this one.
     floor: u64,
     /// Bytes that were written since the start.
     bytes: u64,
-    /// Numbers of writes, and `bytes` then; they are removed once `kept_bytes` more are written.
+    /// Some numbers of writes, each with `bytes` at that write. A number goes once `kept_bytes` more are written.
     numbers: VecDeque<(u64, u64)>,
     kept_bytes: u64,
 }
@@ -84,8 +84,8 @@ impl EmbeddedLog {
     /// Opens the log of a directory, or creates it.
     ///
     /// # Errors
-    /// [`LogError`]: in use by another process, created with another partition count or by a later
-    /// build, damaged, or a failed file operation.
+    /// [`LogError`]: the log is in use by another process, has another partition count or format, or is
+    /// damaged; or a file operation failed.
     pub fn open(settings: &LogSettings) -> Result<Self, LogError> {
         let directory = settings.directory.clone();
         create_private(&directory).map_err(|e| store::disk(&directory, "creating the directory", e))?;
@@ -127,11 +127,11 @@ impl EmbeddedLog {
         })
     }
 
-    fn ends(&self) -> MutexGuard<'_, Ends> {
+    pub(super) fn ends(&self) -> MutexGuard<'_, Ends> {
         sync::lock(&self.ends)
     }
 
-    fn writer(&self) -> MutexGuard<'_, WriteState> {
+    pub(super) fn writer(&self) -> MutexGuard<'_, WriteState> {
         sync::lock(&self.writer)
     }
 
@@ -139,12 +139,12 @@ impl EmbeddedLog {
         sync::lock(&self.waiting)
     }
 
-    fn batch(&self) -> OwnedWriteBatch {
+    pub(super) fn batch(&self) -> OwnedWriteBatch {
         self.store.database.batch().durability(Some(persist_mode(self.fsync)))
     }
 
-    /// Writes `batch`, all or nothing, and then publishes the new `ends`.
-    fn write(
+    /// Writes `batch`, all or nothing, and then makes the new `ends` visible.
+    pub(super) fn write(
         &self,
         writer: &mut WriteState,
         mut batch: OwnedWriteBatch,
@@ -155,9 +155,9 @@ impl EmbeddedLog {
         writer.bytes += bytes as u64;
         batch.insert(&self.store.writes, number.to_be_bytes(), []);
         batch.commit().map_err(|e| store::failed(&self.directory, "a write", e))?;
-        // A file that was removed takes writes for as long as it is open, and is gone with this process.
+        // An open file that was removed still takes writes, but they are lost when this process ends.
         if !self.sentinels.are_there() {
-            let problem = format!("{} was removed, or put elsewhere, while it was open", self.directory.display());
+            let problem = format!("{} was removed or moved while it was open", self.directory.display());
             return Err(store::removed(&self.directory, problem));
         }
         writer.writes = number;
@@ -172,8 +172,8 @@ impl EmbeddedLog {
         Ok(())
     }
 
-    /// Removes some of what only earlier reads needed: deletion markers, and numbers of writes. A failure
-    /// is not that of the write before; the next write reports it.
+    /// Removes some deletion markers and numbers of writes that nothing needs any more. If that fails, the write before
+    /// it has still succeeded; the next start removes the rest.
     fn clean(&self, writer: &mut WriteState) {
         let markers = self.cleaning().take(Timestamp::now().as_millisecond(), CLEANED_AT_ONCE);
         let WriteState { writes, bytes, numbers, kept_bytes, .. } = writer;
@@ -192,7 +192,7 @@ impl EmbeddedLog {
         }
     }
 
-    /// Holds up writes while `work` runs, and how many writes there were when it ended.
+    /// Holds up writes while `work` runs. Returns how many writes there were when it ended.
     #[cfg(test)]
     pub(super) fn while_writing(&self, work: impl FnOnce()) -> u64 {
         let writer = self.writer();
@@ -200,7 +200,7 @@ impl EmbeddedLog {
         writer.writes
     }
 
-    /// Keeps no numbers of old writes, so that a test need not write gigabytes.
+    /// Keeps no old numbers of writes, so that a test need not write gigabytes.
     #[cfg(test)]
     pub(super) fn keep_no_numbers(&self) {
         self.writer().kept_bytes = 0;
@@ -215,11 +215,11 @@ impl EmbeddedLog {
         if partition < partitions { Ok(()) } else { Err(LogError::NoPartition { topic, partition, partitions }) }
     }
 
-    fn damaged(&self, topic: Topic, partition: u32, offset: u64, problem: &str) -> LogError {
+    pub(super) fn damaged(&self, topic: Topic, partition: u32, offset: u64, problem: &str) -> LogError {
         store::damaged(&self.directory, format!("{topic}/{partition}: offset {offset} {problem}"), None)
     }
 
-    /// Adds memory records to `batch`, for a generation whose end is `end`. Gives the deletion markers.
+    /// Adds memory records to `batch`, from the offset `end` on, which it moves. Returns the deletion markers.
     fn put_memory(
         &self,
         batch: &mut OwnedWriteBatch,
@@ -290,17 +290,17 @@ impl EmbeddedLog {
         }
     }
 
-    /// Appends events and dead letters, and keeps entries of `positions`, in one write, which others that wait
-    /// may share.
+    /// Writes events, dead letters and entries of `positions`, all or nothing. Other appends that wait may share the
+    /// write.
     pub(super) fn append_with(
         &self,
         events: &[TurnEvent],
         letters: &[DeadLetter],
-        positions: Vec<(Vec<u8>, Vec<u8>)>,
+        positions: Vec<PositionEntry>,
     ) -> Result<Written, LogError> {
         let append = Append::of(self.store.partitions, events, letters, positions)?;
         let ticket = self.waiting().push(append);
-        // The next writer writes for all that wait.
+        // Whoever locks the writer next writes all appends that wait.
         let mut writer = self.writer();
         loop {
             if let Some(written) = writer.appended.remove(&ticket) {
@@ -311,8 +311,8 @@ impl EmbeddedLog {
         }
     }
 
-    /// Appends what waits, or as much of it as one write takes. On an error all of it waits again, and each
-    /// of its callers finds out for itself.
+    /// Writes a group of the appends that wait. If that fails, the whole group waits again, and each of its
+    /// callers tries for itself.
     fn append_waiting(&self, writer: &mut WriteState) -> Result<(), LogError> {
         let group = self.waiting().group();
         let mut ends = self.ends().clone();
@@ -336,11 +336,14 @@ impl EmbeddedLog {
             batch.insert(&self.store.positions, store::turns_end(partition), end.to_be_bytes());
         }
         self.put_dead_letters(&mut batch, &mut ends, group.iter().flat_map(|append| &append.dead_letters), now);
-        // The store takes a key once in a batch; the last entry holds.
+        // The store takes a key only once in a batch, so the last entry of a key is written.
         let positions: BTreeMap<_, _> =
             group.iter().flat_map(|append| &append.positions).map(|(k, v)| (k, v)).collect();
         for (key, value) in positions {
-            batch.insert(&self.store.positions, key.as_slice(), value.as_slice());
+            match value {
+                Some(value) => batch.insert(&self.store.positions, key.as_slice(), value.as_slice()),
+                None => batch.remove(&self.store.positions, key.as_slice()),
+            }
         }
         let bytes = group.iter().map(|append| append.bytes).sum();
         if let Err(error) = self.write(writer, batch, ends, bytes) {
@@ -349,6 +352,10 @@ impl EmbeddedLog {
         }
         writer.appended.extend(appended);
         Ok(())
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// An entry of `positions`.
@@ -375,6 +382,10 @@ impl Log for EmbeddedLog {
             return Ok(());
         }
         self.append_with(&[], letters, Vec::new()).map(drop)
+    }
+
+    fn erasable(&self) -> Option<&dyn ErasableLog> {
+        Some(self)
     }
 
     /// The directory's lock already excludes other processes.
@@ -421,13 +432,13 @@ impl Log for EmbeddedLog {
 
     fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<ReadBatch, LogError> {
         self.check_partition(topic, partition)?;
-        // Under one lock, because the position belongs to this end.
+        // Both are read under one lock, because the position belongs to this end.
         let (end, position) = {
             let mut ends = self.ends();
             (ends.end(topic, partition), *ends.position(partition))
         };
         if limit == 0 || from >= end {
-            // Input that changed no record moves the position alone.
+            // Input that changed no record moves only the position.
             let at_end = topic == Topic::Memory && from == end;
             let covers = if at_end { vec![(partition, position)] } else { Vec::new() };
             return Ok(ReadBatch { next: from, covers, ..ReadBatch::default() });
@@ -499,16 +510,17 @@ impl Log for EmbeddedLog {
         &self,
         partition: u32,
         prefix: &[u8],
+        wanted: &mut dyn FnMut(&[u8], u64) -> bool,
         each: &mut dyn FnMut(&Record) -> ControlFlow<()>,
     ) -> Result<bool, LogError> {
         self.check_partition(Topic::Memory, partition)?;
         let failed = |e| store::failed(&self.directory, "a read", e);
         let moment = self.store.database.snapshot();
         for row in moment.prefix(&self.store.memory.index, record::index_key(partition, prefix)) {
-            let (_, entry) = row.into_inner().map_err(failed)?;
+            let (key, entry) = row.into_inner().map_err(failed)?;
             let (offset, live) = record::decode_index(&entry)
                 .ok_or_else(|| self.damaged(Topic::Memory, partition, 0, "has an unreadable index entry"))?;
-            if !live {
+            if !live || !wanted(&key[size_of::<u32>()..], offset) {
                 continue;
             }
             let value = moment.get(&self.store.memory.records, record_key(partition, offset)).map_err(failed)?;
@@ -591,7 +603,7 @@ impl Generations for EmbeddedLog {
 }
 
 impl Drop for EmbeddedLog {
-    /// Closes in order: syncs everything, and then counts it in `acknowledged`.
+    /// Syncs everything first, and then counts it in `acknowledged`.
     fn drop(&mut self) {
         if self.store.database.persist(PersistMode::SyncAll).is_ok() {
             let writer = sync::get_mut(&mut self.writer);

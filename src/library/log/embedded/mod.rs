@@ -2,36 +2,39 @@
 //!
 //! In: turn events and transactions. Out: records by offset. Guarantees:
 //! - A write is atomic, also across `kill -9` and power cuts.
-//! - With `fsync = "commit"` a write is synced to the disk before it is acknowledged. Appends that wait
-//!   while another write is synced share the next sync. With `"system"` the operating system has it: a killed process
-//!   loses nothing, a power cut may lose the writes of the last seconds, the newest first.
-//! - When a call returns an error, its write is in doubt: the next start finds it whole or not at
-//!   all. Until then the log refuses writes.
-//! - Loss is never silent. Every write has a number; the log refuses to open when a number is
-//!   missing, or when there are fewer writes than the file `acknowledged` counts (with `"system"`:
-//!   than at the last orderly close). A user accepts such a loss by deleting that file.
-//! - A second writer, another partition count and a newer format are refused.
+//! - With `fsync = "commit"` a write is synced to the disk before it is acknowledged. Appends that wait for a
+//!   write share the next one. With `"system"` the operating system syncs later: a killed process loses nothing,
+//!   a power cut may lose the writes of the last seconds, the newest first.
+//! - If a write fails, it is in doubt: the next start finds it whole or not at all. Until then the log
+//!   refuses writes.
+//! - Loss is never silent. Every write has a number; the log refuses to open if a number in between is
+//!   missing, or if there are fewer writes than the file `acknowledged` counts (with `"system"`: than
+//!   at the last orderly close). Deleting that file accepts the loss of the last writes.
+//! - A second writer, another partition count and another format are refused.
 //!
 //! Layout: `store/` (fjall), `acknowledged`, `writer.lock`. Keyspaces of the store: `turns`,
 //! `memory`, `dead_letters` (partition and offset to record), `memory_index` (partition and key to
-//! the offset of the key's record), `positions` (ends and read positions), `writes` (numbers of the
-//! latest writes), `meta`. The transaction that supersedes a memory record also removes it; a deletion
+//! the offset of the key's record), `positions` (ends, read positions, and entries beside the records), `writes`
+//! (numbers of the latest writes), `meta`. The transaction that supersedes a memory record also removes it. A deletion
 //! stays as a marker for readers that lag, until the next start at most. A log that stays open is
-//! cleaned between writes, some rows at a time. A later
-//! generation of the memory has separate keyspaces, such as `memory-2` and `memory_index-2`; `meta`
-//! holds the number of the current one.
+//! cleaned after writes, some rows at a time. Each later generation of the memory has separate keyspaces,
+//! such as `memory-2` and `memory_index-2`; `meta` holds the number of the current generation.
 //!
 //! - `log`: [`EmbeddedLog`], the implementation of [`super::Log`]
-//! - `appends`: the appends that wait, and are written together
+//! - `appends`: the queue of appends that the next write takes together
 //! - `cleaning`: which markers may go while the log is open
+//! - `erasing`: replaces records in their places, and removes old bytes from the disk
 //! - `store`: opens and checks the store; `store_manifest`: checks the keyspaces' manifests first
 //! - `acknowledged`: the count of synced writes
-//! - `topic`: one topic, for a view of it
+//! - `topic`: one topic as a view shows it
 //! - `record`: how records, keys and index entries are encoded
 
 mod acknowledged;
 mod appends;
 mod cleaning;
+mod erasing;
+#[cfg(test)]
+mod erasing_tests;
 mod log;
 mod record;
 mod sentinels;

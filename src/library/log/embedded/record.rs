@@ -1,17 +1,17 @@
 //! How the embedded log encodes record keys, records and index entries.
 //!
-//! In: values. Out: bytes; and back, or `None` for other bytes. Numbers are big-endian, so that the
-//! store's key order is the order of offsets. Long values are compressed: most of a memory record is vectors
-//! in base64, of which the store's own compression gains nothing.
+//! In: values. Out: bytes. Decoding gives the values again, or `None` for other bytes. Numbers are big-endian, so
+//! that the store's key order is the order of offsets. Long values are compressed here: most of a memory record is
+//! vectors in base64, which the store's own compression does not make smaller.
 
 use crate::log::{LogError, Record, Topic};
 
-/// From how many bytes on a value is compressed.
+/// A value of at least this many bytes is compressed, if that makes it shorter.
 const COMPRESSED_FROM: usize = 512;
 /// A level that compresses faster than a disk writes.
 const LEVEL: i32 = 1;
 
-/// What follows the key of a record.
+/// The form of a record's value: none, as it is, or compressed.
 mod value {
     pub(super) const NONE: u8 = 0;
     pub(super) const PLAIN: u8 = 1;
@@ -33,7 +33,7 @@ pub(super) fn offset_of(record_key: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(offset.try_into().ok()?))
 }
 
-/// A record: append time, form of the value, length of the key, key, value.
+/// Encodes a record: append time, form of the value, length of the key, key, value.
 pub(super) fn encode(append_ms: i64, key: &[u8], value: Option<&[u8]>) -> Vec<u8> {
     let long = value.filter(|value| value.len() >= COMPRESSED_FROM);
     let compressed = long.and_then(|long| Some((long.len(), zstd::bulk::compress(long, LEVEL).ok()?)));
@@ -53,7 +53,7 @@ pub(super) fn encode(append_ms: i64, key: &[u8], value: Option<&[u8]>) -> Vec<u8
     bytes
 }
 
-/// The JSON of a value that is to be the record at an index of a call.
+/// The JSON of a value. `index` is the record's place in its call, for the error.
 pub(super) fn json_of<T: serde::Serialize>(
     topic: Topic,
     partition: u32,
@@ -88,7 +88,7 @@ pub(super) fn index_key(partition: u32, key: &[u8]) -> Vec<u8> {
     [&partition.to_be_bytes()[..], key].concat()
 }
 
-/// An index entry: the offset of the key's last record, and whether that has a value.
+/// An index entry: the offset of the key's last record, and whether that record has a value.
 pub(super) fn encode_index(offset: u64, live: bool) -> [u8; 9] {
     let mut bytes = [0u8; 9];
     let (head, tail) = bytes.split_at_mut(8);
@@ -134,7 +134,7 @@ mod tests {
         for value in [long.as_bytes(), &noise] {
             let bytes = encode(-5, b"key", Some(value));
             assert_eq!(decode(9, &bytes).and_then(|record| record.value).as_deref(), Some(value));
-            assert!(bytes.len() < 14 + value.len() + 1, "never longer than it is");
+            assert!(bytes.len() < 14 + value.len() + 1, "compression never lengthens a value");
         }
         let compressed = encode(-5, b"key", Some(long.as_bytes()));
         assert!(compressed.len() < 100, "{}", compressed.len());

@@ -1,28 +1,28 @@
 //! Whether the files of an open log are still there.
 //!
-//! In: the log's directory. Out: whether the directories and files that were opened are the ones that stand there now.
-//! A removed file goes on taking writes, none of which is there after the end; nobody may be told that they are
-//! durable. The store replaces other files of its own, which are not looked at.
+//! In: the log's directory. Out: whether its paths still lead to the directories and files that were opened. An open
+//! file that was removed still takes writes, but they are lost when the process ends, so they must not be called
+//! durable. Only files that the store never replaces are checked.
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
 
-/// What a log keeps from its first start on, from the outside in.
+/// The paths that a log keeps from its first start on, from the outside in.
 const KEPT: [&str; 4] = ["", "writer.lock", "store", "store/version"];
 
-/// Files and directories, each with its number.
+/// Files and directories, each with its identity.
 pub(super) struct Sentinels(Vec<(PathBuf, Identity)>);
 
-/// What tells a file from another one of its name.
+/// Device and inode: they differ if another file takes the same path.
 type Identity = (u64, u64);
 
 impl Sentinels {
-    /// Those of a directory that was opened.
+    /// The sentinels of a log's directory.
     ///
     /// # Errors
-    /// One is not there.
+    /// One of them is missing, or cannot be examined.
     pub(super) fn of(directory: &Path) -> io::Result<Self> {
         let of = |name: &&str| {
             let path = directory.join(name);
@@ -31,7 +31,7 @@ impl Sentinels {
         KEPT.iter().map(of).collect::<io::Result<_>>().map(Self)
     }
 
-    /// Whether all of them stand where they stood.
+    /// Whether every path still leads to the same file.
     pub(super) fn are_there(&self) -> bool {
         self.0.iter().all(|(path, of)| identity(path).is_ok_and(|now| now == *of))
     }
@@ -44,7 +44,7 @@ fn identity(path: &Path) -> io::Result<Identity> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// Elsewhere an open file cannot be removed.
+/// On other systems an open file cannot be removed.
 #[cfg(not(unix))]
 fn identity(path: &Path) -> io::Result<Identity> {
     fs::metadata(path).map(|_| (0, 0))

@@ -1,7 +1,7 @@
-//! Live sources on the embedded log: turns and positions in one write.
+//! Live sources on the embedded log: turns and the source's cursor in one write.
 //!
-//! In: the names of sources, and transactions. Out: what each source committed last. The directory's
-//! lock excludes every other writer.
+//! In: the names of sources, and transactions. Out: the cursor and the names that each source committed
+//! last. The directory's lock excludes every other writer.
 
 use super::{log::EmbeddedLog, store};
 use crate::log::{LogError, SourceLog, SourceState, SourceTransaction, SourceWriter, source_log::names_key};
@@ -24,8 +24,9 @@ struct EmbeddedSourceWriter<'a> {
 impl SourceWriter for EmbeddedSourceWriter<'_> {
     fn commit(&mut self, transaction: &SourceTransaction) -> Result<(), LogError> {
         let SourceTransaction { events, dead_letters, cursor, names } = transaction;
-        let mut positions = vec![(store::source_state(self.source.as_bytes()), cursor.clone())];
-        positions.extend(names.iter().map(|names| (store::source_state(&names_key(&self.source)), names.clone())));
+        let mut positions = vec![(store::source_state(self.source.as_bytes()), Some(cursor.clone()))];
+        positions
+            .extend(names.iter().map(|names| (store::source_state(&names_key(&self.source)), Some(names.clone()))));
         self.log.append_with(events, dead_letters, positions).map(drop)
     }
 }

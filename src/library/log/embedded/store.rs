@@ -1,8 +1,8 @@
-//! The store under the embedded log: created, opened, and checked before anything is read.
+//! The store under the embedded log: it is created or opened, and checked before anything is read.
 //!
 //! In: settings, and the count of acknowledged writes. Out: open keyspaces and the ends of all
-//! partitions, or an error that names the damage. A store that lost an acknowledged write never
-//! opens. No panic of the store's code leaves [`open`].
+//! partitions, or an error that names the damage. A store with fewer writes than that count never
+//! opens. If the store's code panics, [`open`] returns an error.
 
 use std::{
     error::Error,
@@ -26,25 +26,25 @@ use nouns::{
     sync,
 };
 
-/// The format that this build writes, and the only one that it reads: long values are compressed.
+/// The format that this build writes, and the only one that it reads. In it, long values are compressed.
 const FORMAT: u32 = 3;
 const FORMAT_KEY: &str = "format";
-/// The key of the current generation of the memory; without it: 1.
+/// The key of the memory's current generation. If it is missing, the generation is 1.
 pub(super) const GENERATION_KEY: &str = "generation";
 const PARTITIONS_KEY: &str = "partitions";
 /// The key of the highest write number that was removed from `writes`.
 const FLOOR_KEY: &str = "writes_floor";
-/// The store's directory, and its name until it is complete.
-const STORE: &str = "store";
+/// The name of the store's directory, and its name until it is complete.
+pub(super) const STORE: &str = "store";
 const UNFINISHED: &str = "store.new";
-/// The store's own lock, in its directory.
+/// The name of the store's own lock, in its directory.
 const STORE_LOCK: &str = "lock";
-/// Upper limit of the journal, in bytes, which a start reads again.
+/// Most bytes of the journal, which every start reads.
 const JOURNAL_BYTES: u64 = 64 << 20;
-/// Bytes of blocks of the store that are kept for the next read.
+/// Bytes of the store's cache of blocks.
 const READ_BYTES: u64 = 256 << 10;
-/// The number of a write is kept until this many further bytes are written. By then no journal holds the write, where
-/// damage could hide it, however well the journal is compressed.
+/// The number of a write is kept until this many further bytes are written. By then the write has left the journal,
+/// where damage could hide it, however well the journal is compressed.
 pub(super) const NUMBERED_BYTES: u64 = 16 * JOURNAL_BYTES;
 /// Most rows that a start cleans in one batch.
 const CLEANED_AT_ONCE: u64 = 4_096;
@@ -56,7 +56,7 @@ pub(super) fn turns_end(partition: u32) -> [u8; 5] {
     tagged(b't', partition)
 }
 
-/// Key of the end of a partition of a generation of the memory, in `positions`.
+/// Key of the end of a memory partition in one generation, in `positions`.
 pub(super) fn memory_end(generation: u32, partition: u32) -> Vec<u8> {
     let mut key = tagged(b'm', partition).to_vec();
     if generation > 1 {
@@ -70,7 +70,7 @@ pub(super) fn read_position(partition: u32) -> [u8; 5] {
     tagged(b'r', partition)
 }
 
-/// Key of what a live source has committed, in `positions`.
+/// Key of the last state that a live source committed, in `positions`.
 pub(super) fn source_state(name: &[u8]) -> Vec<u8> {
     [b"source ", name].concat()
 }
@@ -114,7 +114,7 @@ struct PartitionEnds {
 pub(super) struct Ends {
     partitions: Vec<PartitionEnds>,
     pub(super) dead_letters: u64,
-    /// Returned for a partition that does not exist, which callers check before.
+    /// Returned for a partition that does not exist. Callers check that first.
     nonexistent: PartitionEnds,
 }
 
@@ -150,11 +150,11 @@ impl Ends {
     }
 }
 
-/// Opens or creates the store of `settings.directory`, and checks that all `acknowledged` writes
-/// are in it. Also returns the number of the last write.
+/// Opens or creates the store of `settings.directory`, and checks that it holds all `acknowledged`
+/// writes. Also returns the number of the last write.
 pub(super) fn open(settings: &LogSettings, acknowledged: u64) -> Result<(Store, Ends, u64), LogError> {
     let directory = &settings.directory;
-    // Somebody may have put a file back since.
+    // Somebody may have put a file back since the tables were last checked.
     *sync::lock(&LOOKED_THROUGH) = None;
     // Damaged bytes can trip assertions in the store's recovery. Unwinding drops its state, so none
     // of it is used afterwards.
@@ -165,7 +165,7 @@ pub(super) fn open(settings: &LogSettings, acknowledged: u64) -> Result<(Store, 
             Unfit::Damaged(file) => damaged(directory, differs(&file), None),
             Unfit::Unreadable(e) => disk(directory, "checking the store", e),
         })?;
-        // It is empty, and a copy of a directory may lack empty files.
+        // The lock is an empty file, and a copy of a directory may lack empty files.
         let lock = path.join(STORE_LOCK);
         if !lock.try_exists().map_err(|e| disk(directory, "opening the store", e))? {
             std::fs::File::create(&lock).map_err(|e| disk(directory, "opening the store", e))?;
@@ -180,7 +180,7 @@ pub(super) fn open(settings: &LogSettings, acknowledged: u64) -> Result<(Store, 
     }))
     .unwrap_or_else(|_| {
         let table = store_manifest::damaged_table(&directory.join(STORE));
-        let unnamed = || format!("{STORE}/ holds bytes that were not written by it");
+        let unnamed = || format!("{STORE}/ holds bytes that the log did not write");
         Err(damaged(directory, table.map_or_else(unnamed, |table| differs(&table)), None))
     })
 }
@@ -195,7 +195,7 @@ pub(super) fn damaged(directory: &Path, problem: String, source: Option<Box<dyn 
     LogError::Damaged { directory: directory.to_owned(), problem, remedy, source }
 }
 
-/// The error of a lost end of the log, without which the rest can still be used.
+/// The error of a log whose last writes are lost. The remaining writes can still be used.
 pub(super) fn truncated(directory: &Path, problem: String) -> LogError {
     let remedy = format!(
         "put back a copy of {0}, or remove {0} and ingest again; to continue with the remaining writes, remove \
@@ -205,10 +205,10 @@ pub(super) fn truncated(directory: &Path, problem: String) -> LogError {
     LogError::Damaged { directory: directory.to_owned(), problem, remedy, source: None }
 }
 
-/// The error of a directory that is not there any more.
+/// The error of a directory that was removed or moved.
 pub(super) fn removed(directory: &Path, problem: String) -> LogError {
-    let remedy = "stop this process: what it is told from now on would be lost. Then put back a copy, or start again \
-                  with an empty directory";
+    let remedy = "stop this process: whatever it writes from now on would be lost. Then put back a copy, or start \
+                  again with an empty directory";
     LogError::Damaged { directory: directory.to_owned(), problem, remedy: remedy.to_owned(), source: None }
 }
 
@@ -237,15 +237,15 @@ pub(super) fn failed(directory: &Path, doing: &'static str, error: fjall::Error)
         _ => {
             let problem = match damaged_table(directory, &error) {
                 Some(table) => format!("{doing} found that {}", differs(&table)),
-                None => format!("{doing} found bytes in {STORE}/ that were not written by it"),
+                None => format!("{doing} found bytes in {STORE}/ that the log did not write"),
             };
             damaged(directory, problem, Some(error.into()))
         }
     }
 }
 
-/// The directory and the error for which tables were looked through last, and the damaged one: a store that is read
-/// again and again, and fails in the same way, is looked through once.
+/// The last search for a damaged table: the directory, the error, and the table that was found. The search reads every
+/// table, so it is not repeated while reads of a store fail with the same error.
 static LOOKED_THROUGH: Mutex<Option<(PathBuf, String, Option<PathBuf>)>> = Mutex::new(None);
 
 /// The table that an error of the store is about.
@@ -282,7 +282,7 @@ fn remedy_of(error: &io::Error) -> &'static str {
     }
 }
 
-/// Creates the store under another name and renames it, so that an existing one is complete.
+/// Creates the store under another name and renames it, so that a store of the right name is always complete.
 fn create_if_missing(settings: &LogSettings, acknowledged: u64) -> Result<(), LogError> {
     let directory = &settings.directory;
     let (path, unfinished) = (directory.join(STORE), directory.join(UNFINISHED));
@@ -344,7 +344,7 @@ impl Store {
         })
     }
 
-    /// The keyspaces of a generation; with `create`, missing ones are created.
+    /// The keyspaces of a generation. If it has only one, the other is created; if it has none, only with `create`.
     pub(super) fn memory_of(
         &self,
         directory: &Path,
@@ -371,7 +371,7 @@ impl Store {
         Ok(Some(keyspaces))
     }
 
-    /// Deletes generations. If the process is killed meanwhile, the next start deletes the rest.
+    /// Deletes generations. If the process is killed, the next start removes files that remain, the next call the rest.
     pub(super) fn delete_generations(&self, directory: &Path, old: Vec<MemoryKeyspaces>) -> Result<(), LogError> {
         let deleted: Vec<u64> = old.iter().flat_map(|old| [old.records.id(), old.index.id()]).collect();
         store_manifest::begin_change(directory, &directory.join(STORE), &deleted)
@@ -382,7 +382,7 @@ impl Store {
         Ok(())
     }
 
-    /// Reads the partition count from `meta`; refuses another one in the settings, and another format.
+    /// Reads the partition count from `meta`. Refuses another format, and a different count in the settings.
     fn check_meta(&mut self, settings: &LogSettings) -> Result<(), LogError> {
         let directory = &settings.directory;
         let found = number32(directory, &self.meta, FORMAT_KEY)?;
@@ -397,7 +397,7 @@ impl Store {
         Ok(())
     }
 
-    /// The number of the last write; an error when a number before it is missing.
+    /// The number of the last write. It is an error if a number before it is missing, or if it is below `acknowledged`.
     fn check_writes(&self, directory: &Path, acknowledged: u64) -> Result<u64, LogError> {
         let mut last = number(directory, &self.meta, FLOOR_KEY.as_bytes())?
             .ok_or_else(|| damaged(directory, format!("{STORE}/meta: {FLOOR_KEY} is missing"), None))?;
@@ -419,7 +419,7 @@ impl Store {
         Ok(last)
     }
 
-    /// The ends and read positions; an error when they disagree with the records.
+    /// The ends and read positions. It is an error if they disagree with the records.
     fn check_ends(&self, directory: &Path) -> Result<Ends, LogError> {
         let stored = |key: &[u8]| number(directory, &self.positions, key).map(Option::unwrap_or_default);
         let after_last = |keyspace: &Keyspace, partition| -> Result<u64, LogError> {
@@ -463,7 +463,7 @@ impl Store {
         Ok(ends)
     }
 
-    /// Deletes what only the last run needed: deletion markers, and the numbers of its writes.
+    /// Removes what only the last run needed: deletion markers, and the numbers of its writes.
     fn clean(&self, settings: &LogSettings, writes: u64) -> Result<(), LogError> {
         let directory = &settings.directory;
         let failed = |e| failed(directory, "cleaning up after the last run", e);
@@ -488,7 +488,7 @@ impl Store {
         }
         batch.commit().map_err(failed)?;
         if are_many {
-            // In memory, small removals take several times the bytes by which the store counts them.
+            // In memory, small removals take several times the bytes that the store counts for them.
             for keyspace in [&self.memory.records, &self.memory.index] {
                 keyspace.rotate_memtable().map_err(failed)?;
             }
@@ -496,17 +496,17 @@ impl Store {
         if number(directory, &self.meta, FLOOR_KEY.as_bytes())? == Some(writes) {
             return Ok(());
         }
-        // On the disk before a number goes: a number above the floor must not be missing.
+        // The floor must be on the disk before a number goes: a missing number above the floor counts as damage.
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
         batch.insert(&self.meta, FLOOR_KEY, writes.to_be_bytes());
         batch.commit().map_err(failed)?;
-        // Numbers up to the floor say nothing any more. One removal for each would lie in memory until the next
-        // writes push it out.
+        // Numbers up to the floor are not needed any more. All are cleared at once: single removals would stay in
+        // memory until later writes push them out.
         self.writes.clear().map_err(failed)
     }
 
-    /// Removes deletion markers while the log is open, and the numbers of writes after `floor` up to
-    /// `until`. A marker whose key was written again is gone already.
+    /// Removes deletion markers and the numbers of writes after `floor` up to `until`, while the log is open. A marker
+    /// is already gone if its key was written again.
     pub(super) fn remove(&self, markers: &[Marker], floor: u64, until: u64) -> fjall::Result<()> {
         let mut batch = self.database.batch().durability(Some(PersistMode::Buffer));
         for Marker { partition, offset, .. } in markers {
@@ -531,7 +531,7 @@ impl Store {
     }
 }
 
-/// The names of the keyspaces of a generation.
+/// The names of a generation's two keyspaces.
 fn generation_names(generation: u32) -> (String, String) {
     if generation <= 1 {
         ("memory".to_owned(), "memory_index".to_owned())

@@ -1,12 +1,12 @@
-//! Checks the manifests of the store's keyspaces before the store is opened, and finds a damaged table after a read
+//! Checks the manifests of the store's keyspaces before the store is opened, and finds the damaged table after a read
 //! has failed.
 //!
-//! In: the store's directory. Out: nothing, or the damaged file. The store writes a checksum of each
-//! keyspace's manifest (`vN`) into its file `current`, but never verifies it: it deletes a keyspace
-//! without `current`, and a damaged manifest aborts the process by a panic during unwinding. This
-//! check finds both before the store changes anything. While keyspaces are created or deleted, a
-//! file beside the store lists the others, which must stay complete. The store's errors do not name a file; its
-//! manifests hold a checksum of each table.
+//! In: the store's directory. Out: nothing, or the damaged file. The store writes a checksum of each keyspace's
+//! manifest (`vN`) into the keyspace's file `current`, but never verifies it. It deletes a keyspace without `current`,
+//! and a damaged manifest aborts the process by a panic during unwinding. This check finds both before the store
+//! changes anything. While keyspaces are created or deleted, the file `changing` beside the store lists the other
+//! keyspaces, which must stay complete. The store's errors name no file, so a damaged table is found by the checksums
+//! that the manifests hold.
 
 use std::{
     collections::BTreeSet,
@@ -25,12 +25,12 @@ pub(super) enum Unfit {
     Unreadable(io::Error),
 }
 
-/// Lists the keyspaces that must be complete while others change; without it all must be complete.
+/// The file that lists the keyspaces that must be complete while others change. Without it, all must be complete.
 const CHANGING: &str = "changing";
 const CHANGING_UNFINISHED: &str = "changing.new";
 
-/// Records that keyspaces are being created or deleted: all existing ones but `deleted` must stay
-/// complete.
+/// Records that keyspaces are being created or deleted. All existing keyspaces except `deleted` must
+/// stay complete.
 pub(super) fn begin_change(directory: &Path, store: &Path, deleted: &[u64]) -> io::Result<()> {
     let mut complete = String::new();
     for entry in fs::read_dir(store.join("keyspaces"))? {
@@ -87,15 +87,15 @@ pub(super) fn check(directory: &Path, path: &Path) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// The first table of the store in `path` that is missing or differs from what was written; none where all are whole.
-/// Reads them all. The store may be open, and replace tables meanwhile.
+/// The first table of the store in `path` that is missing or differs from what was written; `None` if all are whole.
+/// Reads the tables up to that one. The store may be open, and may replace tables meanwhile.
 pub(super) fn damaged_table(path: &Path) -> Option<PathBuf> {
     let keyspaces = fs::read_dir(path.join("keyspaces")).ok()?;
     keyspaces.filter_map(Result::ok).find_map(|keyspace| damaged_table_of(&keyspace.path()))
 }
 
 fn damaged_table_of(keyspace: &Path) -> Option<PathBuf> {
-    // What another manifest was written for meanwhile is looked at once more.
+    // If the store wrote another manifest meanwhile, its tables are checked instead.
     loop {
         let (manifest, bytes) = manifest_of(keyspace).ok()?;
         let damaged = tables(&bytes)?.into_iter().find_map(|(number, sum)| {
@@ -108,8 +108,8 @@ fn damaged_table_of(keyspace: &Path) -> Option<PathBuf> {
     }
 }
 
-/// The tables of a manifest: their numbers, and the 128-bit XXH3 of each. The section `tables` has levels of runs, each
-/// with its count before it, and of each table the number, the kind of checksum (0), the checksum, and a number more.
+/// The tables of a manifest: number and 128-bit XXH3 of each. The section `tables` has levels, levels have runs, and
+/// runs have tables, each list after its count. A table has a number, the kind of checksum (0), the checksum, 8 bytes.
 fn tables(manifest: &[u8]) -> Option<Vec<(u64, u128)>> {
     let archive = sfa::Reader::from_reader(&mut Cursor::new(manifest)).ok()?;
     let section = archive.toc().section(b"tables")?;
@@ -152,8 +152,8 @@ fn sum_of(file: &Path) -> io::Result<u128> {
     Ok(sum.0.digest128())
 }
 
-/// A keyspace's manifest, with its bytes. The file `current` holds the manifest's number, its 128-bit XXH3, and the
-/// kind of checksum (0).
+/// The path and the bytes of a keyspace's manifest. The file `current` holds the manifest's number, its 128-bit XXH3,
+/// and the kind of checksum (0).
 fn manifest_of(keyspace: &Path) -> Result<(PathBuf, Vec<u8>), Unfit> {
     let current = keyspace.join("current");
     let bytes = read(&current)?;

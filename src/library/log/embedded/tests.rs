@@ -90,7 +90,7 @@ fn the_live_records_of_a_prefix_are_read_by_key_until_the_reader_breaks_off() {
             found.push((record.key.clone(), record.value.clone().unwrap()));
             if found.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
-        assert!(log.live_records(0, prefix, each).unwrap(), "it has an index");
+        assert!(log.live_records(0, prefix, &mut |_, _| true, each).unwrap(), "it has an index");
         found
     };
     let pair = |key: &str, value: &str| (key.as_bytes().to_vec(), value.as_bytes().to_vec());
@@ -98,7 +98,20 @@ fn the_live_records_of_a_prefix_are_read_by_key_until_the_reader_breaks_off() {
     assert_eq!(read(b"a", 1), [pair("aa", "2")]);
     assert_eq!(read(b"", 9).len(), 3);
     assert_eq!(read(b"c", 9), []);
-    assert!(log.live_records(9, b"", &mut |_| ControlFlow::Continue(())).is_err());
+    assert!(log.live_records(9, b"", &mut |_, _| true, &mut |_| ControlFlow::Continue(())).is_err());
+    let mut shown = Vec::new();
+    let newer = &mut |key: &[u8], offset| {
+        shown.push((key.to_vec(), offset));
+        offset > 3
+    };
+    let mut read_keys = Vec::new();
+    let each = &mut |record: &Record| {
+        read_keys.push(record.key.clone());
+        ControlFlow::Continue(())
+    };
+    assert!(log.live_records(0, b"a", newer, each).unwrap());
+    assert_eq!(shown, [(b"aa".to_vec(), 4), (b"ab".to_vec(), 0)]);
+    assert_eq!(read_keys, [b"aa".to_vec()]);
 }
 
 #[test]
@@ -138,7 +151,7 @@ fn a_log_that_stays_open_keeps_no_old_markers_and_no_old_numbers() {
             .unwrap();
         log.commit(&transaction(0, &[(&turn, None), (&other, None)])).unwrap();
         if n % 7 == 0 {
-            // A reader that reads all of it misses no deletion.
+            // A reader that keeps up misses no deletion.
             let batch = log.read(Topic::Memory, 0, at, usize::MAX).unwrap();
             at = batch.next;
             std::thread::sleep(std::time::Duration::from_millis(3));
@@ -199,8 +212,8 @@ fn another_partition_count_and_another_format_are_refused() {
     }
 }
 
-/// A process killed while keyspaces are created or deleted may leave incomplete ones, which the next
-/// start removes. All others must be complete.
+/// A process that is killed while it creates or deletes keyspaces may leave incomplete ones. The next
+/// start removes these. All others must be complete.
 #[test]
 fn an_incomplete_keyspace_is_damage_unless_keyspaces_were_changing() {
     let root = tempfile::tempdir().unwrap();
@@ -296,7 +309,7 @@ fn files(directory: &Path) -> Vec<std::path::PathBuf> {
     found
 }
 
-/// A damaged copy must report the damage or hold everything; returns whether it reported.
+/// Checks that a damaged copy reports the damage or holds everything. Returns whether it reported damage.
 fn check_damage(directory: &Path, expected: &[Vec<Record>], what: &str) -> bool {
     let outcome = open(directory).and_then(|log| contents(&log));
     match outcome {
@@ -312,7 +325,7 @@ fn check_damage(directory: &Path, expected: &[Vec<Record>], what: &str) -> bool 
     }
 }
 
-/// A small generator: the same damage in every run.
+/// A small generator of numbers, so that every run has the same damage.
 struct Random(u64);
 
 impl Random {
@@ -415,7 +428,7 @@ fn a_damaged_table_is_named() {
                 fs::write(&path, &bytes).unwrap();
             }
             let Err(error) = open(&damaged).and_then(|log| contents(&log)) else {
-                // The store's own keyspace of options is read only where one is missing.
+                // The store's own keyspace of options is read only if a keyspace is missing.
                 assert!(!remove, "{}: was not needed", path.display());
                 continue;
             };
@@ -429,7 +442,7 @@ fn a_damaged_table_is_named() {
     assert_eq!(contents(&open(&whole).unwrap()).unwrap(), expected);
 }
 
-/// Turns, dead letters and numbers of writes are read by ranges.
+/// Turns, dead letters and numbers of writes are read by ranges, so they need no filters.
 #[test]
 fn filters_are_written_where_a_key_may_be_missing() {
     let root = tempfile::tempdir().unwrap();
@@ -465,7 +478,7 @@ fn filters_take_ten_bits_a_key_where_they_are_written() {
         keyspace.rotate_memtable_and_wait().unwrap();
         keyspace.major_compact().unwrap();
         drop((database, keyspace));
-        // What was compacted is removed by now.
+        // By now the tables before the compaction are removed.
         files(&open().1.path().join("tables")).iter().map(|table| fs::metadata(table).unwrap().len()).sum()
     };
     let (with, without) = (bytes("with", keyspace_options), bytes("without", ranges_only));
@@ -509,7 +522,7 @@ fn a_tail_that_was_never_acknowledged_is_dropped() {
     let root = tempfile::tempdir().unwrap();
     let expected = fill(root.path(), false);
     let journal = files(root.path()).into_iter().find(|f| f.extension().is_some_and(|e| e == "jnl")).unwrap();
-    // The start of a batch of one item, as left by a process killed while it writes.
+    // The start of a batch of one item, as a process leaves it that is killed while it writes.
     let torn = [&[1u8][..], &1u32.to_le_bytes(), &9_999u64.to_le_bytes(), &[2, 0]].concat();
     fs::OpenOptions::new().append(true).open(journal).unwrap().write_all(&torn).unwrap();
     let log = open(root.path()).unwrap();
@@ -518,7 +531,7 @@ fn a_tail_that_was_never_acknowledged_is_dropped() {
 
 const FULL_DISK: &str = "RIPPLEMEM_TEST_FULL_DISK";
 
-/// The child process of the next test, whose files may not grow; otherwise it does nothing.
+/// The child process of the next test. Its files may not grow. Outside that test it does nothing.
 #[test]
 fn child_that_fills_the_disk() {
     let Some(directory) = std::env::var_os(FULL_DISK) else { return };

@@ -1,15 +1,15 @@
-//! One topic of an embedded log, for a view of it.
+//! One topic of an embedded log, as a view shows it.
 //!
-//! In: the directory's settings and a topic's name. Out: its records, by partition. Writes nothing.
+//! In: the directory's settings and a topic's name. Out: its records, by partition. Appends nothing.
 
 use super::EmbeddedLog;
 use crate::log::{Log, LogError, RawRecord, Topic, topic_reader::TopicReader};
 use nouns::config::LogSettings;
 
-/// Records that a search for a time reads at once.
+/// Records that are read at once when a time is looked for.
 const READ_AT_ONCE: usize = 1_024;
 
-/// A topic of a log that is open for this view alone.
+/// A topic, with the log that was opened for this view alone.
 pub(in crate::log) struct EmbeddedTopic {
     log: EmbeddedLog,
     topic: Topic,

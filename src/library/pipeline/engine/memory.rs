@@ -1,16 +1,17 @@
-//! The surface of a memory: put, ask, forget, list, close.
+//! The methods of a memory: put, ask, forget, list, close.
 //!
-//! In: turns, questions. Out: proof that turns are durable, evidence, and what goes wrong in the
-//! background, as values. Nothing here waits for a model but a question. Every call may come from any
-//! thread.
+//! In: turns, questions. Out: proof that turns are durable, evidence, and the problems of the background,
+//! as values. A write never waits for a model. Every method can be called from any thread.
 
 use std::{sync::Arc, time::Instant};
 
 use crossbeam_channel::Sender;
 
 use super::{
-    Asked, ExtractionOrders, Front, LiveEvent, LiveRun, PipelineError, Progress, Replica, Service, follow_source,
+    Asked, Deleted, ExtractionOrders, Front, LiveEvent, LiveRun, PipelineError, Progress, Replica, Service,
+    follow_source,
     status::{MemoryEvent, MemoryStatus},
+    turn_places::{PageOf, TurnPage, TurnPlaces, TurnSpan},
     turns,
     upkeep::Upkeep,
 };
@@ -18,35 +19,36 @@ use crate::log::{Log, Topic, Written};
 use heart::memory::EdgeChanges;
 use models::embed::EmbedderPool;
 use nouns::{
-    config::{LogKind, Pipeline},
+    config::{ForgetSettings, LogKind, Pipeline},
     model::{Bank, DeadLetter, Evidence, Selector, TurnEvent},
 };
 use sources::live::Delivered;
 
-/// A memory that stays open, on a log in a directory.
-/// The first page of this library shows it at work.
+/// A memory that stays open. The first page of this library has an example.
 pub struct Memory {
-    // The threads end before what they use.
-    upkeep: Option<Upkeep>,
+    // Fields drop in this order: the threads end before the things that they use.
+    pub(super) upkeep: Option<Upkeep>,
     front: Arc<Front>,
     pub(super) replica: Arc<Replica>,
-    log: Arc<dyn Log>,
+    pub(super) log: Arc<dyn Log>,
+    pub(super) forget: ForgetSettings,
+    pub(super) places: TurnPlaces,
 }
 
 /// How a memory is opened.
 pub struct MemoryOptions<'b> {
-    /// Receives every change of the graph's edges, beginning with those that the log makes at the start.
-    /// Receive them all: they wait in the channel without limit.
+    /// Receives every change of the graph's edges, beginning with the edges that the log gives at the start.
+    /// The receiver must take all changes: the channel has no limit.
     pub edges: Option<Sender<EdgeChanges>>,
-    /// Hears of what the background does.
+    /// Called with every event of the background.
     pub tell: Box<dyn Fn(&MemoryEvent<'_>) + Send + Sync>,
-    /// Receives how far opening is.
+    /// Called with the progress of opening.
     pub progress: &'b mut dyn FnMut(Progress),
 }
 
 impl Memory {
     /// Opens the memory of a pipeline, or creates it. Turns that were put before and are not extracted
-    /// yet are extracted from now on.
+    /// yet are now extracted.
     ///
     /// # Errors
     /// [`PipelineError`]: the directory is in use, the model cannot be opened, a snapshot is of another
@@ -55,7 +57,7 @@ impl Memory {
         Self::open_with(pipeline, MemoryOptions { edges: None, tell: Box::new(|_| {}), progress: &mut |_| {} })
     }
 
-    /// As [`Self::open`], for those who want to hear more.
+    /// As [`Self::open`], with changes of edges, events of the background and the progress of opening.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -69,20 +71,22 @@ impl Memory {
         let (replica, log) = service.shared();
         let front = service.front()?;
         let upkeep = Some(Upkeep::start(service, pipeline, &Arc::from(tell))?);
-        Ok(Self { upkeep, front, replica, log })
+        let (forget, places) = (pipeline.forget.clone(), TurnPlaces::default());
+        Ok(Self { upkeep, front, replica, log, forget, places })
     }
 
-    /// The memory that a service on Kafka follows; others extract, and the caller feeds `replica`.
+    /// A memory on a log on Kafka. It does not extract; the caller feeds `replica`.
     pub fn over(log: Arc<dyn Log>, replica: Arc<Replica>, front: Arc<Front>) -> Self {
-        Self { upkeep: None, front, replica, log }
+        let (forget, places) = (ForgetSettings::default(), TurnPlaces::default());
+        Self { upkeep: None, front, replica, log, forget, places }
     }
 
     /// Writes turns, edits, deletions and ends of sessions to the log, and returns when they are durable.
     /// Extraction follows in the background. A turn that is put again, with the same id and version,
-    /// changes nothing; a higher version replaces it.
+    /// changes nothing. A higher version replaces it.
     ///
     /// # Errors
-    /// [`PipelineError::Turn`] for one that is not valid: nothing was written. [`PipelineError::Log`]: some
+    /// [`PipelineError::Turn`]: one of them is not valid, and nothing was written. [`PipelineError::Log`]: some
     /// may have been written; put all of them again.
     pub fn put<E: Into<TurnEvent>>(&self, turns: impl IntoIterator<Item = E>) -> Result<Written, PipelineError> {
         let events: Vec<TurnEvent> = turns.into_iter().map(Into::into).collect();
@@ -106,7 +110,7 @@ impl Memory {
         follow_source(&*self.log, run, arriving, stop, tell)
     }
 
-    /// Keeps what a source could not read, with the reason.
+    /// Writes the records that a source could not read, with the reasons.
     ///
     /// # Errors
     /// [`PipelineError::Log`].
@@ -114,26 +118,25 @@ impl Memory {
         Ok(self.log.append_dead_letters(letters)?)
     }
 
-    /// Deletes a turn, whether it was put already or comes later; no version of it comes back. It is gone
-    /// from every answer once the memory reflects this: see [`Self::wait_for`].
+    /// Deletes a turn for good: no version of it comes back, and if it is put later, it is not kept. It is gone
+    /// from every answer once the memory reflects the deletion; see [`Self::wait_for`].
     ///
     /// # Errors
     /// As [`Self::put`].
-    pub fn forget(&self, bank: &Bank, turn: &str) -> Result<Written, PipelineError> {
-        turns::delete_turns(&*self.log, bank, [turn.to_owned()])
+    pub fn forget(&self, bank: &Bank, turn: &str) -> Result<Deleted, PipelineError> {
+        self.forget_all(bank, std::iter::once(turn.to_owned()))
     }
 
-    /// Deletes turns of a bank, as [`Self::forget`]: each write of some of them is whole, and repeating all is
-    /// harmless.
+    /// Deletes turns of a bank as one operation, as [`Self::forget`]. Repeating it is harmless.
     ///
     /// # Errors
-    /// As [`Self::put`].
-    pub fn forget_all(&self, bank: &Bank, turns: impl Iterator<Item = String>) -> Result<Written, PipelineError> {
-        turns::delete_turns(&*self.log, bank, turns)
+    /// As [`Self::put`], and [`PipelineError::Forget`] where the ledger cannot be written.
+    pub fn forget_all(&self, bank: &Bank, turns: impl Iterator<Item = String>) -> Result<Deleted, PipelineError> {
+        turns::forget_turns(&*self.log, &self.forget, bank, turns)
     }
 
-    /// The turns of a bank that a selector takes, by time, each as last edited; all of them where it names nothing.
-    /// Reads all records of the bank.
+    /// The turns of a bank that a selector takes, in the order of time, each as last edited. An empty selector takes
+    /// all turns. Reads all records of the bank.
     ///
     /// # Errors
     /// As [`Self::turns`].
@@ -141,30 +144,57 @@ impl Memory {
         turns::selected_turns(&*self.log, bank, select)
     }
 
-    /// The turns of a bank whose ids pass, by time, each as last edited. Reads all records of the bank: for lists,
-    /// not for questions.
+    /// The turns of a bank whose ids pass, in the order of time, each as last edited. Reads all records of the bank,
+    /// so use it for lists and not for questions.
     ///
     /// # Errors
-    /// [`PipelineError`] where the log failed, or is on Kafka.
+    /// [`PipelineError`] if the log failed, or is on Kafka.
     pub fn turns(&self, bank: &Bank, passes: &dyn Fn(&str) -> bool) -> Result<Vec<turns::HeldTurn>, PipelineError> {
         turns::held_turns(&*self.log, bank, passes, usize::MAX)
     }
 
-    /// A turn of a bank, as last edited. Reads the bank's records up to it.
+    /// A turn of a bank, as last edited; see [`Self::turns_by_ids`].
     ///
     /// # Errors
     /// As [`Self::turns`].
     pub fn turn(&self, bank: &Bank, turn: &str) -> Result<Option<turns::HeldTurn>, PipelineError> {
-        Ok(turns::held_turns(&*self.log, bank, &|id| id == turn, 1)?.pop())
+        Ok(self.turns_by_ids(bank, &[turn.to_owned()])?.pop())
     }
 
-    /// Whether [`Self::turns`] lists turns: where the log lies in a directory.
+    /// The turns of a bank with these ids, in the order of time, each as last edited. Ids that it does not hold are
+    /// left out. Reads the records of these turns, and the bank's records that are new since this or one of the next
+    /// two methods was called last.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub fn turns_by_ids(&self, bank: &Bank, ids: &[String]) -> Result<Vec<turns::HeldTurn>, PipelineError> {
+        self.places.by_ids(&*self.log, bank, ids)
+    }
+
+    /// A page of the turns of some banks. Reads what [`Self::turns_by_ids`] does.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub fn page_of_turns(&self, banks: &[Bank], of: PageOf) -> Result<TurnPage, PipelineError> {
+        self.places.page(&*self.log, banks, of)
+    }
+
+    /// The number of a bank's turns and their times; `None` if it has no turns. Reads only the records that
+    /// [`Self::turns_by_ids`] calls new.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub fn span_of_turns(&self, bank: &Bank) -> Result<Option<TurnSpan>, PipelineError> {
+        self.places.span(&*self.log, bank)
+    }
+
+    /// Whether [`Self::turns`] can list turns: it can if the log is in a directory.
     #[must_use]
     pub fn lists_turns(&self) -> bool {
         self.upkeep.is_some()
     }
 
-    /// When a record of the turns topic was appended, in milliseconds since 1970.
+    /// When the record at an offset of the turns topic was appended, in milliseconds since 1970; `None` without one.
     ///
     /// # Errors
     /// [`PipelineError::Log`].
@@ -172,8 +202,8 @@ impl Memory {
         turns::append_ms(&*self.log, bank, offset)
     }
 
-    /// The versions of a turn that the memory holds, oldest first; none where it does not hold it. Reads the
-    /// bank's partition of the turns topic.
+    /// The versions of a turn, oldest first; none if the memory does not hold the turn. Reads the bank's partition
+    /// of the turns topic, up to the newest version.
     ///
     /// # Errors
     /// As [`Self::turns`].
@@ -187,7 +217,7 @@ impl Memory {
     /// Answers a question. Dropping the future cancels the question.
     ///
     /// # Errors
-    /// [`PipelineError`]; [`super::super::refusal`] gives it a code, and words that name no other bank.
+    /// [`PipelineError`]; [`super::super::refusal`] gives its code, and a message that names no other bank.
     pub async fn ask(&self, asked: Asked) -> Result<Evidence, PipelineError> {
         self.front.ask(asked).await
     }
@@ -200,18 +230,21 @@ impl Memory {
         self.front.ask_and_wait(asked)
     }
 
-    /// Whether this process follows every partition of what was written, or will.
+    /// Whether this process follows, or will follow, every partition that `written` names.
     pub fn follows(&self, written: &Written) -> bool {
-        written.places().all(|(partition, _)| self.replica.holds(partition))
+        let partitions = self.log.partitions();
+        // The turns topic may have more partitions than the memory. The memory has their positions, too.
+        let exists = |partition| partition < partitions || self.replica.position(partition).is_some();
+        written.places().all(|(partition, _)| exists(partition) && self.replica.holds(partition % partitions))
     }
 
-    /// Waits until answers reflect what was written; false where the time was too short.
+    /// Waits until answers reflect what was written. False if that took longer than `until`.
     #[must_use]
     pub fn wait_for(&self, written: &Written, until: Instant) -> bool {
         written.places().all(|(partition, next)| self.replica.wait_for(partition, next, until))
     }
 
-    /// Where everything lies that is durable now.
+    /// The ends of the log now: answers that reflect them reflect everything that is durable.
     ///
     /// # Errors
     /// [`PipelineError::Log`].
@@ -226,31 +259,31 @@ impl Memory {
         Ok(end)
     }
 
-    /// The banks that hold something, by name.
+    /// The banks that hold something, in the order of their names.
     #[must_use]
     pub fn banks(&self) -> Vec<Bank> {
         self.banks_where(&|_| true)
     }
 
-    /// The banks that hold something and pass, by name.
+    /// The banks that hold something and pass, in the order of their names.
     #[must_use]
     pub fn banks_where(&self, passes: &dyn Fn(&Bank) -> bool) -> Vec<Bank> {
         self.replica.banks(passes).into_iter().collect()
     }
 
-    /// What follows the memory log here: its counts, units and snapshots.
+    /// The replica that follows the memory log in this process: counts, units and snapshots.
     #[must_use]
     pub fn replica(&self) -> &Arc<Replica> {
         &self.replica
     }
 
-    /// Where the extraction of this process takes orders; None where the memory only follows its log.
+    /// Takes orders for the extraction. `None` if this memory only follows its log.
     #[must_use]
     pub fn orders(&self) -> Option<&ExtractionOrders> {
         self.upkeep.as_ref().map(Upkeep::orders)
     }
 
-    /// Where its questions wait.
+    /// The queue of its questions.
     #[must_use]
     pub fn front(&self) -> &Arc<Front> {
         &self.front
@@ -262,7 +295,7 @@ impl Memory {
         &self.log
     }
 
-    /// How it is.
+    /// The state of the memory.
     #[must_use]
     pub fn status(&self) -> MemoryStatus {
         let behind = |partition| self.log.read_position(partition).and_then(|at| self.log.lag(partition, at));
@@ -270,8 +303,8 @@ impl Memory {
         MemoryStatus { behind: (0..self.log.partitions()).filter_map(|p| behind(p).ok()).sum(), ..status }
     }
 
-    /// What goes wrong in the background, such as an endpoint that does not answer; it is tried again
-    /// until it succeeds. Turns that are put in that time are durable, and are extracted then.
+    /// What fails in the background, such as an endpoint that does not answer. It is tried again until
+    /// it succeeds. Turns that are put meanwhile are durable, and are extracted afterwards.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         self.status().problem
@@ -283,12 +316,12 @@ impl Memory {
         self.log.partitions()
     }
 
-    /// Ends the background, writes a snapshot where the pipeline names a place, and releases the
-    /// directory. What was put and is not extracted yet stays in the log, for the next who opens it.
+    /// Ends the background, writes a snapshot if the pipeline names a place for snapshots, and releases the
+    /// directory. Turns that are not extracted yet stay in the log, and are extracted once it is opened again.
     /// Dropping the memory does the same without the snapshot.
     ///
     /// # Errors
-    /// [`PipelineError::Snapshot`]; nothing is lost, the next start reads more of the log.
+    /// [`PipelineError::Snapshot`]. Nothing is lost; the next start reads more of the log.
     pub fn close(mut self) -> Result<(), PipelineError> {
         self.upkeep = None;
         self.replica.snapshot().map(drop)

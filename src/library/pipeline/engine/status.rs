@@ -1,32 +1,32 @@
-//! How an open memory is, and what happens behind it. No behaviour.
+//! The state of an open memory, and the events of its background threads. Only data.
 
 use std::time::Duration;
 
 use super::{ExtractionEvent, Ingested, PipelineError};
 
-/// How a memory is.
+/// The state of a memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemoryStatus {
     /// Turns that are durable and not extracted yet.
     pub behind: u64,
-    /// What the background has written since the memory was opened. Its `events` are 0.
+    /// What the background threads have written since the memory was opened. Its `events` are 0.
     pub written: Ingested,
     /// Closed windows that wait for the language model.
     pub waiting_for_model: u64,
-    /// What goes wrong in the background; it is tried again until it succeeds.
+    /// What fails in the background. It is tried again until it succeeds.
     pub problem: Option<String>,
 }
 
-/// What happens behind an open memory.
+/// An event of an open memory's background threads.
 #[derive(Debug)]
 pub enum MemoryEvent<'e> {
-    /// Turns are extracted, or cannot be.
+    /// Turns were extracted, or could not be.
     Extraction(ExtractionEvent),
-    /// The interval of snapshots has passed.
+    /// A snapshot was due.
     Snapshot {
-        /// Whether one was written, since something had changed; or why it could not be.
+        /// Whether it was written; false if nothing had changed since the last one. Or why it could not be written.
         is_written: &'e Result<bool, PipelineError>,
-        /// How long that took.
+        /// How long the attempt took.
         took: Duration,
     },
 }

@@ -1,19 +1,22 @@
 //! The turns of a bank, as the log holds them.
 //!
-//! In: a log in a directory, a bank. Out: its turns, each once and as last edited, or the versions of one.
-//! Deleted turns are left out. It reads every record of the bank, so its cost grows with the bank.
+//! In: a log, a bank. Out: the bank's turns, each once and as last edited, or the versions of one turn; deleted turns
+//! are left out. A list needs a log in a directory, and reads every record of the bank. Deleting turns needs neither.
 
 use std::{collections::HashMap, ops::ControlFlow, sync::Arc};
 
 use serde::Deserialize;
 
-use super::PipelineError;
+use super::{Deleted, Forgets, PipelineError};
 use crate::log::{Log, Record, Topic, Written, partition_of};
-use nouns::model::{Bank, Deletion, MemoryKey, Selector, Turn, TurnEvent, WindowTurn};
+use nouns::{
+    config::ForgetSettings,
+    model::{Bank, Deletion, MemoryKey, Selector, Turn, TurnEvent, WindowTurn},
+};
 
-/// Turns read at once.
+/// Most records of the turns topic that are read at once.
 const READ_TURNS: usize = 1_024;
-/// Most deletions of one write.
+/// Most deletions in one write.
 const DELETED_AT_ONCE: usize = 1_000;
 
 /// A turn that the memory holds.
@@ -21,29 +24,29 @@ const DELETED_AT_ONCE: usize = 1_000;
 pub struct HeldTurn {
     /// The turn, as last edited.
     pub turn: Arc<Turn>,
-    /// Offset, in the turns topic, of this version.
+    /// The offset of this version in the turns topic.
     pub offset: u64,
 }
 
 /// A version of a turn, as it was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnVersion {
-    /// The turn.
+    /// The turn in this version.
     pub turn: Turn,
-    /// When it was appended to the log, in milliseconds since 1970.
+    /// When the version was appended to the log, in milliseconds since 1970.
     pub append_ms: i64,
 }
 
-/// What is read of a memory record.
+/// The only field of a memory record that is read here.
 #[derive(Deserialize)]
 struct TurnsOnly {
     turns: Vec<WindowTurn>,
 }
 
-/// The turns of a bank whose ids pass, by time, each as last edited. Reading stops once `most` are found.
+/// The turns of a bank whose ids pass, in the order of time, each as last edited. Reading stops once `most` are found.
 ///
 /// # Errors
-/// [`PipelineError`] where the log failed, or is on Kafka.
+/// [`PipelineError`] if the log failed, or is on Kafka.
 pub fn held_turns(
     log: &dyn Log,
     bank: &Bank,
@@ -53,18 +56,17 @@ pub fn held_turns(
     let partition = partition_of(bank, log.partitions());
     let mut found: HashMap<String, (u32, HeldTurn)> = HashMap::new();
     let mut problem = None;
-    let indexed = log.live_records(partition, &MemoryKey::prefix(bank), &mut |record| {
-        let read = serde_json::from_slice::<TurnsOnly>(record.value.as_deref().unwrap_or_default());
-        let record = match read {
-            Ok(record) => record,
+    let all = &mut |_: &[u8], _| true;
+    let indexed = log.live_records(partition, &MemoryKey::prefix(bank), all, &mut |record| {
+        let turns = match turns_of_record(record) {
+            Ok(turns) => turns,
             Err(error) => {
-                problem = Some((record.offset, error.to_string()));
+                problem = Some((record.offset, error));
                 return ControlFlow::Break(());
             }
         };
-        let wanted = |turn: &WindowTurn| !turn.context && !turn.deleted && passes(&turn.turn.turn);
-        for WindowTurn { turn, ordinal, source_offset: offset, .. } in record.turns.into_iter().filter(wanted) {
-            found.insert(turn.turn.clone(), (ordinal, HeldTurn { turn, offset }));
+        for (ordinal, held) in turns.filter(|(_, held)| passes(&held.turn.turn)) {
+            found.insert(held.turn.turn.clone(), (ordinal, held));
         }
         if found.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
@@ -81,7 +83,19 @@ pub fn held_turns(
     Ok(turns.into_iter().map(|(_, turn)| turn).collect())
 }
 
-/// The turns of a bank that a selector takes, by time; all of them where it names nothing.
+/// The turns that a memory record holds, each with its position in its session. Those that stand in it as context, or
+/// are deleted, are left out.
+///
+/// # Errors
+/// Why the record cannot be read.
+pub(super) fn turns_of_record(record: &Record) -> Result<impl Iterator<Item = (u32, HeldTurn)>, String> {
+    let read = serde_json::from_slice::<TurnsOnly>(record.value.as_deref().unwrap_or_default());
+    let turns = read.map_err(|error| error.to_string())?.turns.into_iter();
+    let held = turns.filter(|turn| !turn.context && !turn.deleted);
+    Ok(held.map(|WindowTurn { turn, ordinal, source_offset: offset, .. }| (ordinal, HeldTurn { turn, offset })))
+}
+
+/// The turns of a bank that a selector takes, in the order of time. An empty selector takes all turns.
 ///
 /// # Errors
 /// As [`held_turns`].
@@ -93,16 +107,21 @@ pub fn selected_turns(log: &dyn Log, bank: &Bank, select: &Selector) -> Result<V
     Ok(held)
 }
 
-/// Deletes turns of a bank for good. Each write of some of them is whole, and repeating all is harmless.
+/// Deletes turns of a bank for good, as one operation: once it is durable, the next start ends what a crash left over.
+/// Repeating it is harmless. On Kafka there are no operations: each write of some deletions is whole.
 ///
 /// # Errors
-/// [`PipelineError::Turn`]: an id that no turn can have; nothing was written. [`PipelineError::Log`]: some may have
-/// been written.
-pub fn delete_turns(
+/// [`PipelineError::Turn`]: an id that no turn can have; nothing was written. [`PipelineError::Forget`]: the ledger
+/// cannot be written; nothing else was. [`PipelineError::Log`]: some may have been written.
+pub fn forget_turns(
     log: &dyn Log,
+    settings: &ForgetSettings,
     bank: &Bank,
     turns: impl IntoIterator<Item = String>,
-) -> Result<Written, PipelineError> {
+) -> Result<Deleted, PipelineError> {
+    if let Some(forgets) = Forgets::of(log, settings) {
+        return forgets.begin(bank, turns.into_iter().collect(), jiff::Timestamp::now().as_millisecond());
+    }
     let deletion = |turn| TurnEvent::Deletion(Deletion::for_good(bank.clone(), turn));
     let events: Vec<TurnEvent> = turns.into_iter().map(deletion).collect();
     for (index, event) in events.iter().enumerate() {
@@ -112,17 +131,17 @@ pub fn delete_turns(
     for some in events.chunks(DELETED_AT_ONCE) {
         log.append_turns(some)?.places().for_each(|(partition, next)| written.extend(partition, next));
     }
-    Ok(written)
+    Ok(Deleted { written, operation: None })
 }
 
-/// When the record of the turns topic was appended, in milliseconds since 1970.
+/// When the record at an offset of the turns topic was appended, in milliseconds since 1970; `None` without one.
 pub(super) fn append_ms(log: &dyn Log, bank: &Bank, offset: u64) -> Result<Option<i64>, PipelineError> {
     let read = log.read(Topic::Turns, partition_of(bank, log.partitions()), offset, 1)?;
     Ok(read.records.first().filter(|record| record.offset == offset).map(|record| record.append_ms))
 }
 
-/// The versions of a turn up to an offset of the turns topic, oldest first. Reads the bank's partition up to
-/// there. A version that was sent again, or that came after a newer one, is left out: it changed nothing.
+/// The versions of a turn up to the offset `last` of the turns topic, oldest first. Reads the bank's partition up to
+/// that offset. Versions that were sent again, or came after a newer version, are left out: they changed nothing.
 pub(super) fn versions(log: &dyn Log, bank: &Bank, id: &str, last: u64) -> Result<Vec<TurnVersion>, PipelineError> {
     let partition = partition_of(bank, log.partitions());
     let (mut versions, mut at) = (Vec::<TurnVersion>::new(), 0);

@@ -1,7 +1,7 @@
-//! The threads behind an open memory: extraction, and snapshots by the interval.
+//! The background threads of an open memory: extraction, snapshots at an interval, and erasing in time.
 //!
-//! In: a service that was just opened. Out: memory records of what was put, snapshots, and events for
-//! [`MemoryStatus`] and the metrics. Nothing ends a thread but the end of the memory.
+//! In: a service that was just opened. Out: memory records of the turns, snapshots, and events for
+//! [`MemoryStatus`] and the metrics. The threads run until the memory is closed or dropped.
 
 use std::{
     sync::{
@@ -14,6 +14,7 @@ use std::{
 
 use super::{
     ArrivingOrders, ExtractionEvent, ExtractionOrders, ExtractionStatus, Ingested, PipelineError, Service,
+    eraser::Eraser,
     status::{MemoryEvent, MemoryStatus},
     write_snapshots,
 };
@@ -21,10 +22,10 @@ use models::end_threads;
 use nouns::{config::Pipeline, signal::Signal, sync};
 use tracing::info;
 
-/// Takes what happens behind an open memory.
+/// Receives the events of the background.
 pub(super) type Tell = Arc<dyn Fn(&MemoryEvent<'_>) + Send + Sync>;
 
-/// The running threads. They end when it is dropped.
+/// The running threads. They end when this value is dropped.
 pub(super) struct Upkeep {
     shared: Arc<Mutex<Shared>>,
     stopping: Arc<AtomicBool>,
@@ -37,12 +38,14 @@ pub(super) struct Upkeep {
 struct Shared {
     written: Ingested,
     extraction: ExtractionStatus,
-    /// Why no snapshot is written.
+    /// Why the last snapshot could not be written.
     snapshots: Option<String>,
+    /// Why deleted turns are not erased.
+    erasing: Option<String>,
 }
 
 impl Upkeep {
-    /// Starts the threads. `tell` hears of everything that they do.
+    /// Starts the threads. They call `tell` with every event.
     pub(super) fn start(service: Service, pipeline: &Pipeline, tell: &Tell) -> Result<Self, PipelineError> {
         let (replica, log) = service.shared();
         let (orders, arriving) = ExtractionOrders::new(&*log);
@@ -53,6 +56,12 @@ impl Upkeep {
             orders,
             threads: Vec::new(),
         };
+        if let Some(eraser) = Eraser::new(&replica, &log, &pipeline.forget, &upkeep.orders) {
+            upkeep.spawn("memory-erase", move |shared, stopping| {
+                let waiting = || sync::lock(shared).extraction.waiting_for_model();
+                eraser.erase_in_time(&waiting, stopping, &|problem| sync::lock(shared).erasing = problem);
+            })?;
+        }
         if !pipeline.snapshot.directory.is_empty() {
             let every = Duration::from_secs(pipeline.snapshot.interval_seconds);
             let tell = Arc::clone(tell);
@@ -88,8 +97,9 @@ impl Upkeep {
     /// What the threads have done, and what they fail at.
     pub(super) fn status(&self) -> MemoryStatus {
         let shared = sync::lock(&self.shared);
-        let Shared { written, extraction, snapshots } = &*shared;
-        let problem = extraction.problem().or(snapshots.as_deref()).or(extraction.model_problem()).map(str::to_owned);
+        let Shared { written, extraction, snapshots, erasing } = &*shared;
+        let behind = snapshots.as_deref().or(erasing.as_deref());
+        let problem = extraction.problem().or(behind).or(extraction.model_problem()).map(str::to_owned);
         let waiting_for_model = extraction.waiting_for_model();
         MemoryStatus { behind: 0, written: *written, waiting_for_model, problem }
     }
@@ -101,9 +111,7 @@ impl Drop for Upkeep {
         self.news.raise();
         self.threads.iter().for_each(|thread| thread.thread().unpark());
         if !end_threads(self.threads.drain(..)) {
-            info!(
-                "a request to the embedding endpoint is still open; what waits for it is extracted after the next start"
-            );
+            info!("a request to the embedding endpoint is still open; its turns are extracted after the next start");
         }
     }
 }

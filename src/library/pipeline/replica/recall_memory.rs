@@ -3,8 +3,13 @@
 //! In: recall's probes. Out: the answers of the dataflow. If a question's caller has gone, its probes never reach the
 //! dataflow.
 
+use std::sync::Arc;
+
 use heart::{
-    memory::{Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe},
+    memory::{
+        Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe, TurnProbe,
+        UnitBody,
+    },
     recall::{self, Failure},
 };
 
@@ -30,5 +35,10 @@ impl recall::Memory for AskedMemory<'_> {
     fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, Failure> {
         self.cancellation.check()?;
         self.memory.neighbourhood(probe)
+    }
+
+    fn units_of_turn(&self, probe: TurnProbe) -> Result<Answered<Vec<Arc<UnitBody>>>, Failure> {
+        self.cancellation.check()?;
+        self.memory.units_of_turn(probe)
     }
 }

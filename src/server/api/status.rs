@@ -1,0 +1,144 @@
+//! The status of a service, and its metrics.
+//!
+//! In: the caller, with the right `read`. Out: counts; a token for some banks gets only those of its banks, and no
+//! metrics. Works without a memory in this process. Nothing here shows what was remembered.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    bank_status::{BankStatus, bank_status},
+    blocking::blocking,
+    operations::Operations,
+    problem::Problem,
+};
+use crate::{
+    access::{Caller, Right},
+    source_status::SourceStatus,
+};
+use ripplemem::{
+    log::{Topic, Written},
+    pipeline::PipelineError,
+};
+
+/// Most banks in a status.
+const MOST_BANKS: usize = 100;
+
+/// How the memory is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Status {
+    /// The version of the program.
+    pub version: String,
+    /// Partitions of the log.
+    pub partitions: u32,
+    /// The `after` of everything that is durable now; empty where nothing is, and for a token of some banks.
+    pub after: String,
+    /// Turns that are durable and that no answer reflects yet.
+    pub behind: u64,
+    /// Closed windows that wait for the language model. This and the counts below are of this process since its
+    /// start; all are 0 for a token of some banks.
+    pub waiting_for_model: u64,
+    /// Windows that were closed and extracted.
+    pub windows: u64,
+    /// Units that were written.
+    pub units: u64,
+    /// Turns that were rejected.
+    pub rejected: u64,
+    /// Dead letters that were written: rejected turns, records that no source could read, replies of the language
+    /// model that could not be used.
+    pub dead_letters: u64,
+    /// Windows that the language model has read.
+    pub read_by_model: u64,
+    /// Windows whose reading by the language model could not be used.
+    pub refused_by_model: u64,
+    /// What the service waits for before it is ready, as `/ready` says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<String>,
+    /// What goes wrong in the background; it is tried again until it succeeds. Only a token of every bank sees it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// The live sources that this process follows, by name. Only a token of every bank sees them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceStatus>,
+    /// For a token of some banks: these, at most 100.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub banks: Vec<BankStatus>,
+}
+
+impl Operations {
+    /// The status of the service. A token for some banks gets counts of those banks only.
+    ///
+    /// # Errors
+    /// [`Problem`] without the right to read, or if the log failed.
+    pub async fn status(self: &Arc<Self>, who: &Arc<Caller>) -> Result<Status, Problem> {
+        who.may(Right::Read)?;
+        let (this, who) = (Arc::clone(self), Arc::clone(who));
+        blocking(move || if who.sees_all(Right::Read) { this.whole_status() } else { this.status_of_banks(&who) }).await
+    }
+
+    fn whole_status(&self) -> Result<Status, Problem> {
+        let mut after = Written::nothing(self.log.partitions());
+        let mut behind = 0;
+        for partition in 0..self.log.partitions() {
+            let end = self.log.end(Topic::Turns, partition).map_err(PipelineError::from)?;
+            let position = self.log.read_position(partition).ok();
+            let lag = position.and_then(|at| self.log.lag(partition, at).ok());
+            // On Kafka, the last offsets of a partition may hold transaction markers, which no read position passes.
+            let end = position.filter(|_| lag == Some(0)).unwrap_or(end);
+            if end > 0 {
+                after.extend(partition, end);
+            }
+            // While the cluster is unreachable, the lag is unknown and counts as 0.
+            behind += lag.unwrap_or_default();
+        }
+        let metrics = &self.state.metrics;
+        Ok(Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            partitions: self.log.partitions(),
+            after: after.to_string(),
+            behind,
+            waiting_for_model: self.state.waiting_for_model(),
+            windows: metrics.firings.get(),
+            units: metrics.units.get(),
+            rejected: metrics.rejects.get(),
+            dead_letters: metrics.dead_letters.get(),
+            read_by_model: metrics.read_by_model.get(),
+            refused_by_model: metrics.refused_by_model.get(),
+            waiting_for: self.state.waiting_for(),
+            problem: self.state.problem(),
+            sources: self.state.sources.all(),
+            banks: Vec::new(),
+        })
+    }
+
+    fn status_of_banks(&self, who: &Caller) -> Result<Status, Problem> {
+        let mut status = Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            partitions: self.log.partitions(),
+            waiting_for: self.state.waiting_for(),
+            ..Status::default()
+        };
+        let Some(memory) = &self.memory else { return Ok(status) };
+        let banks = memory.banks_where(&|bank| who.reaches(bank));
+        status.banks = banks
+            .into_iter()
+            .take(MOST_BANKS)
+            // Leaves out a bank whose shard moves to another instance in the meantime.
+            .filter_map(|bank| bank_status(memory, bank).ok())
+            .collect::<Vec<BankStatus>>();
+        status.behind = status.banks.iter().map(|bank| bank.behind).max().unwrap_or_default();
+        Ok(status)
+    }
+
+    /// The metrics, as Prometheus reads them.
+    ///
+    /// # Errors
+    /// [`Problem`] without the right to read in every bank.
+    pub fn metrics(&self, who: &Caller) -> Result<String, Problem> {
+        who.may_everywhere(Right::Read)?;
+        Ok(self.state.metrics.text())
+    }
+}
