@@ -1,4 +1,4 @@
-//! Forgetting turns by what they have in common: who said them, when, in which session or thread; and what became of it.
+//! Forgetting turns by what they have in common: who said them, when, in which session or thread; and receipts.
 //!
 //! In: a bank, a selector and the caller. Out, for a dry run: how many turns the selector takes, and some of them.
 //! Otherwise: where the durable deletions lie, and whether answers still reflect the turns. A request first waits until
@@ -70,7 +70,7 @@ pub struct ForgottenTurns {
     /// Whether no answer reflects the turns any more. False for a dry run, and where the time was too short; a
     /// question with this `after` does not reflect them.
     pub gone: bool,
-    /// What the operation has reached. Absent where nothing was deleted.
+    /// What the operation has reached. Absent where nothing was deleted, and for a token that may not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<Receipt>,
 }
@@ -136,7 +136,7 @@ impl Api {
             None => !dry_run,
         };
         let after = deleted.as_ref().map(|deleted| deleted.written.to_string()).unwrap_or_default();
-        let receipt = self.receipt_of(deleted).await?;
+        let receipt = self.receipt_of(deleted.filter(|_| may_read)).await?;
         let turns = may_read.then_some(turns);
         Ok(ForgottenTurns { bank, turns, shown, confirm, not_held, after, gone, receipt })
     }

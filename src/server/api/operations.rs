@@ -1,8 +1,8 @@
 //! The operations of a service, as its administrators order them: here, reading a bank again with the language model,
 //! and erasing the words of deleted turns.
 //!
-//! In: the caller, who needs the right `admin`. Out: what was begun or done. The status is in `status.rs`, snapshots are in
-//! `snapshots.rs`.
+//! In: the caller, who needs the right `admin`. Out: what was begun or done. The status is in `status.rs`, snapshots
+//! are in `snapshots.rs`.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Erasing in time, while a memory stays open.
 //!
-//! In: operations as they settle, and the clock. Out: passes. Everything that waits is erased at once, after half of the
-//! time that the settings give the oldest of it, because a pass writes the log again however little it erases. A pass
-//! that fails is tried again after a pause.
+//! In: operations as they settle, and the clock. Out: passes. Everything that waits is erased at once, after half of
+//! the time that the settings give the oldest of it, because a pass writes the log again however little it erases. A
+//! pass that fails is tried again after a pause.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -57,8 +57,8 @@ pub(in crate::pipeline) fn erase_in_time(
 }
 
 impl Places<'_> {
-    /// Erases if an operation waits for long enough. Deletions that a platform sent, and turns that were sent again after
-    /// their deletion, belong to no operation that waits: they are looked for as often.
+    /// Erases if an operation waits for long enough. Deletions that a platform sent, and turns that were sent again
+    /// after their deletion, belong to no operation that waits: they are looked for as often.
     fn erase_what_is_due(&mut self, settled: &Settled<'_>) -> Result<Option<Erased>, PipelineError> {
         let operations = self.forgets.settle(settled)?;
         let half_ms =

@@ -1,7 +1,7 @@
 //! Whether words are gone from every stored byte.
 //!
-//! In: a pipeline, words, and the receipts of its operations. Out: gone, pending with the time by which they will be, or
-//! where they lie although they should be gone. Reads the files beside whoever has them open, and writes nothing.
+//! In: a pipeline, words, and the receipts of its operations. Out: gone, pending with the time by which they will be,
+//! or where they lie although they should be gone. Reads the files while others have them open, and writes nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -61,7 +61,8 @@ pub fn verify(
     Ok(Verified { verdict, search, outside })
 }
 
-/// Whether operations will erase what is found. Which of them the words belong to is not known: one that is late counts.
+/// Whether operations will erase what is found. Which of them the words belong to is not known: one that is late
+/// counts.
 fn pending(receipts: &[Receipt], now: Timestamp) -> Verdict {
     let waiting: Vec<Option<Timestamp>> =
         receipts.iter().filter(|receipt| receipt.stage != Stage::Erased).map(|receipt| receipt.due).collect();
