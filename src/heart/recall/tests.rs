@@ -7,7 +7,7 @@ use crate::{
     language::question::ReadQuestion,
     memory::{
         Answered, FamiliarPart, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe,
-        PathStep, Topic, UnitBody, UnitFields,
+        PathStep, Topic, TurnProbe, UnitBody, UnitFields,
     },
 };
 use nouns::{
