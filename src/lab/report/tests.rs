@@ -138,6 +138,8 @@ fn question(id: &str) -> QuestionResult {
                     note: None,
                 },
                 vector_hash: "0".to_owned(),
+                scale: None,
+                near: Vec::new(),
                 first_hop: vec![
                     seen(1, "Mira was asked about books.", &hop(1), true),
                     seen(3, "Mira reads.", &hop(2), false),
