@@ -19,8 +19,9 @@ use std::{
 use tokio::sync::oneshot;
 
 use super::{
-    Asked, Cancellation, Ended, PipelineError, Replica,
+    Asked, Cancellation, Ended, PipelineError, Replica, Stage,
     fair_queue::Full,
+    timed,
     waiting::{Place, Reply, State, Waiting},
 };
 use heart::recall::RecallError;
@@ -107,7 +108,10 @@ impl Front {
         let (follower, holder, news) = (Arc::clone(&replica), Arc::clone(&replica), Arc::clone(replica.news()));
         let (counted, asked_endpoint) = (Arc::clone(&embedders), Arc::clone(&embedders));
         let answer = move |asked: &Asked| {
-            let past = asked.as_of.map(|at| replica.past(&asked.question.bank, at)).transpose()?;
+            let times = asked.times.as_deref();
+            let restored =
+                asked.as_of.map(|at| timed(times, Stage::Restore, || replica.past(&asked.question.bank, at)));
+            let past = restored.transpose()?;
             // A restore takes long.
             over(&asked.cancellation)?;
             past.as_ref().unwrap_or(&replica).ask(
@@ -115,6 +119,7 @@ impl Front {
                 &embedders,
                 asked.kept.as_deref(),
                 &asked.cancellation,
+                times,
             )
         };
         let reached = move |partition| follower.position(partition);
@@ -352,6 +357,9 @@ impl Shared {
     }
 
     fn answer(&self, asked: &Asked) -> Result<Evidence, PipelineError> {
+        if let Some(times) = &asked.times {
+            times.note_taken_up();
+        }
         over(&asked.cancellation)?;
         let answer = || trace_parent::within(asked.trace.clone(), || (self.answer)(asked));
         let result = catch_unwind(AssertUnwindSafe(answer));

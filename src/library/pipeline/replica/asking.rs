@@ -18,7 +18,12 @@ use nouns::{
     model::{Evidence, Question},
 };
 
-use super::{Cancellation, recall_memory::AskedMemory, shard::Shard};
+use super::{
+    Cancellation, Stage, StageTimes,
+    recall_memory::{AskedMemory, TimedPlanner},
+    shard::Shard,
+    timed,
+};
 
 /// The maximum time before a question's deadline that is kept for the rules.
 const RULES_TIME: Duration = Duration::from_secs(1);
@@ -38,7 +43,9 @@ impl Recollector {
         Ok(Self { llm })
     }
 
-    /// Recollects evidence for a question; texts whose vectors are `kept` are not embedded.
+    /// Recollects evidence for a question; texts whose vectors are `kept` are not embedded. `times` receives how long
+    /// its stages took.
+    #[expect(clippy::too_many_arguments, reason = "each comes from another caller")]
     pub(super) fn recollect(
         &self,
         pipeline: &Pipeline,
@@ -47,6 +54,7 @@ impl Recollector {
         embedders: &EmbedderPool,
         kept: Option<&KeptVectors>,
         cancellation: &Cancellation,
+        times: Option<&StageTimes>,
     ) -> Result<Evidence, RecallError> {
         let rules = RulesPlanner::new(&pipeline.model());
         // On a shared log, only the extracting process learns of deletions and can evict a response.
@@ -66,13 +74,18 @@ impl Recollector {
         };
         let mut embed = |texts: &[&str]| {
             cancellation.check()?;
-            let embedded = |texts: &[&str]| embedders.embed_queries(texts);
+            let embedded = |texts: &[&str]| timed(times, Stage::Embed, || embedders.embed_queries(texts));
             kept.map_or_else(|| embedded(texts), |kept| kept.of(texts, embedded)).map_err(Into::into)
         };
-        let memory = AskedMemory { memory: &shard.memory, cancellation };
+        let memory = AskedMemory { memory: &shard.memory, cancellation, times };
         let model = embedders
             .model()
             .map_err(|error| RecallError::Embed { what: "question".to_owned(), source: error.into() })?;
-        recall::recollect(&memory, &mut embed, question, planner, settings, model)
+        let (planner, started) = (TimedPlanner { planner, times }, Instant::now());
+        let found = recall::recollect(&memory, &mut embed, question, &planner, settings, model);
+        if let Some(times) = times {
+            times.note_recollected(started.elapsed());
+        }
+        found
     }
 }
