@@ -87,9 +87,9 @@ soak-idle: setup
 soak-document: setup
 	RIPPLEMEM_FUZZ_EXAMPLES=500 $(SOAK_TEST) document -- --nocapture
 soak-outage: setup
-	RIPPLEMEM_OUTAGE_SECONDS=30 $(SOAK_TEST) kafka::the_service_outlives -- --nocapture
+	RIPPLEMEM_OUTAGE_SECONDS=30 $(SOAK_TEST) kafka_outages::the_service_outlives -- --nocapture
 soak-flood: setup
-	RIPPLEMEM_FLOOD_SECONDS=1800 $(SOAK_TEST) kafka::a_flood -- --nocapture
+	RIPPLEMEM_FLOOD_SECONDS=1800 $(SOAK_TEST) kafka_outages::a_flood -- --nocapture
 soak-mutated: setup
 	RIPPLEMEM_MUTATED=1000000 $(SOAK_TEST) mutated -- --nocapture
 soak-chat: setup

@@ -6,7 +6,7 @@ use std::{
     io::{Read, Write},
     net::TcpStream,
     path::Path,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -16,6 +16,7 @@ use super::{
     access::{TOKENS, add},
     event_stream::EventStream,
     http_service::{HttpService, answer, pipeline_file, questions_wait},
+    kafka::wait,
     support::ripplemem,
 };
 
@@ -62,11 +63,7 @@ fn begin(service: &HttpService, path: &str, headers: &str, length: usize, body: 
 
 /// Waits until a request of this kind is refused for the room of bodies.
 fn refused_soon(send: impl Fn() -> u16) {
-    let begun = Instant::now();
-    while send() != 429 {
-        assert!(begun.elapsed() < Duration::from_secs(15), "nothing is refused");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait(&|| "nothing is refused".to_owned(), || send() == 429);
 }
 
 #[test]
@@ -161,11 +158,8 @@ fn questions_of_one_token_that_wait_leave_connections_to_the_others() {
     refused_soon(|| service.send("GET", "/v1/status", &reader, b"").0);
     assert_eq!(put(&service, &writer, 1), 200);
     drop(waiting);
-    let begun = Instant::now();
-    while service.send("GET", "/v1/status", &reader, b"").0 == 429 {
-        assert!(begun.elapsed() < Duration::from_secs(15), "who left keeps no place");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    let is_refused = || service.send("GET", "/v1/status", &reader, b"").0 == 429;
+    wait(&|| "who left keeps a place".to_owned(), || !is_refused());
     assert!(service.stop());
 }
 

@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::Write,
+    io::{ErrorKind, Write},
     net::TcpStream,
     sync::Mutex,
     time::{Duration, Instant},
@@ -33,6 +33,12 @@ fn attempt(address: &str, method: &str, path: &str, body: &Value) -> Option<(u16
     );
     stream.write_all(format!("{head}{body}").as_bytes()).ok()?;
     answer(&mut stream).map(|(status, _, answer)| (status, answer)).filter(|(_, answer)| !answer.is_null())
+}
+
+/// Whether the other side has neither closed the connection nor sent anything.
+fn is_open(stream: &TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    matches!(stream.peek(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
 }
 
 /// How many connections this process may open; the service inherits the limit.
@@ -124,8 +130,10 @@ fn thousands_of_idle_and_half_open_connections_hold_up_no_other() {
         assert!(asked["context"].as_str().unwrap().contains("noon"));
     }
     let took = started.elapsed();
-    assert!(took < Duration::from_secs(20), "{took:?}");
-    println!("20 turns and 20 questions beside {connections} connections: {took:?}");
+    let still_open = open.iter().filter(|stream| is_open(stream)).count();
+    println!("20 turns and 20 questions beside {still_open} of {connections} connections: {took:?}");
+    // The service keeps half of its files for the store.
+    assert!(still_open > connections / 4, "only {still_open} connections were held while the requests were answered");
     drop(open);
     assert!(service.stop());
 }

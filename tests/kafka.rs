@@ -1,4 +1,5 @@
-//! The service on a real broker: killed, divided among instances, and given invalid input.
+//! The service on a real broker: killed, divided among instances, and given invalid input. What happens without its
+//! brokers or with too much stands in `kafka_outages`, turns in other partitions in `kafka_forwarded`.
 
 use std::{
     collections::BTreeMap,
@@ -15,16 +16,16 @@ use std::{
 use heart::memory::Census;
 use nouns::{
     config::{LogKind, Pipeline, Role, SourceSettings},
-    model::{Bank, DeadLetter, TurnEvent},
+    model::{DeadLetter, TurnEvent},
     sync,
 };
 use rdkafka::{
-    ClientConfig, Offset, TopicPartitionList,
-    admin::{AdminClient, AdminOptions, NewPartitions},
+    ClientConfig,
+    admin::{AdminClient, AdminOptions},
     client::DefaultClientContext,
 };
 use ripplemem::{
-    log::{KafkaLog, Log, Record, Topic, partition_of},
+    log::{KafkaLog, Log, Topic},
     pipeline::Service,
 };
 
@@ -32,7 +33,7 @@ use super::{
     broker_process::Broker,
     oracle::Dice,
     pipelines,
-    support::{Python, census, data, fails, ingest, memory_kib, open, pipeline, ripplemem, rows, write},
+    support::{Python, census, data, fails, ingest, open, pipeline, ripplemem, rows, write},
 };
 
 const SNAPSHOTS: &str = "[snapshot]\ndirectory = \"snapshots\"\ninterval_seconds = 1\n";
@@ -162,7 +163,7 @@ pub(crate) fn uninterrupted() -> Census {
 }
 
 /// The events of the sample, as `ingest` appends them.
-fn sample() -> Vec<TurnEvent> {
+pub(crate) fn sample() -> Vec<TurnEvent> {
     let mut source = sources::open(&SourceSettings::new("jsonl", data("sample.jsonl"))).unwrap();
     std::iter::from_fn(|| source.next(1_000).unwrap()).flat_map(|batch| batch.events).collect()
 }
@@ -181,7 +182,7 @@ pub(crate) fn load(home: &Home) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn turns(log: &dyn Log) -> Vec<TurnEvent> {
+pub(crate) fn turns(log: &dyn Log) -> Vec<TurnEvent> {
     let records = (0..2).flat_map(|p| log.read(Topic::Turns, p, 0, usize::MAX).unwrap().records);
     records.map(|r| TurnEvent::from_json(r.value.as_deref().unwrap()).unwrap()).collect()
 }
@@ -208,7 +209,7 @@ fn turns_arrive_and_a_question_is_answered_as_of_its_turn() {
     let reached = reflects.iter().find(|p| p["topic"] == "turns" && p["partition"] == partition).unwrap();
     assert_eq!(reached["next_offset"], end);
     assert!(!answer["units"].as_array().unwrap().is_empty());
-    fails(&ask("sample/harbour", &format!("{}:0", 1 - partition)), 1, &["ripplemem_after", "partition"]);
+    fails(&ask("sample/harbour", "9:0"), 1, &["ripplemem_after", "partition 9", "murmur2_random"]);
     let as_of =
         |at| ripplemem(&["ask", "Which books?", "--bank", "sample/harbour", "--as-of", at, "--pipeline", home.path()]);
     let now = as_of("2100-01-01T00:00:00Z");
@@ -444,34 +445,8 @@ fn a_replay_is_complete_although_it_is_killed_while_the_topics_grow() {
     assert!(records.len() < memory.len());
 }
 
-/// With a key other than the bank, Java's partitioner chooses another partition than the bank's.
-#[test]
-fn a_turn_in_another_partition_is_forwarded_to_its_banks() {
-    let _turn = turn();
-    let Some(broker) = Broker::shared("kafka::a_turn_in_another_partition_is_forwarded_to_its_banks") else { return };
-    let home = Home::new(&broker, "forwarded", "");
-    let log = home.log();
-    let partition = |name: &str| partition_of(&Bank::parse(name).unwrap(), 2);
-    let stray = (0..).map(|n| format!("key-{n}")).find(|key| partition(key) != partition("b")).unwrap();
-    let say = |turn: u32, text: &str| {
-        serde_json::json!({"bank": "b", "turn": turn.to_string(), "speaker": "Ann", "text": text,
-            "time": "2024-05-06T09:00:00Z"})
-    };
-    let lines = format!("b\t{}\n{stray}\t{}\n", say(1, "I moved to Lisbon."), say(2, "Now I live near Porto."));
-    let placed = produce(&broker, "forwarded.turns", &lines);
-    let expected = format!("{}\t0\n{}\t0\n", partition("b"), partition(&stray));
-    assert_eq!(placed, expected, "Kafka's Java client chooses the partition that we expect");
-    let _service = home.run();
-    home.extracted();
-    let there = log.read(Topic::Turns, partition("b"), 0, 10).unwrap().records;
-    assert_eq!(there.len(), 2, "forwarded once");
-    assert_eq!(log.read_position(partition(&stray)).unwrap(), 1);
-    assert_eq!(home.census().units, 2);
-    assert!(there.iter().all(|record| record.key == b"b"));
-}
-
 /// Writes `key<TAB>value` lines with Kafka's Java client.
-fn produce(broker: &Broker, topic: &str, lines: &str) -> String {
+pub(crate) fn produce(broker: &Broker, topic: &str, lines: &str) -> String {
     use std::io::Write;
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let libraries = Command::new(root.join("scripts/broker")).arg("fetch").output().unwrap().stdout;
@@ -525,194 +500,6 @@ fn services_share_the_partitions_and_take_over_under_load() {
         three.extracted();
     });
     assert_eq!(three.census(), uninterrupted());
-}
-
-/// Mostly idle, so it runs beside other tests. The broker is away for longer than the group's session; `make soak`
-/// leaves it away for half a minute.
-#[test]
-fn the_service_outlives_the_loss_of_its_broker() {
-    let Some(broker) = Broker::start("kafka::the_service_outlives_the_loss_of_its_broker", &[]) else {
-        return;
-    };
-    let seconds = std::env::var("RIPPLEMEM_OUTAGE_SECONDS").map_or(3, |seconds| seconds.parse().unwrap());
-    let home = Home::new(&broker, "outlived", "");
-    let _service = home.run();
-    wait(&|| home.told(), || home.told().matches("the partition is extracted here").count() == 2);
-    load(&home);
-    broker.act("kill", None);
-    std::thread::sleep(Duration::from_secs(seconds));
-    broker.act("restart", None);
-    home.extracted();
-    assert_eq!(home.census(), uninterrupted());
-}
-
-/// The broker that leads most partitions is killed while turns arrive, and restarted later.
-#[test]
-fn the_service_survives_the_loss_of_one_of_three_brokers() {
-    let _turn = turn();
-    let Some(broker) =
-        Broker::start("kafka::the_service_survives_the_loss_of_one_of_three_brokers", &["--brokers", "3"])
-    else {
-        return;
-    };
-    let home = Home::with(&broker, "three", "", "replication = 3\n");
-    let _service = home.run();
-    wait(&|| home.told(), || home.told().matches("the partition is extracted here").count() == 2);
-    let (log, events) = (home.log(), sample());
-    let (before, after) = events.split_at(events.len() / 3);
-    log.append_turns(before).unwrap();
-    broker.act("kill", Some(1));
-    for event in after {
-        log.append_turns(std::slice::from_ref(event)).unwrap();
-    }
-    home.extracted();
-    assert_eq!(home.census(), uninterrupted());
-    broker.act("restart", Some(1));
-    log.append_turns(&events).unwrap();
-    home.extracted();
-    assert_eq!(home.census(), uninterrupted(), "read again");
-    // Turns acknowledged without that broker are in the topic once.
-    let there = turns(&log);
-    assert_eq!(there.len(), 2 * events.len());
-}
-
-#[test]
-fn turns_in_partitions_added_while_running_are_forwarded() {
-    let _turn = turn();
-    let test = "kafka::turns_in_partitions_added_while_running_are_forwarded";
-    let Some(broker) = Broker::shared(test) else { return };
-    let refresh = "[log.kafka.client]\n\"topic.metadata.refresh.interval.ms\" = \"500\"\n";
-    let home = Home::with(&broker, "grown", "", refresh);
-    let _service = home.run();
-    wait(&|| home.told(), || home.told().matches("the partition is extracted here").count() == 2);
-    administer(&broker, async |admin, options| {
-        let more = [NewPartitions::new("grown.turns", 4)];
-        admin.create_partitions(&more, options).await.unwrap().into_iter().for_each(|made| drop(made.unwrap()));
-    });
-    wait(&|| home.told(), || home.told().matches("the partition is extracted here").count() == 4);
-    // Java's partitioner now puts these banks into other partitions than their memory's.
-    let strays: Vec<Bank> =
-        (0..).map(|n| Bank::parse(&format!("b{n}")).unwrap()).filter(|b| partition_of(b, 4) > 1).take(3).collect();
-    let say = |bank: &Bank| {
-        serde_json::json!({"bank": bank.as_str(), "turn": "1", "speaker": "Ann", "text": "I moved to Lisbon.",
-            "time": "2024-05-06T09:00:00Z"})
-    };
-    let lines: String = strays.iter().map(|bank| format!("{bank}\t{}\n", say(bank))).collect();
-    let placed = produce(&broker, "grown.turns", &lines);
-    assert!(placed.lines().all(|line| line.starts_with(['2', '3'])), "{placed}");
-    wait(&|| home.told(), || turns(&home.log()).len() == 3);
-    home.extracted();
-    assert_eq!(home.census().units, 3);
-    for partition in 2..4 {
-        assert_eq!(home.log().lag(partition, home.log().read_position(partition).unwrap()).unwrap(), 0);
-    }
-}
-
-#[test]
-fn turns_that_expired_unread_stop_a_start_until_the_user_accepts_it() {
-    let _turn = turn();
-    let test = "kafka::turns_that_expired_unread_stop_a_start_until_the_user_accepts_it";
-    let Some(broker) = Broker::shared(test) else { return };
-    let home = Home::new(&broker, "expired", "");
-    let service = home.run();
-    wait(&|| home.told(), || home.told().matches("the partition is extracted here").count() == 2);
-    let (log, events) = (home.log(), sample());
-    let (first, second) = events.split_at(40);
-    log.append_turns(first).unwrap();
-    home.extracted();
-    service.stop();
-    log.append_turns(second).unwrap();
-    let partition = partition_of(events[0].bank(), 2);
-    let end = log.end(Topic::Turns, partition).unwrap();
-    let position = home.log().read_position(partition).unwrap();
-    assert!(position < end - 10);
-    administer(&broker, async |admin, options| {
-        let mut list = TopicPartitionList::new();
-        list.add_partition_offset("expired.turns", partition as i32, Offset::Offset(end as i64 - 10)).unwrap();
-        admin.delete_records(&list, options).await.unwrap();
-    });
-    let refused = ripplemem(&["run", home.path()]);
-    fails(&refused, 1, &["have expired unread", "log.kafka.expired", &format!("is at offset {position}")]);
-    home.change("[log.kafka]", "[log.kafka]\nexpired = \"earliest\"");
-    let _service = home.run();
-    home.extracted();
-    let left = home.log().read(Topic::Turns, partition, end - 10, 100).unwrap().records;
-    assert_eq!(left.len(), 10);
-    assert_eq!(home.log().read_position(partition).unwrap(), end, "extracted to the end");
-    let text = |record: &Record| match TurnEvent::from_json(record.value.as_deref().unwrap()).unwrap() {
-        TurnEvent::Turn(turn) => Some(serde_json::to_string(&turn.text).unwrap()),
-        _ => None,
-    };
-    let last = left.iter().filter_map(text).next_back().unwrap();
-    let memory = home.log().read(Topic::Memory, partition, 0, 1_000).unwrap().records;
-    let said = |record: &Record| String::from_utf8_lossy(record.value.as_deref().unwrap_or_default()).contains(&last);
-    assert!(memory.iter().any(said), "the remaining turns are remembered");
-}
-
-/// The service's memory does not grow with its lag, and a new turn is extracted after the flood.
-#[test]
-fn a_flood_is_read_in_bounded_memory() {
-    let _turn = turn();
-    const GROWTH_MEGABYTES: u64 = 128;
-    const MOST: u64 = 500_000;
-    let Some(broker) = Broker::shared("kafka::a_flood_is_read_in_bounded_memory") else { return };
-    let seconds = std::env::var("RIPPLEMEM_FLOOD_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(4);
-    let home = Home::new(&broker, "flood", "");
-    home.change("embed.read_turns = 16", "embed.read_turns = 512");
-    let service = home.run();
-    let peak_megabytes = || memory_kib(service.0.id(), "VmHWM:") / 1_024;
-    let mut events = Vec::new();
-    for n in 0..10 {
-        for mut event in sample() {
-            if let TurnEvent::Turn(turn) = &mut event {
-                turn.bank = Bank::parse(&format!("flood/{n}")).unwrap();
-                events.push(event);
-            }
-        }
-    }
-    let log = home.log();
-    // Twice, so that the peak before the flood includes known turns.
-    for _ in 0..2 {
-        log.append_turns(&events).unwrap();
-        home.extracted();
-    }
-    let (before, remembered) = (peak_megabytes(), home.census());
-    let begun = Instant::now();
-    let (mut sent, mut waiting, mut looked) = (2 * events.len() as u64, 0, Instant::now());
-    let read = || (0..2).map(|p| log.read_position(p).unwrap()).sum::<u64>();
-    while begun.elapsed() < Duration::from_secs(seconds) {
-        log.append_turns(&events).unwrap();
-        sent += events.len() as u64;
-        if looked.elapsed() > Duration::from_secs(1) {
-            let left = sent - read();
-            waiting = waiting.max(left);
-            // A larger lag would only prolong the test.
-            std::thread::sleep(if left > MOST { Duration::from_secs(5) } else { Duration::ZERO });
-            looked = Instant::now();
-        }
-    }
-    let flooded = begun.elapsed().as_secs_f64();
-    while read() < sent {
-        assert!(begun.elapsed() < Duration::from_secs(60 + 10 * seconds), "timed out: {}", home.told());
-        std::thread::sleep(Duration::from_millis(500));
-    }
-    let peak = peak_megabytes();
-    println!(
-        "{sent} turns in a flood of {flooded:.0} s, a lag of up to {waiting}, read after {:.0} s; \
-         {before} MB before, up to {peak} MB",
-        begun.elapsed().as_secs_f64()
-    );
-    assert!(waiting > 4 * events.len() as u64, "no flood: only {waiting} turns were waiting");
-    assert!(peak < before + GROWTH_MEGABYTES, "{before} MB grew to {peak} MB");
-    assert_eq!(home.census(), remembered);
-    let turn = serde_json::json!({"bank": "flood/1", "turn": "new", "speaker": "Ann", "text": "The lighthouse is green.",
-        "time": "2024-05-06T09:00:00Z"});
-    log.append_turns(&[TurnEvent::from_json(turn.to_string().as_bytes()).unwrap()]).unwrap();
-    let partition = partition_of(&Bank::parse("flood/1").unwrap(), 2);
-    let after = format!("{partition}:{}", log.end(Topic::Turns, partition).unwrap() - 1);
-    let arguments = ["ask", "What is green?", "--bank", "flood/1", "--after", &after, "--pipeline", home.path()];
-    let answered = ripplemem(&arguments);
-    assert!(String::from_utf8_lossy(&answered.stdout).contains("lighthouse"), "{answered:?}{}", home.told());
 }
 
 #[test]

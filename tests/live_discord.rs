@@ -7,6 +7,8 @@ use ripplemem::pipeline::LiveEvent;
 use serde_json::{Value, json};
 
 use super::{
+    http_service::{HttpService, pipeline_file},
+    kafka::wait,
     live::{Home, TOKEN, until_lines},
     live_platform::Platform,
 };
@@ -79,6 +81,16 @@ pub(crate) fn ready(to: &Sender<String>, platform: &Platform, last: u64) {
     let url = format!("ws://{}/ws", platform.address);
     send(to, 1, "READY", json!({"session_id": "abc", "resume_gateway_url": url, "user": {"id": "99"}}));
     send(to, 2, "GUILD_CREATE", server(last));
+}
+
+fn notices(told: &[LiveEvent]) -> Vec<&str> {
+    let mut notices = Vec::new();
+    for event in told {
+        if let LiveEvent::Notice(notice) = event {
+            notices.push(notice.as_str());
+        }
+    }
+    notices
 }
 
 const KEYS: &str = "bank = \"acme\"\n";
@@ -167,13 +179,14 @@ fn after_a_lost_session_the_channels_are_asked_for_what_came_since() {
     let missed = (1..=150).map(|n| message(NEW + n, &format!("missed {n}"))).collect();
     let platform = discord(missed, 1);
     let home = Home::new("discord", &format!("http://{}", platform.address), KEYS);
-    home.pull(|wait| {
+    let told = home.pull(|wait| {
         let (to, _) = greet(&platform, 60_000);
         ready(&to, &platform, 5);
         send(&to, 3, "MESSAGE_CREATE", message(NEW, "before"));
         wait(&|log| log.lines().len() == 1);
     });
-    home.pull(|wait| {
+    assert_eq!(notices(&told), [""; 0], "the first run misses nothing");
+    let told = home.pull(|wait| {
         let (to, resumed) = greet(&platform, 60_000);
         assert_eq!(resumed["op"], 6);
         to.send(json!({"op": 9, "d": false}).to_string()).unwrap();
@@ -191,6 +204,8 @@ fn after_a_lost_session_the_channels_are_asked_for_what_came_since() {
             true
         });
     });
+    let [notice] = &notices(&told)[..] else { panic!("{told:?}") };
+    assert!(notice.contains("Not found: edits and deletions of that time"), "{notice}");
     let after: Vec<String> = platform
         .asked()
         .into_iter()
@@ -198,6 +213,33 @@ fn after_a_lost_session_the_channels_are_asked_for_what_came_since() {
         .map(|asked| asked.given["after"].clone())
         .collect();
     assert_eq!(after, [NEW.to_string(), NEW.to_string(), (NEW + 100).to_string()], "refused once, then two pages");
+}
+
+#[test]
+fn what_a_lost_session_hides_stands_in_the_log_and_in_the_status() {
+    let platform = discord(Vec::new(), 0);
+    let home = tempfile::tempdir().unwrap();
+    let source = format!(
+        "[[source]]\nname = \"guild\"\nplatform = \"discord\"\ntoken_env = \"CARGO_PKG_NAME\"\nendpoint = \"http://{}\"\n{KEYS}",
+        platform.address
+    );
+    pipeline_file(home.path(), &source);
+    let service = HttpService::of(home.path());
+    let source = || service.get("/v1/status")["sources"][0].clone();
+    let (to, _) = greet(&platform, 60_000);
+    ready(&to, &platform, 5);
+    send(&to, 3, "MESSAGE_CREATE", message(100, "one"));
+    wait(&|| source().to_string(), || service.get("/v1/digest")["units"] == 1);
+    assert_eq!(source(), json!({"name": "guild", "following": true}));
+    to.send("close 4009".to_owned()).unwrap();
+    let (to, identified) = greet(&platform, 60_000);
+    assert_eq!(identified["op"], 2);
+    ready(&to, &platform, 5);
+    wait(&|| source().to_string(), || source()["notice"].is_string());
+    let notice = source()["notice"].as_str().unwrap().to_owned();
+    assert!(notice.contains("session was lost") && notice.contains("edits and deletions"), "{notice}");
+    assert!(std::fs::read_to_string(home.path().join("stderr")).unwrap().contains(&notice));
+    assert!(service.stop());
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn is_there(suite: &str, test: &str) -> bool {
     match conformance(suite, &["list"]) {
         Ok(output) if output.status.success() => return true,
         Ok(output) => skip(test, String::from_utf8_lossy(&output.stderr).trim()),
-        Err(error) => skip(test, &format!("npx: {error}")),
+        Err(error) => skip(test, &format!("npx: {error}; scripts/setup --browser installs it")),
     }
     false
 }

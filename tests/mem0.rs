@@ -167,6 +167,53 @@ fn a_token_that_may_only_write_reads_no_memory_and_a_time_that_is_none_is_refuse
 }
 
 #[test]
+fn a_search_takes_who_asks_and_what_was_said_before() {
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), MEM0);
+    let service = HttpService::of(home.path());
+    let said = |scope: Value, name: &str, text: &str| {
+        let mut body = json!({"messages": [{"role": "user", "name": name, "content": text}]});
+        body.as_object_mut().unwrap().extend(scope.as_object().unwrap().clone());
+        assert_eq!(send(&service, "", "POST", "/v3/memories/add/", &body).0, 200);
+    };
+    let trip = json!({"user_id": "team", "run_id": "trip"});
+    said(trip.clone(), "Ann", "I keep my kayak in the boathouse.");
+    said(trip, "Bo", "I keep my kayak under the bridge.");
+    said(json!({"user_id": "team", "run_id": "shop"}), "Cy", "The shop sells paddles and ropes.");
+    let search = |more: Value| {
+        let mut body = json!({"query": "Where do I keep my kayak?", "filters": {"user_id": "team", "run_id": "trip"}});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        send(&service, "", "POST", "/v3/memories/search/", &body)
+    };
+    let first = |more: Value| {
+        let (status, found) = search(more);
+        assert_eq!(status, 200, "{found}");
+        found["results"][0]["memory"].as_str().unwrap().to_owned()
+    };
+    assert!(first(json!({"asker": "Ann"})).contains("boathouse"));
+    assert!(first(json!({"asker": "Bo"})).contains("bridge"));
+    // Bo does not speak in the other scope, which is searched, too.
+    let both = json!({"user_id": "team"});
+    assert!(first(json!({"asker": "Bo", "filters": both})).contains("bridge"));
+    let ropes = json!({"asker": "Bo", "filters": both, "query": "What does the shop sell?"});
+    assert!(first(ropes).contains("paddles"));
+    for filters in [both, json!({"user_id": "team", "run_id": "trip"})] {
+        let (status, answer) = search(json!({"asker": "Dee", "filters": filters}));
+        assert_eq!(status, 400, "{answer}");
+        assert!(answer["detail"].as_str().unwrap().contains("\"Dee\" does not speak"), "{answer}");
+    }
+    let said = |text: &str| json!({"query": "And where?", "said_before": [{"speaker": "Ann", "text": text}]});
+    assert!(first(said("Bo has a kayak under the bridge.")).contains("bridge"));
+    assert!(first(said("Ann has a kayak in the boathouse.")).contains("boathouse"));
+    for wrong in [json!("I have a kayak."), json!([{"speaker": "Ann"}]), json!([{"role": "user", "content": "x"}])] {
+        let (status, answer) = search(json!({"said_before": wrong}));
+        assert_eq!(status, 400, "{answer}");
+        assert!(answer["detail"].as_str().unwrap().starts_with("said_before"), "{answer}");
+    }
+    assert!(service.stop());
+}
+
+#[test]
 fn the_routes_of_mem0_are_there_only_where_they_are_asked_for() {
     let home = tempfile::tempdir().unwrap();
     pipeline_file(home.path(), "");

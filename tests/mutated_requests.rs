@@ -77,6 +77,16 @@ fn calls() -> Vec<Call> {
             },
             none,
         ),
+        call(
+            "explain",
+            "POST",
+            "/v1/explain",
+            |n| {
+                json!({"bank": "a", "text": "Where is the kayak?", "asked_at": "2024-06-01T00:00:00Z", "asker": "Ann",
+                       "turn": format!("v{n}"), "part": n % 3, "every_part": n % 2 == 0, "timeout_ms": 20_000})
+            },
+            none,
+        ),
         mcp(
             "remember",
             |n| {

@@ -268,3 +268,26 @@ fn files_of_a_crate_import_in_no_circle() {
         assert!(circles.is_empty(), "files of {of} import each other: {circles:#?}");
     }
 }
+
+/// What continuous integration installs is there, so the tests that need it run: none of them may be skipped.
+#[test]
+fn tests_for_which_ci_installs_something_may_not_be_skipped() {
+    const INSTALLS: &str = "scripts/setup --browser";
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &Path| fs::read_to_string(path).unwrap();
+    assert!(read(&root.join(".ci/run")).contains(INSTALLS));
+    let may_skip = read(&root.join("tests/may_skip"));
+    let mut need_it = Vec::new();
+    for entry in fs::read_dir(root.join("tests")).unwrap() {
+        let path = entry.unwrap().path();
+        let is_rust = path.extension().is_some_and(|extension| extension == "rs");
+        if is_rust && read(&path).contains(concat!("scripts/setup --browser", " installs")) {
+            need_it.push(format!("{}::", path.file_stem().unwrap().to_str().unwrap()));
+        }
+    }
+    need_it.sort();
+    assert_eq!(need_it, ["console::", "mcp_conformance::"]);
+    for module in need_it {
+        assert!(!may_skip.contains(&module), "{module} stands in tests/may_skip");
+    }
+}

@@ -42,6 +42,7 @@ impl FollowedSource<'_> {
         let mut last_problem = None;
         let result = follow(run, &state.webhooks.admit(name), &mut |event| {
             self.count(&event);
+            state.sources.note(name, &event);
             match event {
                 LiveEvent::Following => {
                     last_problem = None;
@@ -59,6 +60,7 @@ impl FollowedSource<'_> {
             }
         });
         state.webhooks.refuse(name);
+        state.sources.forget(name);
         result
     }
 

@@ -14,6 +14,7 @@ use std::{
 };
 
 use crate::{
+    source_status::SourceStatuses,
     telemetry::{Metrics, OfPartition, Outcome, Purpose, QuestionsWaiting},
     webhooks::Webhooks,
 };
@@ -51,6 +52,8 @@ pub(super) struct State {
     pub(super) orders: OnceLock<ExtractionOrders>,
     /// Takes what platforms send to their sources.
     pub(super) webhooks: Arc<Webhooks>,
+    /// How the live sources that this process follows are.
+    pub(super) sources: SourceStatuses,
     /// `log.directory`.
     directory: PathBuf,
     /// The partitions that are extracted here.
@@ -73,6 +76,7 @@ impl State {
             front: OnceLock::new(),
             orders: OnceLock::new(),
             webhooks,
+            sources: SourceStatuses::default(),
             directory: pipeline.log.directory.clone(),
             extraction: Mutex::default(),
             refusing: Mutex::default(),

@@ -57,6 +57,12 @@ def each_call(url, token):
         assert {"1"} <= {excerpt.turn for excerpt in said} and said[0].speaker in ("Ann", "Bob"), said
         assert evidence.units[0].provenance and evidence.reflects and evidence.raw["trace"]
         assert memory.ask("Where does Ann live?", after=written.after).units
+        why = memory.explain("Where does Ann live?", "1", asked_at=datetime(2024, 5, 7, tzinfo=ZONE))
+        assert why.quoted and why.failed is None and len(why.steps) == 12, why
+        assert why.steps[-1].numbers["text"] in evidence.context, why.steps[-1]
+        lost = memory.explain("Where does Ann live?", "none")
+        assert not lost.quoted and lost.failed == "stored" and lost.change and "none" in lost.sentence, lost
+        refused(InvalidError, lambda: memory.explain("Where does Ann live?"), "either a turn or a unit")
         assert memory.banks() == ["acme/support"]
         before = memory.digest(bank="acme/support")
         assert before.units > 0 and len(before.hash) == 32, before
@@ -88,10 +94,14 @@ def each_call(url, token):
         assert first.more == 2 and rest.next is None and len({t.turn for t in first.turns + rest.turns}) == 5, rest
         memory.forget("d4")
         refused(
-            InvalidError, lambda: memory.forget_turns(Selector(speakers=["Dora Lee"]), confirm=whole.confirm), "again"
+            InvalidError, lambda: memory.forget_turns(Selector(speakers=["Dora Lee"]), confirm=whole.confirm), "repeat"
         )
         deleted = memory.forget_turns(Selector(speakers=["Dora Lee"]))
         assert deleted.turns == 4 and deleted.gone and not deleted.shown, deleted
+        receipts = memory.forgets(bank="acme/support")
+        assert [one.turns for one in receipts] == [4, 1, 1] and receipts[0] == deleted.receipt, receipts
+        assert receipts[0].stage == "rebuilt" and receipts[0].due and not receipts[0].erased, receipts
+        assert memory.forgets(bank="acme/other") == [] and len(memory.forgets()) == 3
         assert "of the garden." not in memory.ask("What are the plans of the garden?").context
         assert not memory.turns(Selector(speakers=["Dora Lee"])).turns
         refused(InvalidError, lambda: memory.forget_turns(Selector()), "select")
@@ -162,6 +172,7 @@ def following(url, token):
                 if any("Clara" in e.text for unit in now.units for e in unit.excerpts):
                     break
             assert (await memory.unit(now.units[0].id)).unit.id == now.units[0].id
+            assert (await memory.explain("Who keeps bees in Porto?", unit=now.units[0].id)).quoted
 
     asyncio.run(go())
 
@@ -286,6 +297,7 @@ def matches_the_document(_url, _token):
         calls.ask("Who?", None, "0:1", "7", Circumstances(TURNS[0].time, "Ann", [("Bo", "Yes.")], 900), 1.0),
         calls.forget("1", None, 1.0),
         calls.forget_turns(Selector(speakers=["Ann"], since=TURNS[0].time), None, True, "c", 1.0),
+        calls.forgets("b"),
         calls.turns(Selector(speakers=["Ann"], until=TURNS[0].time, session="s", thread="t"), "0:1", 3, None),
         calls.banks(),
         calls.digest("b"),

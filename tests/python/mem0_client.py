@@ -40,6 +40,11 @@ assert len(client.search("Where did Ann move?", filters={"user_id": "ann"}, top_
 tea = client.search("tea", filters={"AND": [{"user_id": "ann@example.org"}]}, rerank=True)["results"][0]
 assert (tea["memory"], tea["metadata"], tea["created_at"]) == ("I like tea.", {"k": "v"}, "2026-11-18T11:06:40Z"), tea
 
+# Who asks, and what was said before: fields of ours, which the client passes on.
+asked = {"filters": {"user_id": "ann"}, "asker": "ann", "said_before": [{"speaker": "ann", "text": "I am so glad I moved."}]}
+assert texts(client.search("Where do I live now?", **asked))[0] == "I moved to Lisbon last week."
+refused(ValidationError, "does not speak", lambda: client.search("Where do I live?", filters={"user_id": "ann"}, asker="cy"))
+
 # A narrower scope is found by the wider one, not the other way round.
 client.add("The ferry leaves at noon.", user_id="ann", run_id="trip/1")
 assert "The ferry leaves at noon." in texts(client.search("When does the ferry leave?", filters={"user_id": "ann"}))

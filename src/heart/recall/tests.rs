@@ -7,7 +7,7 @@ use crate::{
     language::question::ReadQuestion,
     memory::{
         Answered, FamiliarPart, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe,
-        PathStep, Topic, UnitBody, UnitFields,
+        PathStep, Topic, TurnProbe, UnitBody, UnitFields,
     },
 };
 use nouns::{
@@ -99,6 +99,7 @@ impl Memory for ScriptedMemory {
         best.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.unit.id.cmp(&b.unit.id)));
         Ok(answered(FamiliarParts {
             parts_total: best.len(),
+            scored: best.len(),
             best,
             zero: 0.30,
             topics: vec![Topic { word: "word".to_owned(), parts: 1, rarity: 1.0, is_name: false }],
@@ -110,6 +111,11 @@ impl Memory for ScriptedMemory {
         let found = self.neighbours.iter().filter(|n| !probe.anchors.contains(&n.unit.id)).cloned().collect();
         self.walks.borrow_mut().push(probe);
         Ok(answered(found))
+    }
+
+    fn units_of_turn(&self, probe: TurnProbe) -> Result<Answered<Vec<Arc<UnitBody>>>, Failure> {
+        let units = self.hits.iter().map(|hit| &hit.unit).chain(self.neighbours.iter().map(|near| &near.unit));
+        Ok(answered(units.filter(|unit| unit.is_of_turn(0, &probe.turn)).cloned().collect()))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The interface that both logs implement, and what else a change of the embedding model needs.
+//! The interface that both logs implement, and what else a change of the embedding model and complete forgetting need.
 
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -23,7 +23,8 @@ pub trait Log: SourceLog {
     fn own(&self, partition: u32) -> Result<(), LogError>;
     /// Gives up a partition, and drops what is held for it.
     fn disown(&self, _partition: u32) {}
-    /// Raised whenever a topic may have grown, or the partitions of this process may have changed.
+    /// Raised whenever a topic may have grown, the partitions of this process may have changed, or a memory that
+    /// follows this log takes records again.
     fn news(&self) -> &Arc<Signal>;
     /// Commits a transaction to an owned partition, all or nothing. After an error its outcome
     /// is unknown: own the partition again, and read what it holds.
@@ -34,6 +35,11 @@ pub trait Log: SourceLog {
     fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<ReadBatch, LogError>;
     /// The offset that the partition's next record will get.
     fn end(&self, topic: Topic, partition: u32) -> Result<u64, LogError>;
+    /// The offset after the last turn that a turns partition has now, also if the transaction that wrote it is still
+    /// open and is committed then. Unlike [`Self::end`], a read position reaches it.
+    fn end_of_turns(&self, partition: u32) -> Result<u64, LogError> {
+        self.end(Topic::Turns, partition)
+    }
     /// Where the last complete transaction of a partition of either memory topic ends.
     fn last_transaction(&self, topic: Topic, partition: u32) -> Result<TransactionEnd, LogError>;
     /// How many offsets the turns partition has from `position` on; 0 when none holds a turn.
@@ -51,11 +57,13 @@ pub trait Log: SourceLog {
         Ok(false)
     }
     /// Calls `each` with the live records of a memory partition whose keys begin with `prefix`, in the order of their
-    /// keys, as of one moment, until `each` breaks off. Returns false if the log has no index of its keys, as on Kafka.
+    /// keys, as of one moment, until `each` breaks off. A record that is not `wanted`, by its key and offset, is not
+    /// read. Returns false if the log has no index of its keys, as on Kafka.
     fn live_records(
         &self,
         _partition: u32,
         _prefix: &[u8],
+        _wanted: &mut dyn FnMut(&[u8], u64) -> bool,
         _each: &mut dyn FnMut(&Record) -> ControlFlow<()>,
     ) -> Result<bool, LogError> {
         Ok(false)
@@ -65,6 +73,10 @@ pub trait Log: SourceLog {
     fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError>;
     /// The generation of the memory topic that this log reads and writes, from 1.
     fn generation(&self) -> u32;
+    /// This log, where its records can be erased: not on Kafka, whose topics keep what their settings say.
+    fn erasable(&self) -> Option<&dyn ErasableLog> {
+        None
+    }
     /// Fences the writer of the next generation: its copy may lack what was just written here.
     fn interrupt_next(&self) -> Result<(), LogError>;
 }
@@ -81,4 +93,34 @@ pub trait Generations: Log {
     fn switch(&self, model: &ModelRef) -> Result<(), LogError>;
     /// Deletes the generations before the current one; returns their names.
     fn drop_old(&self) -> Result<Vec<String>, LogError>;
+}
+
+/// An entry that a log keeps beside its records: its name, and its value; `None` removes it.
+pub type LogEntry = (String, Option<Vec<u8>>);
+
+/// A log whose records can be erased: what complete forgetting needs beyond [`Log`].
+pub trait ErasableLog: Log {
+    /// The entries whose names begin with `prefix`, by name.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    fn entries(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, LogError>;
+    /// Appends events and changes entries in one write, all or nothing.
+    ///
+    /// # Errors
+    /// As [`Log::append_turns`].
+    fn append_with_entries(&self, events: &[TurnEvent], entries: Vec<LogEntry>) -> Result<Written, LogError>;
+    /// Replaces the values of records of the turns or the dead letters, by offset, all or nothing. Offsets, keys and
+    /// append times stay.
+    ///
+    /// # Errors
+    /// [`LogError::Damaged`] where the topic holds no such record.
+    fn replace(&self, topic: Topic, partition: u32, values: &[(u64, Vec<u8>)]) -> Result<(), LogError>;
+    /// Removes from the disk every byte that was replaced, superseded or deleted before the call, and the generations
+    /// of the memory before the current one. Returns how many bytes were written for that. Reads and writes go on
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// [`LogError::NotErased`] while a reader holds old bytes; a later call ends it.
+    fn scrub(&self) -> Result<u64, LogError>;
 }

@@ -22,7 +22,7 @@ use super::{
     forms::{Ask, Digest, Forget, Forgotten, Put, Stats, WrittenTurns},
     holders::Holders,
     operations::Operations,
-    problem::{Code, Problem},
+    problem::{Code, Problem, wrong_id},
     short_ids::meant,
     units::{UnitView, unit_id},
 };
@@ -39,7 +39,7 @@ use nouns::{
 };
 use ripplemem::pipeline::WatchedBank;
 use ripplemem::{
-    log::Written,
+    log::{Written, partition_of},
     pipeline::{Asked, Cancellation, Memory, PipelineError, ShardPlace, Stage, StageTimes, parse_as_of},
 };
 
@@ -175,20 +175,36 @@ impl Api {
         trace: Option<TraceParent>,
         times: Arc<StageTimes>,
     ) -> Result<Evidence, Problem> {
-        let Ask { bank, text, asked_at, asker, said_before, most_tokens, after, as_of, timeout_ms, answer: _ } = ask;
+        let times = Some(times);
+        self.question(who, ask, trace, |asked| self.memory.ask(Asked { times, ..asked })).await
+    }
+
+    /// Checks a question, and hands it over.
+    pub(super) async fn question<T, F: Future<Output = Result<T, PipelineError>>>(
+        &self,
+        who: &Caller,
+        ask: Ask,
+        trace: Option<TraceParent>,
+        hand_over: impl FnOnce(Asked) -> F,
+    ) -> Result<T, Problem> {
+        let Ask { bank, text, asked_at, asker, said_before, most_tokens, near, walk, .. } = ask;
+        let Ask { after, as_of, timeout_ms, .. } = ask;
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
         let timeout = timeout_ms.map_or(self.deadline, Duration::from_millis);
         if timeout.is_zero() || timeout > LONGEST {
             return Err(Problem::invalid("timeout_ms: out of range; allowed is 1 to 600000"));
         }
-        let after = after.map(|after| self.after(&after, &bank)).transpose()?;
+        let cancellation = Cancellation::at(Instant::now() + timeout);
+        let after = match after {
+            Some(after) => self.after(&after, &bank, timeout).await?,
+            None => None,
+        };
         let as_of = as_of.map(|text| {
             parse_as_of(&text)
                 .ok_or_else(|| Problem::invalid("as_of: neither an offset nor a time in RFC 3339; send one of the two"))
         });
-        let cancellation = Cancellation::at(Instant::now() + timeout);
-        let question = Question { bank, text, asked_at, asker, said_before, most_tokens };
+        let question = Question { bank, text, asked_at, asker, said_before, most_tokens, near, walk };
         let bank = question.bank.clone();
         let place = after.map(|(partition, next)| {
             let mut place = Written::nothing(self.memory.partitions());
@@ -200,8 +216,8 @@ impl Api {
             place.as_ref().is_some_and(|place| !self.memory.wait_for(place, Instant::now()))
                 || matches!(self.memory.replica().place_of(&bank), ShardPlace::Loading { .. })
         };
-        let (as_of, times) = (as_of.transpose()?, Some(times));
-        let asked = self.memory.ask(Asked { question, after, as_of, cancellation, kept: None, trace, times });
+        let (as_of, kept, times) = (as_of.transpose()?, None, None);
+        let asked = hand_over(Asked { question, after, as_of, cancellation, kept, trace, times });
         let asked = self.before_the_end(asked, waits).await?;
         // The question may have waited for ten minutes, and the token may have been revoked meanwhile.
         who.may_in(Right::Read, &bank)?;
@@ -256,7 +272,7 @@ impl Api {
         let Subscribe { bank, text, asked_at, asker, said_before, most_tokens, last_event_id, .. } = subscribe;
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
-        let question = Question { bank: bank.clone(), text, asked_at, asker, said_before, most_tokens };
+        let question = Question { asked_at, asker, said_before, most_tokens, ..Question::new(bank.clone(), text) };
         let subscribed = self.hub.subscribe(who, question, last_event_id.as_deref());
         let subscribed = self.before_the_end(subscribed, || true).await?;
         // The shard may have moved meanwhile.
@@ -313,15 +329,13 @@ impl Api {
         // In one blocking call: if the client leaves, a deletion that has begun is still written.
         let deleted = blocking(move || {
             let (id, held) = if may_read { meant(&memory, &from, &turn)? } else { (turn, None) };
-            let written = memory.forget(&from, &id).map_err(|error| match error {
-                PipelineError::Turn { problem, .. } => Problem::invalid(problem.to_string()),
-                other => other.into(),
-            })?;
-            Ok((written, id, held))
+            let deleted = memory.forget(&from, &id).map_err(wrong_id)?;
+            Ok((deleted, id, held))
         });
-        let (written, turn, held) = deleted.await?;
-        let gone = self.reflects(&written, wait).await;
-        Ok(Forgotten { bank, turn, held, after: written.to_string(), gone })
+        let (deleted, turn, held) = deleted.await?;
+        let gone = self.reflects(&deleted.written, wait).await;
+        let after = deleted.written.to_string();
+        Ok(Forgotten { bank, turn, held, after, gone, receipt: self.receipt_of(Some(deleted)).await? })
     }
 
     /// A unit of a bank, with the units that its edges lead to.
@@ -461,13 +475,31 @@ impl Api {
             .ok_or_else(|| Problem::invalid("after: not PARTITION:OFFSET; send the `after` of turns as it came"))
     }
 
-    /// The place in the bank's partition that an `after` names.
-    fn after(&self, text: &str, bank: &Bank) -> Result<(u32, u64), Problem> {
-        self.written(text)?.of(bank).ok_or_else(|| {
-            Problem::invalid(format!(
-                "after: {text} names no turn of the partition of bank {bank}; send the `after` of this bank's turns"
-            ))
-        })
+    /// The place in the bank's partition that an `after` names; None if nothing was said there. For turns that a client
+    /// of Kafka put into another partition, it is where that partition ends once they were forwarded to it.
+    async fn after(&self, text: &str, bank: &Bank, timeout: Duration) -> Result<Option<(u32, u64)>, Problem> {
+        let written = self.written(text)?;
+        if let Some(place) = written.of(bank) {
+            return Ok(Some(place));
+        }
+        let names_none = format!("after: {text} names no turn of the partition of bank {bank}");
+        // An embedded log writes each turn into its bank's partition.
+        if self.memory.lists_turns() {
+            return Err(Problem::invalid(format!("{names_none}; send the `after` of this bank's turns")));
+        }
+        if !self.memory.follows(&written) {
+            let remedy = "set the `partitioner` of the turns' producer to `murmur2_random`, which librdkafka's clients, \
+                          such as Python's, do not use by themselves";
+            let problem = "and when they were forwarded to it is not known here";
+            return Err(Problem::invalid(format!("{names_none}, {problem}; {remedy}")));
+        }
+        if !self.reflects(&written, timeout).await {
+            return Err(self.late(format!("the deadline passed before {text} was forwarded; ask again")));
+        }
+        let (memory, bank) = (Arc::clone(&self.memory), bank.clone());
+        let home = partition_of(&bank, self.memory.partitions());
+        let end = blocking(move || Ok(memory.log().end_of_turns(home).map_err(PipelineError::from)?)).await?;
+        Ok(Some((home, end)).filter(|_| end > 0))
     }
 }
 

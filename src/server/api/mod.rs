@@ -3,7 +3,7 @@
 //! In: requests as typed values, and the caller. Out: typed answers or a [`Problem`]. Answers from the memory carry the
 //! offsets that they reflect. Nothing here knows HTTP's framing. No problem names another bank.
 //!
-//! - `calls`: the calls; `answers`: answers in words.
+//! - `calls`: the calls; `answers`: answers in words; `explaining`: why a turn is quoted or not.
 //! - `forms`: requests and responses, each with one JSON form; an answer is [`nouns::model::Evidence`].
 //! - `holders`: which instance holds a bank, if several instances divide the memory.
 //! - `status`: how the service is, and its metrics; `bank_status`: counts and offsets of a bank; `bank_list`: which
@@ -11,14 +11,15 @@
 //! - `operations`: what administrators order; `snapshots`: those that are there, and new ones.
 //! - `units`: a unit and its neighbours; `many_units`: units without theirs.
 //! - `problem`: why there is no answer (RFC 9457). `blocking`: work that blocks.
-//! - `turns`: lists the turns of a bank; `forgetting`: deletes turns that a selector takes; `short_ids`: short names of
-//!   turns, which a model can repeat.
+//! - `turns`: lists the turns of a bank; `forgetting`: deletes turns that a selector takes, and lists receipts;
+//!   `short_ids`: short names of turns, which a model can repeat.
 
 mod answers;
 mod bank_list;
 mod bank_status;
 mod blocking;
 mod calls;
+mod explaining;
 mod forgetting;
 mod forms;
 mod history;
@@ -37,7 +38,8 @@ pub use answers::{AnswerPiece, AnsweredEvidence, Answers, Words};
 pub use bank_list::{BankCounts, BankState, Banks, ListBanks};
 pub use bank_status::BankStatus;
 pub use calls::Api;
-pub use forgetting::{ForgetTurns, ForgottenTurns};
+pub use explaining::Explain;
+pub use forgetting::{ForgetTurns, Forgets, ForgottenTurns};
 pub use forms::{Ask, Digest, Forget, Forgotten, Put, Stats, WrittenTurns};
 pub use history::{History, ListHistory, Point};
 pub use holders::Holders;

@@ -14,7 +14,10 @@ use super::{
     operations::Operations,
     problem::Problem,
 };
-use crate::access::{Caller, Right};
+use crate::{
+    access::{Caller, Right},
+    source_status::SourceStatus,
+};
 use ripplemem::{
     log::{Topic, Written},
     pipeline::PipelineError,
@@ -57,6 +60,9 @@ pub struct Status {
     /// What goes wrong in the background; it is tried again until it succeeds. Only a token of every bank sees it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// The live sources that this process follows, by name. Only a token of every bank sees them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceStatus>,
     /// For a token of some banks: these, at most 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub banks: Vec<BankStatus>,
@@ -78,12 +84,15 @@ impl Operations {
         let mut behind = 0;
         for partition in 0..self.log.partitions() {
             let end = self.log.end(Topic::Turns, partition).map_err(PipelineError::from)?;
+            let position = self.log.read_position(partition).ok();
+            let lag = position.and_then(|at| self.log.lag(partition, at).ok());
+            // On Kafka, the last offsets of a partition may hold transaction markers, which no read position passes.
+            let end = position.filter(|_| lag == Some(0)).unwrap_or(end);
             if end > 0 {
                 after.extend(partition, end);
             }
-            let position = self.log.read_position(partition);
             // While the cluster is unreachable, the lag is unknown and counts as 0.
-            behind += position.and_then(|at| self.log.lag(partition, at)).unwrap_or_default();
+            behind += lag.unwrap_or_default();
         }
         let metrics = &self.state.metrics;
         Ok(Status {
@@ -100,6 +109,7 @@ impl Operations {
             refused_by_model: metrics.refused_by_model.get(),
             waiting_for: self.state.waiting_for(),
             problem: self.state.problem(),
+            sources: self.state.sources.all(),
             banks: Vec::new(),
         })
     }

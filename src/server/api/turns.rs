@@ -18,7 +18,7 @@ use crate::access::{Caller, Right};
 use nouns::model::{Bank, EventTime, Selector, SpeakerKind};
 use ripplemem::{
     log::Written,
-    pipeline::{HeldTurn, TurnVersion},
+    pipeline::{HeldTurn, PageOf, TurnPage, TurnSpan, TurnVersion},
 };
 
 /// Turns of a list if the request does not say.
@@ -163,21 +163,32 @@ impl Api {
         self.check_here(&bank)?;
         let (memory, of) = (Arc::clone(&self.memory), bank.clone());
         let held = blocking(move || {
+            let mut count = None;
             let held = match &turn {
-                None => memory.selected_turns(&of, &select),
                 Some(turn) => turns_meant(&memory, &of, turn),
+                None if select.is_empty() => {
+                    let until_ms = before.as_ref().map(|before| before.said_ms);
+                    let page = memory.page_of_turns(std::slice::from_ref(&of), PageOf { until_ms, skip: 0, limit });
+                    page.map(|page| {
+                        count = Some(page.count);
+                        page.turns
+                    })
+                }
+                None => memory.selected_turns(&of, &select),
             };
             let mut held = held.map_err(unlisted)?;
             if turn.is_some() && !select.is_empty() {
                 held.retain(|held| select.takes(&held.turn));
             }
+            // Of a page, the turns that are not on it lie in front of it.
+            let in_front = count.map_or(0, |count| count - held.len());
             if let Some(before) = before {
                 before.cut(&mut held);
             }
-            Ok(held)
+            Ok((held, in_front))
         });
-        let held = held.await?;
-        let more = held.len().saturating_sub(limit) as u64;
+        let (held, in_front) = held.await?;
+        let more = (in_front + held.len()).saturating_sub(limit) as u64;
         let turns: Vec<&HeldTurn> = held.iter().rev().take(limit).collect();
         let next = turns.last().filter(|_| more > 0).map(|last| Place::of(last).to_string());
         Ok(Turns { bank, turns: turns.into_iter().map(TurnView::of).collect(), more, next })
@@ -188,24 +199,55 @@ impl Api {
         self.memory.lists_turns()
     }
 
-    /// The turns of a bank by time, each as last edited; with `only`, just the turn with this id.
+    /// All turns of a bank by time, each as last edited. Reads all records of the bank.
     ///
     /// # Errors
     /// [`Problem`] without the right in the bank, or if the log failed or cannot list turns.
-    pub(crate) async fn turns(
+    pub(crate) async fn turns(&self, who: &Caller, right: Right, bank: &Bank) -> Result<Vec<HeldTurn>, Problem> {
+        who.may_in(right, bank)?;
+        let (memory, bank) = (Arc::clone(&self.memory), bank.clone());
+        blocking(move || Ok(memory.turns(&bank, &|_| true)?)).await
+    }
+
+    /// The turns of a bank with these ids, by time; those that it does not hold are left out.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub(crate) async fn turns_by_ids(
         &self,
         who: &Caller,
         right: Right,
         bank: &Bank,
-        only: Option<String>,
+        ids: Vec<String>,
     ) -> Result<Vec<HeldTurn>, Problem> {
         who.may_in(right, bank)?;
         let (memory, bank) = (Arc::clone(&self.memory), bank.clone());
-        blocking(move || match only {
-            Some(turn) => Ok(memory.turn(&bank, &turn)?.into_iter().collect()),
-            None => Ok(memory.turns(&bank, &|_| true)?),
+        blocking(move || Ok(memory.turns_by_ids(&bank, &ids)?)).await
+    }
+
+    /// A page of the turns of some banks, the latest first.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub(crate) async fn page_of_turns(&self, who: &Caller, banks: Vec<Bank>, of: PageOf) -> Result<TurnPage, Problem> {
+        banks.iter().try_for_each(|bank| who.may_in(Right::Read, bank))?;
+        let memory = Arc::clone(&self.memory);
+        blocking(move || {
+            let mut page = memory.page_of_turns(&banks, of)?;
+            page.turns.reverse();
+            Ok(page)
         })
         .await
+    }
+
+    /// How many turns a bank has, and from when to when; None without one.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub(crate) async fn span_of_turns(&self, who: &Caller, bank: &Bank) -> Result<Option<TurnSpan>, Problem> {
+        who.may_in(Right::Read, bank)?;
+        let (memory, bank) = (Arc::clone(&self.memory), bank.clone());
+        blocking(move || Ok(memory.span_of_turns(&bank)?)).await
     }
 
     /// When the versions at these offsets of the turns topic were appended, in milliseconds since 1970.

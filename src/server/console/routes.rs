@@ -1,7 +1,7 @@
-//! The routes of the console.
+//! The routes of the page.
 //!
-//! In: requests. Out: its files, packed where the browser reads that, and 304 where it has them; `/` leads there. Who
-//! asks under another host's name is refused before.
+//! In: requests, and below which path the page is. Out: its files, packed where the browser reads that, and 304 where
+//! it has them; `/` leads there. Who asks under another host's name is refused before.
 
 use axum::{
     Router,
@@ -18,7 +18,7 @@ use crate::v1::reads_gzip;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' \
                       data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-const HEADERS: [(HeaderName, HeaderValue); 5] = [
+pub(super) const HEADERS: [(HeaderName, HeaderValue); 5] = [
     (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
@@ -27,12 +27,25 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
     (header::VARY, HeaderValue::from_static("accept-encoding")),
 ];
 
-/// The page, and the ways to it.
+/// The page of a service, and the ways to it.
 pub(in super::super) fn routes() -> Router {
-    let to_page = || async { Redirect::to("/console/") };
-    let routes = Router::new().route("/", get(to_page)).route("/console", get(to_page));
+    page("/console")
+}
+
+/// The page below a path, and the ways to it.
+pub(super) fn page(path: &str) -> Router {
+    let folder = format!("{path}/");
+    let to_page = {
+        let folder = folder.clone();
+        move || {
+            let folder = folder.clone();
+            async move { Redirect::to(&folder) }
+        }
+    };
+    let routes = Router::new().route("/", get(to_page.clone())).route(path, get(to_page));
     FILES.iter().fold(routes, |routes, file| {
-        routes.route(file.path, get(move |headers: HeaderMap| async move { sent(file, &headers) }))
+        let path = format!("{folder}{}", file.name);
+        routes.route(&path, get(move |headers: HeaderMap| async move { sent(file, &headers) }))
     })
 }
 

@@ -15,7 +15,10 @@ use rdkafka::producer::BaseProducer;
 
 use super::{error::ServeError, state::State};
 use heart::memory::{EdgeChanges, GraphEdge};
-use nouns::model::{EdgeRecord, SCHEMA_VERSION};
+use nouns::{
+    backoff::Backoff,
+    model::{EdgeRecord, SCHEMA_VERSION},
+};
 use ripplemem::{
     log::{
         KafkaLog, Log, LogError,
@@ -29,8 +32,8 @@ use ripplemem::{
     pipeline::Replica,
 };
 
-/// Time before a failed write is retried.
-const RETRY: Duration = Duration::from_millis(500);
+/// The pauses before a failed write is retried.
+const RETRY: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(4));
 
 /// One record to write: its partition, key and value.
 struct Change {
@@ -54,7 +57,7 @@ pub(super) fn publish(
         let made = cluster.producer().create_with_context(watch.clone());
         made.map_err(|e| cluster.failed(&watch, "making a producer of edges", &e))
     };
-    let mut producer = make()?;
+    let (mut producer, mut pauses) = (make()?, RETRY);
     let mut write = |changes: Vec<Change>| -> Result<(), ServeError> {
         while !stopping.load(Ordering::Relaxed) {
             let until = Instant::now() + cluster.timeout();
@@ -73,6 +76,7 @@ pub(super) fn publish(
             match arrived.err().or(watch.take_deliveries().failed) {
                 None => {
                     state.metrics.edges.inc_by(changes.len() as u64);
+                    pauses.reset();
                     return Ok(());
                 }
                 Some(error) => {
@@ -80,7 +84,7 @@ pub(super) fn publish(
                     if matches!(failure, LogError::Cluster { retriable: false, .. }) {
                         return Err(failure.into());
                     }
-                    std::thread::sleep(RETRY);
+                    std::thread::sleep(pauses.jittered());
                     drop_in_background(std::mem::replace(&mut producer, make()?));
                 }
             }

@@ -13,7 +13,7 @@ use std::{
 use tracing::{info, warn};
 
 use super::{cluster_retry::ClusterRetry, error::ServeError, state::State};
-use nouns::config::Hold;
+use nouns::{backoff::Backoff, config::Hold};
 use ripplemem::{
     log::{KafkaLog, Log, LogError},
     pipeline::{PipelineError, Replica, logged},
@@ -21,13 +21,18 @@ use ripplemem::{
 
 /// The longest wait for news of the log.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// The time after which a busy shard may be able to take a load again.
-const BUSY: Duration = Duration::from_millis(5);
-/// The time between two attempts to read a record before which a partition waits.
-const WAIT: Duration = Duration::from_secs(5);
+/// The pauses between two attempts to read a record before which a partition waits.
+const WAIT: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(5));
+/// The pauses between two checks of a shard that has panicked; the memory decides when it is rebuilt.
+const FALLEN: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
 
-/// The time between two checks of a shard that has panicked; the memory decides when it is rebuilt.
-const FALLEN: Duration = Duration::from_millis(100);
+/// A partition that is not read for a moment.
+struct Pause {
+    until: Instant,
+    backoff: Backoff,
+    /// The problems that were reported since it last made progress.
+    said: BTreeSet<String>,
+}
 
 /// Follows every partition of the memory topic that is held.
 pub(super) fn follow(
@@ -39,14 +44,13 @@ pub(super) fn follow(
     started: Instant,
 ) -> Result<(), ServeError> {
     let mut retry = ClusterRetry::new(state, "the memory topic");
-    // Until when each partition waits, and which problems were reported since it last made progress.
-    let mut waiting: BTreeMap<u32, (Instant, BTreeSet<String>)> = BTreeMap::new();
+    let mut waiting: BTreeMap<u32, Pause> = BTreeMap::new();
     let mut quarantined = 0;
     while !stopping.load(Ordering::Relaxed) {
         let seen = log.news().count();
         let (mut any, mut busy) = (false, false);
         for partition in 0..log.partitions() {
-            if waiting.get(&partition).is_some_and(|(until, _)| Instant::now() < *until) {
+            if waiting.get(&partition).is_some_and(|pause| Instant::now() < pause.until) {
                 continue;
             }
             if !replica.has_room(partition) {
@@ -63,10 +67,14 @@ pub(super) fn follow(
                 // A shard that has panicked may need a snapshot that cannot be read: that concerns only this shard.
                 Err(error @ (PipelineError::Waits { .. } | PipelineError::Memory(_) | PipelineError::Snapshot(_))) => {
                     let waits = matches!(error, PipelineError::Waits { .. });
-                    let (until, said) = waiting.entry(partition).or_insert((Instant::now(), BTreeSet::new()));
-                    *until = Instant::now() + if waits { WAIT } else { FALLEN };
+                    let pause = waiting.entry(partition).or_insert_with(|| Pause {
+                        until: Instant::now(),
+                        backoff: if waits { WAIT } else { FALLEN },
+                        said: BTreeSet::new(),
+                    });
+                    pause.until = Instant::now() + pause.backoff.jittered();
                     let problem = logged(&error);
-                    if said.insert(problem.clone()) {
+                    if pause.said.insert(problem.clone()) {
                         if waits {
                             warn!(
                                 partition,
@@ -94,7 +102,8 @@ pub(super) fn follow(
             continue;
         }
         if busy {
-            std::thread::sleep(BUSY);
+            // The shard raises the same signal when it has room.
+            log.news().wait(seen, PATIENCE);
             continue;
         }
         if !retry.is_failing() && !state.loaded.load(Ordering::Relaxed) && replica.is_loaded(hold) {

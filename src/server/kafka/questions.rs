@@ -31,13 +31,14 @@ use tracing::warn;
 use super::{
     api::Holders,
     error::ServeError,
+    forwarded::{ForwardedTurns, Waiting},
     in_flight::{Committed, InFlight},
     instances,
     pauses::{Fill, Pauses},
     question_span,
     replies::Replies,
     reply_topics::{ReplyTopics, TopicState},
-    request::{IncomingQuestion, Request, Rules, forwarded_headers},
+    request::{IncomingQuestion, Request, Rules, elsewhere, forwarded_headers},
     state::State,
     v1::{self, HttpServer, ServedParts},
 };
@@ -97,9 +98,12 @@ pub(super) fn answer(
     let topics = ReplyTopics::new(rules.reply_prefix.clone());
     let ended = AtomicBool::new(false);
     let (events_out, events) = unbounded();
+    let (found_out, found) = unbounded();
+    let forwarded = ForwardedTurns::new(log, replica, found_out);
     std::thread::scope(|scope| {
         let delivering = scope.spawn(|| replies.deliver(&ended));
         let looking = scope.spawn(|| topics.read(cluster, &ended));
+        scope.spawn(|| forwarded.find(&ended));
         let announcing = instance
             .as_ref()
             .map(|(holders, url)| scope.spawn(|| instances::announce(log, replica, (holders, url), state, &ended)));
@@ -111,6 +115,8 @@ pub(super) fn answer(
             state,
             replies: &replies,
             topics: &topics,
+            forwarded: &forwarded,
+            found,
             news: log.news(),
             in_flight: InFlight::default(),
             notes: BTreeMap::new(),
@@ -140,6 +146,7 @@ fn rules(pipeline: &Pipeline, cluster: &Cluster) -> Rules {
         default_timeout: Duration::from_millis(pipeline.serve.deadline_ms),
         source: format!("/ripplemem/{}", cluster.settings.prefix),
         partitions: pipeline.log.partitions,
+        follows_all: pipeline.serve.hold == Hold::All,
     }
 }
 
@@ -152,6 +159,9 @@ struct Questions<'a> {
     state: &'a State,
     replies: &'a Arc<Replies>,
     topics: &'a ReplyTopics,
+    /// Questions that wait until their turn was forwarded, and those for which that is so.
+    forwarded: &'a ForwardedTurns<'a>,
+    found: Receiver<Waiting>,
     in_flight: InFlight,
     /// What is to be committed by name: the client itself commits only offsets that have grown.
     notes: BTreeMap<u32, Committed>,
@@ -202,6 +212,10 @@ impl Questions<'_> {
             self.store(&consumer, &topic, done);
             if self.noted.elapsed() > COMMIT {
                 self.commit_notes(&consumer, &topic, CommitMode::Async);
+            }
+            let found: Vec<Waiting> = self.found.try_iter().collect();
+            for (request, cancellation) in found {
+                self.submit(request, cancellation, &front);
             }
             for (request, cancellation) in std::mem::take(&mut self.unverified) {
                 self.hand_over(request, cancellation, &front);
@@ -379,7 +393,7 @@ impl Questions<'_> {
         }
     }
 
-    /// Hands a question to the front, once its reply topic is known to exist.
+    /// Hands a question to the front, once its reply topic is known to exist and its turn was forwarded.
     fn hand_over(&mut self, request: Request, cancellation: Cancellation, front: &Front) {
         if cancellation.check() == Err(Ended::Cancelled) {
             return;
@@ -403,6 +417,25 @@ impl Questions<'_> {
                 TopicState::Unknown => return self.unverified.push((request, cancellation)),
             }
         }
+        let home = request.question.as_ref().ok().map(|question| partition_of(&question.bank, self.rules.partitions));
+        if let (Some(home), Some((partition, _))) = (home, request.after)
+            && home != partition
+        {
+            if !self.forwarded.knows(partition) {
+                return self.replies.send(request.address, &Err(elsewhere(home, partition)));
+            }
+            if let Err(refused) = self.forwarded.add((request, cancellation)) {
+                let (request, _) = *refused;
+                let message = "too many questions wait until turns are forwarded; ask again in a moment".to_owned();
+                self.replies.refuse(request.address, RefusalCode::Busy, message);
+            }
+            return;
+        }
+        self.submit(request, cancellation, front);
+    }
+
+    /// Hands a question to the front.
+    fn submit(&self, request: Request, cancellation: Cancellation, front: &Front) {
         let Request { question, after, as_of, address, .. } = request;
         match question {
             Err(refusal) => self.replies.send(address, &Err(refusal)),

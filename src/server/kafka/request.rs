@@ -31,6 +31,10 @@ use ripplemem::{
     snapshot::AsOf,
 };
 
+/// What a producer of turns has to be told.
+const PARTITIONER: &str = "set the `partitioner` of the turns' producer to `murmur2_random`, which librdkafka's \
+    clients, such as Python's, do not use by themselves";
+
 /// What a request is checked against.
 #[derive(Debug, Clone)]
 pub(super) struct Rules {
@@ -44,6 +48,8 @@ pub(super) struct Rules {
     pub source: String,
     /// Partitions of the memory topic.
     pub partitions: u32,
+    /// Whether this process follows every partition of the memory, and so knows when a turn was forwarded.
+    pub follows_all: bool,
 }
 
 /// A question with its deadline, and where its answer goes.
@@ -51,7 +57,8 @@ pub(super) struct Rules {
 pub(super) struct Request {
     /// The question, or why it is refused.
     pub question: Result<Question, Refusal>,
-    /// The turns partition and the first offset that need not be reflected.
+    /// The turns partition and the first offset that need not be reflected. If the partition is not the bank's, the
+    /// answer must reflect what was forwarded from there.
     pub after: Option<(u32, u64)>,
     /// The time or offset of an as-of question.
     pub as_of: Option<AsOf>,
@@ -167,12 +174,8 @@ impl Request {
             match std::str::from_utf8(after).ok().and_then(parse_after) {
                 Some((partition, offset)) => {
                     let home = request.question.as_ref().ok().map(|q| partition_of(&q.bank, rules.partitions));
-                    if home.is_some_and(|home| home != partition) {
-                        let home = home.unwrap_or_default();
-                        problems.push(invalid(&format!(
-                            "ripplemem_after: turns of this bank are remembered from partition {home}, not \
-                             {partition}; name the offset that its turn got there"
-                        )));
+                    if let Some(home) = home.filter(|home| *home != partition && !rules.follows_all) {
+                        problems.push(elsewhere(home, partition));
                     }
                     request.after = Some((partition, offset.saturating_add(1)));
                 }
@@ -213,6 +216,15 @@ impl ReplyAddress {
         ];
         ours.iter().fold(headers, |headers, (key, value)| headers.insert(Header { key, value: Some(*value) }))
     }
+}
+
+/// The refusal of a question about a turn that is in a partition whose turns are not followed here.
+pub(super) fn elsewhere(home: u32, partition: u32) -> Refusal {
+    invalid(&format!(
+        "ripplemem_after: turns of this bank are remembered from partition {home}, and when a turn of partition \
+         {partition} was forwarded there is not known here; {PARTITIONER}, or name the offset that the turn got in \
+         partition {home}"
+    ))
 }
 
 /// The headers of a question that is forwarded: those that it has, its id, its deadline, and that it
@@ -278,6 +290,7 @@ mod tests {
             default_timeout: Duration::from_secs(10),
             source: "/ripplemem/app".to_owned(),
             partitions: 1,
+            follows_all: false,
         }
     }
 
@@ -358,7 +371,7 @@ mod tests {
             (QUESTION, &[("kafka_replyTopic", &b"other"[..])], RefusalCode::ReplyTopic, "app.answers"),
             (QUESTION, &[("kafka_replyPartition", b"1")], RefusalCode::Invalid, "big-endian"),
             (QUESTION, &[("ripplemem_deadline", b"soon")], RefusalCode::Invalid, "milliseconds"),
-            (QUESTION, &[("ripplemem_after", b"7:1")], RefusalCode::Invalid, "partition 0"),
+            (QUESTION, &[("ripplemem_after", b"7:1")], RefusalCode::Invalid, "murmur2_random"),
             (QUESTION, &[("ripplemem_as_of", b"yesterday")], RefusalCode::Invalid, "RFC 3339"),
             (QUESTION, &[("ripplemem_after", b"x")], RefusalCode::Invalid, "PARTITION:OFFSET"),
         ] {

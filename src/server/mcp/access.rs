@@ -16,12 +16,12 @@ use crate::{
     ReachError, Reached,
     access::Caller,
     api::{
-        AnsweredEvidence, Api, Ask, Banks, Digest, Forget, ForgetTurns, Forgotten, ForgottenTurns, ListTurns, Put,
-        Status, Turns, WrittenTurns,
+        AnsweredEvidence, Api, Ask, Banks, Digest, Explain, Forget, ForgetTurns, Forgotten, ForgottenTurns, ListTurns,
+        Put, Status, Turns, WrittenTurns,
     },
 };
 use models::llm::{self, Llm, LlmError, Meter};
-use nouns::model::{Bank, Evidence};
+use nouns::model::{Bank, Evidence, Explanation};
 
 /// A memory, in this process or in another.
 pub(super) enum Access {
@@ -47,6 +47,14 @@ impl Access {
         match self {
             Self::Here(api) => Ok(api.ask(who, ask).await?),
             Self::There { reached, .. } => reach(reached, move |reached| reached.post("/v1/ask", &ask)).await,
+        }
+    }
+
+    /// Explains why a turn is quoted in the answer to a question, or why not.
+    pub(super) async fn explain(&self, who: &Caller, explain: Explain) -> Result<Explanation, CallError> {
+        match self {
+            Self::Here(api) => Ok(api.explain(who, explain).await?),
+            Self::There { reached, .. } => reach(reached, move |reached| reached.post("/v1/explain", &explain)).await,
         }
     }
 

@@ -18,13 +18,14 @@ use crate::{
     api::Code,
     subscriptions::{Event, Polled, Subscribe, Subscriber},
 };
+use nouns::backoff::Backoff;
 
 /// How long the other process waits for a change before it says that there is none.
 const WAIT_MS: u64 = 10_000;
 /// How long a subscriber waits before it says that nothing happened.
 const QUIET: Duration = Duration::from_secs(3_600);
-/// The pause before another poll after a problem that may be temporary.
-const RETRY: Duration = Duration::from_millis(500);
+/// The pauses before another poll after a problem that may be temporary.
+const RETRY: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(4));
 
 /// One question that is followed.
 pub(super) struct Follower {
@@ -34,6 +35,7 @@ pub(super) struct Follower {
     subscribe: Subscribe,
     /// The subscriber, if the memory is in this process.
     here: Option<Subscriber>,
+    pauses: Backoff,
 }
 
 impl Follower {
@@ -42,7 +44,7 @@ impl Follower {
     /// # Errors
     /// [`CallError`]: the caller may not read the bank, there are too many subscriptions, or the memory does not open.
     pub(super) async fn begin(calls: Arc<Calls>, who: Arc<Caller>, subscribe: Subscribe) -> Result<Self, CallError> {
-        let mut follower = Self { calls, who, subscribe, here: None };
+        let mut follower = Self { calls, who, subscribe, here: None, pauses: RETRY };
         // The first evidence counts as a change.
         follower.changed().await?;
         Ok(follower)
@@ -81,11 +83,12 @@ impl Follower {
         let polled = beside(move || Ok(reached.post::<Polled>("/v1/subscribe", &subscribe))).await?;
         match polled {
             Ok(Polled { id, snapshot, delta, .. }) => {
+                self.pauses.reset();
                 self.subscribe.last_event_id = Some(id);
                 Ok(snapshot.is_some() || delta.is_some())
             }
             Err(error) if passes(&error, &self.calls.memory, &opened).await => {
-                tokio::time::sleep(RETRY).await;
+                tokio::time::sleep(self.pauses.jittered()).await;
                 Ok(false)
             }
             Err(error) => Err(error.into()),

@@ -24,7 +24,7 @@ use crate::{
     api::{Api, Ask, Code, Put},
 };
 use nouns::model::{Bank, Deletion, Evidence, Question, SpeakerKind, Turn, TurnEvent};
-use ripplemem::pipeline::HeldTurn;
+use ripplemem::pipeline::{HeldTurn, PageOf, TurnPage, TurnSpan};
 
 /// The maximum number of banks that one search asks.
 const MOST_BANKS: usize = 32;
@@ -75,6 +75,7 @@ impl Calls {
         let text = fields.text("query")?.ok_or_else(|| Failure::invalid("query: missing"))?;
         let top_k = fields.number("top_k", MOST_FOUND)?.unwrap_or(FOUND);
         let asked_at = fields.time("reference_date")?;
+        let (asker, said_before) = (fields.text("asker")?, fields.said_before()?);
         if fields.take("threshold").is_some_and(|least| least.as_f64() != Some(0.0)) {
             return Err(Failure::unsupported("threshold"));
         }
@@ -87,12 +88,24 @@ impl Calls {
             );
             return Err(Failure::invalid(format!("{problem}; name one more id")));
         }
-        let asked = banks.iter().map(|bank| {
-            let (bank, text) = (bank.clone(), text.clone());
-            self.api.ask(who, Ask::of(Question { asked_at, ..Question::new(bank, text) }))
-        });
-        let mut found = Vec::new();
-        for evidence in join_all(asked).await {
+        let question = |bank: &Bank, asker: &Option<String>| {
+            let (asker, said_before) = (asker.clone(), said_before.clone());
+            Ask::of(Question { asked_at, asker, said_before, ..Question::new(bank.clone(), text.clone()) })
+        };
+        let asked = join_all(banks.iter().map(|bank| self.api.ask(who, question(bank, &asker)))).await;
+        let (mut found, mut heard, mut refused) = (Vec::new(), asker.is_none(), None);
+        for (bank, evidence) in banks.iter().zip(asked) {
+            let evidence = match evidence {
+                // The asker may speak in another scope only. Without the asker, any other mistake is refused again.
+                Err(problem) if problem.code == Code::Invalid && asker.is_some() && banks.len() > 1 => {
+                    refused.get_or_insert(problem);
+                    self.api.ask(who, question(bank, &None)).await
+                }
+                evidence => {
+                    heard |= evidence.is_ok();
+                    evidence
+                }
+            };
             match evidence {
                 Ok(evidence) => found.extend(quoted(&evidence)),
                 // Its last turn was deleted in the meantime.
@@ -100,17 +113,24 @@ impl Calls {
                 Err(problem) => return Err(problem.into()),
             }
         }
+        if let Some(problem) = refused.filter(|_| !heard) {
+            return Err(problem.into());
+        }
         // The sort is stable: the results of one bank keep their order.
         found.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
-        let wanted: HashSet<&Bank> = found.iter().take(top_k).map(|(_, bank, _)| bank).collect();
+        let mut wanted: BTreeMap<&Bank, Vec<String>> = BTreeMap::new();
+        for (_, bank, turn) in found.iter().take(top_k) {
+            wanted.entry(bank).or_default().push(turn.clone());
+        }
         let mut held = HashMap::new();
-        for bank in wanted {
-            for turn in self.api.turns(who, Right::Read, bank, None).await? {
+        for (bank, ids) in wanted {
+            for turn in self.api.turns_by_ids(who, Right::Read, bank, ids).await? {
                 held.insert((bank.clone(), turn.turn.turn.clone()), turn);
             }
         }
-        let found = found.into_iter().filter_map(|(score, bank, turn)| Some((score, held.remove(&(bank, turn))?)));
-        let (scores, turns): (Vec<f64>, Vec<HeldTurn>) = found.take(top_k).unzip();
+        let found = found.into_iter().take(top_k);
+        let found = found.filter_map(|(score, bank, turn)| Some((score, held.remove(&(bank, turn))?)));
+        let (scores, turns): (Vec<f64>, Vec<HeldTurn>) = found.unzip();
         let mut results = self.memories(who, Right::Read, &turns).await?;
         for (memory, score) in results.iter_mut().zip(scores) {
             memory["score"] = json!(score);
@@ -125,15 +145,9 @@ impl Calls {
         query.end(&[])?;
         let ids = fields.ids()?;
         fields.end(&["latest_only", "show_expired", "version", "output_format"])?;
-        let mut turns = Vec::new();
-        for bank in self.banks(who, Right::Read, &ids)? {
-            turns.extend(self.api.turns(who, Right::Read, &bank, None).await?);
-        }
-        // The sort is stable: turns that were said at the same time keep their order, reversed.
-        turns.sort_by_key(|turn| turn.turn.time);
-        turns.reverse();
-        let (count, before) = (turns.len(), (page - 1).saturating_mul(size));
-        let turns: Vec<HeldTurn> = turns.into_iter().skip(before).take(size).collect();
+        let (banks, before) = (self.banks(who, Right::Read, &ids)?, (page - 1).saturating_mul(size));
+        let of = PageOf { until_ms: None, skip: before, limit: size };
+        let TurnPage { turns, count } = self.api.page_of_turns(who, banks, of).await?;
         let other = |page| format!("/v3/memories/?page={page}&page_size={size}");
         Ok(json!({
             "count": count,
@@ -254,12 +268,10 @@ impl Calls {
         let banks = self.api.banks(who)?.banks;
         let mut entities = BTreeMap::new();
         for (bank, ids) in banks.into_iter().filter_map(|bank| Ids::of(&bank).map(|ids| (bank, ids))) {
-            let turns = self.api.turns(who, Right::Read, &bank, None).await?;
-            let times = || turns.iter().map(|turn| turn.turn.time);
-            let (Some(first), Some(last)) = (times().min(), times().max()) else { continue };
+            let Some(TurnSpan { count, first, last }) = self.api.span_of_turns(who, &bank).await? else { continue };
             for (kind, id) in ids.each() {
                 let all = entities.entry((kind, id.to_owned())).or_insert((0, first, last));
-                *all = (all.0 + turns.len(), all.1.min(first), all.2.max(last));
+                *all = (all.0 + count, all.1.min(first), all.2.max(last));
             }
         }
         let entity = |((kind, id), (memories, first, last)): ((&str, String), (usize, _, _))| {
@@ -284,7 +296,7 @@ impl Calls {
         self.api.caught_up(&banks, WAIT).await?;
         // Turns that were not extracted yet may have created further banks.
         for bank in self.banks(who, Right::Forget, ids)? {
-            let turns = self.api.turns(who, Right::Forget, &bank, None).await?;
+            let turns = self.api.turns(who, Right::Forget, &bank).await?;
             for some in turns.chunks(WRITTEN_AT_ONCE) {
                 let deletions = some.iter().map(|turn| forgotten(bank.clone(), turn.turn.turn.clone())).collect();
                 self.write_and_wait(who, deletions).await?;
@@ -296,7 +308,7 @@ impl Calls {
     /// The memory of an id.
     async fn held(&self, who: &Caller, right: Right, id: &str) -> Result<HeldTurn, Failure> {
         let (bank, turn) = bank_and_turn(id)?;
-        self.api.turns(who, right, &bank, Some(turn)).await?.into_iter().next().ok_or_else(gone)
+        self.api.turns_by_ids(who, right, &bank, vec![turn]).await?.into_iter().next().ok_or_else(gone)
     }
 
     /// The deletions for memories; an error if one of them does not exist.
@@ -322,8 +334,7 @@ impl Calls {
 
     /// Whether a bank holds all of these turns.
     async fn holds(&self, who: &Caller, bank: &Bank, turns: &[String]) -> Result<bool, Failure> {
-        let only = if let [turn] = turns { Some(turn.clone()) } else { None };
-        let held = self.api.turns(who, Right::Forget, bank, only).await?;
+        let held = self.api.turns_by_ids(who, Right::Forget, bank, turns.to_vec()).await?;
         let held: HashSet<&str> = held.iter().map(|held| held.turn.turn.as_str()).collect();
         Ok(turns.iter().all(|turn| held.contains(turn.as_str())))
     }

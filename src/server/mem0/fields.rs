@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{failure::Failure, ids::Ids};
 use crate::query::parameters;
-use nouns::model::{EventTime, UniqueJson};
+use nouns::model::{EventTime, SaidBefore, UniqueJson};
 
 /// The maximum number of messages in a request, and of memories in a batch.
 pub(super) const MOST: usize = 1_000;
@@ -105,6 +105,19 @@ impl Fields {
             return Err(Failure::invalid("messages: all are empty; send at least one with content"));
         }
         Ok(messages)
+    }
+
+    /// The last turns of the running conversation, oldest first.
+    pub(super) fn said_before(&mut self) -> Result<Vec<SaidBefore>, Failure> {
+        let turns = match self.take("said_before") {
+            None => return Ok(Vec::new()),
+            Some(Value::Array(turns)) => turns,
+            Some(_) => return Err(Failure::invalid("said_before: not a list of turns with speaker and text")),
+        };
+        let read = |(index, turn): (usize, Value)| {
+            serde_json::from_value(turn).map_err(|e| Failure::invalid(format!("said_before[{index}]: {e}")))
+        };
+        turns.into_iter().enumerate().map(read).collect()
     }
 
     /// The memories of a batch.

@@ -10,14 +10,15 @@ use serde_json::{Map, Value, json};
 use super::body::MAX_BYTES;
 use crate::{
     api::{
-        AnsweredEvidence, Ask, BankStatus, Banks, Digest, ForgetTurns, Forgotten, ForgottenTurns, History, Problem,
-        Put, Reextract, Reextracted, ShowUnits, SnapshotList, Stats, Status, TokenView, Turns, UnitView, Units, Words,
-        WrittenTurns,
+        AnsweredEvidence, Ask, BankStatus, Banks, Digest, Explain, ForgetTurns, Forgets, Forgotten, ForgottenTurns,
+        History, Problem, Put, Reextract, Reextracted, ShowUnits, SnapshotList, Stats, Status, TokenView, Turns,
+        UnitView, Units, Words, WrittenTurns,
     },
     subscriptions::{Delta, Polled, Progress, Snapshot, Subscribe, Told},
 };
 use models::llm;
-use nouns::model::Evidence;
+use nouns::model::{Evidence, Explanation};
+use ripplemem::pipeline::Erased;
 
 static DOCUMENT: LazyLock<String> = LazyLock::new(document);
 
@@ -79,12 +80,28 @@ fn document() -> String {
                 &["400", "408", "413", "421", "503", "504"],
             ),
         },
+        "/v1/forgets": {
+            "get": operation(
+                "forgets", "What became of the operations that forgot turns, in the banks where the token may forget, \
+                 the latest first. For a log in a directory; on Kafka there are none.",
+                &[("bank", false, "Only those of this bank.", json!({ "type": "string" }))],
+                None, &ok::<Forgets>(&mut of, "The receipts."), &["400"],
+            ),
+        },
         "/v1/ask": {
             "post": operation(
                 "ask", "Recollect evidence for a question: units with their source turns, how each was reached, the \
                  bank that was searched and the offsets that the answer reflects.",
                 &[], Some(body::<Ask>(&mut of)), &asked(&mut of),
                 &["400", "404", "408", "409", "413", "421", "422", "429", "503", "504"],
+            ),
+        },
+        "/v1/explain": {
+            "post": operation(
+                "explain", "Why a turn, or a unit, is quoted in the answer to a question, or why not: twelve steps from \
+                 the stored turn to its line in the context, the first that failed, and what would have changed it.",
+                &[], Some(body::<Explain>(&mut of)), &ok::<Explanation>(&mut of, "The explanation."),
+                &["400", "404", "408", "409", "413", "421", "429", "503", "504"],
             ),
         },
         "/v1/subscribe": {
@@ -169,6 +186,11 @@ fn document() -> String {
             "post": operation("take_snapshot", "Write a snapshot now; answered when it is written. Needs the right \
                               admin in every bank.", &[], None,
                               &ok::<SnapshotList>(&mut of, "What was written."), &["400"]),
+        },
+        "/v1/admin/erase": {
+            "post": operation("erase", "Erase the words of all turns that were deleted from every stored byte, now; \
+                              answered when it is done. Needs the right admin in every bank, and a log in a directory.",
+                              &[], None, &ok::<Erased>(&mut of, "What that took."), &["400"]),
         },
         "/v1/admin/reextract": {
             "post": operation("reextract", "Have the language model read a bank's closed windows again, in the \

@@ -28,8 +28,8 @@ use super::{
 use crate::{
     access::{Caller, Denied},
     api::{
-        Api, Ask, Code, Forget, ForgetTurns, ListBanks, ListHistory, ListTurns, Operations, Problem, ShowUnits,
-        TokenView,
+        Api, Ask, Code, Explain, Forget, ForgetTurns, ListBanks, ListHistory, ListTurns, Operations, Problem,
+        ShowUnits, TokenView,
     },
     hosts::Hosts,
     query,
@@ -82,6 +82,7 @@ pub(super) fn routes(
 ) -> Router {
     let operated = Router::new()
         .route("/v1/admin/snapshots", get(snapshots).post(take_snapshot))
+        .route("/v1/admin/erase", post(erase))
         .route("/v1/admin/reextract", post(reextract))
         .route("/v1/status", get(status))
         .route("/metrics", get(metrics))
@@ -120,7 +121,9 @@ fn of_memory(v1: V1) -> Router {
     Router::new()
         .route("/v1/turns", get(list).post(put).delete(forget))
         .route("/v1/forget", post(forget_turns))
+        .route("/v1/forgets", get(forgets))
         .route("/v1/ask", post(ask))
+        .route("/v1/explain", post(explain))
         .route("/v1/subscribe", get(subscribe).post(subscribe_with_body))
         .route("/v1/units", get(unit).post(units))
         .route("/v1/banks", get(banks))
@@ -253,6 +256,14 @@ fn with_times(answer: Answer<impl Serialize>, times: &StageTimes) -> Response {
     response
 }
 
+async fn explain(Shared(v1): Shared<V1>, Extension(who): Who, body: Body) -> Answer<impl Serialize> {
+    let explain = async || {
+        let (explain, _) = read::<Explain>(&v1.bodies, &who, body).await?;
+        v1.api.explain(&who, explain).await
+    };
+    explain().await.into()
+}
+
 /// Subscribes without a body, because a browser's `EventSource` can only send a GET.
 async fn subscribe(
     Shared(v1): Shared<V1>,
@@ -317,6 +328,14 @@ async fn forget_turns(Shared(v1): Shared<V1>, Extension(who): Who, body: Body) -
         v1.api.forget_turns(&who, forget).await
     };
     forget().await.into()
+}
+
+async fn forgets(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
+    let forgets = async || {
+        let [bank] = parameters(&uri, ["bank"])?;
+        v1.api.forgets(&who, bank.as_deref().map(the_bank).transpose()?).await
+    };
+    forgets().await.into()
 }
 
 async fn list(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
@@ -396,6 +415,10 @@ async fn snapshots(Shared((operations, _)): Operated, Extension(who): Who) -> An
 
 async fn take_snapshot(Shared((operations, _)): Operated, Extension(who): Who) -> Answer<impl Serialize> {
     operations.take_snapshot(&who).await.into()
+}
+
+async fn erase(Shared((operations, _)): Operated, Extension(who): Who) -> Answer<impl Serialize> {
+    operations.erase(&who).await.into()
 }
 
 async fn reextract(Shared((operations, bodies)): Operated, Extension(who): Who, body: Body) -> Answer<impl Serialize> {

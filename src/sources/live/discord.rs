@@ -3,7 +3,7 @@
 //! In: events of the gateway, and what was said in channels while there was no session. Out: messages, edits and
 //! deletions, as in an export of the channels. Discord has no confirmations: a lost connection is resumed after the
 //! last durable event, and Discord repeats the events since. If a session is over, the missed messages of every channel
-//! are requested; edits and deletions from that time are not found.
+//! are requested; edits and deletions from that time are not found, which a notice says.
 
 use std::{
     collections::BTreeMap,
@@ -41,6 +41,11 @@ const HELLO: Duration = Duration::from_secs(15);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(600);
 /// By how much the local clock may be ahead of Discord's.
 const CLOCK_SKEW_MS: u64 = 120_000;
+
+/// What the user should know about a session that could not be resumed.
+const LOST_SESSION: &str = "Discord's session was lost, and another has begun. What was said in the meantime is \
+    requested of each channel. Not found: edits and deletions of that time; an export has the edits, and what was \
+    deleted is still remembered until you delete it here";
 
 /// The stored position.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -235,6 +240,8 @@ impl Discord {
                 if self.cursor.since == 0 {
                     // The first run begins now; earlier messages are in an export.
                     self.cursor.since = now();
+                } else {
+                    arrival.notices.push(LOST_SESSION.to_owned());
                 }
             }
             "GUILD_CREATE" => {

@@ -17,12 +17,14 @@ from .forms import (
     CountedBanks,
     Digest,
     Evidence,
+    Explanation,
     Followed,
     Forgotten,
     ForgottenTurns,
     HeldTurns,
     History,
     Piece,
+    Receipt,
     Selector,
     Status,
     TokenView,
@@ -79,6 +81,30 @@ class AsyncRippleMem:
         """
         circumstances = Circumstances(asked_at, asker, said_before, most_tokens)
         return await self._send(self._calls.ask(question, bank, after, as_of, circumstances, timeout))
+
+    async def explain(
+        self,
+        question: str,
+        turn: Optional[str] = None,
+        *,
+        unit: Optional[str] = None,
+        part: Optional[int] = None,
+        bank: Optional[str] = None,
+        as_of: Optional[str] = None,
+        asked_at: Optional[Union[datetime, str]] = None,
+        asker: Optional[str] = None,
+        said_before: Sequence[tuple[str, str]] = (),
+        most_tokens: Optional[int] = None,
+        timeout: float = 10.0,
+    ) -> Explanation:
+        """Why the answer to a question quotes a turn, or why not.
+
+        What is asked about is a turn, by its id, or a ``unit``, as evidence names it; with ``part``, only the part
+        with that index among the parts of its unit. The rest is as for ``ask``.
+        """
+        circumstances = Circumstances(asked_at, asker, said_before, most_tokens)
+        call = self._calls.explain(question, turn, unit, part, bank, as_of, circumstances, timeout)
+        return await self._send(call)
 
     async def answer(
         self,
@@ -181,6 +207,10 @@ class AsyncRippleMem:
         With ``dry_run`` they are counted and nothing is deleted; its ``confirm`` deletes exactly those.
         """
         return await self._send(self._calls.forget_turns(select, bank, dry_run, confirm, wait))
+
+    async def forgets(self, *, bank: Optional[str] = None) -> list[Receipt]:
+        """What became of the operations that forgot turns, the latest first; without a bank, of all of them."""
+        return await self._send(self._calls.forgets(bank))
 
     async def turns(
         self,

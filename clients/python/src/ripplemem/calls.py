@@ -19,11 +19,13 @@ from .forms import (
     CountedBanks,
     Digest,
     Evidence,
+    Explanation,
     Forgotten,
     ForgottenTurns,
     HeldTurns,
     History,
     Json,
+    Receipt,
     Selector,
     Status,
     TokenView,
@@ -36,6 +38,7 @@ from .forms import (
     digest,
     held_turn,
     history,
+    receipt,
     time_text,
     token_view,
     unit_view,
@@ -145,6 +148,23 @@ class Calls:
         body.update(circumstances.fields())
         return Call("POST", "/v1/ask", Evidence.from_json, body=body, timeout=timeout + MARGIN)
 
+    def explain(
+        self,
+        question: str,
+        turn: Optional[str],
+        unit: Optional[str],
+        part: Optional[int],
+        bank: Optional[str],
+        as_of: Optional[str],
+        circumstances: Circumstances,
+        timeout: float,
+    ) -> Call[Explanation]:
+        """A question with a turn or a unit; it reflects what this client wrote before."""
+        asked = self.ask(question, bank, None, as_of, circumstances, timeout)
+        given = {"turn": turn, "unit": unit, "part": part}
+        body = {**(asked.body or {}), **{name: value for name, value in given.items() if value is not None}}
+        return Call("POST", "/v1/explain", Explanation.from_json, body=body, timeout=asked.timeout)
+
     def answer(
         self,
         question: str,
@@ -178,7 +198,9 @@ class Calls:
 
         def read(raw: Json) -> Forgotten:
             self._after[name] = raw["after"]
-            return Forgotten(raw["bank"], raw["turn"], raw["after"], raw["gone"], raw.get("held"))
+            return Forgotten(
+                raw["bank"], raw["turn"], raw["after"], raw["gone"], raw.get("held"), receipt(raw.get("receipt"))
+            )
 
         query = {"bank": name, "turn": turn, "wait_ms": str(max(0, int(wait * 1000)))}
         return Call("DELETE", "/v1/turns", read, query=query, timeout=wait + MARGIN)
@@ -193,8 +215,9 @@ class Calls:
             if raw["after"]:
                 self._after[name] = raw["after"]
             shown = tuple(held_turn(turn) for turn in raw.get("shown", ()))
+            done = receipt(raw.get("receipt"))
             return ForgottenTurns(
-                raw["bank"], raw.get("turns"), shown, raw.get("confirm"), raw["after"], raw["gone"]
+                raw["bank"], raw.get("turns"), shown, raw.get("confirm"), raw["after"], raw["gone"], done
             )
 
         body: Json = {"bank": name, "select": select.fields(), "wait_ms": max(0, int(wait * 1000))}
@@ -203,6 +226,15 @@ class Calls:
         if confirm is not None:
             body["confirm"] = confirm
         return Call("POST", "/v1/forget", read, body=body, timeout=wait + MARGIN)
+
+    def forgets(self, bank: Optional[str]) -> Call[list[Receipt]]:
+        """What became of the operations that forgot turns, the latest first."""
+
+        def read(raw: Json) -> list[Receipt]:
+            receipts = (receipt(one) for one in raw["forgets"])
+            return [one for one in receipts if one is not None]
+
+        return Call("GET", "/v1/forgets", read, query={} if bank is None else {"bank": bank})
 
     def turns(self, select: Selector, before: Optional[str], limit: int, bank: Optional[str]) -> Call[HeldTurns]:
         """The turns of a bank, the latest first."""

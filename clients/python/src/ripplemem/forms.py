@@ -120,11 +120,44 @@ class HeldTurns:
 
 
 @dataclass(frozen=True)
+class Receipt:
+    """What became of an operation that forgot turns; times are RFC 3339, None until then.
+
+    ``stage``: ``accepted``, ``hidden`` (in no answer), ``rebuilt`` (others' words of the same windows are back) or
+    ``erased`` (in no stored byte). ``due``: by when it is erased, None where only a request erases. ``raw`` is the
+    whole receipt, which ``hmac_sha256`` signs.
+    """
+
+    operation: str
+    bank: str
+    turns: int
+    stage: str
+    requested: str
+    hidden: Optional[str]
+    rebuilt: Optional[str]
+    erased: Optional[str]
+    due: Optional[str]
+    hmac_sha256: Optional[str]
+    raw: Json = field(repr=False, compare=False)
+
+
+def receipt(raw: Optional[Json]) -> Optional[Receipt]:
+    """Reads a receipt, where there is one."""
+    if raw is None:
+        return None
+    times = (raw.get(name) for name in ("hidden", "rebuilt", "erased", "due"))
+    hidden, rebuilt, erased, due = times
+    operation, bank, turns = raw["operation"], raw["bank"], raw["turns"]
+    stage, requested, hmac = raw["stage"], raw["requested"], raw.get("hmac_sha256")
+    return Receipt(operation, bank, turns, stage, requested, hidden, rebuilt, erased, due, hmac, raw)
+
+
+@dataclass(frozen=True)
 class ForgottenTurns:
     """What became of turns that were to be deleted.
 
     ``turns``: how many the bank held. Of a dry run, ``shown`` has the latest of them and ``confirm`` names exactly
-    those turns. ``gone``: no answer reflects them any more.
+    those turns. ``gone``: no answer reflects them any more. ``receipt``: what the operation has reached.
     """
 
     bank: str
@@ -133,6 +166,7 @@ class ForgottenTurns:
     confirm: Optional[str]
     after: str
     gone: bool
+    receipt: Optional[Receipt] = None
 
 
 def held_turn(raw: Json) -> HeldTurn:
@@ -145,7 +179,7 @@ class Forgotten:
     """A deletion is durable.
 
     ``gone``: no answer reflects the turn any more. ``held``: the memory held it; False for a wrong id, None where
-    the service cannot tell.
+    the service cannot tell. ``receipt``: what the operation has reached, None on Kafka.
     """
 
     bank: str
@@ -153,6 +187,7 @@ class Forgotten:
     after: str
     gone: bool
     held: Optional[bool] = None
+    receipt: Optional[Receipt] = None
 
 
 @dataclass(frozen=True)
@@ -213,6 +248,52 @@ class Evidence:
             units=tuple(_unit(unit) for unit in raw["units"]),
             reflects=tuple(_position(at) for at in raw["reflects"]),
             stop_reason=raw["stop_reason"],
+            raw=raw,
+        )
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step from a stored turn to its line in the context.
+
+    ``state`` is ``passed``, ``failed``, ``not_reached`` or ``unknown``. ``numbers`` are what the step counted, and
+    ``change`` says what would have changed it.
+    """
+
+    name: str
+    state: str
+    sentence: str
+    numbers: Json = field(repr=False)
+    change: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why the answer to a question quotes a turn, or why not.
+
+    ``failed`` names the first step that kept the turn out, and ``change`` says what would have changed that; both are
+    None where it is quoted. ``raw`` is the whole explanation.
+    """
+
+    quoted: bool
+    sentence: str
+    failed: Optional[str]
+    change: Optional[str]
+    steps: tuple[Step, ...]
+    raw: Json = field(repr=False)
+
+    @staticmethod
+    def from_json(raw: Json) -> Explanation:
+        """Reads an explanation."""
+        return Explanation(
+            quoted=raw["quoted"],
+            sentence=raw["sentence"],
+            failed=raw.get("failed"),
+            change=raw.get("change"),
+            steps=tuple(
+                Step(step["step"], step["state"], step["sentence"], step["numbers"], step.get("change"))
+                for step in raw["steps"]
+            ),
             raw=raw,
         )
 

@@ -14,8 +14,9 @@ use super::{
 use crate::memory::{
     api::{Answered, FamiliarParts, Hit, IndexProbe, Neighbour, NeighbourhoodProbe},
     footprint::Footprint,
+    units::unit_body::UnitBody,
 };
-use nouns::{model::BankKey, sync};
+use nouns::{model::BankKey, signal::Signal, sync};
 
 /// Identifies a load in flight; later loads have greater ones.
 pub(in crate::memory) type LoadId = u64;
@@ -27,6 +28,8 @@ pub(in crate::memory) enum Row {
     Hit(Hit),
     /// Answers a familiarity probe.
     Familiar(Arc<FamiliarParts>),
+    /// Answers a turn probe.
+    Unit(Arc<UnitBody>),
     /// Answers a neighbourhood probe.
     Neighbour(Neighbour),
     /// Answers a census probe.
@@ -64,6 +67,8 @@ const MOST_LOADS: usize = 4;
 pub(in crate::memory) struct Backlog {
     loads: Mutex<LoadCount>,
     changed: Condvar,
+    /// Raised when there is room again after there was none.
+    room: Option<Arc<Signal>>,
 }
 
 #[derive(Debug, Default)]
@@ -73,6 +78,11 @@ struct LoadCount {
 }
 
 impl Backlog {
+    /// No loads yet; `room` is raised when there is room again after there was none.
+    pub(in crate::memory) fn new(room: Option<Arc<Signal>>) -> Self {
+        Self { loads: Mutex::default(), changed: Condvar::new(), room }
+    }
+
     /// Waits until there is room for one more load, and counts it; false if the shard has stopped.
     pub(in crate::memory) fn add(&self) -> bool {
         let mut waiting = sync::lock(&self.loads);
@@ -96,14 +106,46 @@ impl Backlog {
 
     /// A load was applied.
     pub(in crate::memory) fn remove(&self) {
-        let mut waiting = sync::lock(&self.loads);
-        waiting.loads = waiting.loads.saturating_sub(1);
-        self.changed.notify_all();
+        let was_full = {
+            let mut waiting = sync::lock(&self.loads);
+            let was_full = waiting.loads >= MOST_LOADS;
+            waiting.loads = waiting.loads.saturating_sub(1);
+            was_full
+        };
+        self.tell(was_full);
     }
 
     /// The shard has stopped.
     pub(in crate::memory) fn stop(&self) {
         sync::lock(&self.loads).stopped = true;
+        self.tell(true);
+    }
+
+    fn tell(&self, has_room_again: bool) {
         self.changed.notify_all();
+        self.room.iter().filter(|_| has_room_again).for_each(|room| room.raise());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_after_none_is_told_once_and_so_is_the_end() {
+        let room = Arc::new(Signal::default());
+        let backlog = Backlog::new(Some(Arc::clone(&room)));
+        for _ in 0..MOST_LOADS {
+            assert!(backlog.has_room() && backlog.add());
+        }
+        assert!(!backlog.has_room());
+        assert_eq!(room.count(), 0);
+        for _ in 0..MOST_LOADS {
+            backlog.remove();
+            assert!(backlog.has_room());
+        }
+        assert_eq!(room.count(), 1, "nobody waits for room that there is");
+        backlog.stop();
+        assert_eq!(room.count(), 2);
     }
 }

@@ -15,7 +15,10 @@ use crate::memory::units::{
     live::{Extraction, RecordKey, WindowKey},
     score::GraphChoice,
 };
-use nouns::model::{BankKey, Position, UnitId};
+use nouns::{
+    model::{BankKey, Position, UnitId},
+    signal::Signal,
+};
 
 /// A record that was added, changed or removed (`None`).
 pub(in crate::memory) type Change = (RecordKey, Option<Arc<Extraction>>);
@@ -43,6 +46,8 @@ pub struct Listeners {
     /// The changes of the choices: one message for each load, in the order of the loads; the message for a load with
     /// [`Load::known`] is empty.
     pub choices: Option<Sender<ChoiceChanges>>,
+    /// Raised when the shard takes a load again after it had no room for one.
+    pub room: Option<Arc<Signal>>,
 }
 
 /// Edges that one epoch added and removed. An edge whose weight changed is removed with the old

@@ -15,7 +15,7 @@ use super::{
 use crate::memory::{
     api::{
         Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, FixedVector, Hit, IndexProbe, Neighbour,
-        NeighbourhoodProbe, UnitWithNeighbours,
+        NeighbourhoodProbe, TurnProbe, UnitWithNeighbours,
     },
     dataflow::{
         census::{Census, CensusProbe},
@@ -74,7 +74,7 @@ impl MemoryHandle {
         listeners: Listeners,
     ) -> Result<Self, MemoryError> {
         let (sender, commands) = unbounded();
-        let backlog = Arc::new(Backlog::default());
+        let backlog = Arc::new(Backlog::new(listeners.room.clone()));
         let (settings, in_hand) = (settings.clone(), Arc::clone(&backlog));
         let slice = threads.slice();
         let seed = ShardSeed { settings, semantic_threshold, slice, listeners, commands, backlog: in_hand };
@@ -171,6 +171,15 @@ impl MemoryHandle {
     pub fn units(&self, bank: BankKey, ids: Vec<UnitId>) -> Result<Answered<Vec<Arc<UnitBody>>>, MemoryError> {
         let Answered { value, epoch, reflects } = self.neighbourhood(lookup(bank, ids, 0))?;
         Ok(Answered { value: value.into_iter().map(|found| found.unit).collect(), epoch, reflects })
+    }
+
+    /// The units of a bank that a turn was made into, in the order of the bank. Reads every part of the bank.
+    ///
+    /// # Errors
+    /// [`MemoryError::Stopped`].
+    pub fn units_of_turn(&self, probe: TurnProbe) -> Result<Answered<Vec<Arc<UnitBody>>>, MemoryError> {
+        let answered = self.ask(|reply| Command::Index(Box::new(IndexProbe::Turn(probe)), reply))?;
+        Ok(rows(answered, |row| if let Row::Unit(unit) = row { Some(unit) } else { None }))
     }
 
     /// A census of one bank or of all banks.

@@ -90,7 +90,7 @@ fn the_live_records_of_a_prefix_are_read_by_key_until_the_reader_breaks_off() {
             found.push((record.key.clone(), record.value.clone().unwrap()));
             if found.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
-        assert!(log.live_records(0, prefix, each).unwrap(), "it has an index");
+        assert!(log.live_records(0, prefix, &mut |_, _| true, each).unwrap(), "it has an index");
         found
     };
     let pair = |key: &str, value: &str| (key.as_bytes().to_vec(), value.as_bytes().to_vec());
@@ -98,7 +98,20 @@ fn the_live_records_of_a_prefix_are_read_by_key_until_the_reader_breaks_off() {
     assert_eq!(read(b"a", 1), [pair("aa", "2")]);
     assert_eq!(read(b"", 9).len(), 3);
     assert_eq!(read(b"c", 9), []);
-    assert!(log.live_records(9, b"", &mut |_| ControlFlow::Continue(())).is_err());
+    assert!(log.live_records(9, b"", &mut |_, _| true, &mut |_| ControlFlow::Continue(())).is_err());
+    let mut shown = Vec::new();
+    let newer = &mut |key: &[u8], offset| {
+        shown.push((key.to_vec(), offset));
+        offset > 3
+    };
+    let mut read_keys = Vec::new();
+    let each = &mut |record: &Record| {
+        read_keys.push(record.key.clone());
+        ControlFlow::Continue(())
+    };
+    assert!(log.live_records(0, b"a", newer, each).unwrap());
+    assert_eq!(shown, [(b"aa".to_vec(), 4), (b"ab".to_vec(), 0)]);
+    assert_eq!(read_keys, [b"aa".to_vec()]);
 }
 
 #[test]

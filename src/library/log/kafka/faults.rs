@@ -334,15 +334,24 @@ fn no_message_of_a_source_is_written_twice_while_a_broker_stands_still() {
     settings.kafka.timeout_seconds = 2;
     let log = KafkaLog::open(&settings).unwrap();
     let sources = ["chat".to_owned(), beside("chat")];
-    let written = AtomicU64::new(0);
+    let longest = log.cluster().transactional("x").get("transaction.timeout.ms").unwrap().parse().unwrap();
+    let longest = Duration::from_millis(longest);
+    let (written, failed) = (AtomicU64::new(0), AtomicU64::new(0));
     let follow = |source: &str| {
         let mut after = 0;
         while after < MESSAGES {
             // As a source does after any failure of the log: it starts again at its durable position.
-            let Ok((mut writer, state)) = log.take_source(source) else { continue };
+            let Ok((mut writer, state)) = log.take_source(source) else {
+                failed.fetch_add(1, Ordering::Relaxed);
+                continue;
+            };
             let cursor = state.cursor.map_or("0".to_owned(), |cursor| String::from_utf8(cursor).unwrap());
             after = cursor.parse().unwrap();
-            while after < MESSAGES && writer.commit(&source_transaction(source, after + 1)).is_ok() {
+            while after < MESSAGES {
+                if writer.commit(&source_transaction(source, after + 1)).is_err() {
+                    failed.fetch_add(1, Ordering::Relaxed);
+                    break;
+                }
                 after += 1;
                 written.fetch_add(1, Ordering::Relaxed);
             }
@@ -357,8 +366,11 @@ fn no_message_of_a_source_is_written_twice_while_a_broker_stands_still() {
                 std::thread::sleep(Duration::from_millis(5));
             }
             broker.act("pause", None);
-            // Longer than either a request or a transaction may take.
-            std::thread::sleep(Duration::from_secs(12));
+            // Until the broker would abort a transaction, and sources have given up requests and started again.
+            let (paused, before) = (Instant::now(), failed.load(Ordering::Relaxed));
+            while paused.elapsed() <= longest || failed.load(Ordering::Relaxed) < before + 2 {
+                std::thread::sleep(Duration::from_millis(50));
+            }
             broker.act("resume", None);
         }
     });

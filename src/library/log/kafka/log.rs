@@ -470,6 +470,27 @@ impl Log for KafkaLog {
         Ok(end)
     }
 
+    /// Behind the last turn there are markers of the transactions that forwarded turns. A reader of its own searches
+    /// backwards from the end, so that the shared one keeps its position.
+    fn end_of_turns(&self, partition: u32) -> Result<u64, LogError> {
+        self.check_partition(Topic::Turns, partition)?;
+        let mut reader = PartitionReader::open(&self.cluster, &self.turns, partition, false)?;
+        reader.settle(&self.cluster)?;
+        let (low, end) = reader.span(&self.cluster)?;
+        let mut distance = FIRST_SEARCH;
+        loop {
+            let begin = end.saturating_sub(distance).max(low);
+            let mut next = begin;
+            while let Some(last) = reader.read(&self.cluster, next, REPLAYED_AT_ONCE)?.last() {
+                next = last.record.offset + 1;
+            }
+            if next > begin || begin == low {
+                return Ok(next);
+            }
+            distance = distance.saturating_mul(8);
+        }
+    }
+
     /// A transaction's last record is its read position, so this searches backwards from the end for
     /// the last one of this turns partition; another turns partition's transaction may follow it.
     fn last_transaction(&self, topic: Topic, partition: u32) -> Result<TransactionEnd, LogError> {

@@ -8,8 +8,10 @@ use std::{sync::Arc, time::Instant};
 use crossbeam_channel::Sender;
 
 use super::{
-    Asked, ExtractionOrders, Front, LiveEvent, LiveRun, PipelineError, Progress, Replica, Service, follow_source,
+    Asked, Deleted, ExtractionOrders, Front, LiveEvent, LiveRun, PipelineError, Progress, Replica, Service,
+    follow_source,
     status::{MemoryEvent, MemoryStatus},
+    turn_places::{PageOf, TurnPage, TurnPlaces, TurnSpan},
     turns,
     upkeep::Upkeep,
 };
@@ -17,7 +19,7 @@ use crate::log::{Log, Topic, Written};
 use heart::memory::EdgeChanges;
 use models::embed::EmbedderPool;
 use nouns::{
-    config::{LogKind, Pipeline},
+    config::{ForgetSettings, LogKind, Pipeline},
     model::{Bank, DeadLetter, Evidence, Selector, TurnEvent},
 };
 use sources::live::Delivered;
@@ -25,10 +27,12 @@ use sources::live::Delivered;
 /// A memory that stays open. The first page of this library has an example.
 pub struct Memory {
     // Fields drop in this order: the threads end before the things that they use.
-    upkeep: Option<Upkeep>,
+    pub(super) upkeep: Option<Upkeep>,
     front: Arc<Front>,
     pub(super) replica: Arc<Replica>,
-    log: Arc<dyn Log>,
+    pub(super) log: Arc<dyn Log>,
+    pub(super) forget: ForgetSettings,
+    pub(super) places: TurnPlaces,
 }
 
 /// How a memory is opened.
@@ -67,12 +71,14 @@ impl Memory {
         let (replica, log) = service.shared();
         let front = service.front()?;
         let upkeep = Some(Upkeep::start(service, pipeline, &Arc::from(tell))?);
-        Ok(Self { upkeep, front, replica, log })
+        let (forget, places) = (pipeline.forget.clone(), TurnPlaces::default());
+        Ok(Self { upkeep, front, replica, log, forget, places })
     }
 
     /// A memory on a log on Kafka. It does not extract; the caller feeds `replica`.
     pub fn over(log: Arc<dyn Log>, replica: Arc<Replica>, front: Arc<Front>) -> Self {
-        Self { upkeep: None, front, replica, log }
+        let (forget, places) = (ForgetSettings::default(), TurnPlaces::default());
+        Self { upkeep: None, front, replica, log, forget, places }
     }
 
     /// Writes turns, edits, deletions and ends of sessions to the log, and returns when they are durable.
@@ -117,17 +123,16 @@ impl Memory {
     ///
     /// # Errors
     /// As [`Self::put`].
-    pub fn forget(&self, bank: &Bank, turn: &str) -> Result<Written, PipelineError> {
-        turns::delete_turns(&*self.log, bank, [turn.to_owned()])
+    pub fn forget(&self, bank: &Bank, turn: &str) -> Result<Deleted, PipelineError> {
+        self.forget_all(bank, std::iter::once(turn.to_owned()))
     }
 
-    /// Deletes turns of a bank, each as [`Self::forget`] does. After an error some may be deleted; deleting all
-    /// of them again is harmless.
+    /// Deletes turns of a bank as one operation, as [`Self::forget`]. Repeating it is harmless.
     ///
     /// # Errors
-    /// As [`Self::put`].
-    pub fn forget_all(&self, bank: &Bank, turns: impl Iterator<Item = String>) -> Result<Written, PipelineError> {
-        turns::delete_turns(&*self.log, bank, turns)
+    /// As [`Self::put`], and [`PipelineError::Forget`] where the ledger cannot be written.
+    pub fn forget_all(&self, bank: &Bank, turns: impl Iterator<Item = String>) -> Result<Deleted, PipelineError> {
+        turns::forget_turns(&*self.log, &self.forget, bank, turns)
     }
 
     /// The turns of a bank that a selector takes, in the order of time, each as last edited. An empty selector takes
@@ -148,12 +153,39 @@ impl Memory {
         turns::held_turns(&*self.log, bank, passes, usize::MAX)
     }
 
-    /// A turn of a bank, as last edited. Reads the bank's records up to that turn.
+    /// A turn of a bank, as last edited; see [`Self::turns_by_ids`].
     ///
     /// # Errors
     /// As [`Self::turns`].
     pub fn turn(&self, bank: &Bank, turn: &str) -> Result<Option<turns::HeldTurn>, PipelineError> {
-        Ok(turns::held_turns(&*self.log, bank, &|id| id == turn, 1)?.pop())
+        Ok(self.turns_by_ids(bank, &[turn.to_owned()])?.pop())
+    }
+
+    /// The turns of a bank with these ids, in the order of time, each as last edited. Ids that it does not hold are
+    /// left out. Reads the records of these turns, and the bank's records that are new since this or one of the next
+    /// two methods was called last.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub fn turns_by_ids(&self, bank: &Bank, ids: &[String]) -> Result<Vec<turns::HeldTurn>, PipelineError> {
+        self.places.by_ids(&*self.log, bank, ids)
+    }
+
+    /// A page of the turns of some banks. Reads what [`Self::turns_by_ids`] does.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub fn page_of_turns(&self, banks: &[Bank], of: PageOf) -> Result<TurnPage, PipelineError> {
+        self.places.page(&*self.log, banks, of)
+    }
+
+    /// The number of a bank's turns and their times; `None` if it has no turns. Reads only the records that
+    /// [`Self::turns_by_ids`] calls new.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub fn span_of_turns(&self, bank: &Bank) -> Result<Option<TurnSpan>, PipelineError> {
+        self.places.span(&*self.log, bank)
     }
 
     /// Whether [`Self::turns`] can list turns: it can if the log is in a directory.
@@ -200,7 +232,10 @@ impl Memory {
 
     /// Whether this process follows, or will follow, every partition that `written` names.
     pub fn follows(&self, written: &Written) -> bool {
-        written.places().all(|(partition, _)| self.replica.holds(partition))
+        let partitions = self.log.partitions();
+        // The turns topic may have more partitions than the memory. The memory has their positions, too.
+        let exists = |partition| partition < partitions || self.replica.position(partition).is_some();
+        written.places().all(|(partition, _)| exists(partition) && self.replica.holds(partition % partitions))
     }
 
     /// Waits until answers reflect what was written. False if that took longer than `until`.

@@ -7,9 +7,12 @@ use std::{collections::HashMap, ops::ControlFlow, sync::Arc};
 
 use serde::Deserialize;
 
-use super::PipelineError;
+use super::{Deleted, Forgets, PipelineError};
 use crate::log::{Log, Record, Topic, Written, partition_of};
-use nouns::model::{Bank, Deletion, MemoryKey, Selector, Turn, TurnEvent, WindowTurn};
+use nouns::{
+    config::ForgetSettings,
+    model::{Bank, Deletion, MemoryKey, Selector, Turn, TurnEvent, WindowTurn},
+};
 
 /// Most records of the turns topic that are read at once.
 const READ_TURNS: usize = 1_024;
@@ -53,18 +56,17 @@ pub fn held_turns(
     let partition = partition_of(bank, log.partitions());
     let mut found: HashMap<String, (u32, HeldTurn)> = HashMap::new();
     let mut problem = None;
-    let indexed = log.live_records(partition, &MemoryKey::prefix(bank), &mut |record| {
-        let read = serde_json::from_slice::<TurnsOnly>(record.value.as_deref().unwrap_or_default());
-        let record = match read {
-            Ok(record) => record,
+    let all = &mut |_: &[u8], _| true;
+    let indexed = log.live_records(partition, &MemoryKey::prefix(bank), all, &mut |record| {
+        let turns = match turns_of_record(record) {
+            Ok(turns) => turns,
             Err(error) => {
-                problem = Some((record.offset, error.to_string()));
+                problem = Some((record.offset, error));
                 return ControlFlow::Break(());
             }
         };
-        let wanted = |turn: &WindowTurn| !turn.context && !turn.deleted && passes(&turn.turn.turn);
-        for WindowTurn { turn, ordinal, source_offset: offset, .. } in record.turns.into_iter().filter(wanted) {
-            found.insert(turn.turn.clone(), (ordinal, HeldTurn { turn, offset }));
+        for (ordinal, held) in turns.filter(|(_, held)| passes(&held.turn.turn)) {
+            found.insert(held.turn.turn.clone(), (ordinal, held));
         }
         if found.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
@@ -81,6 +83,18 @@ pub fn held_turns(
     Ok(turns.into_iter().map(|(_, turn)| turn).collect())
 }
 
+/// The turns that a memory record holds, each with its position in its session. Those that stand in it as context, or
+/// are deleted, are left out.
+///
+/// # Errors
+/// Why the record cannot be read.
+pub(super) fn turns_of_record(record: &Record) -> Result<impl Iterator<Item = (u32, HeldTurn)>, String> {
+    let read = serde_json::from_slice::<TurnsOnly>(record.value.as_deref().unwrap_or_default());
+    let turns = read.map_err(|error| error.to_string())?.turns.into_iter();
+    let held = turns.filter(|turn| !turn.context && !turn.deleted);
+    Ok(held.map(|WindowTurn { turn, ordinal, source_offset: offset, .. }| (ordinal, HeldTurn { turn, offset })))
+}
+
 /// The turns of a bank that a selector takes, in the order of time. An empty selector takes all turns.
 ///
 /// # Errors
@@ -93,16 +107,21 @@ pub fn selected_turns(log: &dyn Log, bank: &Bank, select: &Selector) -> Result<V
     Ok(held)
 }
 
-/// Deletes turns of a bank for good. Deleting them again is harmless.
+/// Deletes turns of a bank for good, as one operation: once it is durable, the next start ends what a crash left over.
+/// Repeating it is harmless. On Kafka there are no operations: each write of some deletions is whole.
 ///
 /// # Errors
-/// [`PipelineError::Turn`]: an id cannot be that of a turn, and nothing was written. [`PipelineError::Log`]: some
-/// deletions may have been written; delete all of them again.
-pub fn delete_turns(
+/// [`PipelineError::Turn`]: an id that no turn can have; nothing was written. [`PipelineError::Forget`]: the ledger
+/// cannot be written; nothing else was. [`PipelineError::Log`]: some may have been written.
+pub fn forget_turns(
     log: &dyn Log,
+    settings: &ForgetSettings,
     bank: &Bank,
     turns: impl IntoIterator<Item = String>,
-) -> Result<Written, PipelineError> {
+) -> Result<Deleted, PipelineError> {
+    if let Some(forgets) = Forgets::of(log, settings) {
+        return forgets.begin(bank, turns.into_iter().collect(), jiff::Timestamp::now().as_millisecond());
+    }
     let deletion = |turn| TurnEvent::Deletion(Deletion::for_good(bank.clone(), turn));
     let events: Vec<TurnEvent> = turns.into_iter().map(deletion).collect();
     for (index, event) in events.iter().enumerate() {
@@ -112,7 +131,7 @@ pub fn delete_turns(
     for some in events.chunks(DELETED_AT_ONCE) {
         log.append_turns(some)?.places().for_each(|(partition, next)| written.extend(partition, next));
     }
-    Ok(written)
+    Ok(Deleted { written, operation: None })
 }
 
 /// When the record at an offset of the turns topic was appended, in milliseconds since 1970; `None` without one.

@@ -8,14 +8,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use heart::recall::{self, Planner, RecallError, RulesPlanner, Unplanned};
+use heart::recall::{self, EmbedTexts, Explained, Memory, Planner, RecallError, RulesPlanner, Unplanned};
 use models::{
     embed::{EmbedderPool, KeptVectors},
     llm::{Llm, LlmError, LlmPlanner},
 };
 use nouns::{
-    config::{LLM, LogKind, Pipeline},
-    model::{Evidence, Question},
+    config::{LLM, LogKind, Pipeline, RecallSettings},
+    model::{Evidence, ModelRef, Question, Subject},
 };
 
 use super::{
@@ -34,6 +34,27 @@ pub(super) struct Recollector {
     llm: Option<Arc<Llm>>,
 }
 
+/// Where a question is recollected. Texts whose vectors are `kept` are not embedded.
+#[derive(Clone, Copy)]
+pub(super) struct Asking<'a> {
+    pub(super) pipeline: &'a Pipeline,
+    pub(super) shard: &'a Shard,
+    pub(super) embedders: &'a EmbedderPool,
+    pub(super) kept: Option<&'a KeptVectors>,
+    pub(super) cancellation: &'a Cancellation,
+    /// Where the times of the stages are added, if somebody asks for them.
+    pub(super) times: Option<&'a StageTimes>,
+}
+
+/// What a recollection works with.
+struct Means<'a, 'e> {
+    memory: &'a dyn Memory,
+    embed: &'a mut EmbedTexts<'e>,
+    planner: &'a dyn Planner,
+    settings: &'a RecallSettings,
+    model: &'a ModelRef,
+}
+
 impl Recollector {
     /// Opens the language model if the pipeline has it plan or read cues.
     pub(super) fn open(pipeline: &Pipeline) -> Result<Self, LlmError> {
@@ -43,19 +64,31 @@ impl Recollector {
         Ok(Self { llm })
     }
 
-    /// Recollects evidence for a question; texts whose vectors are `kept` are not embedded. `times` receives how long
-    /// its stages took.
-    #[expect(clippy::too_many_arguments, reason = "each comes from another caller")]
-    pub(super) fn recollect(
+    /// Recollects evidence for a question.
+    pub(super) fn recollect(&self, asking: &Asking<'_>, question: &Question) -> Result<Evidence, RecallError> {
+        self.with(asking, |Means { memory, embed, planner, settings, model }| {
+            recall::recollect(memory, embed, question, planner, settings, model)
+        })
+    }
+
+    /// Explains what the answer to a question did to a turn.
+    pub(super) fn explain(
         &self,
-        pipeline: &Pipeline,
-        shard: &Shard,
+        asking: &Asking<'_>,
         question: &Question,
-        embedders: &EmbedderPool,
-        kept: Option<&KeptVectors>,
-        cancellation: &Cancellation,
-        times: Option<&StageTimes>,
-    ) -> Result<Evidence, RecallError> {
+        subject: &Subject,
+    ) -> Result<Explained, RecallError> {
+        self.with(asking, |Means { memory, embed, planner, settings, model }| {
+            recall::explain(memory, embed, question, planner, settings, model, subject)
+        })
+    }
+
+    fn with<T>(
+        &self,
+        asking: &Asking<'_>,
+        recollect: impl FnOnce(Means<'_, '_>) -> Result<T, RecallError>,
+    ) -> Result<T, RecallError> {
+        let Asking { pipeline, shard, embedders, kept, cancellation, times } = *asking;
         let rules = RulesPlanner::new(&pipeline.model());
         // On a shared log, only the extracting process learns of deletions and can evict a response.
         let (settings, keep) = (&pipeline.recall, pipeline.log.kind == LogKind::Embedded);
@@ -82,7 +115,7 @@ impl Recollector {
             .model()
             .map_err(|error| RecallError::Embed { what: "question".to_owned(), source: error.into() })?;
         let (planner, started) = (TimedPlanner { planner, times }, Instant::now());
-        let found = recall::recollect(&memory, &mut embed, question, &planner, settings, model);
+        let found = recollect(Means { memory: &memory, embed: &mut embed, planner: &planner, settings, model });
         if let Some(times) = times {
             times.note_recollected(started.elapsed());
         }

@@ -3,9 +3,14 @@
 //! In: recall's probes. Out: the answers of the dataflow. If a question's caller has gone, its probes never reach the
 //! dataflow. What a probe and a plan take is added to the times of the question.
 
+use std::sync::Arc;
+
 use heart::{
     language::question::ReadQuestion,
-    memory::{Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe},
+    memory::{
+        Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe, TurnProbe,
+        UnitBody,
+    },
     recall::{self, Candidate, Failure, Planner},
 };
 use nouns::{
@@ -36,6 +41,11 @@ impl recall::Memory for AskedMemory<'_> {
     fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, Failure> {
         self.cancellation.check()?;
         timed(self.times, Stage::Walk, || self.memory.neighbourhood(probe))
+    }
+
+    fn units_of_turn(&self, probe: TurnProbe) -> Result<Answered<Vec<Arc<UnitBody>>>, Failure> {
+        self.cancellation.check()?;
+        self.memory.units_of_turn(probe)
     }
 }
 

@@ -21,6 +21,7 @@ use nouns::{
     backoff::Backoff,
     config::{MemorySettings, Pipeline},
     model::{Bank, BankKey, ModelRef, Score},
+    signal::Signal,
     sync,
 };
 
@@ -36,6 +37,8 @@ pub(super) struct Shards {
     settings: MemorySettings,
     semantic_threshold: Score,
     edges: Option<Sender<EdgeChanges>>,
+    /// Raised when a shard takes loads again.
+    room: Arc<Signal>,
     /// Whether changes of choices are recorded.
     records: bool,
     /// The model that embeds the questions, where it is known.
@@ -58,12 +61,14 @@ struct Falls {
 }
 
 impl Shards {
-    /// No shard yet; `partitions` is the number of partitions of the memory.
+    /// No shard yet; `partitions` is the number of partitions of the memory. `room` is raised when a shard takes loads
+    /// again after it had no room for one.
     pub(super) fn new(
         pipeline: &Pipeline,
         partitions: u32,
         threads: Arc<MemoryThreads>,
         edges: Option<Sender<EdgeChanges>>,
+        room: Arc<Signal>,
         records: bool,
         asks: Option<ModelRef>,
     ) -> Self {
@@ -71,7 +76,20 @@ impl Shards {
         let settings = pipeline.memory.clone();
         let (held, assigned) = (RwLock::default(), RwLock::default());
         let (falls, made) = (Mutex::default(), AtomicU64::default());
-        Self { partitions, threads, settings, semantic_threshold, edges, records, asks, held, assigned, falls, made }
+        Self {
+            partitions,
+            threads,
+            settings,
+            semantic_threshold,
+            edges,
+            room,
+            records,
+            asks,
+            held,
+            assigned,
+            falls,
+            made,
+        }
     }
 
     /// The number of partitions of the memory.
@@ -87,7 +105,11 @@ impl Shards {
     /// An empty shard, which takes no questions yet.
     pub(super) fn make(&self, partition: u32) -> Result<Shard, PipelineError> {
         let (choices_out, choices_in) = unbounded();
-        let listeners = Listeners { edges: self.edges.clone(), choices: self.records.then_some(choices_out) };
+        let listeners = Listeners {
+            edges: self.edges.clone(),
+            choices: self.records.then_some(choices_out),
+            room: Some(Arc::clone(&self.room)),
+        };
         let memory = MemoryHandle::start_on(&self.threads, &self.settings, self.semantic_threshold, listeners)?;
         let id = ShardId(self.made.fetch_add(1, Ordering::Relaxed));
         Ok(Shard::new(id, partition, memory, self.records.then_some(choices_in), self.asks.clone()))

@@ -31,14 +31,16 @@ use heart::{
 use models::embed::{EmbedderPool, KeptVectors};
 use nouns::{
     config::{Hold, LogKind, Pipeline},
-    model::{Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Position, Question, UnitId, WindowTurn},
+    model::{
+        Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Position, Question, Subject, UnitId, WindowTurn,
+    },
     signal::Signal,
     sync,
 };
 
 use super::{
     Cancellation, PipelineError, StageTimes, WrittenSnapshots,
-    asking::Recollector,
+    asking::{Asking, Recollector},
     changes::Changes,
     past::{PastMemories, PastPoint},
     reached::ReachedOffsets,
@@ -130,7 +132,7 @@ impl Replica {
         let place = &pipeline.snapshot.directory;
         let record = record && !place.is_empty();
         let threads = MemoryThreads::start(pipeline.memory.workers).map_err(PipelineError::Thread)?;
-        let shards = Shards::new(pipeline, log.partitions(), threads, edges, record, asks);
+        let shards = Shards::new(pipeline, log.partitions(), threads, edges, Arc::clone(log.news()), record, asks);
         let recording = Recording::open(pipeline, log, record)?;
         let replica = Self::new(pipeline, log.generation(), shards, recording)?;
         if hold == Hold::Assigned {
@@ -263,7 +265,8 @@ impl Replica {
         self.shards.get(partition)
     }
 
-    /// Whether the partition can be loaded now without waiting for earlier loads.
+    /// Whether the partition can be loaded now without waiting for earlier loads. [`Log::news`] of the log that it was
+    /// opened with is raised when that is so again.
     #[must_use]
     pub fn has_room(&self, partition: u32) -> bool {
         self.shards.get(partition).is_none_or(|shard| shard.memory.has_room())
@@ -478,6 +481,34 @@ impl Replica {
         cancellation: &Cancellation,
         times: Option<&StageTimes>,
     ) -> Result<Evidence, PipelineError> {
+        self.asked(question, embedders, kept, cancellation, times, |asking| self.asking.recollect(asking, question))
+    }
+
+    /// Explains what the answer to a question does to a turn, from its unit on; otherwise as [`Self::ask`].
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn explain(
+        &self,
+        question: &Question,
+        subject: &Subject,
+        embedders: &EmbedderPool,
+        cancellation: &Cancellation,
+    ) -> Result<recall::Explained, PipelineError> {
+        let explain = |asking: &Asking<'_>| self.asking.explain(asking, question, subject);
+        self.asked(question, embedders, None, cancellation, None, explain)
+    }
+
+    /// What a question asks of its shard.
+    fn asked<T>(
+        &self,
+        question: &Question,
+        embedders: &EmbedderPool,
+        kept: Option<&KeptVectors>,
+        cancellation: &Cancellation,
+        times: Option<&StageTimes>,
+        recollect: impl FnOnce(&Asking<'_>) -> Result<T, recall::RecallError>,
+    ) -> Result<T, PipelineError> {
         let shard = self.shards.of(&question.bank)?;
         let loading = || PipelineError::Loading { bank: question.bank.clone(), partition: shard.partition };
         // It panicked after the front had seen that it was loaded.
@@ -486,8 +517,8 @@ impl Replica {
         }
         self.shards.check_bank(&shard, &question.bank)?;
         check_models(sync::read(&shard.held).model(), Some(embedders.model()?))?;
-        let found = self.asking.recollect(&self.pipeline, &shard, question, embedders, kept, cancellation, times);
-        found.map_err(|error| {
+        let asking = Asking { pipeline: &self.pipeline, shard: &shard, embedders, kept, cancellation, times };
+        recollect(&asking).map_err(|error| {
             if shard.memory.is_stopped() && self.shards.all().iter().any(|other| !other.memory.is_stopped()) {
                 return loading();
             }
@@ -545,7 +576,7 @@ impl Replica {
     /// A memory of one partition that follows no log.
     fn past_memory(&self, partition: u32, restored: &Restored) -> Result<Self, PipelineError> {
         let threads = Arc::clone(self.shards.threads());
-        let shards = Shards::new(&self.pipeline, self.shards.partitions(), threads, None, false, None);
+        let shards = Shards::new(&self.pipeline, self.shards.partitions(), threads, None, Arc::default(), false, None);
         let memory = Self::new(&self.pipeline, self.generation, shards, Recording::none(&self.pipeline))?;
         let shard = memory.shards.make(partition)?;
         shard.restore(&RestoredPartition { restored, covers: BTreeMap::new() })?;

@@ -1045,6 +1045,17 @@ export interface components {
             /** @description Live units in it. */
             units: number;
         };
+        /** @description A live source of this process. */
+        SourceStatus: {
+            /** @description Whether its platform answers. */
+            following: boolean;
+            /** @description Its name in the pipeline file. */
+            name: string;
+            /** @description What its log line last said that its user should know, such as what a lost session hides. */
+            notice?: string | null;
+            /** @description Why it does not; the source is opened again and again. */
+            problem?: string | null;
+        };
         /** @description What a speaker is. The roles of OpenAI's messages are other names of the same. */
         SpeakerKind: "person" | "assistant" | "tool" | "bot";
         /** @description How much room units take in memory. */
@@ -1081,6 +1092,8 @@ export interface components {
             refused_by_model: number;
             /** @description Turns that were rejected. */
             rejected: number;
+            /** @description The live sources that this process follows, by name. Only a token of every bank sees them. */
+            sources?: components["schemas"]["SourceStatus"][];
             /** @description Units that were written. */
             units: number;
             /** @description The version of the program. */
