@@ -57,6 +57,8 @@ fn routes() -> Vec<(&'static str, &'static str, &'static str, Vec<u8>)> {
         ("read", "GET", "/v1/digest?bank=acme/a", Vec::new()),
         ("read", "GET", "/v1/stats?bank=acme/a", Vec::new()),
         ("read", "GET", "/v1/bank?bank=acme/a", Vec::new()),
+        ("read", "GET", "/v1/history?bank=acme/a", Vec::new()),
+        ("read", "POST", "/v1/units", bytes(json!({"bank": "acme/a", "ids": ["0000000000000000"]}))),
         ("read", "GET", "/v1/subscribe?bank=acme/a&text=Where&wait_ms=0", Vec::new()),
         ("read", "POST", "/v1/subscribe", bytes(json!({"bank": "acme/a", "text": "Where", "wait_ms": 0}))),
         ("forget", "DELETE", "/v1/turns?bank=acme/a&turn=9", Vec::new()),
@@ -99,7 +101,7 @@ fn every_route_asks_for_a_token_with_the_right_in_the_bank() {
         let (status, _, answer) = send(&whole, method, path, &body);
         assert_eq!(status, 200, "{method} {path}: {answer}");
     }
-    for path in ["/v1/banks", "/v1/digest", "/v1/status", "/v1/openapi.json", "/v1/nothing"] {
+    for path in ["/v1/banks", "/v1/token", "/v1/digest", "/v1/status", "/v1/openapi.json", "/v1/nothing"] {
         assert_eq!(send("", "GET", path, b"").0, 401, "{path}");
     }
     // What is refused later depends on the right alone, too.

@@ -67,6 +67,17 @@ def each_call(url, token):
         assert memory.banks() == ["acme/support"]
         before = memory.digest(bank="acme/support")
         assert before.units > 0 and len(before.hash) == 32, before
+        counted = memory.counted_banks(prefix="acme")
+        assert [(one.bank, one.state) for one in counted.banks] == [("acme/support", "here")], counted
+        assert counted.banks[0].units == before.units and counted.banks[0].last_append_ms and counted.next is None
+        assert memory.counted_banks(start="b").banks == ()
+        shown = memory.units(evidence.units[0].id, "0" * 16)
+        assert [unit.restatement for unit in shown.units] == [evidence.units[0].restatement], shown
+        assert shown.missing == ("0" * 16,) and shown.reflects, shown
+        history = memory.history(limit=5)
+        assert (history.points, history.oldest, history.more) == ((), None, 0), "no snapshots are kept"
+        held = memory.token()
+        assert held.name is None and "read" in held.rights and held.banks == ("*",), held
         # The same turns again are the same turns.
         memory.remember(*TURNS)
         memory.ask("Where does Ann live?")
@@ -84,7 +95,7 @@ def each_call(url, token):
         assert first.more == 2 and rest.next is None and len({t.turn for t in first.turns + rest.turns}) == 5, rest
         memory.forget("d4")
         refused(
-            InvalidError, lambda: memory.forget_turns(Selector(speakers=["Dora Lee"]), confirm=whole.confirm), "again"
+            InvalidError, lambda: memory.forget_turns(Selector(speakers=["Dora Lee"]), confirm=whole.confirm), "repeat"
         )
         deleted = memory.forget_turns(Selector(speakers=["Dora Lee"]))
         assert deleted.turns == 4 and deleted.gone and not deleted.shown, deleted
@@ -164,6 +175,9 @@ def asynchronous(url, token):
             assert "async" in await memory.banks()
             assert (await memory.forget("2")).gone
             assert (await memory.digest(bank="async")).units > 0
+            assert (await memory.counted_banks()).banks[0].bank == "async"
+            assert not (await memory.history()).points and "read" in (await memory.token()).rights
+            assert not (await memory.units("0" * 16)).units
             assert (await memory.status()).version
             await memory.end_session("monday")
 
@@ -309,6 +323,10 @@ def denied(url, token):
     with RippleMem(url, bank="acme/support", token=token) as memory:
         memory.remember(*TURNS)
         refused(DeniedError, lambda: memory.remember(TURNS[0], bank="other"), "other")
+        held = memory.token()
+        assert (held.name, held.rights, held.banks) == ("agent", ("read", "write", "forget"), ("acme",)), held
+        refused(DeniedError, lambda: memory.history(bank="other"), "other")
+        refused(DeniedError, lambda: memory.units("0" * 16, bank="other"), "other")
 
 
 def matches_the_document(_url, _token):
@@ -330,6 +348,10 @@ def matches_the_document(_url, _token):
         calls.status(),
         calls.answer("Who?", None, Circumstances(TURNS[0].time), 1.0),
         calls.unit("0" * 16, None),
+        calls.units(["0" * 16], None),
+        calls.history("7", 3, None),
+        calls.counted_banks("a", "b", 3),
+        calls.token(),
     ]
     for call in made:
         operation = document["paths"][call.path][call.method.lower()]

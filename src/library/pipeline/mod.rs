@@ -11,6 +11,7 @@
 //! - `live`: a chat platform to the turns log, while people talk.
 //! - `replica`: what follows the memory log and answers questions.
 //! - `front`: where the questions of every transport wait; `cancellation`: until when.
+//! - `stage_times`: how long the stages of an answer take.
 //! - `logged`: errors as log lines say them.
 //! - `explaining`: explanations, with what the log knows of a turn.
 //! - `extract`: the extraction of the partitions that a group gives to this process.
@@ -37,6 +38,7 @@ mod progress;
 mod replica;
 mod service;
 mod snapshot_interval;
+mod stage_times;
 
 pub use cancellation::{Cancellation, Ended};
 pub use engine::{
@@ -65,3 +67,4 @@ pub use replica::{
 };
 pub use service::Service;
 pub use snapshot_interval::write_snapshots;
+pub use stage_times::{Stage, StageTimes};

@@ -131,14 +131,6 @@ pub struct Forgotten {
     pub receipt: Option<Receipt>,
 }
 
-/// The banks that hold something.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Banks {
-    /// Their names, in order.
-    pub banks: Vec<Bank>,
-}
-
 /// What is held, counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -12,6 +12,7 @@ use axum::{
 };
 
 use super::files::{ConsoleFile, FILES};
+use crate::v1::reads_gzip;
 
 /// What the page may do: load and ask what is of this service. It is shown in no other page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' \
@@ -54,7 +55,7 @@ fn sent(file: &ConsoleFile, asked: &HeaderMap) -> Response<Body> {
         let tag = tag.trim();
         tag.strip_prefix("W/").unwrap_or(tag) == file.tag
     });
-    let reads_packed = listed(header::ACCEPT_ENCODING).any(is_gzip);
+    let reads_packed = reads_gzip(asked);
     let mut response = match &file.packed {
         _ if is_known => StatusCode::NOT_MODIFIED.into_response(),
         Some(packed) if reads_packed => {
@@ -70,25 +71,4 @@ fn sent(file: &ConsoleFile, asked: &HeaderMap) -> Response<Body> {
         headers.insert(header::ETAG, tag);
     }
     response
-}
-
-/// Whether an entry of `Accept-Encoding` takes gzip. A weight of zero refuses it.
-fn is_gzip(entry: &str) -> bool {
-    let (name, weight) = entry.split_once(';').unwrap_or((entry, ""));
-    let weight = weight.trim().trim_start_matches("q=").trim();
-    name.trim().eq_ignore_ascii_case("gzip") && !weight.parse().is_ok_and(|weight: f64| weight == 0.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_weight_of_zero_refuses_a_packed_file() {
-        for (entry, takes) in
-            [("gzip", true), (" GZIP;q=0.5", true), ("gzip; q=0", false), ("gzip;q=0.000", false), ("br", false)]
-        {
-            assert_eq!(is_gzip(entry), takes, "{entry}");
-        }
-    }
 }

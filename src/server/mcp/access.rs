@@ -61,7 +61,7 @@ impl Access {
     /// Answers a question in words, for which the model has `time`.
     pub(super) async fn answer(&self, who: &Caller, ask: Ask, time: Duration) -> Result<AnsweredEvidence, CallError> {
         match self {
-            Self::Here(api) => Ok(api.answer(who, ask).await?),
+            Self::Here(api) => Ok(api.answer(who, ask).await?.0),
             Self::There { llm, .. } => {
                 let refused = |error: LlmError| CallError::Refused(error.to_string());
                 let llm = llm.clone().ok_or_else(|| refused(LlmError::NotConfigured))?;

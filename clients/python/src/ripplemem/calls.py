@@ -16,25 +16,33 @@ from typing import Any, Callable, Generic, Optional, TypeVar, Union
 from .errors import InvalidError
 from .forms import (
     Answer,
+    CountedBanks,
     Digest,
     Evidence,
     Explanation,
     Forgotten,
     ForgottenTurns,
     HeldTurns,
+    History,
     Json,
     Receipt,
     Selector,
     Status,
+    TokenView,
     Turn,
+    Units,
     UnitView,
     Written,
     answer,
+    counted_banks,
     digest,
     held_turn,
+    history,
     receipt,
     time_text,
+    token_view,
     unit_view,
+    units,
 )
 
 T = TypeVar("T")
@@ -173,6 +181,17 @@ class Calls:
         """A unit with its neighbours."""
         return Call("GET", "/v1/units", unit_view, query={"bank": self.bank(bank), "id": unit})
 
+    def units(self, ids: Sequence[str], bank: Optional[str]) -> Call[Units]:
+        """Many units, as of one moment, without their neighbours."""
+        return Call("POST", "/v1/units", units, body={"bank": self.bank(bank), "ids": list(ids)})
+
+    def history(self, before: Optional[str], limit: int, bank: Optional[str]) -> Call[History]:
+        """The points of a bank's past that ``as_of`` answers for."""
+        query = {"bank": self.bank(bank), "limit": str(limit)}
+        if before is not None:
+            query["before"] = before
+        return Call("GET", "/v1/history", history, query=query)
+
     def forget(self, turn: str, bank: Optional[str], wait: float) -> Call[Forgotten]:
         """Deletes a turn, and waits until no answer reflects it."""
         name = self.bank(bank)
@@ -236,6 +255,16 @@ class Calls:
     def banks(self) -> Call[list[str]]:
         """The banks that hold something."""
         return Call("GET", "/v1/banks", lambda raw: list(raw["banks"]))
+
+    def counted_banks(self, prefix: Optional[str], start: Optional[str], limit: int) -> Call[CountedBanks]:
+        """The banks that hold something, with counts."""
+        query = {"counts": "true", "limit": str(limit)}
+        query.update({name: text for name, text in (("prefix", prefix), ("from", start)) if text})
+        return Call("GET", "/v1/banks", counted_banks, query=query)
+
+    def token(self) -> Call[TokenView]:
+        """What the token gives."""
+        return Call("GET", "/v1/token", token_view)
 
     def digest(self, bank: Optional[str]) -> Call[Digest]:
         """Counts of a bank, or of all."""

@@ -14,6 +14,7 @@ from .calls import Call, Calls, Circumstances, T
 from .following import SILENCE, Events, Following
 from .forms import (
     Answer,
+    CountedBanks,
     Digest,
     Evidence,
     Explanation,
@@ -21,11 +22,14 @@ from .forms import (
     Forgotten,
     ForgottenTurns,
     HeldTurns,
+    History,
     Piece,
     Receipt,
     Selector,
     Status,
+    TokenView,
     Turn,
+    Units,
     UnitView,
     Written,
 )
@@ -175,6 +179,16 @@ class RippleMem:
         """A unit that an answer names, with all of its parts and its neighbours."""
         return self._send(self._calls.unit(unit, bank))
 
+    def units(self, *units: str, bank: Optional[str] = None) -> Units:
+        """Many units that answers name, at most 200, as of one moment; without their neighbours."""
+        return self._send(self._calls.units(units, bank))
+
+    def history(
+        self, *, before: Optional[str] = None, limit: int = 200, bank: Optional[str] = None
+    ) -> History:
+        """The points of a bank's past that ``ask`` answers for with ``as_of``, the latest before an offset."""
+        return self._send(self._calls.history(before, limit, bank))
+
     def forget(self, turn: str, *, bank: Optional[str] = None, wait: float = 10.0) -> Forgotten:
         """Deletes a turn, and waits until no answer reflects it."""
         return self._send(self._calls.forget(turn, bank, wait))
@@ -212,6 +226,16 @@ class RippleMem:
     def banks(self) -> list[str]:
         """The banks that hold something, as far as the token reaches."""
         return self._send(self._calls.banks())
+
+    def counted_banks(
+        self, *, prefix: Optional[str] = None, start: Optional[str] = None, limit: int = 100
+    ) -> CountedBanks:
+        """The same with what each holds, at most 100; ``start`` is the ``next`` of an earlier list."""
+        return self._send(self._calls.counted_banks(prefix, start, limit))
+
+    def token(self) -> TokenView:
+        """What the token gives: its name, rights and banks, and when it ends."""
+        return self._send(self._calls.token())
 
     def digest(self, *, bank: Optional[str] = None) -> Digest:
         """Counts of a bank; without one, of all."""

@@ -6,7 +6,7 @@ Fields that a later service adds are ignored; ``Evidence.raw`` has the whole ans
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Optional, Union
 
@@ -378,6 +378,74 @@ class UnitView:
 
 
 @dataclass(frozen=True)
+class Units:
+    """Units of a bank as of one moment, without their edges; ``missing`` are those that it has not."""
+
+    bank: str
+    units: tuple[FollowedUnit, ...]
+    missing: tuple[str, ...]
+    reflects: tuple[Position, ...]
+
+
+@dataclass(frozen=True)
+class BankCounts:
+    """What a bank holds. ``state``: ``here``, or why there are no counts: ``loading``, ``elsewhere``, ``quarantined``.
+
+    ``last_append_ms``: when the memory log last took a record of it, in milliseconds since 1970.
+    """
+
+    bank: str
+    state: str
+    units: Optional[int] = None
+    semantic_edges: Optional[int] = None
+    structural_edges: Optional[int] = None
+    behind: Optional[int] = None
+    last_append_ms: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class CountedBanks:
+    """Banks of a list, in order. ``next``: where the list goes on, None at its end."""
+
+    banks: tuple[BankCounts, ...]
+    next: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of a bank's past: an offset, as ``as_of`` takes it; ``append_ms`` is in milliseconds since 1970."""
+
+    offset: str
+    append_ms: int
+
+
+@dataclass(frozen=True)
+class History:
+    """The points of a bank's past that ``as_of`` answers for, oldest first.
+
+    ``more``: how many earlier ones are not listed. ``oldest`` and ``newest`` are those of all.
+    """
+
+    bank: str
+    points: tuple[Point, ...]
+    oldest: Optional[Point]
+    newest: Optional[Point]
+    more: int
+
+
+@dataclass(frozen=True)
+class TokenView:
+    """What the token gives. ``name`` is None where no token is asked for; ``*`` in ``banks`` is every bank."""
+
+    name: Optional[str]
+    rights: tuple[str, ...]
+    banks: tuple[str, ...]
+    expires: Optional[str] = None
+    requests_per_minute: Optional[int] = None
+    requests_left: Optional[int] = None
+
+
+@dataclass(frozen=True)
 class Digest:
     """Counts of units and edges, and a hash that depends only on the set of them."""
 
@@ -438,6 +506,35 @@ def unit_view(raw: Json) -> UnitView:
     edges = (Edge(e["channel"], e["weight"], e["reasons"], _followed_unit(e["unit"], "parts")) for e in raw["edges"])
     reflects = tuple(_position(at) for at in raw["reflects"])
     return UnitView(raw["bank"], _followed_unit(raw["unit"], "parts"), tuple(edges), reflects, raw)
+
+
+def units(raw: Json) -> Units:
+    """Reads many units."""
+    held = tuple(_followed_unit(unit, "parts") for unit in raw["units"])
+    return Units(raw["bank"], held, tuple(raw["missing"]), tuple(_position(at) for at in raw["reflects"]))
+
+
+def counted_banks(raw: Json) -> CountedBanks:
+    """Reads a list of banks with counts."""
+    names = [name.name for name in fields(BankCounts)]
+    counts = (BankCounts(**{name: one[name] for name in names if name in one}) for one in raw["counts"])
+    return CountedBanks(tuple(counts), raw.get("next"))
+
+
+def history(raw: Json) -> History:
+    """Reads the points of a bank's past."""
+
+    def point(at: Optional[Json]) -> Optional[Point]:
+        return None if at is None else Point(at["offset"], at["append_ms"])
+
+    points = tuple(Point(at["offset"], at["append_ms"]) for at in raw["points"])
+    return History(raw["bank"], points, point(raw.get("oldest")), point(raw.get("newest")), raw["more"])
+
+
+def token_view(raw: Json) -> TokenView:
+    """Reads what a token gives."""
+    limits = (raw.get(name) for name in ("expires", "requests_per_minute", "requests_left"))
+    return TokenView(raw.get("name"), tuple(raw["rights"]), tuple(raw["banks"]), *limits)
 
 
 def _unit(raw: Json) -> Unit:

@@ -19,8 +19,9 @@ use std::{
 use tokio::sync::oneshot;
 
 use super::{
-    Asked, Cancellation, Ended, PipelineError, Replica,
+    Asked, Cancellation, Ended, PipelineError, Replica, Stage,
     fair_queue::Full,
+    timed,
     waiting::{Answered, Place, Reply, State, Waiting},
 };
 use heart::recall::{Explained, RecallError};
@@ -107,7 +108,10 @@ impl Front {
         let (follower, holder, news) = (Arc::clone(&replica), Arc::clone(&replica), Arc::clone(replica.news()));
         let (counted, asked_endpoint) = (Arc::clone(&embedders), Arc::clone(&embedders));
         let answer = move |asked: &Asked, explains: Option<&Subject>| {
-            let past = asked.as_of.map(|at| replica.past(&asked.question.bank, at)).transpose()?;
+            let times = asked.times.as_deref();
+            let restored =
+                asked.as_of.map(|at| timed(times, Stage::Restore, || replica.past(&asked.question.bank, at)));
+            let past = restored.transpose()?;
             // A restore takes long.
             over(&asked.cancellation)?;
             let replica = past.as_ref().unwrap_or(&replica);
@@ -117,7 +121,7 @@ impl Front {
                 return Ok(Answered::Explained(Box::new(explained)));
             }
             replica
-                .ask(question, &embedders, asked.kept.as_deref(), cancellation)
+                .ask(question, &embedders, asked.kept.as_deref(), cancellation, times)
                 .map(|found| Answered::Evidence(Box::new(found)))
         };
         let reached = move |partition| follower.position(partition);
@@ -407,6 +411,9 @@ impl Shared {
     }
 
     fn answer(&self, Waiting { asked, explains, .. }: &Waiting) -> Result<Answered, PipelineError> {
+        if let Some(times) = &asked.times {
+            times.note_taken_up();
+        }
         over(&asked.cancellation)?;
         let answer = || trace_parent::within(asked.trace.clone(), || (self.answer)(asked, explains.as_ref()));
         let result = catch_unwind(AssertUnwindSafe(answer));

@@ -18,7 +18,12 @@ use nouns::{
     model::{Evidence, ModelRef, Question, Subject},
 };
 
-use super::{Cancellation, recall_memory::AskedMemory, shard::Shard};
+use super::{
+    Cancellation, Stage, StageTimes,
+    recall_memory::{AskedMemory, TimedPlanner},
+    shard::Shard,
+    timed,
+};
 
 /// The maximum time before a question's deadline that is kept for the rules.
 const RULES_TIME: Duration = Duration::from_secs(1);
@@ -37,6 +42,8 @@ pub(super) struct Asking<'a> {
     pub(super) embedders: &'a EmbedderPool,
     pub(super) kept: Option<&'a KeptVectors>,
     pub(super) cancellation: &'a Cancellation,
+    /// Where the times of the stages are added, if somebody asks for them.
+    pub(super) times: Option<&'a StageTimes>,
 }
 
 /// What a recollection works with.
@@ -81,7 +88,7 @@ impl Recollector {
         asking: &Asking<'_>,
         recollect: impl FnOnce(Means<'_, '_>) -> Result<T, RecallError>,
     ) -> Result<T, RecallError> {
-        let Asking { pipeline, shard, embedders, kept, cancellation } = *asking;
+        let Asking { pipeline, shard, embedders, kept, cancellation, times } = *asking;
         let rules = RulesPlanner::new(&pipeline.model());
         // On a shared log, only the extracting process learns of deletions and can evict a response.
         let (settings, keep) = (&pipeline.recall, pipeline.log.kind == LogKind::Embedded);
@@ -100,13 +107,18 @@ impl Recollector {
         };
         let mut embed = |texts: &[&str]| {
             cancellation.check()?;
-            let embedded = |texts: &[&str]| embedders.embed_queries(texts);
+            let embedded = |texts: &[&str]| timed(times, Stage::Embed, || embedders.embed_queries(texts));
             kept.map_or_else(|| embedded(texts), |kept| kept.of(texts, embedded)).map_err(Into::into)
         };
-        let memory = AskedMemory { memory: &shard.memory, cancellation };
+        let memory = AskedMemory { memory: &shard.memory, cancellation, times };
         let model = embedders
             .model()
             .map_err(|error| RecallError::Embed { what: "question".to_owned(), source: error.into() })?;
-        recollect(Means { memory: &memory, embed: &mut embed, planner, settings, model })
+        let (planner, started) = (TimedPlanner { planner, times }, Instant::now());
+        let found = recollect(Means { memory: &memory, embed: &mut embed, planner: &planner, settings, model });
+        if let Some(times) = times {
+            times.note_recollected(started.elapsed());
+        }
+        found
     }
 }

@@ -39,7 +39,7 @@ use nouns::{
 };
 
 use super::{
-    Cancellation, PipelineError, WrittenSnapshots,
+    Cancellation, PipelineError, StageTimes, WrittenSnapshots,
     asking::{Asking, Recollector},
     changes::Changes,
     past::{PastMemories, PastPoint},
@@ -57,8 +57,8 @@ pub struct Replica {
     /// Generation of the memory topic.
     generation: u32,
     asking: Recollector,
-    shards: Shards,
-    recording: Recording,
+    pub(super) shards: Shards,
+    pub(super) recording: Recording,
     /// Held while a shard is made at run time.
     taking: Mutex<()>,
     past: PastMemories<Self>,
@@ -466,9 +466,9 @@ impl Replica {
         self.reached.wait_for(partition, next_offset, until)
     }
 
-    /// Recollects evidence for a question; texts whose vectors are `kept` are not embedded. The language model's
-    /// timeout ends before the deadline, if any, so that the rules can answer; no text is embedded and no hop begins
-    /// after the deadline.
+    /// Recollects evidence for a question; texts whose vectors are `kept` are not embedded. `times` receives how long
+    /// its stages took. The language model's timeout ends before the deadline, if any, so that the rules can answer; no
+    /// text is embedded and no hop begins after the deadline.
     ///
     /// # Errors
     /// [`PipelineError`] for an unknown or quarantined bank, one that is loading or an empty question, or when recall
@@ -479,8 +479,9 @@ impl Replica {
         embedders: &EmbedderPool,
         kept: Option<&KeptVectors>,
         cancellation: &Cancellation,
+        times: Option<&StageTimes>,
     ) -> Result<Evidence, PipelineError> {
-        self.asked(question, embedders, kept, cancellation, |asking| self.asking.recollect(asking, question))
+        self.asked(question, embedders, kept, cancellation, times, |asking| self.asking.recollect(asking, question))
     }
 
     /// Explains what the answer to a question does to a turn, from its unit on; otherwise as [`Self::ask`].
@@ -494,7 +495,8 @@ impl Replica {
         embedders: &EmbedderPool,
         cancellation: &Cancellation,
     ) -> Result<recall::Explained, PipelineError> {
-        self.asked(question, embedders, None, cancellation, |asking| self.asking.explain(asking, question, subject))
+        let explain = |asking: &Asking<'_>| self.asking.explain(asking, question, subject);
+        self.asked(question, embedders, None, cancellation, None, explain)
     }
 
     /// What a question asks of its shard.
@@ -504,6 +506,7 @@ impl Replica {
         embedders: &EmbedderPool,
         kept: Option<&KeptVectors>,
         cancellation: &Cancellation,
+        times: Option<&StageTimes>,
         recollect: impl FnOnce(&Asking<'_>) -> Result<T, recall::RecallError>,
     ) -> Result<T, PipelineError> {
         let shard = self.shards.of(&question.bank)?;
@@ -514,7 +517,7 @@ impl Replica {
         }
         self.shards.check_bank(&shard, &question.bank)?;
         check_models(sync::read(&shard.held).model(), Some(embedders.model()?))?;
-        let asking = Asking { pipeline: &self.pipeline, shard: &shard, embedders, kept, cancellation };
+        let asking = Asking { pipeline: &self.pipeline, shard: &shard, embedders, kept, cancellation, times };
         recollect(&asking).map_err(|error| {
             if shard.memory.is_stopped() && self.shards.all().iter().any(|other| !other.memory.is_stopped()) {
                 return loading();
@@ -528,12 +531,17 @@ impl Replica {
     /// # Errors
     /// [`PipelineError`] for an unknown or quarantined bank, and one that is loading.
     pub fn unit(&self, bank: &Bank, id: UnitId) -> Result<Answered<Option<UnitWithNeighbours>>, PipelineError> {
+        Ok(self.shard_to_show(bank)?.memory.unit(bank.key(), id)?)
+    }
+
+    /// The shard of a bank that can be shown.
+    pub(super) fn shard_to_show(&self, bank: &Bank) -> Result<Arc<Shard>, PipelineError> {
         let shard = self.shards.of(bank)?;
         if shard.is_loading() {
             return Err(PipelineError::Loading { bank: bank.clone(), partition: shard.partition });
         }
         self.shards.check_bank(&shard, bank)?;
-        Ok(shard.memory.unit(bank.key(), id)?)
+        Ok(shard)
     }
 
     /// Every part of the question's bank, scored once for each of the settings: for measurements.
