@@ -74,6 +74,10 @@ impl Dice {
 
 /// A heading, a speaker, and the passages that are quoted.
 type Said = (String, String, Vec<String>);
+/// What is said on a day of a session: its place, when, and what.
+type SaidOnDay = Vec<(usize, Minute, Said)>;
+/// A day of a session.
+type DayOfSession<'s> = (usize, &'s str);
 
 /// The heading of what was said at 9 on 6 May.
 const HEADING: &str = "6 May 2024, 09:00";
@@ -125,7 +129,7 @@ fn several(dice: &mut Dice) -> Case {
     let session = |dice: &mut Dice| ["s", "t"][dice.below(2)];
     let mut units = Vec::new();
     let mut restated: Vec<(Minute, &str, usize, String)> = Vec::new();
-    let mut lines: BTreeMap<(usize, &str), Vec<(usize, Minute, Said)>> = BTreeMap::new();
+    let mut lines: BTreeMap<DayOfSession<'_>, SaidOnDay> = BTreeMap::new();
     for number in 0..2 + dice.below(4) {
         let (session, at) = (session(dice), Minute(dice.below(4) * 1_430 + dice.below(4)));
         let mut fields = UnitFields::from(unit(dice).0);
@@ -163,7 +167,7 @@ fn several(dice: &mut Dice) -> Case {
     restated.sort();
     let mut headings: Vec<String> = restated.iter().map(|(at, ..)| format!("{} May 2024", at.day())).collect();
     headings.dedup();
-    let mut groups: Vec<(Minute, (usize, &str), Vec<(usize, Minute, Said)>)> = Vec::new();
+    let mut groups: Vec<(Minute, DayOfSession<'_>, SaidOnDay)> = Vec::new();
     for (key, mut of_day) in lines {
         of_day.sort_by_key(|(ordinal, ..)| *ordinal);
         groups.push((of_day.iter().map(|(_, at, _)| *at).min().unwrap(), key, of_day));

@@ -18,7 +18,9 @@ use nouns::{
 use ripplemem::{
     Memory,
     log::Topic,
-    pipeline::{Asked, Receipt, Service, Stage, Verdict, Verified, forget_turns, held_turns, selected_turns, verify},
+    pipeline::{
+        Asked, ForgetStage, Receipt, Service, Verdict, Verified, forget_turns, held_turns, selected_turns, verify,
+    },
 };
 use serde_json::Value;
 
@@ -137,7 +139,7 @@ fn an_operation_reaches_each_stage_and_erases_every_stored_byte() {
     let operation = forget_ann(&mut service, &pipeline);
 
     let after = receipt(&service);
-    assert_eq!((after.operation.as_str(), after.turns, after.stage), (operation.as_str(), 2, Stage::Rebuilt));
+    assert_eq!((after.operation.as_str(), after.turns, after.stage), (operation.as_str(), 2, ForgetStage::Rebuilt));
     assert_eq!(after.due.unwrap().duration_since(after.requested).as_hours(), 24);
     assert!(!ask(&service, "b", "Who dreamt of the vermilion submarine of Zanzibar?").context.contains("submarine"));
     assert!(ask(&service, "b", "Which sentence is about the red kayak?").context.contains("red kayak"));
@@ -152,7 +154,7 @@ fn an_operation_reaches_each_stage_and_erases_every_stored_byte() {
     let erased = service.erase().unwrap();
     assert_eq!((erased.turns, erased.dead_letters), (3, 1), "two turns, an edit, and the letter that quotes one");
     let done = receipt(&service);
-    assert_eq!((done.stage, done.emptied_turns, done.emptied_dead_letters), (Stage::Erased, Some(3), Some(1)));
+    assert_eq!((done.stage, done.emptied_turns, done.emptied_dead_letters), (ForgetStage::Erased, Some(3), Some(1)));
     // With the memory open, and closed.
     let gone = look(&pipeline, SECRET, &service.receipts().unwrap());
     assert_eq!((gone.verdict, gone.search.found), (Verdict::Gone, vec![]));
@@ -207,7 +209,7 @@ fn repeating_an_operation_changes_nothing() {
         assert_eq!(again.operation.unwrap().operation, operation);
     }
     assert_eq!(service.log().end(Topic::Turns, 0).unwrap(), end);
-    assert_eq!((census(&service), receipt(&service).stage), (before, Stage::Erased));
+    assert_eq!((census(&service), receipt(&service).stage), (before, ForgetStage::Erased));
 }
 
 #[test]
@@ -307,7 +309,7 @@ fn questions_turns_and_snapshots_go_on_while_words_are_erased() {
         assert_eq!(erased.unwrap().turns, 3);
     });
     assert!(asked.into_inner() > 0);
-    assert_eq!(memory.receipts().unwrap()[0].stage, Stage::Erased);
+    assert_eq!(memory.receipts().unwrap()[0].stage, ForgetStage::Erased);
     let end = memory.end().unwrap();
     assert!(memory.wait_for(&end, Instant::now() + Duration::from_secs(60)));
     let ours = memory.replica().digest(Some(&bank())).unwrap().value;

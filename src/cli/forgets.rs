@@ -9,7 +9,7 @@ use nouns::{
     config::{LogKind, Pipeline},
     model::Bank,
 };
-use ripplemem::pipeline::{Erased, Receipt, Stage};
+use ripplemem::pipeline::{Erased, ForgetStage, Receipt};
 use server::api::Forgets;
 
 use super::{
@@ -40,10 +40,10 @@ pub(super) fn list(pipeline: &Pipeline, bank: Option<&Bank>, json: bool) -> Resu
 pub(super) fn receipt_line(receipt: &Receipt) -> String {
     let Receipt { operation, bank, turns, stage, requested, due, erased, .. } = receipt;
     let (stage, at) = match stage {
-        Stage::Accepted => ("accepted", None),
-        Stage::Hidden => ("hidden", receipt.hidden),
-        Stage::Rebuilt => ("rebuilt", receipt.rebuilt),
-        Stage::Erased => ("erased", *erased),
+        ForgetStage::Accepted => ("accepted", None),
+        ForgetStage::Hidden => ("hidden", receipt.hidden),
+        ForgetStage::Rebuilt => ("rebuilt", receipt.rebuilt),
+        ForgetStage::Erased => ("erased", *erased),
     };
     let at = at.map(|at| format!(" at {at:.0}")).unwrap_or_default();
     let due = match due {

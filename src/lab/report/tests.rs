@@ -151,8 +151,6 @@ fn question(id: &str) -> QuestionResult {
                     reflects: Vec::new(),
                     walk: None,
                 }],
-                scale: None,
-                near: Vec::new(),
             },
         },
     }

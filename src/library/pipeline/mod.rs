@@ -49,7 +49,7 @@ pub use error::PipelineError;
 pub use extract::extract;
 pub use extraction_status::ExtractionStatus;
 pub use forgetting::{
-    Deleted, Erased, ForgetOperation, Found, Receipt, Search, Stage, Verdict, Verified, stored_receipts, verify,
+    Deleted, Erased, ForgetOperation, ForgetStage, Found, Receipt, Search, Verdict, Verified, stored_receipts, verify,
 };
 pub use front::{Asked, Front, FrontLoad, parse_after, parse_as_of, refusal};
 pub use ingest::{ArrivingOrders, Committed, ExtractionEvent, ExtractionOrders};
@@ -67,4 +67,4 @@ pub use replica::{
 };
 pub use service::Service;
 pub use snapshot_interval::write_snapshots;
-pub use stage_times::{Stage, StageTimes};
+pub use stage_times::{AnswerStage, StageTimes};

@@ -10,7 +10,7 @@ use std::{
 
 /// A stage of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum AnswerStage {
     /// Until a thread takes the question up: its turn, and what `after` names.
     Wait,
     /// Loading the memory as of a point of the past.
@@ -31,7 +31,7 @@ pub enum Stage {
     Words,
 }
 
-impl Stage {
+impl AnswerStage {
     const ALL: [Self; 9] = [
         Self::Wait,
         Self::Restore,
@@ -67,7 +67,7 @@ impl Stage {
 #[derive(Debug)]
 pub struct StageTimes {
     started: Instant,
-    nanoseconds: [AtomicU64; Stage::ALL.len()],
+    nanoseconds: [AtomicU64; AnswerStage::ALL.len()],
 }
 
 impl StageTimes {
@@ -77,9 +77,9 @@ impl StageTimes {
         Self { started: Instant::now(), nanoseconds: Default::default() }
     }
 
-    /// Milliseconds of each stage that took time, in the order of [`Stage`], by its name.
+    /// Milliseconds of each stage that took time, in the order of [`AnswerStage`], by its name.
     pub fn milliseconds(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        let all = Stage::ALL.iter().map(|stage| (stage.name(), self.of(*stage).as_secs_f64() * 1_000.0));
+        let all = AnswerStage::ALL.iter().map(|stage| (stage.name(), self.of(*stage).as_secs_f64() * 1_000.0));
         all.filter(|(_, milliseconds)| *milliseconds > 0.0)
     }
 
@@ -90,7 +90,7 @@ impl StageTimes {
     }
 
     /// Adds to the time of a stage.
-    pub fn add(&self, stage: Stage, took: Duration) {
+    pub fn add(&self, stage: AnswerStage, took: Duration) {
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         if let Some(of_stage) = self.nanoseconds.get(stage as usize) {
             of_stage.fetch_add(nanoseconds, Ordering::Relaxed);
@@ -99,23 +99,23 @@ impl StageTimes {
 
     /// The question is taken up.
     pub(super) fn note_taken_up(&self) {
-        self.add(Stage::Wait, self.started.elapsed());
+        self.add(AnswerStage::Wait, self.started.elapsed());
     }
 
     /// Recollection took this long: what is in no other stage of it was assembly.
     pub(super) fn note_recollected(&self, took: Duration) {
-        let others = Stage::RECOLLECTED.iter().map(|stage| self.of(*stage)).sum();
-        self.add(Stage::Assembly, took.saturating_sub(others));
+        let others = AnswerStage::RECOLLECTED.iter().map(|stage| self.of(*stage)).sum();
+        self.add(AnswerStage::Assembly, took.saturating_sub(others));
     }
 
-    fn of(&self, stage: Stage) -> Duration {
+    fn of(&self, stage: AnswerStage) -> Duration {
         let found = self.nanoseconds.get(stage as usize);
         Duration::from_nanos(found.map_or(0, |of_stage| of_stage.load(Ordering::Relaxed)))
     }
 }
 
 /// Does the work of a stage; its time is added where somebody asks for it.
-pub(super) fn timed<T>(times: Option<&StageTimes>, stage: Stage, work: impl FnOnce() -> T) -> T {
+pub(super) fn timed<T>(times: Option<&StageTimes>, stage: AnswerStage, work: impl FnOnce() -> T) -> T {
     let Some(times) = times else { return work() };
     let started = Instant::now();
     let done = work();
@@ -130,13 +130,13 @@ mod tests {
     #[test]
     fn assembly_is_what_recollection_did_in_no_other_stage() {
         let times = StageTimes::start();
-        times.add(Stage::Embed, Duration::from_millis(2));
-        times.add(Stage::Embed, Duration::from_millis(1));
-        times.add(Stage::Walk, Duration::from_millis(4));
+        times.add(AnswerStage::Embed, Duration::from_millis(2));
+        times.add(AnswerStage::Embed, Duration::from_millis(1));
+        times.add(AnswerStage::Walk, Duration::from_millis(4));
         times.note_recollected(Duration::from_millis(10));
-        times.add(Stage::Words, Duration::from_millis(5));
+        times.add(AnswerStage::Words, Duration::from_millis(5));
         let found: Vec<_> = times.milliseconds().collect();
         assert_eq!(found, [("embed", 3.0), ("walk", 4.0), ("assembly", 3.0), ("words", 5.0)]);
-        assert!(Stage::ALL.iter().enumerate().all(|(at, stage)| *stage as usize == at));
+        assert!(AnswerStage::ALL.iter().enumerate().all(|(at, stage)| *stage as usize == at));
     }
 }

@@ -40,7 +40,7 @@ use nouns::{
 use ripplemem::pipeline::WatchedBank;
 use ripplemem::{
     log::{Written, partition_of},
-    pipeline::{Asked, Cancellation, Memory, PipelineError, ShardPlace, Stage, StageTimes, parse_as_of},
+    pipeline::{AnswerStage, Asked, Cancellation, Memory, PipelineError, ShardPlace, StageTimes, parse_as_of},
 };
 
 /// Most turns of one call.
@@ -239,7 +239,7 @@ impl Api {
         let (evidence, times) = self.ask_timed(who, ask).await?;
         let spoken = Instant::now();
         let answered = self.before_the_end(self.answers.answer(who.name(), Arc::new(evidence)), || false).await?;
-        times.add(Stage::Words, spoken.elapsed());
+        times.add(AnswerStage::Words, spoken.elapsed());
         // The model may take minutes, and the token may have been revoked meanwhile.
         who.may_in(Right::Read, &bank)?;
         Ok((answered?, times))

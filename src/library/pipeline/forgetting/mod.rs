@@ -28,6 +28,6 @@ pub(super) use erase::Places;
 pub use operation::{Deleted, Erased, ForgetOperation};
 pub(super) use operation::{Forgets, Settled, settled};
 pub(super) use receipt::receipts;
-pub use receipt::{Receipt, Stage, stored_receipts};
+pub use receipt::{ForgetStage, Receipt, stored_receipts};
 pub use search::{Found, Search};
 pub use verify::{Verdict, Verified, verify};

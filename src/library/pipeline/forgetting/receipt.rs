@@ -20,7 +20,7 @@ use nouns::{
 /// How far an operation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Stage {
+pub enum ForgetStage {
     /// It is durable; a crash or a restart does not undo it.
     Accepted,
     /// No answer, unit, edge or statistic reflects the turns.
@@ -42,7 +42,7 @@ pub struct Receipt {
     /// How many turns it names.
     pub turns: u64,
     /// The last stage that it has reached.
-    pub stage: Stage,
+    pub stage: ForgetStage,
     /// When it was asked for.
     #[schemars(with = "String")]
     pub requested: Timestamp,
@@ -108,10 +108,10 @@ impl Receipt {
         let ForgetOperation { operation, bank, turns, requested_ms, due_ms, hidden_ms, rebuilt_ms, erased, .. } =
             operation;
         let stage = match (hidden_ms, rebuilt_ms, erased) {
-            (_, _, Some(_)) => Stage::Erased,
-            (_, Some(_), None) => Stage::Rebuilt,
-            (Some(_), None, None) => Stage::Hidden,
-            (None, None, None) => Stage::Accepted,
+            (_, _, Some(_)) => ForgetStage::Erased,
+            (_, Some(_), None) => ForgetStage::Rebuilt,
+            (Some(_), None, None) => ForgetStage::Hidden,
+            (None, None, None) => ForgetStage::Accepted,
         };
         let mut receipt = Self {
             operation: operation.clone(),

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use url::Url;
 
 use super::{
-    PipelineError, Receipt, Stage,
+    ForgetStage, PipelineError, Receipt,
     search::{Search, Searcher, Words},
 };
 use nouns::config::{LogKind, Pipeline};
@@ -65,7 +65,7 @@ pub fn verify(
 /// counts.
 fn pending(receipts: &[Receipt], now: Timestamp) -> Verdict {
     let waiting: Vec<Option<Timestamp>> =
-        receipts.iter().filter(|receipt| receipt.stage != Stage::Erased).map(|receipt| receipt.due).collect();
+        receipts.iter().filter(|receipt| receipt.stage != ForgetStage::Erased).map(|receipt| receipt.due).collect();
     let due = waiting.iter().copied().collect::<Option<Vec<Timestamp>>>();
     match due.filter(|due| due.iter().all(|due| *due >= now)).and_then(|due| due.into_iter().max()) {
         Some(due) => Verdict::Pending { due },

@@ -19,7 +19,7 @@ use std::{
 use tokio::sync::oneshot;
 
 use super::{
-    Asked, Cancellation, Ended, PipelineError, Replica, Stage,
+    AnswerStage, Asked, Cancellation, Ended, PipelineError, Replica,
     fair_queue::Full,
     timed,
     waiting::{Answered, Place, Reply, State, Waiting},
@@ -110,7 +110,7 @@ impl Front {
         let answer = move |asked: &Asked, explains: Option<&Subject>| {
             let times = asked.times.as_deref();
             let restored =
-                asked.as_of.map(|at| timed(times, Stage::Restore, || replica.past(&asked.question.bank, at)));
+                asked.as_of.map(|at| timed(times, AnswerStage::Restore, || replica.past(&asked.question.bank, at)));
             let past = restored.transpose()?;
             // A restore takes long.
             over(&asked.cancellation)?;

@@ -19,7 +19,7 @@ use nouns::{
 };
 
 use super::{
-    Cancellation, Stage, StageTimes,
+    AnswerStage, Cancellation, StageTimes,
     recall_memory::{AskedMemory, TimedPlanner},
     shard::Shard,
     timed,
@@ -107,7 +107,7 @@ impl Recollector {
         };
         let mut embed = |texts: &[&str]| {
             cancellation.check()?;
-            let embedded = |texts: &[&str]| timed(times, Stage::Embed, || embedders.embed_queries(texts));
+            let embedded = |texts: &[&str]| timed(times, AnswerStage::Embed, || embedders.embed_queries(texts));
             kept.map_or_else(|| embedded(texts), |kept| kept.of(texts, embedded)).map_err(Into::into)
         };
         let memory = AskedMemory { memory: &shard.memory, cancellation, times };

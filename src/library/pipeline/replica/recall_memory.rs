@@ -18,7 +18,7 @@ use nouns::{
     model::{Plan, QuestionCues, Usage},
 };
 
-use super::{Cancellation, Stage, StageTimes, timed};
+use super::{AnswerStage, Cancellation, StageTimes, timed};
 
 /// A memory that answers only as long as someone waits for the answer.
 pub(super) struct AskedMemory<'a> {
@@ -30,17 +30,17 @@ pub(super) struct AskedMemory<'a> {
 impl recall::Memory for AskedMemory<'_> {
     fn first_hop(&self, probe: FirstHopProbe) -> Result<Answered<Vec<Hit>>, Failure> {
         self.cancellation.check()?;
-        timed(self.times, Stage::FirstHop, || self.memory.first_hop(probe))
+        timed(self.times, AnswerStage::FirstHop, || self.memory.first_hop(probe))
     }
 
     fn familiar(&self, probe: FamiliarityProbe) -> Result<Answered<FamiliarParts>, Failure> {
         self.cancellation.check()?;
-        timed(self.times, Stage::FirstHop, || self.memory.familiar(probe))
+        timed(self.times, AnswerStage::FirstHop, || self.memory.familiar(probe))
     }
 
     fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, Failure> {
         self.cancellation.check()?;
-        timed(self.times, Stage::Walk, || self.memory.neighbourhood(probe))
+        timed(self.times, AnswerStage::Walk, || self.memory.neighbourhood(probe))
     }
 
     fn units_of_turn(&self, probe: TurnProbe) -> Result<Answered<Vec<Arc<UnitBody>>>, Failure> {
@@ -57,7 +57,7 @@ pub(super) struct TimedPlanner<'a> {
 
 impl Planner for TimedPlanner<'_> {
     fn cues(&self, question: &ReadQuestion<'_>) -> QuestionCues {
-        timed(self.times, Stage::Cues, || self.planner.cues(question))
+        timed(self.times, AnswerStage::Cues, || self.planner.cues(question))
     }
 
     fn plan(
@@ -68,7 +68,7 @@ impl Planner for TimedPlanner<'_> {
         round: u32,
         settings: &RecallSettings,
     ) -> Plan {
-        timed(self.times, Stage::Plan, || self.planner.plan(question, cues, evidence, round, settings))
+        timed(self.times, AnswerStage::Plan, || self.planner.plan(question, cues, evidence, round, settings))
     }
 
     fn agreement(&self, question: &ReadQuestion<'_>, cues: &QuestionCues, familiar: &FamiliarParts) -> f64 {
