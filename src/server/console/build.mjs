@@ -8,7 +8,6 @@ import { cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-import { offered } from "./document.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const dist = `${resolve(process.argv[2] ?? `${here}dist`)}/`;
@@ -27,7 +26,6 @@ const { metafile } = await build({
   jsxImportSource: "preact",
   legalComments: "none",
   charset: "utf8",
-  define: offered,
   metafile: true,
 });
 await build({ absWorkingDir: here, entryPoints: ["src/console.css"], outfile: `${dist}console.css`, minify: true });

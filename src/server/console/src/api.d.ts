@@ -4,6 +4,23 @@
  */
 
 export interface paths {
+    "/v1/admin/erase": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Erase the words of all turns that were deleted from every stored byte, now; answered when it is done. Needs the right admin in every bank, and a log in a directory. */
+        post: operations["erase"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/admin/reextract": {
         parameters: {
             query?: never;
@@ -107,6 +124,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Why a turn, or a unit, is quoted in the answer to a question, or why not: twelve steps from the stored turn to its line in the context, the first that failed, and what would have changed it. */
+        post: operations["explain"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/forget": {
         parameters: {
             query?: never;
@@ -118,6 +152,23 @@ export interface paths {
         put?: never;
         /** @description Delete the turns of a bank that a selector names: by id, by speaker, by time, of a session or a thread, those that mention somebody, or all. With dry_run they are counted, and some are shown. For a log in a directory. */
         post: operations["forget_turns"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/forgets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description What became of the operations that forgot turns, in the banks where the token may forget, the latest first. For a log in a directory; on Kafka there are none. */
+        get: operations["forgets"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -324,12 +375,16 @@ export interface components {
             bank: components["schemas"]["Bank"];
             /** @description Most tokens (o200k) of the context; `recall.stop.most_tokens` without it. */
             most_tokens?: number | null;
+            /** @description How many of the best parts that are not quoted the trace shows; none without it. */
+            near?: number | null;
             /** @description The last turns of the running conversation, oldest first; at most 8,192 bytes. */
             said_before?: components["schemas"]["SaidBefore"][];
             /** @description The question, at most 8,192 bytes. */
             text: string;
             /** @description Most milliseconds until the answer; `serve.deadline_ms` without it. */
             timeout_ms?: number | null;
+            /** @description Whether the trace of each round shows the units that the walk reached, and the edges to them. */
+            walk?: boolean;
         };
         /** @description Something attached to a turn. Its caption counts as text of the turn. */
         Attachment: {
@@ -503,6 +558,15 @@ export interface components {
              */
             weight: number;
         };
+        /** @description What a pass took. */
+        Erased: {
+            /** @description Dead letters that were emptied. */
+            dead_letters: number;
+            /** @description Bytes that were written to replace the files of the log. */
+            rewritten_bytes: number;
+            /** @description Records of the turns log that were emptied. */
+            turns: number;
+        };
         /**
          * Format: date-time
          * @description RFC 3339 with an offset, in a year from 1900 to 2199.
@@ -599,6 +663,106 @@ export interface components {
             /** @description The id of the turn. */
             turn: string;
         };
+        /** @description A question, and the turn or unit of which it is explained why it is quoted or not. */
+        Explain: {
+            /** @description The `after` of turns of this bank: the explanation waits until it reflects them. */
+            after?: string | null;
+            /**
+             * @description Asks the memory as it was: an offset of the bank's partition of the memory log, or a time of
+             *     appending in RFC 3339.
+             */
+            as_of?: string | null;
+            /** @description When it is asked, in RFC 3339; relative times such as "yesterday" need it. */
+            asked_at?: components["schemas"]["EventTime"] | null;
+            /** @description Who asks: a speaker of the bank, to whom "I" and "my" refer. */
+            asker?: string | null;
+            /** @description The bank that is asked. */
+            bank: components["schemas"]["Bank"];
+            /**
+             * @description Whether a part that the first hop did not score gets its rank among every part of the bank. In a large bank that
+             *     takes long.
+             */
+            every_part?: boolean;
+            /** @description Most tokens (o200k) of the context; `recall.stop.most_tokens` without it. */
+            most_tokens?: number | null;
+            /**
+             * @description Only the part with this index among the parts of its unit; without it, the one that is quoted, or else the most
+             *     familiar one.
+             */
+            part?: number | null;
+            /** @description The last turns of the running conversation, oldest first; at most 8,192 bytes. */
+            said_before?: components["schemas"]["SaidBefore"][];
+            /** @description The question, at most 8,192 bytes. */
+            text: string;
+            /** @description Most milliseconds until the explanation; `serve.deadline_ms` without it. */
+            timeout_ms?: number | null;
+            /** @description The id of the turn, or its short id where the log lists turns. Either this or `unit`. */
+            turn?: string | null;
+            /** @description The unit, as an answer names it. Either this or `turn`. */
+            unit?: components["schemas"]["UnitId"] | null;
+        };
+        /** @description One step of an explanation. */
+        ExplainStep: {
+            /** @description What would have changed it; absent unless it failed. */
+            change?: string | null;
+            /** @description What it counted, by name; which names depends on the step. */
+            numbers: {
+                [key: string]: unknown;
+            };
+            /** @description The same in words. */
+            sentence: string;
+            /** @description What it did. */
+            state: components["schemas"]["StepState"];
+            /** @description Which step. */
+            step: components["schemas"]["StepName"];
+        };
+        /** @description What was explained. */
+        ExplainedSubject: {
+            /** @description Its index among the unit's parts. */
+            part?: number | null;
+            /** @description When it was said. */
+            said_at?: components["schemas"]["EventTime"] | null;
+            /** @description Who said it. */
+            speaker?: string | null;
+            /** @description The words. */
+            text?: string | null;
+            /** @description The turn. */
+            turn?: string | null;
+            /** @description The unit that holds it. */
+            unit?: components["schemas"]["UnitId"] | null;
+        };
+        /**
+         * @description Why a turn is quoted in the answer to a question, or why not: a function of the memory's log, the question's vector,
+         *     its cues, the plan and the settings.
+         */
+        Explanation: {
+            /** @description The offset of the memory log as of which it holds: the question's `as_of` for the same explanation. */
+            as_of?: string | null;
+            /** @description The bank that was asked. */
+            bank: string;
+            /** @description What would have changed it. */
+            change?: string | null;
+            /** @description The first step that failed; absent where it is quoted, and where what kept it out cannot be told here. */
+            failed?: components["schemas"]["StepName"] | null;
+            /** @description The other parts of the turn, or of the unit, that were scored. */
+            others?: components["schemas"]["OtherPart"][];
+            /** @description Whether the context quotes it. */
+            quoted: boolean;
+            /** @description The offsets that it reflects. */
+            reflects: components["schemas"]["Position"][];
+            /** @description Version of this schema: 1. */
+            schema: number;
+            /** @description The whole in words. */
+            sentence: string;
+            /** @description Hash of the settings of recall. */
+            settings_hash?: string | null;
+            /** @description The twelve steps, in order. */
+            steps: components["schemas"]["ExplainStep"][];
+            /** @description What was explained: of several parts the one that is quoted, or the most familiar one. */
+            subject?: components["schemas"]["ExplainedSubject"] | null;
+            /** @description Hash of the question's vector and of its model. */
+            vector_hash?: string | null;
+        };
         /** @description The terms of a familiarity score, each times its weight. */
         FamiliarityTerms: {
             /**
@@ -661,6 +825,8 @@ export interface components {
             /** @description The vectors of units and of their parts. */
             vector_bytes: number;
         };
+        /** @description How far an operation is. */
+        ForgetStage: "accepted" | "hidden" | "rebuilt" | "erased";
         /** @description Turns to delete. */
         ForgetTurns: {
             /** @description Their bank. */
@@ -671,8 +837,18 @@ export interface components {
             dry_run?: boolean;
             /** @description Which of them. */
             select: components["schemas"]["Selector"];
+            /**
+             * @description With nothing but `select.turns`: also those of these ids that the bank does not hold, so that none of them is
+             *     taken when it comes later.
+             */
+            unheld?: boolean;
             /** @description Most milliseconds to wait until no answer reflects them any more; 10,000 without it. */
             wait_ms?: number | null;
+        };
+        /** @description What became of the operations that forgot turns. */
+        Forgets: {
+            /** @description The latest first. */
+            forgets: components["schemas"]["Receipt"][];
         };
         /** @description A deletion is durable. */
         Forgotten: {
@@ -690,6 +866,8 @@ export interface components {
              *     taken. Absent where that cannot be told: the log does not list turns, or some are not read in yet.
              */
             held?: boolean | null;
+            /** @description What the operation has reached. Absent with the log on Kafka. */
+            receipt?: components["schemas"]["Receipt"] | null;
             /** @description The turn's whole id. */
             turn: string;
         };
@@ -706,6 +884,10 @@ export interface components {
              *     question with this `after` does not reflect them.
              */
             gone: boolean;
+            /** @description With `unheld`: the ids that the bank did not hold. Empty for a token that may not read. */
+            not_held?: string[];
+            /** @description What the operation has reached. Absent where nothing was deleted, and for a token that may not read. */
+            receipt?: components["schemas"]["Receipt"] | null;
             /** @description Of a dry run: the latest of them. */
             shown?: components["schemas"]["TurnView"][];
             /** @description How many the bank held. Absent for a token that may not read. */
@@ -740,6 +922,51 @@ export interface components {
             id: components["schemas"]["UnitId"];
             /** @description Its rank now. */
             to: number;
+        };
+        /** @description A part that was scored and is not quoted. */
+        NearMiss: {
+            /** @description Its unit. */
+            id: components["schemas"]["UnitId"];
+            /** @description Its index among the unit's parts. */
+            part: number;
+            /** @description Its rank among all parts that were scored, from 1. */
+            rank: number;
+            /** @description What the unit says. */
+            restatement: string;
+            /** @description When it was said. */
+            said_at: components["schemas"]["EventTime"];
+            /**
+             * Format: double
+             * @description Its score.
+             */
+            score: number;
+            /**
+             * Format: double
+             * @description The score on the scale of the question.
+             */
+            share: number;
+            /** @description Who said it. */
+            speaker: string;
+            /** @description The terms of the score. */
+            terms: components["schemas"]["FamiliarityTerms"];
+            /** @description The words. */
+            text: string;
+            /** @description The turn that it was taken from. */
+            turn: string;
+        };
+        /** @description Another part of the same turn, or of the same unit. */
+        OtherPart: {
+            /** @description Its index among the unit's parts. */
+            part: number;
+            /** @description Whether it is quoted. */
+            quoted: boolean;
+            /**
+             * Format: double
+             * @description Its share on the scale of the question.
+             */
+            share: number;
+            /** @description Its unit. */
+            unit: components["schemas"]["UnitId"];
         };
         /** @description A record of the turns topic. */
         Place: {
@@ -850,6 +1077,11 @@ export interface components {
              * @description The part's score.
              */
             score: number;
+            /**
+             * Format: double
+             * @description The score on the scale of the question; absent unless the question asks for `near` or `walk`.
+             */
+            share?: number | null;
             /** @description The terms of the score. */
             terms: components["schemas"]["FamiliarityTerms"];
         } | {
@@ -907,10 +1139,14 @@ export interface components {
             bank: components["schemas"]["Bank"];
             /** @description Most tokens (o200k) of the context; `recall.stop.most_tokens` without it. */
             most_tokens?: number | null;
+            /** @description How many of the best parts that are not quoted the trace shows; none without it. */
+            near?: number | null;
             /** @description The last turns of the running conversation, oldest first; at most 8,192 bytes. */
             said_before?: components["schemas"]["SaidBefore"][];
             /** @description The question, as the caller wrote it. */
             text: string;
+            /** @description Whether the trace of each round shows the units that the walk reached, and the edges to them. */
+            walk?: boolean;
         };
         /** @description The cues of a question (paper, section 3.4). */
         QuestionCues: {
@@ -943,6 +1179,38 @@ export interface components {
             /** @description The unit. */
             unit: components["schemas"]["SubscribedUnit"];
         };
+        /** @description What became of an operation. */
+        Receipt: {
+            /** @description The bank. */
+            bank: components["schemas"]["Bank"];
+            /** @description By when it is to be erased; absent where only a request erases. */
+            due?: string | null;
+            /** @description Dead letters that were emptied then. */
+            emptied_dead_letters?: number | null;
+            /** @description Records of the turns log that were emptied when it was erased, with those of other operations. */
+            emptied_turns?: number | null;
+            /** @description When it was erased. */
+            erased?: string | null;
+            /** @description When it was hidden. */
+            hidden?: string | null;
+            /**
+             * @description HMAC-SHA256, in hexadecimal digits, over the JSON of this receipt without this field and without spaces, with
+             *     the secret of `forget.key_file`.
+             */
+            hmac_sha256?: string | null;
+            /** @description The operation's id. */
+            operation: string;
+            /** @description When it was rebuilt. */
+            rebuilt?: string | null;
+            /** @description When it was asked for. */
+            requested: string;
+            /** @description Bytes that were written then, to replace the files that held the words. */
+            rewritten_bytes?: number | null;
+            /** @description The last stage that it has reached. */
+            stage: components["schemas"]["ForgetStage"];
+            /** @description How many turns it names. */
+            turns: number;
+        };
         /** @description A bank that the language model is to read again. */
         Reextract: {
             /** @description The bank. */
@@ -967,6 +1235,8 @@ export interface components {
             reflects: components["schemas"]["Position"][];
             /** @description The best of them by channel, and which were kept. */
             support: components["schemas"]["Seen"][];
+            /** @description What the walk reached; absent unless the question asks for it. */
+            walk?: components["schemas"]["Walk"] | null;
         };
         /** @description A turn of the conversation in which a question is asked. */
         SaidBefore: {
@@ -975,6 +1245,36 @@ export interface components {
             /** @description The words. */
             text: string;
         };
+        /** @description The scale on which a question compares the parts of a bank: a share is 0 at `zero` and 1 at `best`. */
+        Scale: {
+            /**
+             * Format: double
+             * @description The score of the bank's best part.
+             */
+            best: number;
+            /**
+             * Format: double
+             * @description The share that a further part would have to reach, after the last part that the first hop quotes; absent where
+             *     the first hop is by channels, or where persons and assistants share the tokens.
+             */
+            cutoff?: number | null;
+            /**
+             * Format: double
+             * @description The share that a unit must reach for a round to add it; absent where no round adds any.
+             */
+            floor?: number | null;
+            /** @description The parts of the bank. */
+            parts_total: number;
+            /** @description Which of them were scored. */
+            scored: components["schemas"]["ScoredParts"];
+            /**
+             * Format: double
+             * @description The score of the bank's background.
+             */
+            zero: number;
+        };
+        /** @description Which parts of a bank the first hop scored in full. */
+        ScoredParts: "every_part" | "candidates";
         /** @description One unit that a first hop or a round of expansion considered. */
         Seen: {
             /** @description The unit. */
@@ -1122,6 +1422,10 @@ export interface components {
              */
             weight: number;
         };
+        /** @description The steps from a turn to its line in the context, in order. */
+        StepName: "stored" | "reflected" | "window" | "unit" | "vectors" | "edges" | "candidate" | "score" | "cutoff" | "walk" | "assembly" | "context";
+        /** @description What a step did with the turn. */
+        StepState: "passed" | "failed" | "not_reached" | "unknown";
         /** @description A question to follow. */
         Subscribe: {
             /** @description When it is asked, in RFC 3339; relative times such as "yesterday" need it. */
@@ -1229,8 +1533,12 @@ export interface components {
              *     model.
              */
             llm?: components["schemas"]["Usage"] | null;
+            /** @description The best parts that are not quoted, best first, as many as the question asks for. */
+            near?: components["schemas"]["NearMiss"][];
             /** @description The rounds, in order. */
             rounds: components["schemas"]["Round"][];
+            /** @description The scale of the scores; absent where the bank has no parts. */
+            scale?: components["schemas"]["Scale"] | null;
             /** @description Hash of the question's vector and of its model. */
             vector_hash: string;
         };
@@ -1359,6 +1667,33 @@ export interface components {
             /** @description Tokens that were sent, as the endpoint counts them. */
             prompt_tokens: number;
         };
+        /** @description The units that a walk met, at most 500, and the edges of the best paths to them. */
+        Walk: {
+            /** @description The edges between them. */
+            edges: components["schemas"]["Step"][];
+            /** @description How many further units were met. */
+            truncated: number;
+            /** @description The units: anchors first, then by what became of them, the most familiar first. */
+            units: components["schemas"]["WalkUnit"][];
+        };
+        /** @description What became of a unit that a walk met. */
+        WalkState: "anchor" | "kept" | "considered" | "known" | "reached";
+        /** @description A unit that a walk met. */
+        WalkUnit: {
+            /** @description The unit. */
+            id: components["schemas"]["UnitId"];
+            /** @description What it says, cut to 80 characters. */
+            label: string;
+            /** @description When it was said. */
+            said_at: components["schemas"]["EventTime"];
+            /**
+             * Format: double
+             * @description The share of its best part; absent where none of its parts is among those that the first hop compares.
+             */
+            share?: number | null;
+            /** @description What became of it. */
+            state: components["schemas"]["WalkState"];
+        };
         /** @description A unit with all of its parts. */
         WholeUnit: {
             /** @description Its participants, locations and time. */
@@ -1412,6 +1747,31 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    erase: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What that took. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Erased"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+        };
+    };
     reextract: {
         parameters: {
             query?: never;
@@ -1635,6 +1995,42 @@ export interface operations {
             504: components["responses"]["Problem"];
         };
     };
+    explain: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Explain"];
+            };
+        };
+        responses: {
+            /** @description The explanation. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Explanation"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
+            408: components["responses"]["Problem"];
+            409: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
+            421: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+            504: components["responses"]["Problem"];
+        };
+    };
     forget_turns: {
         parameters: {
             query?: never;
@@ -1667,6 +2063,34 @@ export interface operations {
             500: components["responses"]["Problem"];
             503: components["responses"]["Problem"];
             504: components["responses"]["Problem"];
+        };
+    };
+    forgets: {
+        parameters: {
+            query?: {
+                /** @description Only those of this bank. */
+                bank?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The receipts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Forgets"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
         };
     };
     history: {

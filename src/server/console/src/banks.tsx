@@ -1,7 +1,6 @@
 // Banks: what each holds, and the turns of one.
 import { useEffect, useState } from "preact/hooks";
 import type { BankPage, BankStatus, Stats, Turns, TurnView } from "./forms";
-import { OFFERED } from "./offered";
 import { ProblemView } from "./problem";
 import { hashOf, place } from "./route";
 import { type Failure, failureOf, get, remove } from "./service";
@@ -26,7 +25,7 @@ export function Banks() {
   useEffect(() => {
     const stop = new AbortController();
     const asked = { counts: 1, limit: PAGE, prefix: prefix || undefined, from };
-    (OFFERED.counts ? get<BankPage>("banks", asked, stop.signal) : counted(stop.signal)).then(
+    get<BankPage>("banks", asked, stop.signal).then(
       (page) => {
         setPage(page);
         setFailure(undefined);
@@ -84,10 +83,10 @@ export function Banks() {
                     <a href={hashOf("banks", { bank: bank.bank })}>{bank.bank}</a>
                     {STATES[bank.state] && <small>{STATES[bank.state]}</small>}
                   </th>
-                  <td class="number">{bank.units === undefined ? "" : count(bank.units)}</td>
-                  <td class="number">{bank.semantic_edges === undefined ? "" : count(bank.semantic_edges)}</td>
-                  <td class="number">{bank.structural_edges === undefined ? "" : count(bank.structural_edges)}</td>
-                  <td class="number">{bank.behind === undefined ? "" : count(bank.behind)}</td>
+                  <td class="number">{bank.units == null ? "" : count(bank.units)}</td>
+                  <td class="number">{bank.semantic_edges == null ? "" : count(bank.semantic_edges)}</td>
+                  <td class="number">{bank.structural_edges == null ? "" : count(bank.structural_edges)}</td>
+                  <td class="number">{bank.behind == null ? "" : count(bank.behind)}</td>
                   <td>
                     {bank.last_append_ms ? (
                       <time title={moment(bank.last_append_ms)}>{ago(bank.last_append_ms, now)}</time>
@@ -121,7 +120,7 @@ export function Banks() {
           <button type="button" disabled={pages.length < 2} onClick={() => setPages(pages.slice(0, -1))}>
             Before
           </button>{" "}
-          <button type="button" disabled={!page?.next} onClick={() => setPages([...pages, page?.next])}>
+          <button type="button" disabled={!page?.next} onClick={() => setPages([...pages, page?.next ?? undefined])}>
             Next
           </button>
         </p>
@@ -129,16 +128,6 @@ export function Banks() {
       {opened && <Opened key={opened} name={opened} />}
     </section>
   );
-}
-
-async function counted(signal: AbortSignal): Promise<BankPage> {
-  const { banks } = await get<BankPage>("banks", {}, signal);
-  const counts = await Promise.all(
-    banks
-      .slice(0, PAGE)
-      .map(async (bank) => ({ ...(await get<BankStatus>("bank", { bank }, signal)), bank, state: "here" as const })),
-  );
-  return { banks, counts };
 }
 
 const PARTS: [keyof Stats["parts"], string][] = [
@@ -255,8 +244,7 @@ function TurnTable({ name }: { name: string }) {
                   <b>{turn.speaker}</b> {short(turn.text, 200)}
                 </p>
                 <small>
-                  {saidAt(turn.time)} · {turn.turn}{" "}
-                  {OFFERED.explain && <a href={hashOf("trace", { bank: name, turn: turn.turn })}>Trace</a>}
+                  {saidAt(turn.time)} · {turn.turn} <a href={hashOf("trace", { bank: name, turn: turn.turn })}>Trace</a>
                   {may("forget") &&
                     (asks === turn.turn ? (
                       <>

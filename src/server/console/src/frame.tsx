@@ -3,7 +3,6 @@ import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { IS_REPORT } from "./mode";
-import { OFFERED } from "./offered";
 import { go, place, SCREENS, type Screen } from "./route";
 import { asksForToken, hasToken } from "./service";
 import {
@@ -65,7 +64,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
         <strong class="brand">RippleMem</strong>
         {!IS_REPORT && (
           <nav aria-label="Screens">
-            {SCREENS.filter((name) => OFFERED.explain || name !== "trace").map((name) => (
+            {SCREENS.map((name) => (
               <a
                 key={name}
                 href={`#/${name}${parameters.bank ? `?bank=${encodeURIComponent(parameters.bank)}` : ""}`}
@@ -202,7 +201,7 @@ const KEYS = [
   ...(IS_REPORT ? [] : [["/", "the question"]]),
   ["Space", "play the ripple"],
   ["← →", "one step back or on"],
-  ...(OFFERED.history ? [["[ ]", "the point before or after, in time"]] : []),
+  ...(!IS_REPORT ? [["[ ]", "the point before or after, in time"]] : []),
   ["j k", "the next or the previous evidence"],
   ["Enter", "open what is focused"],
   ["Esc", "close"],

@@ -1,7 +1,6 @@
 // What the screens share: who asks, which banks there are, and which one is looked at.
 import { computed, signal } from "@preact/signals";
 import type { BankPage, Status, TokenView } from "./forms";
-import { OFFERED } from "./offered";
 import { change, place } from "./route";
 import { asksForToken, failureOf, get, setToken } from "./service";
 
@@ -19,15 +18,13 @@ export const hasLetterKeys = signal(true);
 /** The bank that is looked at: that of the address, else the first. */
 export const bank = computed(() => place.value.parameters.bank ?? banks.value[0] ?? "");
 
-export const may = (right: string): boolean => who.value?.rights.includes(right) ?? false;
+export const may = (right: TokenView["rights"][number]): boolean => who.value?.rights.includes(right) ?? false;
 
 /** Asks who this is, and for the banks. */
 export async function begin(): Promise<void> {
   try {
-    const page = await get<BankPage>("banks", OFFERED.counts ? { limit: 500 } : {});
-    who.value = OFFERED.token
-      ? await get<TokenView>("token", {})
-      : { rights: ["read", "write", "forget", "admin"], banks: ["*"] };
+    const page = await get<BankPage>("banks", { limit: 500 });
+    who.value = await get<TokenView>("token", {});
     banks.value = page.banks;
     moreBanks.value = page.next !== undefined && page.next !== null;
     trouble.value = undefined;

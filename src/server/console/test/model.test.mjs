@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-import { offered } from "../document.mjs";
 
 const here = fileURLToPath(new URL("..", import.meta.url));
 
@@ -19,7 +18,6 @@ async function load(path) {
     write: false,
     jsx: "automatic",
     jsxImportSource: "preact",
-    define: offered,
   });
   return import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString("base64")}`);
 }

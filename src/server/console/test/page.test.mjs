@@ -7,7 +7,6 @@ import assert from "node:assert/strict";
 import { execSync } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { test } from "node:test";
-import { hasPath } from "../document.mjs";
 import { accessible, becomes, opened as openedAt } from "./browser.mjs";
 
 const { CONSOLE, CONSOLE_TOKENS, READER, REVOKE, PICTURES } = process.env;
@@ -16,9 +15,6 @@ const HARBOUR = "bank=sample%2Fharbour";
 const ASKED = `ask?${HARBOUR}&q=${encodeURIComponent(QUESTION)}`;
 
 const opened = (path, options = {}) => openedAt(path, { base: CONSOLE, ...options });
-
-/** Skips a test whose route is not in the document. */
-const needs = (path) => ({ skip: hasPath(path) ? false : `${path} is not offered` });
 
 /** How often the picture was drawn, once nothing is drawn any more. */
 async function timesDrawn(page) {
@@ -39,9 +35,7 @@ test("every screen at both widths, light and dark", async () => {
   const screens = {
     ask: [ASKED, ".evidence .row"],
     begin: [`ask?${HARBOUR}`, ".examples button"],
-    ...(hasPath("/v1/explain") && {
-      trace: [`trace?${HARBOUR}&q=${encodeURIComponent(QUESTION)}&turn=h3-06`, ".rail li"],
-    }),
+    trace: [`trace?${HARBOUR}&q=${encodeURIComponent(QUESTION)}&turn=h3-06`, ".rail li"],
     live: [`live?${HARBOUR}`, ".turn-list li"],
     banks: [`banks?${HARBOUR}`, ".opened .turn-list li"],
     health: ["health", ".values"],
@@ -301,7 +295,7 @@ test("tokens: a wrong one is refused, a right one stays in memory, a revoked one
   await close();
 });
 
-test("as of: the moments that answer are stops, and each answers as it was", needs("/v1/history"), async () => {
+test("as of: the moments that answer are stops, and each answers as it was", async () => {
   const { page, close } = await opened(ASKED);
   await answered(page);
   const slider = page.locator(".as-of input");
@@ -331,7 +325,7 @@ test("as of: the moments that answer are stops, and each answers as it was", nee
   await close();
 });
 
-test("near misses say what they lacked, and lead to why", needs("/v1/explain"), async () => {
+test("near misses say what they lacked, and lead to why", async () => {
   const { page, close } = await opened(ASKED);
   await answered(page);
   await page.locator(".missed summary").click();
@@ -342,61 +336,52 @@ test("near misses say what they lacked, and lead to why", needs("/v1/explain"), 
   await close();
 });
 
-test(
-  "trace: a turn that is found by its words, twelve steps, and the first that failed",
-  needs("/v1/explain"),
-  async () => {
-    const { page, close } = await opened(`trace?${HARBOUR}`);
-    await page.getByLabel("Question").fill(QUESTION);
-    await page.getByLabel("Turn: its id, or words of it").fill("adopted a shipwreck");
-    await page.locator(".turn-field li button").first().click();
-    await page.waitForSelector(".rail li");
-    const steps = await page.locator(".rail summary b").allTextContents();
-    const all = [
-      "Stored",
-      "Reflected",
-      "Window",
-      "Unit",
-      "Vectors",
-      "Edges",
-      "Candidate",
-      "Score",
-      "Cutoff",
-      "Walk",
-      "Assembly",
-      "Context",
-    ];
-    assert.deepEqual(steps, all);
-    assert.ok((await page.locator(".outcome-sentence").textContent()).length > 20);
-    await accessible(page);
-    await close();
-  },
-);
+test("trace: a turn that is found by its words, twelve steps, and the first that failed", async () => {
+  const { page, close } = await opened(`trace?${HARBOUR}`);
+  await page.getByLabel("Question").fill(QUESTION);
+  await page.getByLabel("Turn: its id, or words of it").fill("adopted a shipwreck");
+  await page.locator(".turn-field li button").first().click();
+  await page.waitForSelector(".rail li");
+  const steps = await page.locator(".rail summary b").allTextContents();
+  const all = [
+    "Stored",
+    "Reflected",
+    "Window",
+    "Unit",
+    "Vectors",
+    "Edges",
+    "Candidate",
+    "Score",
+    "Cutoff",
+    "Walk",
+    "Assembly",
+    "Context",
+  ];
+  assert.deepEqual(steps, all);
+  assert.ok((await page.locator(".outcome-sentence").textContent()).length > 20);
+  await accessible(page);
+  await close();
+});
 
-test(
-  "trace agrees with the answer: what is quoted is explained as quoted, a near miss as not",
-  needs("/v1/explain"),
-  async () => {
-    const { page, close } = await opened(ASKED);
-    await answered(page);
-    const answer = JSON.parse(await shown(page, "JSON"));
-    const quoted = answer.units[0].excerpts[0].turn;
-    const missed = answer.trace.near[0].turn;
-    for (const [turn, kind] of [
-      [quoted, "good"],
-      [missed, "bad"],
-    ]) {
-      await page.goto(`${CONSOLE}/console/#/trace?${HARBOUR}&q=${encodeURIComponent(QUESTION)}&turn=${turn}`);
-      await page.waitForSelector(`.outcome.${kind}`);
-      const opened = await page.locator(".rail details[open] summary b").allTextContents();
-      assert.equal(opened.length, 1, "the step that decided is open");
-      if (kind === "good")
-        assert.equal(await page.locator(".rail mark").count(), 1, "its line is marked in the context");
-      else assert.equal(await page.locator(".rail .decided").count(), 1);
-    }
-    await close();
-  },
-);
+test("trace agrees with the answer: what is quoted is explained as quoted, a near miss as not", async () => {
+  const { page, close } = await opened(ASKED);
+  await answered(page);
+  const answer = JSON.parse(await shown(page, "JSON"));
+  const quoted = answer.units[0].excerpts[0].turn;
+  const missed = answer.trace.near[0].turn;
+  for (const [turn, kind] of [
+    [quoted, "good"],
+    [missed, "bad"],
+  ]) {
+    await page.goto(`${CONSOLE}/console/#/trace?${HARBOUR}&q=${encodeURIComponent(QUESTION)}&turn=${turn}`);
+    await page.waitForSelector(`.outcome.${kind}`);
+    const opened = await page.locator(".rail details[open] summary b").allTextContents();
+    assert.equal(opened.length, 1, "the step that decided is open");
+    if (kind === "good") assert.equal(await page.locator(".rail mark").count(), 1, "its line is marked in the context");
+    else assert.equal(await page.locator(".rail .decided").count(), 1);
+  }
+  await close();
+});
 
 test("the picture of the README", async () => {
   for (const look of ["light", "dark"]) {

@@ -2,7 +2,6 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Evidence, History } from "../forms";
 import { isTyping } from "../frame";
-import { OFFERED } from "../offered";
 import { ProblemView } from "../problem";
 import { change, place } from "../route";
 import { type Failure, failureOf, get, post } from "../service";
@@ -43,7 +42,7 @@ export function Ask() {
   useEffect(() => setText(q ?? ""), [q]);
   useEffect(() => {
     setHistory(undefined);
-    if (!bank.value || !OFFERED.history) return;
+    if (!bank.value) return;
     const stop = new AbortController();
     // A memory that keeps no history has no stops.
     get<History>("history", { bank: bank.value }, stop.signal).then(setHistory, () => setHistory(undefined));
@@ -63,7 +62,8 @@ export function Ask() {
       text: q,
       asked_at: at,
       as_of: asof,
-      ...(OFFERED.near ? { near: NEAR, walk: true } : {}),
+      near: NEAR,
+      walk: true,
     };
     post<Evidence>("ask", asked, stop.signal)
       .then(

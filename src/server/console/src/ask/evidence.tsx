@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Evidence, EvidenceUnit } from "../forms";
 import { toTrace } from "../frame";
-import { OFFERED } from "../offered";
+import { IS_REPORT } from "../mode";
 import { place } from "../route";
 import { saidAt, share } from "../words";
 import type { Ripple } from "./ripple";
@@ -85,7 +85,7 @@ export function EvidenceList({ answer, ripple, pointed, fresh, onPoint, onOpen }
                 <p class="facts">
                   {unit.saidAt && <span>{saidAt(unit.saidAt)}</span>}
                   <span>{unit.reason}</span>
-                  {OFFERED.explain && (
+                  {!IS_REPORT && (
                     <button
                       type="button"
                       class="link"
@@ -104,7 +104,7 @@ export function EvidenceList({ answer, ripple, pointed, fresh, onPoint, onOpen }
           </ul>
         </details>
       )}
-      {OFFERED.explain && (
+      {!IS_REPORT && (
         <p class="quiet">
           Is something missing?{" "}
           <button type="button" class="link" onClick={() => toTrace({ q, at, asof })}>

@@ -3,7 +3,6 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { EdgeView, Evidence, FamiliarityTerms, UnitView } from "../forms";
 import { toTrace } from "../frame";
 import { IS_REPORT } from "../mode";
-import { OFFERED } from "../offered";
 import { ProblemView } from "../problem";
 import { change, place } from "../route";
 import { type Failure, failureOf, get } from "../service";
@@ -121,7 +120,7 @@ export function UnitDrawer({ id, answer, ripple, close }: Props) {
           </li>
         )}
       </ul>
-      {!evidence && OFFERED.explain && (
+      {!evidence && !IS_REPORT && (
         <button type="button" onClick={() => toTrace({ unit: id, q, at, asof })}>
           Why was it not quoted?
         </button>
