@@ -1,9 +1,11 @@
 //! Long turns on the whole path: they are quoted by passages, within the tokens that a question may take, and an edit
 //! or a deletion changes what it should and nothing else.
 
+use std::collections::BTreeMap;
+
 use heart::extract::passages::CUTTER;
 use heart::language::tokens;
-use nouns::model::{Bank, MemoryRecord, Question, TurnEvent};
+use nouns::model::{Bank, MemoryKey, MemoryRecord, Question, TurnEvent};
 use ripplemem::{
     log::Topic,
     pipeline::{PipelineError, Service, export, import},
@@ -179,6 +181,53 @@ fn a_turn_of_a_mebibyte_comes_through_http_and_a_tool_and_a_larger_one_is_refuse
     assert!(!failed && shown["text"].as_str() == Some(&document[document.len() - 8_000..]), "{shown}");
     assert!(shown["next"].is_null(), "it is the end");
     assert!(service.stop());
+}
+
+/// Its record is larger than one value of the log, also while its window is open.
+#[test]
+fn a_turn_of_a_mebibyte_is_whole_while_its_window_is_open_and_leaves_nothing_behind() {
+    let (home, fresh) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let document = format!("The red kayak sleeps in the attic.{}", &document()[34..]);
+    assert_eq!(document.len(), 1 << 20);
+    let live = |service: &Service| {
+        let mut live = BTreeMap::new();
+        for record in service.log().read(Topic::Memory, 0, 0, 100_000).unwrap().records {
+            match record.value {
+                Some(value) => drop(live.insert(MemoryKey::from_bytes(&record.key).unwrap(), value)),
+                None => drop(live.remove(&MemoryKey::from_bytes(&record.key).unwrap())),
+            }
+        }
+        live
+    };
+    let mut service = open(&pipeline(home.path(), ""));
+    append(&mut service, &[turn("1", 0, &document)]);
+    let keys: Vec<MemoryKey> = live(&service).into_keys().collect();
+    assert!(keys.len() > 1 && keys.iter().all(|key| key.turn.as_deref() == Some("1")), "{keys:?}");
+    for (question, words) in [
+        ("Where does the red kayak sleep?", "kayak sleeps in the attic"),
+        ("Where does the spare key hang, behind the lighthouse calendar?", "key hangs behind the lighthouse"),
+    ] {
+        let found = ask(&service, BANK, question).context;
+        assert!(found.contains(words), "{found}");
+    }
+    let open_one = census(&service);
+    drop(service);
+    let mut service = open(&pipeline(home.path(), ""));
+    assert_eq!(census(&service), open_one, "after a restart");
+    let end = format!(r#"{{"type":"session_end","bank":"{BANK}","session":"s"}}"#);
+    append(&mut service, &[TurnEvent::from_json(end.as_bytes()).unwrap()]);
+    assert!(live(&service).keys().all(|key| key.turn.is_none()), "no record of the open window is left");
+    // Before and after it closes, a deletion leaves no word of it.
+    let deletion = format!(r#"{{"type":"deletion","bank":"{BANK}","turn":"1"}}"#);
+    let deletion = TurnEvent::from_json(deletion.as_bytes()).unwrap();
+    let mut other = open(&pipeline(fresh.path(), ""));
+    append(&mut other, &[turn("1", 0, &document)]);
+    for service in [&mut service, &mut other] {
+        append(service, std::slice::from_ref(&deletion));
+        let words = live(service).into_values().filter(|value| String::from_utf8_lossy(value).contains("boat"));
+        assert_eq!(words.count(), 0);
+        assert_eq!(census(service).units, 0);
+    }
 }
 
 /// What was said on several lines stands on several lines, and is held as it was said.

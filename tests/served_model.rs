@@ -205,14 +205,15 @@ fn commands_beside_a_service_say_which_turns_wait_for_the_endpoint() {
         .unwrap();
     let mut said = BufReader::new(ingest.stderr.take().unwrap()).lines().map(Result::unwrap);
     let waits = said.by_ref().find(|line| line.contains("tries again")).unwrap();
-    assert!(waits.contains("2 turns wait in the service, which tries again: ") && waits.contains(&address), "{waits}");
+    // Two turns, and the mark of the file's end.
+    assert!(waits.contains("3 turns wait in the service, which tries again: ") && waits.contains(&address), "{waits}");
     let snapshot = || {
         let output = ripplemem(&["snapshot", "--pipeline", file]);
         assert!(output.status.success(), "{output:?}");
         [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
     };
     let [written, missing] = snapshot();
-    assert!(missing.contains("2 turns are not extracted yet, so they are not in the snapshot"), "{missing}");
+    assert!(missing.contains("3 turns are not extracted yet, so they are not in the snapshot"), "{missing}");
     assert!(written.contains(" 0 units"), "{written}");
 
     let _again = ScriptedModel::start(&["--listen", &address]);
@@ -220,7 +221,8 @@ fn commands_beside_a_service_say_which_turns_wait_for_the_endpoint() {
     assert!(!rest.contains(&waits), "it is said once: {rest:?}");
     let output = ingest.wait_with_output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success() && printed.contains("2 events"), "{printed} {rest:?}");
+    assert!(output.status.success() && printed.contains("3 events"), "{printed} {rest:?}");
+    assert!(!rest.iter().any(|line| line.contains(&address)), "what is over is not said: {rest:?}");
     let [written, missing] = snapshot();
     assert!(!missing.contains("not extracted yet") && !written.contains(" 0 units"), "{written} {missing}");
     assert!(service.stop());

@@ -15,7 +15,8 @@ pub(crate) fn print_reading(pipeline: &Pipeline, finished: &Finished, next: &str
     if *read + *refused + *left > 0 {
         print(&format!("{}: {read} windows read, {refused} not usable, {left} left to read\n", pipeline.llm.model))?;
     }
-    if let Some(problem) = problem {
+    // Without a window that is left, it says nothing of the reading, and may be over.
+    if let Some(problem) = problem.as_ref().filter(|_| *left > 0) {
         say(&format!("{problem}; {next}"));
     }
     Ok(*refused == 0)

@@ -135,7 +135,7 @@ def circumstances(url, token):
         memory.remember(*turns)
         for fields, turn in asked:
             for evidence in (memory.ask(**fields), asyncio.run(asynchronously(fields))):
-                assert evidence.units[0].sources == [turn], (fields, evidence.raw)
+                assert list(evidence.units[0].sources) == [turn], (fields, evidence.raw)
         spent = memory.ask("Where is the kayak?", most_tokens=40).raw["tokens"]
         assert spent["spent"] <= spent["most"] == 40, spent
         refused(InvalidError, lambda: memory.ask("Where do I live?", asker="Cy"), "does not speak")

@@ -260,8 +260,8 @@ pub struct MemoryKey {
 }
 
 impl MemoryKey {
-    /// Length-prefixed bytes: bank, session, start; then the turn of an open window, or,
-    /// after an empty field, a part that is not the first. All keys of a bank share a prefix.
+    /// Length-prefixed bytes: bank, session, start; then the turn of an open window, which is empty
+    /// in front of a part that is not the first of a closed one. All keys of a bank share a prefix.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(32);
@@ -273,10 +273,10 @@ impl MemoryKey {
         put(self.bank.as_str().as_bytes());
         put(self.window.session.0.as_bytes());
         put(&self.window.start.to_be_bytes());
-        if let Some(turn) = &self.turn {
-            put(turn.as_bytes());
-        } else if self.part > 0 {
-            put(b"");
+        if self.turn.is_some() || self.part > 0 {
+            put(self.turn.as_deref().unwrap_or_default().as_bytes());
+        }
+        if self.part > 0 {
             put(&self.part.to_be_bytes());
         }
         out
@@ -308,7 +308,7 @@ impl MemoryKey {
         let (turn, part) = match more {
             [] => (None, 0),
             [turn] => (Some(text(turn)?), 0),
-            [b"", part] => (None, number(part)?),
+            [turn, part] => (Some(text(turn)?).filter(|turn| !turn.is_empty()), number(part)?),
             _ => return Err(bad()),
         };
         if !rest.is_empty() {
@@ -339,7 +339,6 @@ mod tests {
         #[test]
         fn keys_read_back_equal(bank in "[a-z]{1,5}(/[a-z]{1,5})?", session in "\\PC{0,20}", start: u32, turn in proptest::option::of("\\PC{1,20}"), part in 0u32..3) {
             let window = WindowId { session: SessionId(session), start };
-            let part = if turn.is_some() { 0 } else { part };
             let key = MemoryKey { bank: Bank::parse(&bank).expect("a good name"), window, turn, part };
             let bytes = key.to_bytes();
             prop_assert_eq!(MemoryKey::from_bytes(&bytes), Ok(key));

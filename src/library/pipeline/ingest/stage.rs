@@ -308,7 +308,7 @@ impl Stage {
             }
         }
         work.read_by_model = work.planned.len();
-        changes.into_iter().try_for_each(|change| plan(change, extractors, self.least_content_words, work))
+        changes.into_iter().try_for_each(|change| plan(change, extractors, self.least_content_words, &self.parts, work))
     }
 
     /// Makes the vectors of all drafts, and with them the records. At most the vectors of `limit` parts, or of one
@@ -539,11 +539,21 @@ fn plan(
     change: WindowChange,
     extractors: &Extractors,
     least_content_words: u32,
+    parts: &HashMap<MemoryKey, u32>,
     work: &mut Work,
 ) -> Result<(), PipelineError> {
     let WindowChange { window, closed, write_open, remove_open } = change;
     let key = |turn: Option<String>| MemoryKey { bank: window.bank.clone(), window: window.id.clone(), turn, part: 0 };
-    work.transaction.memory.extend(remove_open.into_iter().map(|turn| (key(Some(turn)).to_bytes(), None)));
+    for turn in remove_open {
+        // The record of a very long turn has several parts.
+        let first = key(Some(turn));
+        let count = parts.get(&first).copied().unwrap_or(1);
+        let removed = (0..count).map(|part| (MemoryKey { part, ..first.clone() }.to_bytes(), None));
+        work.transaction.memory.extend(removed);
+        if count > 1 {
+            work.part_counts.insert(first, 1);
+        }
+    }
     if closed {
         let (extractor, drafts) = (extractors.provisional_name(&window), extractors.rules.extract(&window)?);
         let turns_hash = window.turns_hash();

@@ -28,9 +28,7 @@ impl RecordCheck {
         let ExportRecord { key, value: record } = record;
         let bytes = key.to_bytes();
         if MemoryKey::from_bytes(&bytes).as_ref() != Ok(key) {
-            return Err(
-                "its key cannot be written: a name in it is too long, or it names both a turn and a part".into()
-            );
+            return Err("its key cannot be written: a name in it is too long".to_owned());
         }
         if key.window != record.window {
             return Err("its key and its value name different windows".to_owned());
