@@ -126,7 +126,7 @@ fn questions(banks: usize, size: usize) {
                 let text = format!("What about word{} and word{}?", n % 97, n % 53);
                 let question = Question::new(bank, text);
                 let from = Instant::now();
-                replica.ask(&question, &embedders, None, &Cancellation::default()).expect("evidence");
+                replica.ask(&question, &embedders, None, &Cancellation::default(), None).expect("evidence");
                 took.push(from.elapsed().as_secs_f64() * 1_000.0);
                 std::thread::sleep(Duration::from_millis(5));
             }

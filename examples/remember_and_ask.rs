@@ -58,7 +58,7 @@ pub(crate) fn remember_and_ask(
     let evidence = ask("When does the piano arrive?", &written)?;
     show(evidence.context);
 
-    let forgotten = memory.forget(&bank, "3")?;
+    let forgotten = memory.forget(&bank, "3")?.written;
     // Gone from every answer, index and statistic.
     if !memory.wait_for(&forgotten, Instant::now() + Duration::from_secs(60)) {
         return Err(memory.problem().unwrap_or_else(|| "the deletion takes long".to_owned()).into());

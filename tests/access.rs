@@ -53,13 +53,17 @@ fn routes() -> Vec<(&'static str, &'static str, &'static str, Vec<u8>)> {
         ("write", "POST", "/v1/turns", bytes(json!({"turns": [turn("acme/a")]}))),
         ("forget", "POST", "/v1/turns", bytes(json!({"turns": [deletion]}))),
         ("read", "POST", "/v1/ask", bytes(json!({"bank": "acme/a", "text": "Where is the kayak?", "after": "0:0"}))),
+        ("read", "POST", "/v1/explain", bytes(json!({"bank": "acme/a", "text": "Where is the kayak?", "turn": "1"}))),
         ("read", "GET", "/v1/digest?bank=acme/a", Vec::new()),
         ("read", "GET", "/v1/stats?bank=acme/a", Vec::new()),
         ("read", "GET", "/v1/bank?bank=acme/a", Vec::new()),
+        ("read", "GET", "/v1/history?bank=acme/a", Vec::new()),
+        ("read", "POST", "/v1/units", bytes(json!({"bank": "acme/a", "ids": ["0000000000000000"]}))),
         ("read", "GET", "/v1/subscribe?bank=acme/a&text=Where&wait_ms=0", Vec::new()),
         ("read", "POST", "/v1/subscribe", bytes(json!({"bank": "acme/a", "text": "Where", "wait_ms": 0}))),
         ("forget", "DELETE", "/v1/turns?bank=acme/a&turn=9", Vec::new()),
         ("forget", "POST", "/v1/forget", bytes(json!({"bank": "acme/a", "select": {"speakers": ["Cy"]}}))),
+        ("forget", "GET", "/v1/forgets?bank=acme/a", Vec::new()),
         ("read", "GET", "/v1/turns?bank=acme/a&speaker=Cy", Vec::new()),
     ]
 }
@@ -97,7 +101,7 @@ fn every_route_asks_for_a_token_with_the_right_in_the_bank() {
         let (status, _, answer) = send(&whole, method, path, &body);
         assert_eq!(status, 200, "{method} {path}: {answer}");
     }
-    for path in ["/v1/banks", "/v1/digest", "/v1/status", "/v1/openapi.json", "/v1/nothing"] {
+    for path in ["/v1/banks", "/v1/token", "/v1/digest", "/v1/status", "/v1/openapi.json", "/v1/nothing"] {
         assert_eq!(send("", "GET", path, b"").0, 401, "{path}");
     }
     // What is refused later depends on the right alone, too.
@@ -109,7 +113,8 @@ fn every_route_asks_for_a_token_with_the_right_in_the_bank() {
     }
     // Snapshots are of every bank: an administrator of one is refused.
     let administrator = add(home.path(), "administrator", "*", &["admin"]);
-    for (method, path) in [("GET", "/v1/admin/snapshots"), ("POST", "/v1/admin/snapshots")] {
+    let orders = [("GET", "/v1/admin/snapshots"), ("POST", "/v1/admin/snapshots"), ("POST", "/v1/admin/erase")];
+    for (method, path) in orders {
         for (token, expected) in [("", 401), (by("read"), 403), (by("admin"), 403), (&whole, 403)] {
             assert_eq!(send(token, method, path, b"").0, expected, "{method} {path}");
         }

@@ -2,8 +2,12 @@
 
 use nouns::model::{Bank, Question, SaidBefore};
 use ripplemem::pipeline::Service;
+use serde_json::{Value, json};
 
-use super::support::{fails, ingest, lines, open, pipeline, ripplemem, write};
+use super::{
+    http_service::{HttpService, pipeline_file},
+    support::{fails, ingest, lines, open, pipeline, ripplemem, write},
+};
 
 const BANK: &str = "boats";
 
@@ -86,6 +90,55 @@ fn the_last_turn_of_the_conversation_takes_part_in_a_question() {
     assert_eq!(first("the accordion has a torn bellows"), ["4"]);
     let refused = asked(&"x".repeat(8_200)).unwrap_err().to_string();
     assert!(refused.contains("said_before: 8202 bytes"), "{refused}");
+}
+
+/// The same answers as those of the library above.
+#[test]
+fn who_asks_and_what_was_said_before_count_over_http_and_in_a_tool_as_in_the_library() {
+    let home = tempfile::tempdir().unwrap();
+    drop(boats(home.path()));
+    pipeline_file(home.path(), "");
+    let service = HttpService::of(home.path());
+    let over_http = |mut asked: Value| {
+        asked["bank"] = json!(BANK);
+        let (status, _, answer) = service.send("POST", "/v1/ask", "", asked.to_string().as_bytes());
+        (status, answer)
+    };
+    let tool = |mut asked: Value| {
+        asked["question"] = asked["text"].take();
+        let fields = asked.as_object_mut().unwrap();
+        fields.remove("text");
+        if let Some(said) = fields.get_mut("said_before") {
+            *said = said[0]["text"].take();
+        }
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                          "params": {"name": "evidence", "arguments": asked}});
+        let answer = service.post(&format!("/mcp?bank={BANK}"), &call);
+        let result = answer["result"].clone();
+        (if result["isError"] == json!(false) { 200 } else { 400 }, result)
+    };
+    let first = |(status, answer): (u16, Value)| {
+        let evidence = if answer["units"].is_array() { &answer } else { &answer["structuredContent"] };
+        let source = evidence["units"][0]["sources"][0].as_str();
+        (status, source.unwrap_or_else(|| panic!("{status} {answer}")).to_owned())
+    };
+    let kayak = |asker: &str| json!({"text": "Where do I keep my kayak?", "asker": asker});
+    let news = |said: &str| json!({"text": "Any news?", "said_before": [{"speaker": "conversation", "text": said}]});
+    for (asked, source) in [
+        (kayak("Ann Lee"), "1"),
+        (kayak("Bo"), "2"),
+        (news("the violin is at the luthier"), "3"),
+        (news("the accordion has a torn bellows"), "4"),
+    ] {
+        assert_eq!(first(over_http(asked.clone())), (200, source.to_owned()), "{asked}");
+        assert_eq!(first(tool(asked.clone())), (200, source.to_owned()), "{asked}");
+    }
+    for (asked, words) in [(kayak("Cy"), "does not speak"), (news(&"x".repeat(8_190)), "said_before")] {
+        for (status, answer) in [over_http(asked.clone()), tool(asked)] {
+            assert!(status == 400 && answer.to_string().contains(words), "{status} {answer}");
+        }
+    }
+    assert!(service.stop());
 }
 
 #[test]

@@ -1,10 +1,14 @@
 //! A context is read back, whatever its speakers are called and whatever they say.
 
-use std::{collections::BTreeSet, path::Path, process::Command};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    process::Command,
+};
 
 use heart::{
     memory::{PartFields, UnitBody, UnitFields},
-    recall::{context, lines_shown, shown},
+    recall::{context, lines_shown, one_line, shown},
 };
 use nouns::model::{Cues, EventTime, Marks, TextRange, UnitId};
 use serde_json::json;
@@ -68,11 +72,124 @@ impl Dice {
     }
 }
 
-/// A speaker, and the passages that are quoted.
-type Said = (String, Vec<String>);
+/// A heading, a speaker, and the passages that are quoted.
+type Said = (String, String, Vec<String>);
+/// What is said on a day of a session: its place, when, and what.
+type SaidOnDay = Vec<(usize, Minute, Said)>;
+/// A day of a session.
+type DayOfSession<'s> = (usize, &'s str);
 
-/// A unit of a long turn's five passages, which of them are quoted, and what its context must give back.
-fn passages(dice: &mut Dice) -> (UnitBody, BTreeSet<usize>, Vec<Said>) {
+/// The heading of what was said at 9 on 6 May.
+const HEADING: &str = "6 May 2024, 09:00";
+
+/// What a context is made of, and what it must give back.
+struct Case {
+    /// The units with the parts that are quoted.
+    units: Vec<(UnitBody, Option<BTreeSet<usize>>)>,
+    headings: Vec<String>,
+    said: Vec<Said>,
+    /// The lines of memories that a language model restated.
+    restated: Vec<String>,
+}
+
+impl Case {
+    /// Of one unit, of which all that is quoted was said at once.
+    fn of(unit: UnitBody, quoted: BTreeSet<usize>, said: Vec<Said>) -> Self {
+        let headings = vec![HEADING.to_owned()];
+        Self { units: vec![(unit, Some(quoted))], headings, said, restated: Vec::new() }
+    }
+}
+
+/// A minute of May 2024, from its first midnight on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Minute(usize);
+
+impl Minute {
+    fn day(self) -> usize {
+        1 + self.0 / 1_440
+    }
+
+    fn clock(self) -> String {
+        format!("{:02}:{:02}", self.0 / 60 % 24, self.0 % 60)
+    }
+
+    fn heading(self) -> String {
+        format!("{} May 2024, {}", self.day(), self.clock())
+    }
+
+    fn in_zone(self, zone: &str) -> EventTime {
+        EventTime::parse(&format!("2024-05-{:02}T{}:00{zone}", self.day(), self.clock())).unwrap()
+    }
+}
+
+/// Units of two sessions and several days, in any order: some restated, of the others some turns. What each heading and
+/// line must be is worked out from minutes.
+fn several(dice: &mut Dice) -> Case {
+    let zone = ["Z", "+09:00", "-03:30"][dice.below(3)];
+    let session = |dice: &mut Dice| ["s", "t"][dice.below(2)];
+    let mut units = Vec::new();
+    let mut restated: Vec<(Minute, &str, usize, String)> = Vec::new();
+    let mut lines: BTreeMap<DayOfSession<'_>, SaidOnDay> = BTreeMap::new();
+    for number in 0..2 + dice.below(4) {
+        let (session, at) = (session(dice), Minute(dice.below(4) * 1_430 + dice.below(4)));
+        let mut fields = UnitFields::from(unit(dice).0);
+        (fields.id, fields.session, fields.said_at) = (UnitId(number as u64), session.to_owned(), at.in_zone(zone));
+        (fields.ordinal, fields.restatement) = (number as u32 * 10, format!("{}w{number}", dice.text(6)));
+        let first = fields.parts[0].clone();
+        if dice.below(3) == 0 {
+            restated.push((at, session, number, one_line(&fields.restatement)));
+            fields.parts = vec![PartFields { text: fields.restatement.clone(), ..first }];
+            let quoted = (dice.below(2) == 0).then(|| BTreeSet::from([0]));
+            units.push((UnitBody::from(fields), quoted));
+            continue;
+        }
+        // Some go on after midnight.
+        let turns: Vec<(Minute, String, String)> =
+            (0..3).map(|turn| (Minute(at.0 + turn * 5), dice.text(4), dice.text(8))).collect();
+        let part = |(turn, (at, speaker, text)): (usize, &(Minute, String, String))| PartFields {
+            turn: format!("{number}-{turn}"),
+            ordinal: (number * 10 + turn) as u32,
+            speaker: speaker.clone(),
+            said_at: at.in_zone(zone),
+            text: text.clone(),
+            ..first.clone()
+        };
+        fields.parts = turns.iter().enumerate().map(part).collect();
+        let last = dice.below(3);
+        let quoted: BTreeSet<usize> = (0..3).filter(|turn| *turn == last || dice.below(2) == 0).collect();
+        for turn in &quoted {
+            let (at, speaker, text) = &turns[*turn];
+            let said = (String::new(), speaker.clone(), vec![shown(text)]);
+            lines.entry((at.day(), session)).or_default().push((number * 10 + turn, *at, said));
+        }
+        units.push((UnitBody::from(fields), Some(quoted)));
+    }
+    restated.sort();
+    let mut headings: Vec<String> = restated.iter().map(|(at, ..)| format!("{} May 2024", at.day())).collect();
+    headings.dedup();
+    let mut groups: Vec<(Minute, DayOfSession<'_>, SaidOnDay)> = Vec::new();
+    for (key, mut of_day) in lines {
+        of_day.sort_by_key(|(ordinal, ..)| *ordinal);
+        groups.push((of_day.iter().map(|(_, at, _)| *at).min().unwrap(), key, of_day));
+    }
+    groups.sort_by_key(|(first, key, _)| (*first, *key));
+    headings.extend(groups.iter().map(|(first, ..)| first.heading()));
+    let said = groups
+        .into_iter()
+        .flat_map(|(first, _, of_day)| {
+            of_day.into_iter().map(move |(.., (_, who, words))| (first.heading(), who, words))
+        })
+        .collect();
+    let restated = restated.into_iter().map(|(at, _, _, words)| format!("[{}] {words}", at.clock())).collect();
+    // The order in which they come says nothing.
+    if dice.below(2) == 0 {
+        units.reverse();
+    }
+    Case { units, headings, said, restated }
+}
+
+/// A unit of a long turn's five passages, some of which are quoted.
+fn passages(dice: &mut Dice) -> Case {
     let (whole, speaker) = (unit(dice).0, dice.text(4));
     let mut fields = UnitFields::from(whole);
     // A passage that says nothing is never cut.
@@ -105,7 +222,7 @@ fn passages(dice: &mut Dice) -> (UnitBody, BTreeSet<usize>, Vec<Said>) {
     if !quoted.contains(&4) {
         said.push(String::new());
     }
-    (UnitBody::from(fields), quoted, vec![(speaker, said)])
+    Case::of(UnitBody::from(fields), quoted, vec![(HEADING.to_owned(), speaker, said)])
 }
 
 /// A unit of three turns, and what its context must give back.
@@ -132,7 +249,7 @@ fn unit(dice: &mut Dice) -> (UnitBody, Vec<Said>) {
         sources: (0..3).map(|at| format!("turn {at}")).collect(),
         parts: said.iter().enumerate().map(part).collect(),
     };
-    let shown = said.into_iter().map(|(speaker, text)| (speaker, vec![shown(&text)])).collect();
+    let shown = said.into_iter().map(|(speaker, text)| (HEADING.to_owned(), speaker, vec![shown(&text)])).collect();
     (UnitBody::from(unit), shown)
 }
 
@@ -145,24 +262,32 @@ fn ten_thousand_hostile_contexts_are_read_back() {
     let reader = page.split("```python\ndef ").nth(1).unwrap().split("\n```").next().unwrap();
     assert!(client.contains(&format!("def {reader}")), "the page shows another reader than the client has");
     let (home, mut dice) = (tempfile::tempdir().unwrap(), Dice(7));
-    let all = BTreeSet::from([0, 1, 2]);
     let mut lines = String::new();
     for number in 0..CONTEXTS {
-        let (unit, quoted, said) = if number % 2 == 0 {
-            let (unit, said) = unit(&mut dice);
-            (unit, all.clone(), said)
-        } else {
-            passages(&mut dice)
+        let case = match number % 4 {
+            0 => {
+                let (unit, said) = unit(&mut dice);
+                Case::of(unit, BTreeSet::from([0, 1, 2]), said)
+            }
+            1 => passages(&mut dice),
+            _ => several(&mut dice),
         };
-        let context = context([(&unit, Some(&quoted))], None).text;
-        lines.push_str(&json!({"context": context, "said": said}).to_string());
+        let unsupported = [None, Some("nobody mentions \"kayak\""), Some("")][dice.below(3)];
+        let context = context(case.units.iter().map(|(unit, quoted)| (unit, quoted.as_ref())), unsupported).text;
+        let Case { headings, said, restated, .. } = case;
+        assert_eq!(context.starts_with("Nothing in memory supports this question"), unsupported.is_some());
+        lines.push_str(
+            &json!({"context": context, "headings": headings, "said": said, "restated": restated}).to_string(),
+        );
         lines.push('\n');
     }
     let contexts = write(&home.path().join("contexts.jsonl"), lines);
     let check = format!(
         "{client}\nimport sys\nread = 0\nfor line in open(sys.argv[1], encoding=\"utf-8\", newline=\"\\n\"):\n    case = json.loads(line)\n\
-         \x20   found = read_context(case[\"context\"])\n    assert [[t.speaker, t.passages] for t in found] == case[\"said\"], case\n\
-         \x20   assert {{t.heading for t in found}} == {{\"6 May 2024, 09:00\"}}, case\n\
+         \x20   found = read_context(case[\"context\"])\n    assert [[t.heading, t.speaker, t.passages] for t in found] == case[\"said\"], case\n\
+         \x20   lines = case[\"context\"].split(\"\\n\")\n\
+         \x20   assert [line[3:] for line in lines if line.startswith(\"## \")] == case[\"headings\"], case\n\
+         \x20   assert [line for line in lines if line[:1] == \"[\" and line != \"[…]\"] == case[\"restated\"], case\n\
          \x20   assert len(case[\"context\"].splitlines()) == case[\"context\"].count(\"\\n\"), case\n    read += 1\nprint(read)\n"
     );
     let script = write(&home.path().join("check.py"), check);

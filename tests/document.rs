@@ -16,12 +16,14 @@ use super::{
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,\
                       response_schema_conformance,negative_data_rejection,unsupported_method,ignored_auth";
 
-/// Operations whose answers have no end.
+/// Operations whose answers are streams or can be, and have no end or a deadline of their own.
 fn endless(document: &Value) -> Vec<String> {
     let operations =
         document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values());
-    let streams =
-        operations.filter(|operation| !operation["responses"]["200"]["content"]["text/event-stream"].is_null());
+    let streams = operations.filter(|operation| {
+        let answer = &operation["responses"]["200"];
+        !answer["content"]["text/event-stream"].is_null() || !answer["x-event-stream"].is_null()
+    });
     streams.map(|operation| operation["operationId"].as_str().unwrap().to_owned()).collect()
 }
 

@@ -1,6 +1,7 @@
 //! `ripplemem eval` on a small made-up dialogue, through the command line.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -187,6 +188,74 @@ fn the_figures_follow_their_schema_and_count_every_question_once() {
     };
     // Only harbour's first session has ended; its window alone is closed.
     assert_eq!((of("open-windows"), of("open-windows-unrecorded")), (1.0, 0.5), "two windows of three are open");
+}
+
+/// A schema of the repository.
+fn schema(name: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(name);
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// The report of a directory with the files of its questions, which follow their schemas; each question has one line
+/// and one file.
+fn report_in(directory: &Path) -> (Value, Vec<Value>) {
+    let read = |path: &Path| -> Value { serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap() };
+    let report = read(&directory.join("report.json"));
+    let (of_report, of_question) = (schema("report.v1.json"), schema("report-question.v1.json"));
+    obeys(&report, &of_report, &of_report, "report");
+    let lines = report["questions"].as_array().unwrap();
+    let files: Vec<&str> = lines.iter().map(|line| line["file"].as_str().unwrap()).collect();
+    let ids: BTreeSet<&str> = lines.iter().map(|line| line["id"].as_str().unwrap()).collect();
+    assert_eq!((ids.len(), files.iter().collect::<BTreeSet<_>>().len()), (lines.len(), lines.len()), "each one once");
+    let written = std::fs::read_dir(directory.join("questions")).unwrap().map(|file| file.unwrap().path());
+    assert_eq!(written.filter(|path| path.extension().is_some_and(|ending| ending == "json")).count(), lines.len());
+    let questions: Vec<Value> = files.iter().map(|file| read(&directory.join("questions").join(file))).collect();
+    for (question, line) in questions.iter().zip(lines) {
+        obeys(question, &of_question, &of_question, line["id"].as_str().unwrap());
+        assert_eq!(question["id"], line["id"]);
+        for turn in question["evidence"].as_array().unwrap() {
+            assert_eq!(turn["found"] == false, turn["lost"].is_object(), "{turn}");
+        }
+    }
+    (report, questions)
+}
+
+/// With a context that holds next to nothing, evidence is lost at a step that the report names.
+#[test]
+fn a_report_counts_every_question_once_and_says_where_evidence_was_lost() {
+    let home = home();
+    let narrow = "version = 1\nembed.model = \"fixed\"\nlog.fsync = \"system\"\n";
+    let report = home.directory.path().join("report");
+    let steps = |more: &str| {
+        write(&home.pipeline, format!("{narrow}{more}"));
+        let result = figures(&home, &["--report", report.to_str().unwrap(), "--baselines"]);
+        let (written, questions) = report_in(&report);
+        // Nine questions are asked: those of the categories 1 to 4, one without an answer, one of an unknown category.
+        assert_eq!(questions.len(), 9);
+        assert_eq!(written["overall"]["recollection"]["recall"]["mean"], result["evidence_recall"]);
+        assert_eq!(written["overall"]["first_hop"]["recall"]["mean"], result["first_hop_recall"]);
+        assert_eq!(written["overall"]["recollection"]["full"]["mean"], result["full_evidence"]);
+        assert_eq!(written["retrievers"].as_array().unwrap().len(), 2 + result["rivals"].as_array().unwrap().len());
+        let lost = questions.iter().flat_map(|q| q["evidence"].as_array().unwrap()).map(|turn| turn["lost"].clone());
+        lost.filter(|lost| lost.is_object()).collect::<Vec<Value>>()
+    };
+    assert_eq!(steps(""), Vec::<Value>::new(), "in such a small memory recollection returns everything");
+    let above = steps("recall.rounds = 0\nrecall.stop.share = 1.0\nrecall.stop.least_tokens = 1\n");
+    assert!(!above.is_empty() && above.iter().all(|lost| lost["at"] == "cutoff"), "{above:?}");
+    for lost in &above {
+        let [rank, parts] = ["rank", "parts"].map(|name| lost["standing"][name].as_u64().unwrap());
+        assert!((2..=parts).contains(&rank), "the best part is quoted: {lost}");
+        assert!(lost["standing"]["share"].as_f64() <= lost["standing"]["last_quoted"].as_f64(), "{lost}");
+        assert!(lost["sentence"].as_str().unwrap().contains(&format!("Number {rank} of {parts} parts")), "{lost}");
+    }
+    let spent = steps("recall.rounds = 0\nrecall.stop.least_tokens = 1\nrecall.stop.most_tokens = 16\n");
+    assert!(spent.iter().any(|lost| lost["at"] == "assembly"), "{spent:?}");
+    let indexes = "profile = \"paper\"\nrecall.semantic = 1\nrecall.lexical = 0\nrecall.cue = 0\n";
+    let unseen = steps(&format!("{indexes}recall.rounds = 0\n"));
+    assert!(!unseen.is_empty() && unseen.iter().all(|lost| lost["at"] == "candidate"), "{unseen:?}");
+    let walked = steps(&format!("{indexes}recall.semantic_support = 0\nrecall.structural_support = 0\n"));
+    assert!(!walked.is_empty() && walked.iter().all(|lost| lost["at"] == "walk"), "{walked:?}");
+    assert!(walked.iter().all(|lost| lost["sentence"].as_str().unwrap().contains("The walk reached ")), "{walked:?}");
 }
 
 /// Each way builds its own memory and is asked the same questions.
@@ -405,7 +474,9 @@ fn conversations_with_an_assistant_are_scored_beside_rivals_and_fitted_with_dial
     let (beam, realmem) = (agents.join("beam"), agents.join("realmem"));
     let pipeline = home.pipeline.to_str().unwrap();
     for (set, path, questions, rows) in [("beam", &beam, 4, 10), ("realmem", &realmem, 1, 1)] {
+        let report = home.directory.path().join(set);
         let mut arguments = vec!["eval", set, path.to_str().unwrap(), "--pipeline", pipeline, "--json"];
+        arguments.extend(["--report", report.to_str().unwrap()]);
         arguments.extend((rows > 1).then_some("--baselines"));
         let output = ripplemem(&arguments);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -414,6 +485,14 @@ fn conversations_with_an_assistant_are_scored_beside_rivals_and_fitted_with_dial
         assert_eq!((&figures["dataset"], &found["questions"]), (&json!(set), &json!(questions)), "{figures}");
         assert_eq!(figures["rows"].as_array().unwrap().len(), rows);
         assert!(found["touched"].as_f64() > Some(0.0) && found["mean_tokens"].as_f64() > Some(0.0), "{found}");
+        let (written, asked) = report_in(&report);
+        assert_eq!(
+            (&written["found_means"], asked.len() as u64),
+            (&json!("touched"), { questions + figures["unanswerable"].as_u64().unwrap() })
+        );
+        assert_eq!(written["overall"]["recollection"]["recall"]["mean"], found["touched"]);
+        assert!(written["overall"]["first_hop"]["recall"].is_null(), "it is not measured there");
+        assert_eq!(written["retrievers"].as_array().unwrap().len(), rows);
     }
     let missing = ripplemem(&["eval", "beam", home.directory.path().to_str().unwrap(), "--pipeline", pipeline]);
     assert!(!missing.status.success() && String::from_utf8_lossy(&missing.stderr).contains("chat.json"), "{missing:?}");

@@ -121,7 +121,8 @@ impl HttpClient {
         answer(&mut self.begin(method, path, headers, body)).unwrap()
     }
 
-    fn begin(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> TcpStream {
+    /// Sends a whole request; where its response comes.
+    pub(crate) fn begin(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> TcpStream {
         let mut stream = self.connect();
         let host = if headers.contains("Host:") { String::new() } else { format!("Host: {}\r\n", self.address) };
         let head = format!(

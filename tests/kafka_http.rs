@@ -48,6 +48,14 @@ fn turns_over_http_are_durable_in_the_topic_and_both_ways_of_asking_agree() {
         |after: &Value| json!({"bank": "b", "text": "Where is the red kayak?", "after": after, "timeout_ms": 60_000});
     let evidence: Evidence = serde_json::from_value(http.post("/v1/ask", &asked(&written["after"]))).unwrap();
     assert_eq!(evidence.units[0].sources, ["1"], "{}", home.told());
+    let explained = |turn: &str| {
+        let mut explain = asked(&written["after"]);
+        explain["turn"] = json!(turn);
+        http.post("/v1/explain", &explain)
+    };
+    let (known, unknown) = (explained("1"), explained("2"));
+    assert_eq!((&known["quoted"], &known["steps"][0]["state"]), (&json!(true), &json!("passed")), "{known}");
+    assert_eq!((&unknown["failed"], &unknown["steps"][0]["state"]), (&json!("unit"), &json!("unknown")), "{unknown}");
     // A follower of the same question has the same evidence, and sees it go.
     let mut stream = EventStream::open(&http, "/v1/subscribe?bank=b&text=Where+is+the+red+kayak%3F", "");
     let mut followed = Followed::default();

@@ -374,7 +374,7 @@ fn update(id: u64, kind: &str, message: u64, text: &str) -> Value {
 }
 
 /// Signs a request as the source `desk` wants it, and sends it.
-fn post_signed(service: &HttpService, body: &str, secret: &str) -> u16 {
+pub(crate) fn post_signed(service: &HttpService, body: &str, secret: &str) -> u16 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let digest = hmac::sign(&key, format!("{now}.{body}").as_bytes());

@@ -153,11 +153,13 @@ fn each_tool_over_http_asks_for_a_token_with_the_right_in_the_bank() {
     let turns = json!({"turns": [{"speaker": "Ann", "text": "The red kayak is in the boathouse", "turn": "1"},
         {"speaker": "Bo", "text": "The ferry leaves at noon", "turn": "2"}]});
     let ask = json!({"question": "Where is the red kayak?"});
+    let explain = json!({"question": "Where is the red kayak?", "turn": "1"});
     // In this order each succeeds with every right.
     let tools = [
         ("remember", "write", turns),
         ("recall", "read", ask.clone()),
         ("evidence", "read", ask),
+        ("explain", "read", explain),
         ("list", "read", json!({})),
         ("show", "read", json!({"turn": "1"})),
         ("status", "read", json!({"bank": "team/a"})),

@@ -207,9 +207,33 @@ fn forms() -> Vec<Form> {
     ]
 }
 
+/// Times that are none, or that few write; and zones.
+const ODD_TIMES: [&str; 16] = [
+    "2024-02-30T10:00:00Z",
+    "2024-05-06T24:00:00Z",
+    "2016-12-31T23:59:60Z",
+    "2024-05-06T09:00:00+25:00",
+    "2024-05-06T09:00:00-00:00",
+    "2024-05-06T09:00:00+01:00[Europe/Berlin]",
+    "2024-05-06T09:00:00[Europe/Nowhere]",
+    "2024-03-31T02:30:00 Europe/Berlin",
+    "-009999-01-01T00:00:00Z",
+    "+275760-09-13T00:00:00.001Z",
+    "0000-00-00T00:00:00Z",
+    "9999-12-31T23:59:59.999999999-23:59",
+    "2024-05-06 09:00",
+    "America/Argentina/Buenos_Aires",
+    "UTC+99",
+    "+05:45:30",
+];
+/// Moments as numbers: the year 10000, the year 1, before 1970, nearly now in nanoseconds.
+const ODD_MOMENTS: [f64; 4] = [253_402_300_800_000.0, -62_135_596_800.5, -1.0, 1.795e18];
+
 /// Another value, of any kind.
 fn odd(dice: &mut Dice) -> Value {
-    match dice.below(12) {
+    match dice.below(15) {
+        12 | 13 => json!(ODD_TIMES[dice.below(ODD_TIMES.len() as u64) as usize]),
+        14 => json!(ODD_MOMENTS[dice.below(ODD_MOMENTS.len() as u64) as usize]),
         0 => Value::Null,
         1 => json!(-1),
         2 => json!(u64::MAX),

@@ -2,9 +2,17 @@
 
 use std::{
     fs,
+    io::Read,
     net::{SocketAddr, TcpListener},
+    path::Path,
+    time::{Duration, Instant},
 };
 
+use nouns::{
+    config::Pipeline,
+    model::{Bank, EventTime, Turn, TurnEvent},
+};
+use ripplemem::log::{EmbeddedLog, Log, Topic};
 use serde_json::{Value, json};
 
 use super::{
@@ -13,6 +21,8 @@ use super::{
     http_limits::bearer,
     http_service::{HttpClient, HttpService, pipeline_file},
     kafka::{Home, turn, wait},
+    live_slack::post_signed,
+    model_process::ScriptedModel,
     question_client::Client,
     support::ripplemem,
 };
@@ -100,6 +110,137 @@ fn an_embedded_service_has_health_metrics_status_and_orders() {
     assert!(service.stop());
 }
 
+/// A service with a signed webhook, whose secret is the name of this package.
+fn with_webhook(home: &Path, top: &str, tables: &str) {
+    let source = "name = \"desk\"\nplatform = \"webhook\"\nbank = \"desk\"\nsecret_env = \"CARGO_PKG_NAME\"\n";
+    pipeline_file(home, &format!("{top}{tables}[[source]]\n{source}"));
+}
+
+const SECRET: &str = env!("CARGO_PKG_NAME");
+
+/// What was rejected while turns were extracted, what no source could read, and what a webhook brought.
+#[test]
+fn a_status_counts_what_was_rejected_and_every_dead_letter() {
+    let home = tempfile::tempdir().unwrap();
+    with_webhook(home.path(), "log.partitions = 1\n", "");
+    let file = home.path().join("p.toml");
+    // An older program might have stored it.
+    let settings = Pipeline::read(&file).unwrap().log;
+    let (bank, time) = (Bank::parse("acme").unwrap(), EventTime::parse("2024-05-06T09:00:00Z").unwrap());
+    let empty = TurnEvent::Turn(Turn::new(bank, "1", "Ann", " ", time));
+    EmbeddedLog::open(&settings).unwrap().append_turns(&[empty]).unwrap();
+    let service =
+        HttpService::start(home.path(), &["serve", "--listen", "127.0.0.1:0", "--pipeline", file.to_str().unwrap()]);
+    let counted = || {
+        let mut status = service.get("/v1/status");
+        while status["behind"] != 0 {
+            std::thread::sleep(Duration::from_millis(10));
+            status = service.get("/v1/status");
+        }
+        assert_eq!(status["problem"], Value::Null, "{status}");
+        (status["rejected"].as_u64().unwrap(), status["dead_letters"].as_u64().unwrap())
+    };
+    service.post("/v1/turns", &said("acme", "2", "The red kayak is in the boathouse"));
+    assert_eq!(counted(), (1, 1), "the turn without words");
+    let letter = |n: u32| json!({"schema": 1, "origin": format!("file:{n}"), "reason": "unread", "payload": "?"});
+    service.post("/v1/turns", &json!({"turns": [], "dead_letters": [letter(1), letter(2)]}));
+    assert_eq!(counted(), (1, 3), "records of an export");
+    assert_eq!(service.send("POST", "/v1/turns", "", b"{\"turns\": [{\"bank\": \"acme\"}]}").0, 400);
+    assert_eq!(counted(), (1, 3), "what is refused is no dead letter");
+
+    let good = json!({"turn": "d1", "speaker": "Bo", "text": "Ticket 1 is open.", "time": "2024-05-06T09:00:00Z"});
+    assert_eq!(post_signed(&service, &json!([good, {"turn": 5}, {}]).to_string(), SECRET), 200);
+    assert_eq!(counted(), (1, 5), "two of three records of a webhook");
+    assert_eq!(post_signed(&service, &json!([{"turn": 6}]).to_string(), "a guess"), 401);
+    assert_eq!(post_signed(&service, &"{}\n".repeat(10_001), SECRET), 413);
+    assert_eq!(counted(), (1, 5), "nothing of a request that is not taken");
+    assert_eq!(post_signed(&service, &"{}\n".repeat(10_000), SECRET), 200);
+    assert_eq!(counted(), (1, 10_005), "as many as a request may hold");
+    assert!(service.stop());
+    let letters = EmbeddedLog::open(&settings).unwrap().end(Topic::DeadLetters, 0).unwrap();
+    assert_eq!(letters, 10_005, "what the log holds");
+}
+
+/// As many turns in one request as it may have, and no browser takes an answer for anything but JSON.
+#[test]
+fn a_request_takes_ten_thousand_turns_and_every_answer_says_what_it_is() {
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), "log.fsync = \"system\"\n");
+    let service = HttpService::of(home.path());
+    let turn = |n: usize| json!({"bank": "b", "turn": n.to_string(), "speaker": "Ann", "text": "Noon.", "time": "2024-05-06T09:00:00Z"});
+    let turns = |count: usize| json!({"turns": (0..count).map(turn).collect::<Vec<_>>()});
+    let (status, _, refused) = service.send("POST", "/v1/turns", "", turns(10_001).to_string().as_bytes());
+    assert_eq!((status, &refused["code"]), (400, &json!("invalid")), "{refused}");
+    assert_eq!(service.get("/v1/status")["after"], "", "nothing of it is stored");
+    assert_eq!(service.post("/v1/turns", &turns(10_000))["turns"], 10_000);
+    for (method, path, status) in [
+        ("GET", "/v1/status", 200),
+        ("GET", "/v1/openapi.json", 200),
+        ("GET", "/v1/nothing", 404),
+        ("PUT", "/v1/turns", 405),
+        ("POST", "/v1/ask", 400),
+    ] {
+        let mut stream = service.begin(method, path, "", b"");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let head = answer.split("\r\n\r\n").next().unwrap().to_lowercase();
+        assert!(head.starts_with(&format!("http/1.1 {status}")), "{path}: {head}");
+        assert!(head.contains("x-content-type-options: nosniff"), "{path}: {head}");
+    }
+    assert!(service.stop());
+}
+
+/// Whatever way words come in, and whatever a language model says of them, no log line holds them.
+#[test]
+fn no_door_puts_words_into_log_lines_at_any_level() {
+    let (home, model) = (tempfile::tempdir().unwrap(), ScriptedModel::start(&[]));
+    let extracts = "http.mem0 = true\nextract.extractor = \"llm\"\nwindow.turns = 2\nwindow.overlap = 0\n";
+    with_webhook(home.path(), extracts, &model.toml("scripted"));
+    let service = HttpService::that_logs(home.path(), "trace");
+    let ticket = |n: u32, text: &str| json!({"turn": format!("quux-{n}"), "speaker": "Zebedee", "text": text, "time": format!("2024-05-06T09:0{n}:00Z")});
+    let tickets = json!([ticket(1, "The walrus is in the lagoon"), ticket(2, "It eats clams")]);
+    assert_eq!(post_signed(&service, &tickets.to_string(), SECRET), 200);
+    assert_eq!(post_signed(&service, &json!([{"text": "A narwhal swims"}]).to_string(), SECRET), 200);
+    let tool = |name: &str, arguments: Value| {
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}});
+        let answer = service.post("/mcp?bank=mcp", &call);
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+        answer["result"].to_string()
+    };
+    let turn = json!({"speaker": "Zebedee", "text": "The ocelot sleeps in the larder", "turn": "quux-3"});
+    tool("remember", json!({"turns": [turn], "wait_seconds": 60}));
+    let question =
+        json!({"question": "Where does the ocelot sleep?", "asker": "Zebedee", "said_before": "that ocelot"});
+    assert!(tool("recall", question.clone()).contains("larder"));
+    assert!(tool("answer", question).contains("larder"), "the model repeats it");
+    tool("forget", json!({"turn": "quux-9"}));
+    let message =
+        json!({"messages": [{"role": "user", "content": "The gecko is on the veranda"}], "user_id": "xanthe"});
+    let added = service.post("/v3/memories/add/", &message);
+    let search = json!({"query": "Where is the gecko?", "filters": {"user_id": "xanthe"}});
+    assert!(service.post("/v3/memories/search/", &search).to_string().contains("veranda"));
+    let path = format!("/v1/memories/{}/", added["results"][0]["id"].as_str().unwrap());
+    assert_eq!(service.send("PUT", &path, "", b"{\"text\": \"The gecko is on the pergola\"}").0, 200);
+    // The webhook's window is closed, and the model reads it.
+    let begun = Instant::now();
+    while service.get("/v1/status")["read_by_model"] == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(120), "{}", service.get("/v1/status"));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let asked = json!({"bank": "desk", "text": "Where is the walrus?", "answer": true});
+    assert!(service.post("/v1/ask", &asked).to_string().contains("lagoon"));
+    assert!(service.stop());
+    assert!(model.requests().iter().any(|request| request.to_string().contains("walrus")), "it was asked");
+    let lines = fs::read_to_string(home.path().join("stderr")).unwrap();
+    assert!(lines.contains("\"DEBUG\"") && lines.contains("\"message\":\"question answered\""), "{lines}");
+    for word in ["walrus", "lagoon", "clams", "narwhal", "ocelot", "larder", "gecko", "veranda", "pergola"] {
+        assert!(!lines.to_lowercase().contains(word), "{word}");
+    }
+    for name in ["Zebedee", "quux", "xanthe"] {
+        assert!(!lines.contains(name), "{name}");
+    }
+}
+
 #[test]
 fn log_lines_hold_neither_words_nor_banks_and_belong_to_the_clients_trace() {
     for names in [false, true] {
@@ -146,7 +287,7 @@ fn a_service_on_kafka_has_the_same() {
     answers_without_a_token(&service, &HttpClient { address: monitoring.to_string() });
     let mut client = Client::new(&broker, "operated");
     let id = client.ask_in(None, "acme/zoe", "Where is the kayak?", &[("traceparent", TRACE)]);
-    assert!(client.reply(id, std::time::Duration::from_secs(120))["context"].is_string());
+    assert!(client.reply(id, Duration::from_secs(120))["context"].is_string());
     let status = service.get("/v1/status");
     assert!(status["units"].as_u64() >= Some(1) && status["windows"].is_u64(), "{status}");
     let (code, _, problem) = service.send("POST", "/v1/admin/snapshots", "", b"");

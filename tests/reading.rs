@@ -478,7 +478,7 @@ fn a_questions_deadline_limits_the_planner() {
     let text = r#"{"bank":"sample/harbour","text":"What does Marta sing?"}"#;
     let until = Instant::now() + std::time::Duration::from_secs(4);
     let question = serde_json::from_str(text).unwrap();
-    let evidence = service.replica().ask(&question, &embedders, None, &Cancellation::at(until)).unwrap();
+    let evidence = service.replica().ask(&question, &embedders, None, &Cancellation::at(until), None).unwrap();
     let note = evidence.trace.rounds[0].plan.note.as_deref().unwrap();
     assert!(note.contains("did not answer in time"), "{note}");
 }

@@ -49,6 +49,8 @@ fn statements_of_tables_have_not_drifted() {
 #[test]
 fn the_schema_of_an_evaluation_has_not_drifted() {
     check("schemas/eval.v1.json", &schema::text(&lab::schema()));
+    check("schemas/report.v1.json", &schema::text(&lab::report_schema()));
+    check("schemas/report-question.v1.json", &schema::text(&lab::question_report_schema()));
 }
 
 #[test]

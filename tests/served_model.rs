@@ -1,5 +1,10 @@
 //! Vectors from an endpoint that speaks OpenAI's embeddings protocol, here a scripted one.
 
+use std::{
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+};
+
 use models::embed;
 use nouns::{
     config::Pipeline,
@@ -15,7 +20,7 @@ use serde_json::json;
 use super::{
     http_service::HttpService,
     model_process::ScriptedModel,
-    support::{ask, census, data, ingest, lines, with_warnings, write},
+    support::{ask, census, data, ingest, lines, ripplemem, with_warnings, write},
 };
 
 /// A pipeline whose embedding model, named by its script, is served by `server`.
@@ -175,4 +180,48 @@ fn a_service_listens_while_the_endpoint_is_away_and_names_it() {
     assert!(refusal["detail"].as_str().unwrap().contains(&address), "{refusal}");
     assert!(problem(&service).is_some_and(|problem| problem.contains(&address)));
     assert!(service.stop(), "it ends well");
+}
+
+/// What `ingest` and `snapshot` say of turns that wait in a service for an endpoint; `ingest` goes on once it is back.
+#[test]
+fn commands_beside_a_service_say_which_turns_wait_for_the_endpoint() {
+    let server = ScriptedModel::start(&[]);
+    let address = server.endpoint.trim_start_matches("http://").trim_end_matches("/v1").to_owned();
+    drop(server);
+    let home = tempfile::tempdir().unwrap();
+    let entry = "[embed.models.served]\nrunner = \"endpoint\"\nsemantic_threshold = 0.6\nquestion_floor = 0.1\nquestion_ceiling = 0.6";
+    let served = format!("served = {{ endpoint = \"http://{address}/v1\", model = \"scripted\" }}");
+    let top = "version = 1\nembed.model = \"served\"\nlog.directory = \"log\"\nsnapshot.directory = \"snapshots\"";
+    let file = write(&home.path().join("p.toml"), format!("{top}\n{entry}\n{served}\n"));
+    let file = file.to_str().unwrap();
+    let service = HttpService::of(home.path());
+    let turns = lines("b", "s", &[("1", "Ann", "The ferry leaves at noon"), ("2", "Bo", "I sold my bicycle")]);
+    let turns = write(&home.path().join("in.jsonl"), turns);
+    let mut ingest = Command::new(env!("CARGO_BIN_EXE_ripplemem"))
+        .args(["ingest", "jsonl", turns.to_str().unwrap(), "--pipeline", file])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(ingest.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let waits = said.by_ref().find(|line| line.contains("tries again")).unwrap();
+    assert!(waits.contains("2 turns wait in the service, which tries again: ") && waits.contains(&address), "{waits}");
+    let snapshot = || {
+        let output = ripplemem(&["snapshot", "--pipeline", file]);
+        assert!(output.status.success(), "{output:?}");
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
+    };
+    let [written, missing] = snapshot();
+    assert!(missing.contains("2 turns are not extracted yet, so they are not in the snapshot"), "{missing}");
+    assert!(written.contains(" 0 units"), "{written}");
+
+    let _again = ScriptedModel::start(&["--listen", &address]);
+    let rest: Vec<String> = said.collect();
+    assert!(!rest.contains(&waits), "it is said once: {rest:?}");
+    let output = ingest.wait_with_output().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && printed.contains("2 events"), "{printed} {rest:?}");
+    let [written, missing] = snapshot();
+    assert!(!missing.contains("not extracted yet") && !written.contains(" 0 units"), "{written} {missing}");
+    assert!(service.stop());
 }

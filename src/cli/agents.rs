@@ -40,7 +40,7 @@ pub(crate) struct Agents {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Write the page into this directory, as report.md.
+    /// Write a report into this directory: report.md, and what `ripplemem console --report` shows of each question.
     #[arg(long)]
     report: Option<PathBuf>,
     /// Write every context with its score into this file, one line of JSON each.
@@ -64,7 +64,7 @@ impl Agents {
             write_contexts(path, &run.contexts).with_context(|| format!("{}: cannot be written", path.display()))?;
         }
         if let Some(directory) = &self.report {
-            lab::write_agents_report(directory, &run.result)?;
+            lab::write_agents_report(directory, &run)?;
             say(&format!("the report is {}", directory.join("report.md").display()));
         }
         if self.json {

@@ -73,7 +73,7 @@ pub(crate) struct Ask {
 }
 
 /// How long another process may take for an answer, in milliseconds.
-const ANSWER_TIMEOUT_MS: u64 = 600_000;
+pub(super) const ANSWER_TIMEOUT_MS: u64 = 600_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OutputFormat {
@@ -191,12 +191,17 @@ fn ask_there(
         Some((partition, offset)) => Some(format!("{partition}:{offset}")),
         None => end_of(reached, &question.bank)?,
     };
-    let as_of = as_of.map(|at| match at {
-        AsOf::Offset(offset) => offset.to_string(),
-        AsOf::Time(ms) => jiff::Timestamp::from_millisecond(ms).map(|at| at.to_string()).unwrap_or_default(),
-    });
+    let as_of = as_of.map(as_of_text);
     let ask = api::Ask { after, as_of, timeout_ms: Some(ANSWER_TIMEOUT_MS), ..api::Ask::of(question.clone()) };
     Ok(reached.post("/v1/ask", &ask)?)
+}
+
+/// A point of the past as a request names it.
+pub(super) fn as_of_text(at: AsOf) -> String {
+    match at {
+        AsOf::Offset(offset) => offset.to_string(),
+        AsOf::Time(ms) => jiff::Timestamp::from_millisecond(ms).map(|at| at.to_string()).unwrap_or_default(),
+    }
 }
 
 /// Prints how good the evidence is, and which offsets it reflects.

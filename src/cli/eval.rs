@@ -78,7 +78,8 @@ pub(crate) struct Eval {
     /// Print JSON (schemas/eval.v1.json).
     #[arg(long)]
     json: bool,
-    /// Write a report into this directory: report.md, plots, a page for each question.
+    /// Write a report into this directory: report.md, plots, a page for each question, and the same for
+    /// `ripplemem console --report`.
     #[arg(long)]
     report: Option<PathBuf>,
     /// Show this calibration in the report: a file with the output of `calibrate --json`.

@@ -17,16 +17,18 @@ use nouns::{
 };
 use ripplemem::{
     log,
-    pipeline::{delete_turns, held_turns, selected_turns},
+    pipeline::{Receipt, forget_turns, held_turns, selected_turns},
 };
-use server::api::{ForgetTurns, Forgotten, ForgottenTurns, TurnView};
+use server::api::{ForgetTurns, ForgottenTurns, TurnView};
 
 use super::{
+    forgets::{erase_now, list, receipt_line},
     memory_arguments::MemoryArguments,
     output::{print, say},
     reached::{Memory, open_or_reach},
     selector_arguments::SelectorArguments,
     turns::table_line,
+    verify_forgotten::verified,
 };
 
 /// How many milliseconds a service may wait at most.
@@ -40,8 +42,8 @@ pub(crate) struct Forget {
     /// The ids of the turns. Without ids, select the turns with the options below.
     turns: Vec<String>,
     /// The bank of the turns.
-    #[arg(long)]
-    bank: String,
+    #[arg(long, required_unless_present_any = ["list", "erase_now", "verify"])]
+    bank: Option<String>,
     #[command(flatten)]
     select: SelectorArguments,
     /// Turns whose words contain this name; with --speaker, turns that fit either. May be given several times.
@@ -56,62 +58,117 @@ pub(crate) struct Forget {
     /// Delete without asking.
     #[arg(long)]
     yes: bool,
+    /// Say what became of each operation that forgot turns; with --bank, of those of this bank.
+    #[arg(long, conflicts_with_all = ["turns", "all", "mentions", "dry_run", "erase_now"])]
+    list: bool,
+    /// Erase the words of all turns that were deleted from every stored byte, now; with turns, after deleting them.
+    #[arg(long)]
+    erase_now: bool,
+    /// Read every stored byte, and say whether --words are gone (exit code 0), still to be erased by a stated time (3),
+    /// or stored although they should not be (1).
+    #[arg(long, requires = "words", conflicts_with_all = ["turns", "all", "mentions", "dry_run", "erase_now", "list"])]
+    verify: bool,
+    /// Words to look for with --verify; - reads them from standard input, one a line. May be given several times.
+    #[arg(long, requires = "verify", allow_hyphen_values = true)]
+    words: Vec<String>,
+    /// Print receipts as JSON, one a line.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     memory: MemoryArguments,
 }
 
 impl Forget {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let (pipeline, bank) = (self.memory.pipeline()?, Bank::parse(&self.bank)?);
+        let pipeline = self.memory.pipeline()?;
+        let bank = self.bank.as_deref().map(Bank::parse).transpose()?;
+        if self.verify {
+            return verified(&pipeline, self.words);
+        }
+        if self.list {
+            return list(&pipeline, bank.as_ref(), self.json);
+        }
         let select = Selector { mentions: self.mentions, all: self.all, ..self.select.selector()? };
-        if !self.turns.is_empty() {
+        let names_turns = !self.turns.is_empty() || !select.is_empty();
+        let Some(bank) = bank.filter(|_| names_turns || !self.erase_now) else {
+            ensure!(!names_turns, "--bank: missing; name the bank of the turns");
+            return erase_now(&pipeline, self.json);
+        };
+        let asks = Asks { dry_run: self.dry_run, yes: self.yes, json: self.json };
+        let code = if self.turns.is_empty() {
+            match forget_selected(&pipeline, &bank, select, &asks)? {
+                true => ExitCode::SUCCESS,
+                false => return Ok(ExitCode::SUCCESS),
+            }
+        } else {
             ensure!(
                 select.is_empty() && !self.dry_run,
                 "ids of turns exclude --dry-run and options such as --speaker; use one or the other"
             );
-            return forget_ids(&pipeline, &bank, &self.turns);
-        }
-        ensure!(
-            !select.is_empty(),
-            "nothing is named: give ids of turns, or --speaker, --since, --until, --session, --thread, --mentions or \
-             --all"
-        );
-        select.check()?;
-        ensure!(
-            pipeline.log.kind != LogKind::Kafka,
-            "options such as --speaker need a log in a directory; this log is on Kafka: name turns by their ids"
-        );
-        let asks = Asks { dry_run: self.dry_run, yes: self.yes };
-        let deleted = match open_or_reach(&pipeline)? {
-            Memory::Here(mut service) => {
-                service.pause_model();
-                service.catch_up()?;
-                let held = selected_turns(service.log(), &bank, &select)?;
-                let latest: Vec<TurnView> = held.iter().rev().take(SHOWN).map(TurnView::of).collect();
-                if !asks.agree(&bank, held.len() as u64, &latest)? {
-                    return Ok(ExitCode::SUCCESS);
-                }
-                delete_turns(service.log(), &bank, held.iter().map(|held| held.turn.turn.clone()))?;
-                service.catch_up()?;
-                held.len() as u64
-            }
-            Memory::There(reached) => {
-                let wait_ms = Some(WAIT_MS);
-                let request = ForgetTurns { bank: bank.clone(), select, confirm: None, dry_run: true, wait_ms };
-                let meant: ForgottenTurns = reached.post("/v1/forget", &request)?;
-                if !asks.agree(&bank, meant.turns.unwrap_or_default(), &meant.shown)? {
-                    return Ok(ExitCode::SUCCESS);
-                }
-                let request = ForgetTurns { confirm: meant.confirm, dry_run: false, ..request };
-                let forgotten: ForgottenTurns = reached.post("/v1/forget", &request)?;
-                if !forgotten.gone {
-                    bail!("bank {bank}: the deletions are durable, but answers do not reflect them yet");
-                }
-                forgotten.turns.unwrap_or_default()
-            }
+            forget_ids(&pipeline, &bank, &self.turns, self.json)?
         };
-        print(&format!("bank {bank}: {deleted} turns deleted\n"))?;
-        Ok(ExitCode::SUCCESS)
+        if self.erase_now {
+            erase_now(&pipeline, self.json)?;
+        }
+        Ok(code)
+    }
+}
+
+/// Deletes what a selector takes, once somebody agrees; whether anything was deleted.
+fn forget_selected(pipeline: &Pipeline, bank: &Bank, select: Selector, asks: &Asks) -> Result<bool> {
+    ensure!(
+        !select.is_empty(),
+        "nothing is named: give ids of turns, or --speaker, --since, --until, --session, --thread, --mentions or --all"
+    );
+    select.check()?;
+    ensure!(
+        pipeline.log.kind != LogKind::Kafka,
+        "options such as --speaker need a log in a directory; this log is on Kafka: name turns by their ids"
+    );
+    let (deleted, receipt) = match open_or_reach(pipeline)? {
+        Memory::Here(mut service) => {
+            service.pause_model();
+            service.catch_up()?;
+            let held = selected_turns(service.log(), bank, &select)?;
+            let latest: Vec<TurnView> = held.iter().rev().take(SHOWN).map(TurnView::of).collect();
+            if !asks.agree(bank, held.len() as u64, &latest)? {
+                return Ok(false);
+            }
+            let ids = held.iter().map(|held| held.turn.turn.clone());
+            let deleted = forget_turns(service.log(), &pipeline.forget, bank, ids)?;
+            service.catch_up()?;
+            let receipts = service.receipts()?.into_iter();
+            let of_this =
+                |receipt: &Receipt| deleted.operation.as_ref().is_some_and(|of| of.operation == receipt.operation);
+            (held.len() as u64, receipts.into_iter().find(of_this))
+        }
+        Memory::There(reached) => {
+            let (bank, wait_ms) = (bank.clone(), Some(WAIT_MS));
+            let request = ForgetTurns { bank, select, confirm: None, unheld: false, dry_run: true, wait_ms };
+            let meant: ForgottenTurns = reached.post("/v1/forget", &request)?;
+            if !asks.agree(&request.bank, meant.turns.unwrap_or_default(), &meant.shown)? {
+                return Ok(false);
+            }
+            let request = ForgetTurns { confirm: meant.confirm, dry_run: false, ..request };
+            let forgotten: ForgottenTurns = reached.post("/v1/forget", &request)?;
+            if !forgotten.gone {
+                bail!("bank {}: the deletions are durable, but answers do not reflect them yet", request.bank);
+            }
+            (forgotten.turns.unwrap_or_default(), forgotten.receipt)
+        }
+    };
+    show(bank, deleted, receipt.as_ref(), asks.json)?;
+    Ok(true)
+}
+
+/// Says what was deleted, and what became of it.
+fn show(bank: &Bank, deleted: u64, receipt: Option<&Receipt>, json: bool) -> Result<()> {
+    match receipt {
+        Some(receipt) if json => print(&format!("{}\n", serde_json::to_string(receipt)?)),
+        _ => {
+            receipt.iter().for_each(|receipt| say(&receipt_line(receipt)));
+            print(&format!("bank {bank}: {deleted} turns deleted\n"))
+        }
     }
 }
 
@@ -119,6 +176,7 @@ impl Forget {
 struct Asks {
     dry_run: bool,
     yes: bool,
+    json: bool,
 }
 
 impl Asks {
@@ -152,44 +210,44 @@ impl Asks {
 }
 
 /// Deletes turns by their ids, whether the memory holds them or not.
-fn forget_ids(pipeline: &Pipeline, bank: &Bank, turns: &[String]) -> Result<ExitCode> {
+fn forget_ids(pipeline: &Pipeline, bank: &Bank, turns: &[String], json: bool) -> Result<ExitCode> {
     let count = turns.len();
     if pipeline.log.kind == LogKind::Kafka {
-        let written = delete_turns(&*log::open(&pipeline.log)?, bank, turns.to_vec())?;
+        let deleted = forget_turns(&*log::open(&pipeline.log)?, &pipeline.forget, bank, turns.to_vec())?;
         print(&format!(
             "bank {bank}: {count} deletions are in the turns topic, whether the turns exist or not; ask with \
-             --after {written} for an answer that reflects them\n"
+             --after {} for an answer that reflects them\n",
+            deleted.written
         ))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut unknown = Vec::new();
-    match open_or_reach(pipeline)? {
+    let (unknown, receipt) = match open_or_reach(pipeline)? {
         Memory::Here(mut service) => {
             service.pause_model();
             service.catch_up()?;
             let held = held_turns(service.log(), bank, &|turn| turns.iter().any(|id| id == turn), count)?;
             let is_held = |id: &String| held.iter().any(|held| held.turn.turn == *id);
-            unknown.extend(turns.iter().filter(|id| !is_held(id)).cloned());
-            delete_turns(service.log(), bank, turns.to_vec())?;
+            let unknown: Vec<String> = turns.iter().filter(|id| !is_held(id)).cloned().collect();
+            let deleted = forget_turns(service.log(), &pipeline.forget, bank, turns.to_vec())?;
             service.catch_up()?;
+            let mut receipts = service.receipts()?.into_iter();
+            let operation = deleted.operation.map(|of| of.operation);
+            (unknown, receipts.find(|receipt| Some(&receipt.operation) == operation.as_ref()))
         }
         Memory::There(reached) => {
-            let wait_ms = WAIT_MS.to_string();
-            for turn in turns {
-                let of = [("bank", Some(bank.as_str())), ("turn", Some(turn)), ("wait_ms", Some(&*wait_ms))];
-                let forgotten: Forgotten = reached.delete("/v1/turns", &of)?;
-                if forgotten.held == Some(false) {
-                    unknown.push(turn.clone());
-                }
-                if !forgotten.gone {
-                    bail!("turn {turn:?}: the deletion is durable, but answers do not reflect it yet");
-                }
+            let select = Selector { turns: turns.to_vec(), ..Selector::default() };
+            let (bank, wait_ms) = (bank.clone(), Some(WAIT_MS));
+            let request = ForgetTurns { bank, select, confirm: None, unheld: true, dry_run: false, wait_ms };
+            let forgotten: ForgottenTurns = reached.post("/v1/forget", &request)?;
+            if !forgotten.gone {
+                bail!("bank {}: the deletions are durable, but answers do not reflect them yet", request.bank);
             }
+            (forgotten.not_held, forgotten.receipt)
         }
-    }
+    };
     for turn in &unknown {
         print(&format!("bank {bank}: it holds no turn {turn:?}; a turn with this id that comes later is not kept\n"))?;
     }
-    print(&format!("bank {bank}: {} turns deleted\n", count - unknown.len()))?;
+    show(bank, (count - unknown.len()) as u64, receipt.as_ref(), json)?;
     Ok(if unknown.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

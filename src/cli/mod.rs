@@ -35,6 +35,8 @@ mod ask;
 mod bench;
 #[cfg(feature = "lab")]
 mod calibrate;
+#[cfg(feature = "console")]
+mod console;
 #[cfg(feature = "lab")]
 mod conversations;
 mod cost;
@@ -47,10 +49,12 @@ mod estimate;
 mod eval;
 #[cfg(feature = "lab")]
 mod evaluated_pipeline;
+mod explain;
 mod export;
 #[cfg(feature = "lab")]
 mod fit;
 mod forget;
+mod forgets;
 mod health;
 mod heard_languages;
 mod import;
@@ -74,6 +78,7 @@ mod tap;
 mod token;
 mod turns;
 mod validate;
+mod verify_forgotten;
 
 pub(crate) use exit_code::INVALID_PIPELINE;
 pub(crate) use logs::{begin as begin_logs, end as end_logs};
@@ -88,6 +93,7 @@ command::commands! {
     serve::Serve,
     ingest::Ingest,
     ask::Ask,
+    explain::Explain,
     turns::Turns,
     forget::Forget,
     mcp::Mcp,
@@ -107,6 +113,8 @@ command::commands! {
     stats::Stats,
     #[cfg(feature = "lab")]
     eval::Eval,
+    #[cfg(feature = "console")]
+    console::Console,
     bench::Bench,
     token::Token,
     tap::Tap,

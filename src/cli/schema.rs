@@ -1,6 +1,7 @@
 //! `ripplemem schema`.
 //!
-//! In: a topic's name, or `eval`, `bank` or `pipeline`. Out: the JSON Schema of its records.
+//! In: a topic's name, or `eval`, `report`, `report-question`, `bank` or `pipeline`. Out: the JSON Schema of its
+//! records.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -13,8 +14,8 @@ use super::output::print;
 /// Print the JSON Schema of a topic's records.
 #[derive(Args)]
 pub(crate) struct Schema {
-    /// turns, memory, dead-letters, questions or answers; or eval, bank (an export) or pipeline (a pipeline file).
-    /// Without it, the names of all topics.
+    /// turns, memory, dead-letters, questions or answers; or eval, report, report-question (files of `eval --report`),
+    /// bank (an export) or pipeline (a pipeline file). Without it, the names of all topics.
     topic: Option<String>,
     /// Write the schema of every topic into this directory instead.
     #[arg(long, conflicts_with = "topic")]
@@ -36,6 +37,10 @@ impl Schema {
             None => format!("{}\n", names.join("\n")),
             #[cfg(feature = "lab")]
             Some("eval") => schema::text(&lab::schema()),
+            #[cfg(feature = "lab")]
+            Some("report") => schema::text(&lab::report_schema()),
+            #[cfg(feature = "lab")]
+            Some("report-question") => schema::text(&lab::question_report_schema()),
             Some("bank") => schema::text(&schema::bank()),
             Some("pipeline") => schema::text(&schema::pipeline()),
             Some(topic) => {

@@ -1,14 +1,15 @@
 //! One evaluation, from a file to its figures.
 //!
 //! In: a request. Out: an [`EvalRun`]. Every question is asked twice on the same log: with the pipeline's settings, and
-//! without rounds, for the figures of the first hop alone. The comparisons that the request names follow on the same
-//! bench. Leaves no file behind.
+//! without rounds, for the figures of the first hop alone. Evidence that is missed is looked up in the memory, to say
+//! where it was lost. The comparisons that the request names follow on the same bench. Leaves no file behind.
 
 use super::{
     bench::{Bench, MeasuredEvidence},
     comparisons::{ablations, bank_scaling, baselines, readings, vectors},
     dataset::{self, Answerability, BenchmarkFormat, DatasetError, DatasetQuestion},
     error::EvalError,
+    lost::{LossFinder, Lost},
     memory_contents::MemoryContents,
     request::EvalRequest,
     result::{Build, EVAL_SCHEMA_VERSION, EvalResult, EvalRun, EvidenceTurn, Latency, ModelUse, QuestionResult},
@@ -16,7 +17,7 @@ use super::{
 };
 use models::llm::Contract;
 use nouns::model::EventTime;
-use ripplemem::pipeline::Progress;
+use ripplemem::pipeline::{Progress, Service};
 
 /// Builds a memory from the request's file, asks every question and scores the answers.
 ///
@@ -47,6 +48,7 @@ pub fn evaluate(request: &EvalRequest, progress: &mut dyn FnMut(Progress)) -> Re
     let before = bench.model_usage(&[Contract::Plan]);
     let mut answers = bench.ask(&service, progress)?;
     bench.generate_answers(&mut answers, progress)?;
+    let lost = lost(&bench, &service, &answers, &contents)?;
     let reading = bench.model_use_since(before, &[Contract::Plan]);
     drop(service);
     let readings = readings::rows(&bench, &contents, &answers, progress)?;
@@ -58,9 +60,9 @@ pub fn evaluate(request: &EvalRequest, progress: &mut dyn FnMut(Progress)) -> Re
         .dataset
         .questions
         .iter()
-        .zip(answers)
+        .zip(answers.into_iter().zip(lost))
         .zip(&first)
-        .map(|((asked, answer), first)| question_result(&bench, asked, answer, first, &contents))
+        .map(|((asked, (answer, lost)), first)| question_result(&bench, asked, (answer, lost), first, &contents))
         .collect();
     let scored: Vec<QuestionScore> = questions.iter().map(QuestionScore::from).collect();
     let baselines = if request.baselines { baselines::rows(&bench, &contents, &scored, progress)? } else { Vec::new() };
@@ -72,15 +74,36 @@ pub fn evaluate(request: &EvalRequest, progress: &mut dyn FnMut(Progress)) -> Re
     Ok(EvalRun { result: EvalResult { readings, baselines, ablations, vectors, sizes, ..result }, questions })
 }
 
+/// For each question, where the evidence turns that its answer does not deliver were lost, in their order.
+fn lost(
+    bench: &Bench,
+    service: &Service,
+    answers: &[MeasuredEvidence],
+    contents: &MemoryContents,
+) -> Result<Vec<Vec<Lost>>, EvalError> {
+    let mut finder = LossFinder::new(&bench.pipeline);
+    let mut all = Vec::with_capacity(answers.len());
+    for (asked, answer) in bench.dataset.questions.iter().zip(answers) {
+        let delivered = bench.delivered(asked, &answer.evidence);
+        let turns = asked.evidence.iter().zip(delivered);
+        let missed: Vec<&str> = turns.filter(|(_, delivered)| !delivered).map(|(turn, _)| turn.as_str()).collect();
+        let held_by = |turn: &str| contents.units_citing(&asked.bank, turn);
+        let lost = finder.lost(service, &asked.question(), &answer.evidence, &missed, held_by);
+        all.push(lost.map_err(|e| EvalError::Question { id: asked.id.clone(), source: Box::new(e) })?);
+    }
+    Ok(all)
+}
+
 fn question_result(
     bench: &Bench,
     asked: &DatasetQuestion,
-    answer: MeasuredEvidence,
+    (answer, lost): (MeasuredEvidence, Vec<Lost>),
     first: &MeasuredEvidence,
     contents: &MemoryContents,
 ) -> QuestionResult {
     let by_all = bench.delivered(asked, &answer.evidence);
     let by_first = bench.delivered(asked, &first.evidence);
+    let mut lost = lost.into_iter();
     let pieces = asked.evidence.iter().zip(by_all).zip(by_first).map(|((turn, delivered), first)| {
         let recorded = bench.recorded.turn(&asked.bank, turn);
         EvidenceTurn {
@@ -90,6 +113,7 @@ fn question_result(
             delivered,
             delivered_by_first_hop: first,
             held_by: contents.units_citing(&asked.bank, turn),
+            lost: if delivered { None } else { lost.next() },
         }
     });
     QuestionResult {

@@ -5,11 +5,11 @@
 //! counted and reported; nothing is ever dropped silently.
 //!
 //! From the bottom up: `result`, `problems` and `dataset` are types; `delivery`, `score`, `answer_metrics`,
-//! `generated_answer` and `intervals` score; `recording_source` feeds the memory; `bench` is the built memory that is
-//! asked; `comparisons` work on a bench; `evaluate` runs it all. `conversations` measures, on its own data, how well
-//! the window separates crossing conversations. `agents` measures what is quoted from long turns in conversations with
-//! an assistant. `calibration` sets a model's thresholds; `fit` chooses weights and the cutoff; `table` and `report`
-//! show results beside `paper`.
+//! `generated_answer` and `intervals` score, and `lost` says where evidence was lost; `recording_source` feeds the memory;
+//! `bench` is the built memory that is asked; `comparisons` work on a bench; `evaluate` runs it all. `conversations`
+//! measures, on its own data, how well the window separates crossing conversations. `agents` measures what is quoted from
+//! long turns in conversations with an assistant. `calibration` sets a model's thresholds; `fit` chooses weights and the
+//! cutoff; `table` and `report` show results beside `paper`.
 
 mod ablation;
 mod agents;
@@ -25,6 +25,7 @@ mod evaluate;
 mod fit;
 mod generated_answer;
 mod intervals;
+mod lost;
 mod memory_contents;
 mod paper;
 mod problems;
@@ -48,12 +49,13 @@ pub use dataset::{BenchmarkFormat, DatasetError};
 pub use error::EvalError;
 pub use evaluate::evaluate;
 pub use fit::{Fit, FitFigures, FitRequest, FitRow, FitSpread, fit, fit_table};
+pub use lost::{Lost, LostAt, Standing};
 pub use paper::{Paper, PaperCost, PaperRow, paper};
 pub use request::EvalRequest;
 pub use result::{
     Budget, Build, BySecondRound, ComparisonRow, EVAL_SCHEMA_VERSION, EvalResult, EvalRun, EvidenceTurn, Figures,
     GeneratedAnswer, Interval, Latency, ModelUse, Problem, QuestionResult, ReadingRow, SizeRow, VectorRow,
 };
-pub use schema::schema;
+pub use schema::{question_report_schema, report_schema, schema};
 pub use score::{auc, percentile};
 pub use table::{budget, table};

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::lost::Lost;
 use nouns::model::{Bank, Evidence, UnitId};
 
 /// Version of the JSON form.
@@ -323,7 +324,7 @@ impl QuestionResult {
 }
 
 /// One evidence turn of a question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvidenceTurn {
     /// The turn, as the source names it.
     pub turn: String,
@@ -337,6 +338,9 @@ pub struct EvidenceTurn {
     pub delivered_by_first_hop: bool,
     /// The units of the memory that name it as a source, delivered or not.
     pub held_by: Vec<UnitId>,
+    /// Where it was lost; absent where the context delivers it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Lost>,
 }
 
 /// A language model's answer in words, and its scores.

@@ -1,6 +1,12 @@
 //! How the embedded stores keep recent writes: the log, and the caches of vectors and responses.
 //!
-//! In: nothing. Out: the options of keyspaces by how they are read, and the limit of a journal. Pure.
+//! In: how a keyspace is read; the path of a store. Out: options, the limit of a journal, and the steps by which a
+//! copy of a store takes its place: the old files may hold what was deleted.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use fjall::{KeyspaceCreateOptions, config::FilterPolicy};
 
@@ -26,4 +32,94 @@ pub fn ranges_only() -> KeyspaceCreateOptions {
 /// needs no filter.
 pub fn known_keys() -> KeyspaceCreateOptions {
     keyspace_options().expect_point_read_hits(true)
+}
+
+/// The directory that holds the store of this path: the path itself, or its twin once a copy has taken its place.
+pub fn directory_in_use(path: &Path) -> PathBuf {
+    if mark(path).exists() { twin(path) } else { path.to_owned() }
+}
+
+/// Removes the directory that is not in use, which a rewrite left behind or did not finish. Call it with the store
+/// open, so that no other process is writing a copy.
+///
+/// # Errors
+/// The directory cannot be removed.
+pub fn remove_unused(path: &Path) -> io::Result<()> {
+    remove(&unused(path))
+}
+
+/// The directory that the next copy of a store goes to, where nothing lies.
+///
+/// # Errors
+/// As [`remove_unused`].
+pub fn directory_of_copy(path: &Path) -> io::Result<PathBuf> {
+    remove_unused(path)?;
+    Ok(unused(path))
+}
+
+/// Has the finished copy take the store's place, at once; close the store then, and open it again.
+///
+/// # Errors
+/// The mark cannot be written or removed: the store is as before.
+pub fn use_copy(path: &Path) -> io::Result<()> {
+    let mark = mark(path);
+    if mark.exists() {
+        fs::remove_file(&mark)?
+    } else {
+        fs::File::create(&mark)?.sync_all()?
+    }
+    path.parent().map_or(Ok(()), |parent| fs::File::open(parent)?.sync_all())
+}
+
+fn unused(path: &Path) -> PathBuf {
+    if mark(path).exists() { path.to_owned() } else { twin(path) }
+}
+
+fn twin(path: &Path) -> PathBuf {
+    path.with_extension("b")
+}
+
+/// The file that says that the twin is in use.
+fn mark(path: &Path) -> PathBuf {
+    path.with_extension("b-in-use")
+}
+
+/// Removes a directory, if there is one.
+pub(crate) fn remove(directory: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_takes_the_place_of_a_store_at_once_and_what_is_left_over_goes() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("cache-1");
+        let names = || {
+            let mut names: Vec<_> = fs::read_dir(home.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        fs::create_dir(directory_in_use(&path)).unwrap();
+        let copy = directory_of_copy(&path).unwrap();
+        fs::create_dir(&copy).unwrap();
+        // A copy that was not finished is none.
+        assert_eq!(directory_in_use(&path), path);
+        remove_unused(&path).unwrap();
+        assert_eq!(names(), ["cache-1"]);
+        fs::create_dir(&copy).unwrap();
+        use_copy(&path).unwrap();
+        assert_eq!(directory_in_use(&path), copy);
+        remove_unused(&path).unwrap();
+        assert_eq!(names(), ["cache-1.b", "cache-1.b-in-use"]);
+        fs::create_dir(directory_of_copy(&path).unwrap()).unwrap();
+        use_copy(&path).unwrap();
+        remove_unused(&path).unwrap();
+        assert_eq!((directory_in_use(&path), names()), (path, vec!["cache-1".into()]));
+    }
 }

@@ -6,9 +6,10 @@
 //! (`kafka`; `without_kafka` stands in for it in a build without that feature); `state` is what its threads share.
 //! `api` has the calls, whatever carries them, `v1` carries them over HTTP, `access` says who may do what, `quota` how
 //! much at once, `hosts` checks for whom a request is, `open_routes` has what asks for no token, `console` the page for
-//! people, `manager` tells systemd that it has started, and `address` tells the commands of the same machine where it
-//! listens. `platforms` are the chat platforms that it follows, `webhooks` what they send. `subscriptions` are
-//! questions that stay. `mcp` gives agents tools on such a memory, `mem0` the routes that Mem0's client calls.
+//! people and the server of a report, `manager` tells systemd that it has started, and `address` tells the commands of
+//! the same machine where it listens. `platforms` are the chat platforms that it follows, `webhooks` what they send.
+//! `subscriptions` are questions that stay. `mcp` gives agents tools on such a memory, `mem0` the routes that Mem0's
+//! client calls.
 //! `request_trace` has the spans of log lines, `telemetry` the metrics, and `tap` shows records to people.
 
 pub mod access;
@@ -45,6 +46,8 @@ mod v1;
 mod webhooks;
 
 pub use address::{HttpAddress, address_of, running_address};
+#[cfg(feature = "console")]
+pub use console::{ReportError, ReportServer, serve_report};
 pub use error::ServeError;
 #[cfg(feature = "kafka")]
 pub use kafka::AskError;

@@ -81,7 +81,8 @@ async fn ready(Shared(state): Shared<Arc<State>>) -> (StatusCode, String) {
     }
 }
 
-fn behind(routes: Router, hosts: Hosts) -> Router {
+/// Routes that answer under these names alone.
+pub(super) fn behind(routes: Router, hosts: Hosts) -> Router {
     routes.layer(middleware::from_fn_with_state(hosts, checked))
 }
 

@@ -6,6 +6,7 @@
 
 mod familiarity;
 mod history;
+mod long_turns;
 mod reference;
 
 use std::sync::Arc;

@@ -28,6 +28,7 @@ from ripplemem import (  # noqa: E402
     UnknownBankError,
     UnreachableError,
     call_tool,
+    read_context,
 )
 
 ZONE = timezone(timedelta(hours=1))
@@ -57,9 +58,26 @@ def each_call(url, token):
         assert {"1"} <= {excerpt.turn for excerpt in said} and said[0].speaker in ("Ann", "Bob"), said
         assert evidence.units[0].provenance and evidence.reflects and evidence.raw["trace"]
         assert memory.ask("Where does Ann live?", after=written.after).units
+        why = memory.explain("Where does Ann live?", "1", asked_at=datetime(2024, 5, 7, tzinfo=ZONE))
+        assert why.quoted and why.failed is None and len(why.steps) == 12, why
+        assert why.steps[-1].numbers["text"] in evidence.context, why.steps[-1]
+        lost = memory.explain("Where does Ann live?", "none")
+        assert not lost.quoted and lost.failed == "stored" and lost.change and "none" in lost.sentence, lost
+        refused(InvalidError, lambda: memory.explain("Where does Ann live?"), "either a turn or a unit")
         assert memory.banks() == ["acme/support"]
         before = memory.digest(bank="acme/support")
         assert before.units > 0 and len(before.hash) == 32, before
+        counted = memory.counted_banks(prefix="acme")
+        assert [(one.bank, one.state) for one in counted.banks] == [("acme/support", "here")], counted
+        assert counted.banks[0].units == before.units and counted.banks[0].last_append_ms and counted.next is None
+        assert memory.counted_banks(start="b").banks == ()
+        shown = memory.units(evidence.units[0].id, "0" * 16)
+        assert [unit.restatement for unit in shown.units] == [evidence.units[0].restatement], shown
+        assert shown.missing == ("0" * 16,) and shown.reflects, shown
+        history = memory.history(limit=5)
+        assert (history.points, history.oldest, history.more) == ((), None, 0), "no snapshots are kept"
+        held = memory.token()
+        assert held.name is None and "read" in held.rights and held.banks == ("*",), held
         # The same turns again are the same turns.
         memory.remember(*TURNS)
         memory.ask("Where does Ann live?")
@@ -77,16 +95,63 @@ def each_call(url, token):
         assert first.more == 2 and rest.next is None and len({t.turn for t in first.turns + rest.turns}) == 5, rest
         memory.forget("d4")
         refused(
-            InvalidError, lambda: memory.forget_turns(Selector(speakers=["Dora Lee"]), confirm=whole.confirm), "again"
+            InvalidError, lambda: memory.forget_turns(Selector(speakers=["Dora Lee"]), confirm=whole.confirm), "repeat"
         )
         deleted = memory.forget_turns(Selector(speakers=["Dora Lee"]))
         assert deleted.turns == 4 and deleted.gone and not deleted.shown, deleted
+        receipts = memory.forgets(bank="acme/support")
+        assert [one.turns for one in receipts] == [4, 1, 1] and receipts[0] == deleted.receipt, receipts
+        assert receipts[0].stage == "rebuilt" and receipts[0].due and not receipts[0].erased, receipts
+        assert memory.forgets(bank="acme/other") == [] and len(memory.forgets()) == 3
         assert "of the garden." not in memory.ask("What are the plans of the garden?").context
         assert not memory.turns(Selector(speakers=["Dora Lee"])).turns
         refused(InvalidError, lambda: memory.forget_turns(Selector()), "select")
         memory.end_session("monday")
         status = memory.status()
         assert status.version and status.problem is None and status.behind >= 0, status
+
+
+def circumstances(url, token):
+    """Who asks and what was said before change the answer, of both clients."""
+    said = [
+        "I keep my kayak in the old boathouse.",
+        "I keep my kayak in the cellar at home.",
+        "The violin is at the luthier until Friday.",
+        "The accordion has a torn bellows since the summer.",
+    ]
+    turns = [Turn(str(n), ("Ann", "Bo")[n % 2], text, TURNS[0].time) for n, text in enumerate(said)]
+    asked = [
+        ({"question": "Where do I keep my kayak?", "asker": "Ann"}, "0"),
+        ({"question": "Where do I keep my kayak?", "asker": "Bo"}, "1"),
+        ({"question": "Any news?", "said_before": [("Bo", "the violin is at the luthier")]}, "2"),
+        ({"question": "Any news?", "said_before": [("Bo", "the accordion has a torn bellows")]}, "3"),
+    ]
+
+    async def asynchronously(fields):
+        async with AsyncRippleMem(url, bank="boats", token=token) as memory:
+            return await memory.ask(**fields)
+
+    with RippleMem(url, bank="boats", token=token) as memory:
+        memory.remember(*turns)
+        for fields, turn in asked:
+            for evidence in (memory.ask(**fields), asyncio.run(asynchronously(fields))):
+                assert evidence.units[0].sources == [turn], (fields, evidence.raw)
+        spent = memory.ask("Where is the kayak?", most_tokens=40).raw["tokens"]
+        assert spent["spent"] <= spent["most"] == 40, spent
+        refused(InvalidError, lambda: memory.ask("Where do I live?", asker="Cy"), "does not speak")
+
+
+def line_breaks(url, token):
+    """What was said on several lines is quoted on several lines, and read back."""
+    code = "Try this:\n\n```python\nfor line in lines:\n    print(line)\n```\n- one\r\n- two\u2028- three"
+    with RippleMem(url, bank="lines", token=token) as memory:
+        memory.remember(Turn("1", "Assistant", code, TURNS[0].time))
+        evidence = memory.ask("How do I print the lines?")
+        (quoted,) = read_context(evidence.context)
+        plain = code.replace("\r\n", "\n").replace("\u2028", "\n")
+        assert (quoted.speaker, quoted.passages) == ("Assistant", [plain]), evidence.context
+        assert "\n      print(line)\n" in evidence.context, evidence.context
+        assert memory.turns().turns[0].text == code
 
 
 def many_turns(url, token):
@@ -110,6 +175,9 @@ def asynchronous(url, token):
             assert "async" in await memory.banks()
             assert (await memory.forget("2")).gone
             assert (await memory.digest(bank="async")).units > 0
+            assert (await memory.counted_banks()).banks[0].bank == "async"
+            assert not (await memory.history()).points and "read" in (await memory.token()).rights
+            assert not (await memory.units("0" * 16)).units
             assert (await memory.status()).version
             await memory.end_session("monday")
 
@@ -148,6 +216,7 @@ def following(url, token):
                 if any("Clara" in e.text for unit in now.units for e in unit.excerpts):
                     break
             assert (await memory.unit(now.units[0].id)).unit.id == now.units[0].id
+            assert (await memory.explain("Who keeps bees in Porto?", unit=now.units[0].id)).quoted
 
     asyncio.run(go())
 
@@ -254,6 +323,10 @@ def denied(url, token):
     with RippleMem(url, bank="acme/support", token=token) as memory:
         memory.remember(*TURNS)
         refused(DeniedError, lambda: memory.remember(TURNS[0], bank="other"), "other")
+        held = memory.token()
+        assert (held.name, held.rights, held.banks) == ("agent", ("read", "write", "forget"), ("acme",)), held
+        refused(DeniedError, lambda: memory.history(bank="other"), "other")
+        refused(DeniedError, lambda: memory.units("0" * 16, bank="other"), "other")
 
 
 def matches_the_document(_url, _token):
@@ -268,12 +341,17 @@ def matches_the_document(_url, _token):
         calls.ask("Who?", None, "0:1", "7", Circumstances(TURNS[0].time, "Ann", [("Bo", "Yes.")], 900), 1.0),
         calls.forget("1", None, 1.0),
         calls.forget_turns(Selector(speakers=["Ann"], since=TURNS[0].time), None, True, "c", 1.0),
+        calls.forgets("b"),
         calls.turns(Selector(speakers=["Ann"], until=TURNS[0].time, session="s", thread="t"), "0:1", 3, None),
         calls.banks(),
         calls.digest("b"),
         calls.status(),
         calls.answer("Who?", None, Circumstances(TURNS[0].time), 1.0),
         calls.unit("0" * 16, None),
+        calls.units(["0" * 16], None),
+        calls.history("7", 3, None),
+        calls.counted_banks("a", "b", 3),
+        calls.token(),
     ]
     for call in made:
         operation = document["paths"][call.path][call.method.lower()]
@@ -289,7 +367,7 @@ def matches_the_document(_url, _token):
 def main():
     url, check, *token = sys.argv[1:]
     checks = [each_call, many_turns, asynchronous, following, in_words, problems, retries, follows, denied]
-    checks.append(matches_the_document)
+    checks += [circumstances, line_breaks, matches_the_document]
     by_name = {one.__name__: one for one in checks}
     by_name[check](url, token[0] if token else None)
 

@@ -17,8 +17,8 @@ from mcp.client.subscriptions import SubscriptionLost
 
 # `initialize` and sessions; `server/discover` and neither.
 REVISIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
-TOOLS = ["remember", "recall", "answer", "evidence", "list", "show", "forget", "forget_turns", "status"]
-READ_ONLY = ["recall", "answer", "evidence", "list", "show", "status"]
+TOOLS = ["remember", "recall", "answer", "evidence", "explain", "list", "show", "forget", "forget_turns", "status"]
+READ_ONLY = ["recall", "answer", "evidence", "explain", "list", "show", "status"]
 FORMATS = {"date-time", "uri"}
 
 
@@ -105,6 +105,8 @@ async def each_tool(server):
             assert short in [turn["id"] for turn in listed["turns"]] and listed["more"] >= 1, listed
             shown = await tools.call("show", turn=short)
             assert shown["turn"] == stored["turns"][2] and shown["text"].startswith("The piano arrives"), shown
+            why = await tools.call("explain", question="When does the piano arrive?", turn=short)
+            assert why["quoted"] and why["turn"] == stored["turns"][2] and len(why["steps"]) == 12, why
             forgotten = await tools.call("forget", turn=short)
             assert forgotten["included"] and forgotten["held"] and forgotten["turn"] == stored["turns"][2], forgotten
             recalled = await tools.call("recall", question="When does the piano arrive?")
@@ -112,6 +114,8 @@ async def each_tool(server):
             again = await tools.call("forget", turn=stored["turns"][2], wait_seconds=0)
             assert again["turn"] == stored["turns"][2] and again["held"] is False, again
             await tools.fails("show", "holds no turn", turn=stored["turns"][2])
+            why = await tools.call("explain", question="When does the piano arrive?", turn=stored["turns"][2])
+            assert not why["quoted"] and why["failed"] == "stored" and "deleted" in why["sentence"], why
             meant = await tools.call("forget_turns", speaker="ann")
             assert meant["count"] == len(meant["turns"]) and meant["count"] >= 1 and not meant["included"], meant
             await tools.fails("forget_turns", "again", speaker="ann", since="2000-01-01T00:00:00Z", confirm="0" * 12)

@@ -197,7 +197,7 @@ fn ask_all(service: &Service, pipeline: &Pipeline, questions: &[Question]) -> Re
     let embedders = EmbedderPool::open(&pipeline.embed, &pipeline.model())?;
     let ask = |question: &Question, kept: &KeptVectors| -> Result<f64> {
         let started = Instant::now();
-        service.replica().ask(question, &embedders, Some(kept), &Cancellation::default())?;
+        service.replica().ask(question, &embedders, Some(kept), &Cancellation::default(), None)?;
         Ok(milliseconds(started.elapsed()))
     };
     // The first answers only warm up the machine's caches.

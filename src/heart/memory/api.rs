@@ -108,6 +108,8 @@ pub struct FamiliarParts {
     pub zero: f64,
     /// Number of parts in the bank.
     pub parts_total: usize,
+    /// Number of those that got the full score: in a large bank, the candidates.
+    pub scored: usize,
     /// Number of those that an assistant said.
     pub assistants: usize,
     /// What the question is about, except function words; each stem once.
@@ -186,6 +188,15 @@ pub struct FamiliarPart {
     pub terms: FamiliarityTerms,
 }
 
+/// Looks for the units of a bank that a turn was made into.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnProbe {
+    /// The bank.
+    pub bank: BankKey,
+    /// The id of the turn.
+    pub turn: String,
+}
+
 /// A probe that reads the indexes of a bank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum IndexProbe {
@@ -193,6 +204,8 @@ pub(super) enum IndexProbe {
     FirstHop(FirstHopProbe),
     /// Scores parts.
     Familiarity(Box<FamiliarityProbe>),
+    /// Looks for the units of a turn.
+    Turn(TurnProbe),
 }
 
 impl IndexProbe {
@@ -201,6 +214,7 @@ impl IndexProbe {
         match self {
             Self::FirstHop(probe) => probe.bank,
             Self::Familiarity(probe) => probe.bank,
+            Self::Turn(probe) => probe.bank,
         }
     }
 }

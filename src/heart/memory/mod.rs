@@ -27,7 +27,7 @@ mod tests;
 
 pub use api::{
     Answered, FamiliarPart, FamiliarParts, FamiliarityProbe, FirstHopProbe, FixedVector, Hit, Neighbour,
-    NeighbourhoodProbe, PathStep, Topic, UnitWithNeighbours,
+    NeighbourhoodProbe, PathStep, Topic, TurnProbe, UnitWithNeighbours,
 };
 pub use candidates::choice::SCALE_PARTS;
 pub use dataflow::census::{Census, CensusProbe, GraphEdge};

@@ -24,12 +24,19 @@ pub struct RankedCandidate {
 /// Merges candidates by unit, orders them by ρ and keeps the best `settings.budget`.
 #[must_use]
 pub fn assemble(candidates: Vec<Candidate>, settings: &RecallSettings) -> Vec<RankedCandidate> {
+    let mut ranked = ranked(candidates, settings);
+    ranked.truncate(settings.budget);
+    ranked
+}
+
+/// Merges candidates by unit and orders them by ρ.
+#[must_use]
+pub(super) fn ranked(candidates: Vec<Candidate>, settings: &RecallSettings) -> Vec<RankedCandidate> {
     let merged = consolidate(candidates);
     let figures = rho(&merged, settings);
     let mut ranked: Vec<RankedCandidate> =
         merged.into_iter().zip(figures).map(|(candidate, rho)| RankedCandidate { candidate, rho }).collect();
     ranked.sort_by(|a, b| b.rho.total_cmp(&a.rho).then_with(|| a.candidate.unit.id.cmp(&b.candidate.unit.id)));
-    ranked.truncate(settings.budget);
     ranked
 }
 

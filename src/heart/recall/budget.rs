@@ -1,18 +1,23 @@
 //! The parts of the evidence that fit into the tokens of a context.
 //!
 //! In: the evidence in its final order, how familiar its parts are, and the most tokens. Out: the evidence with the
-//! most familiar parts that fit, its context, the context's tokens, and the tokens of the next part. A unit is left out
-//! if none of it fits. Tokens are counted with the o200k vocabulary, headings included.
+//! most familiar parts that fit, its context, the context's tokens, and the tokens that the next part would add. A unit
+//! is left out if none of it fits. If nothing supports the question, the line that says so counts as well: without room
+//! for its reason it stands alone, and without room for that the context is empty. Tokens are counted with the o200k
+//! vocabulary, headings included.
 
 use std::collections::BTreeSet;
 
 use super::{
     Impressions, RankedCandidate,
-    context::{Context, context},
+    context::{Context, Quoted, context},
     quotation::{one_line, quote_passages},
 };
-use crate::{language::tokens, memory::FamiliarParts};
-use nouns::model::{ContextTokens, UnitId};
+use crate::{
+    language::tokens,
+    memory::{FamiliarPart, FamiliarParts},
+};
+use nouns::model::ContextTokens;
 
 /// Most passages that are quoted of a unit if no part of it was chosen.
 const PASSAGES_OF_A_UNIT: usize = 3;
@@ -29,13 +34,13 @@ pub(super) struct Fitting {
     pub(super) tokens: ContextTokens,
 }
 
-/// The evidence within `most_tokens`. `abstains` gives the reason if units support no answer.
+/// The evidence within `most_tokens`. `unsupported` gives the reason if it supports no answer.
 pub(super) fn within(
     ranked: Vec<RankedCandidate>,
     impressions: &Impressions,
     familiar: &FamiliarParts,
     most_tokens: usize,
-    abstains: impl Fn(&[RankedCandidate]) -> Option<String>,
+    unsupported: Option<&str>,
 ) -> Fitting {
     let mut quotes = quotes(&ranked, impressions);
     let mut spent = 0;
@@ -47,19 +52,20 @@ pub(super) fn within(
         spent > most_tokens
     });
     quotes.truncate(first_too_many.unwrap_or(quotes.len()));
+    let mut note = unsupported;
     loop {
         let kept = kept(&ranked, &quotes);
-        let unsupported = abstains(&kept);
-        let context = context(
-            kept.iter().map(|one| (&*one.candidate.unit, one.candidate.excerpt.as_ref())),
-            unsupported.as_deref(),
-        );
+        let context = context(kept.iter().map(quoted), note);
         let spent = tokens::count(&context.text);
-        // Tokens that span lines are not in the sum above, so it may be a little too low.
+        // Tokens that span lines are not in the sum above, nor is the note, so it may be too low.
         if spent > most_tokens && quotes.pop().is_some() {
             continue;
         }
-        let next = next(familiar, &kept);
+        if let Some(reason) = note.filter(|_| spent > most_tokens) {
+            note = if reason.is_empty() { None } else { Some("") };
+            continue;
+        }
+        let next = next(familiar, &kept, unsupported, spent);
         let tokens = ContextTokens { spent: spent as u32, most: most_tokens as u32, next };
         return Fitting { ranked: kept, context, tokens };
     }
@@ -120,13 +126,106 @@ fn kept(ranked: &[RankedCandidate], quotes: &[Quote]) -> Vec<RankedCandidate> {
     ranked.iter().enumerate().filter_map(of_unit).collect()
 }
 
-/// The tokens that the most familiar of the parts that are not quoted would take.
-fn next(familiar: &FamiliarParts, kept: &[RankedCandidate]) -> Option<u32> {
-    let quoted = |unit: UnitId, part: usize| {
-        let of_unit = kept.iter().find(|one| one.candidate.unit.id == unit);
-        of_unit.is_some_and(|one| one.candidate.excerpt.as_ref().is_none_or(|excerpt| excerpt.contains(&part)))
+fn quoted(ranked: &RankedCandidate) -> Quoted<'_> {
+    (&*ranked.candidate.unit, ranked.candidate.excerpt.as_ref())
+}
+
+/// What the most familiar part that is not quoted would add to a context of `spent` tokens, with its heading.
+fn next(familiar: &FamiliarParts, kept: &[RankedCandidate], unsupported: Option<&str>, spent: usize) -> Option<u32> {
+    let is_quoted = |part: &FamiliarPart| {
+        let of_unit = kept.iter().map(quoted).find(|(unit, _)| unit.id == part.unit.id);
+        of_unit.is_some_and(|(unit, excerpt)| {
+            unit.is_restated() || excerpt.is_none_or(|excerpt| excerpt.contains(&part.part))
+        })
     };
-    let next = familiar.best.iter().find(|part| !quoted(part.unit.id, part.part))?;
-    let body = next.unit.part(next.part)?;
-    Some(tokens::count(&quote_passages(body.speaker, [(false, body.text)], false)) as u32 + 1)
+    let next = familiar.best.iter().find(|part| !is_quoted(part))?;
+    let part = BTreeSet::from([next.part]);
+    let with_it = context(kept.iter().map(quoted).chain([(&*next.unit, Some(&part))]), unsupported);
+    Some(tokens::count(&with_it.text).saturating_sub(spent) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        memory::UnitBody,
+        recall::{
+            Candidate,
+            tests::{candidate, familiar_part, said},
+        },
+    };
+    use nouns::model::Score;
+
+    /// What fits of units, the most familiar first.
+    fn fitting(units: &[Arc<UnitBody>], most_tokens: usize, unsupported: Option<&str>) -> Fitting {
+        let score = |at: usize| 1.0 - at as f64 / 10.0;
+        let part = |(at, unit): (usize, &Arc<UnitBody>)| familiar_part(unit, Score::from_f64(score(at)));
+        let best = units.iter().enumerate().map(part).collect();
+        let familiar = FamiliarParts { parts_total: units.len(), best, zero: 0.0, ..FamiliarParts::default() };
+        let ranked = |(at, unit): (usize, &Arc<UnitBody>)| {
+            let unit = unit.clone();
+            let found =
+                Candidate { unit, excerpt: Some(BTreeSet::from([0])), ..candidate(1, "", "2024-05-01T10:00:00Z") };
+            RankedCandidate { candidate: found, rho: score(at) }
+        };
+        let ranked = units.iter().enumerate().map(ranked).collect();
+        within(ranked, &Impressions::of(&familiar), &familiar, most_tokens, unsupported)
+    }
+
+    const FIRST: &str = "## 1 May 2024, 10:00\nAnn: The red kayak is in the boathouse.\n";
+    const SAME_DAY: &str = "Bo: The ferry leaves at noon.\n";
+    const NEXT_DAY: &str = "\n## 2 May 2024, 09:00\nBo: The ferry leaves at noon.\n";
+
+    #[test]
+    fn the_next_best_costs_what_it_would_add_and_its_heading_where_it_needs_one() {
+        let kayak = said(1, "s", "2024-05-01T10:00:00Z", "Ann", "The red kayak is in the boathouse.");
+        let ferry = |session, at| said(2, session, at, "Bo", "The ferry leaves at noon.");
+        let first = tokens::count(FIRST);
+        for (session, at, added) in [
+            ("s", "2024-05-01T10:01:00Z", SAME_DAY),
+            ("s", "2024-05-02T09:00:00Z", NEXT_DAY),
+            ("other", "2024-05-02T09:00:00Z", NEXT_DAY),
+        ] {
+            let units = [kayak.clone(), ferry(session, at)];
+            let all = format!("{FIRST}{added}");
+            let next = Some((tokens::count(&all) - first) as u32);
+            // The first and its heading, which is taken for 20 tokens, and not the second as well.
+            let found = fitting(&units, first + 10, None);
+            assert_eq!((found.context.text.as_str(), found.tokens.spent as usize), (FIRST, first));
+            assert_eq!(found.tokens.next, next, "{session} {at}");
+            let found = fitting(&units, 200, None);
+            assert_eq!((found.context.text, found.tokens.next), (all, None), "all of the bank is quoted");
+        }
+        let two_days = tokens::count(NEXT_DAY) - tokens::count(SAME_DAY);
+        assert!(two_days > 8, "a heading is no small part of it: {two_days}");
+    }
+
+    #[test]
+    fn no_limit_is_too_small_for_the_line_that_nothing_supports_the_question() {
+        let kayak = said(1, "s", "2024-05-01T10:00:00Z", "Ann", "The red kayak is in the boathouse.");
+        let reason = "nobody mentions \"mongolia\", \"capital\"";
+        let whole = format!("Nothing in memory supports this question ({reason}).\n");
+        let alone = "Nothing in memory supports this question.\n";
+        let of = |units: &[Arc<UnitBody>], most| fitting(units, most, Some(reason));
+        for units in [&[kayak.clone()][..], &[]] {
+            for most in 0..100 {
+                let found = of(units, most);
+                assert_eq!(found.tokens.spent as usize, tokens::count(&found.context.text));
+                assert!(found.tokens.spent as usize <= most, "{most}: {}", found.context.text);
+            }
+        }
+        let (of_whole, of_alone) = (tokens::count(&whole), tokens::count(alone));
+        for (most, text) in
+            [(of_whole, whole.as_str()), (of_whole - 1, alone), (of_alone, alone), (of_alone - 1, ""), (1, "")]
+        {
+            assert_eq!(of(std::slice::from_ref(&kayak), most).context.text, text, "{most}");
+        }
+        // What the next best adds is beside the whole line, whatever of it stands.
+        let all = of(std::slice::from_ref(&kayak), 200).context.text;
+        assert_eq!(all, format!("{} What follows is only the nearest that was found.\n\n{FIRST}", whole.trim_end()));
+        let none = of(std::slice::from_ref(&kayak), 1).tokens;
+        assert_eq!((none.spent, none.next), (0, Some(tokens::count(&all) as u32)));
+    }
 }

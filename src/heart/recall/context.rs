@@ -34,14 +34,15 @@ pub struct Context {
     pub turns: Vec<Vec<String>>,
 }
 
-/// Renders units; `unsupported` is the reason when nothing supports the question.
+/// Renders units; `unsupported` is the reason when nothing supports the question, empty for a line without one.
 #[must_use]
 pub fn context<'u>(units: impl IntoIterator<Item = Quoted<'u>>, unsupported: Option<&str>) -> Context {
     let units: Vec<Quoted<'u>> = units.into_iter().collect();
     let mut out = Context::default();
     if let Some(reason) = unsupported {
         let rest = if units.is_empty() { "" } else { " What follows is only the nearest that was found." };
-        out.text.push_str(&format!("Nothing in memory supports this question ({reason}).{rest}\n"));
+        let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+        out.text.push_str(&format!("Nothing in memory supports this question{reason}.{rest}\n"));
     }
     let (whole, excerpts): (Vec<Quoted<'u>>, Vec<Quoted<'u>>) =
         units.into_iter().partition(|(unit, excerpt)| excerpt.is_none() || unit.is_restated());

@@ -3,7 +3,7 @@
 //! In: a question that cannot be asked, or the failure of a memory or an embedder. Out: an error
 //! that names the field, the bank or the step, with the failure as its source.
 
-use nouns::model::MAX_QUESTION_BYTES;
+use nouns::model::{MAX_NEAR_MISSES, MAX_QUESTION_BYTES};
 
 /// Why a memory or an embedder could not answer.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -44,6 +44,12 @@ pub enum RecallError {
         most: u32,
         /// `recall.stop.bound_tokens`.
         bound: usize,
+    },
+    /// More near misses are asked for than a trace shows.
+    #[error("near: {near} is more than the {MAX_NEAR_MISSES} that a trace shows; ask for at most that")]
+    ManyNearMisses {
+        /// What the question asks for.
+        near: u32,
     },
     /// A text could not be embedded.
     #[error("the {what} could not be embedded; check the model with `ripplemem validate`")]

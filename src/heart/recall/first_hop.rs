@@ -7,7 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Candidate, Failure, Impressions, Memory, cutoff, shares};
+use super::{
+    Candidate, Failure, Impressions, Memory,
+    cutoff::{self, QuotedParts},
+    shares,
+};
 use crate::{
     language::question::{QuestionType, ReadQuestion},
     memory::{Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, FixedVector, Hit},
@@ -28,10 +32,34 @@ pub(super) struct FirstHopResult {
     pub(super) impressions: Impressions,
     /// Least familiarity of a unit that a round adds.
     pub(super) floor: f64,
+    /// How the parts were chosen that the first hop quotes.
+    pub(super) chosen: ChosenParts,
     /// The answer to the familiarity probe.
     pub(super) familiar: FamiliarParts,
     /// The log offsets that the result reflects.
     pub(super) reflects: Vec<Position>,
+}
+
+/// How a first hop chose what it quotes.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum ChosenParts {
+    /// By channels: whole units.
+    ByChannels,
+    /// Persons' and assistants' parts shared the tokens; the indexes in `familiar.best` of those that are quoted, each
+    /// with its share.
+    ByShares(Vec<(usize, f64)>),
+    /// The parts above the cutoff, and the cutoff after the last of them.
+    AboveCutoff(Vec<(usize, f64)>, f64),
+}
+
+impl ChosenParts {
+    /// The indexes in `familiar.best` of the parts that are quoted, each with its share, best first.
+    pub(super) fn quoted(&self) -> &[(usize, f64)] {
+        match self {
+            Self::ByChannels => &[],
+            Self::ByShares(parts) | Self::AboveCutoff(parts, _) => parts,
+        }
+    }
 }
 
 /// A question with its cues and its vector, by which the first hop looks it up.
@@ -53,15 +81,18 @@ pub(super) fn first_hop(
     let Answered { value: familiar, reflects, .. } = memory.familiar(familiarity(asked, settings))?;
     let impressions = Impressions::of(&familiar);
     if settings.first_hop == FirstHop::Familiarity {
-        let quoted = if shares::is_with_assistants(&familiar) {
-            shares::by_shares(&familiar, asked.read.form(), settings)
+        let (quoted, by_shares) = if shares::is_with_assistants(&familiar) {
+            (shares::by_shares(&familiar, asked.read.form(), settings), true)
         } else {
-            cutoff::above_cutoff(&familiar, asked.read.question_type(), settings)
+            (cutoff::above_cutoff(&familiar, asked.read.question_type(), settings), false)
         };
+        let QuotedParts { parts, cutoff } = quoted;
+        let question = asked.read.question();
         return Ok(FirstHopResult {
-            candidates: candidates(&familiar, &quoted.parts),
+            candidates: candidates(&familiar, &parts, question.near.is_some() || question.walk),
             impressions,
-            floor: quoted.cutoff - settings.link_worth,
+            floor: cutoff - settings.link_worth,
+            chosen: if by_shares { ChosenParts::ByShares(parts) } else { ChosenParts::AboveCutoff(parts, cutoff) },
             familiar,
             reflects,
         });
@@ -69,7 +100,8 @@ pub(super) fn first_hop(
     // This probe comes after the familiarity probe, so its answer reflects at least the same offsets.
     let Answered { value: hits, .. } = memory.first_hop(channels(asked, settings))?;
     let candidates = in_order(hits).iter().map(|hit| from_hit(hit, &impressions)).collect();
-    Ok(FirstHopResult { candidates, impressions, floor: settings.support_floor, familiar, reflects })
+    let (floor, chosen) = (settings.support_floor, ChosenParts::ByChannels);
+    Ok(FirstHopResult { candidates, impressions, floor, chosen, familiar, reflects })
 }
 
 /// Every part of the bank, scored as by [`first_hop`].
@@ -81,7 +113,7 @@ pub(super) fn every_part(
     Ok(memory.familiar(FamiliarityProbe { limit: usize::MAX, candidates: 0, ..familiarity(asked, settings) })?.value)
 }
 
-fn channels(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> FirstHopProbe {
+pub(super) fn channels(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> FirstHopProbe {
     let cues = asked.cues;
     FirstHopProbe {
         bank: asked.read.question().bank.key(),
@@ -141,8 +173,8 @@ fn from_hit(hit: &Hit, impressions: &Impressions) -> Candidate {
     }
 }
 
-/// The quoted parts as one candidate a unit, in the order of each unit's best part.
-fn candidates(familiar: &FamiliarParts, quoted: &[(usize, f64)]) -> Vec<Candidate> {
+/// The quoted parts as one candidate a unit, in the order of each unit's best part; `told` says whether each tells its share.
+fn candidates(familiar: &FamiliarParts, quoted: &[(usize, f64)], told: bool) -> Vec<Candidate> {
     let mut out: Vec<Candidate> = Vec::new();
     let mut index: BTreeMap<UnitId, usize> = BTreeMap::new();
     for &(at, share) in quoted {
@@ -156,7 +188,12 @@ fn candidates(familiar: &FamiliarParts, quoted: &[(usize, f64)]) -> Vec<Candidat
         out.push(Candidate {
             unit: part.unit.clone(),
             alignment: part.cosine,
-            provenance: vec![Provenance::Familiar { rank, score: part.score, terms: part.terms }],
+            provenance: vec![Provenance::Familiar {
+                rank,
+                score: part.score,
+                share: told.then_some(share),
+                terms: part.terms,
+            }],
             anchor: false,
             familiarity: share,
             excerpt: Some([part.part].into()),

@@ -3,9 +3,12 @@
 //! In: a probe for one bank. Out: the answer, with the log offsets that it reflects. The memory
 //! dataflow implements this trait; tests implement it with scripted answers.
 
+use std::sync::Arc;
+
 use super::Failure;
 use crate::memory::{
     Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, MemoryHandle, Neighbour, NeighbourhoodProbe,
+    TurnProbe, UnitBody,
 };
 
 /// A memory that answers the probes of recollection.
@@ -27,6 +30,12 @@ pub trait Memory {
     /// # Errors
     /// Why the memory did not answer.
     fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, Failure>;
+
+    /// The units that a turn was made into.
+    ///
+    /// # Errors
+    /// The reason why the memory did not answer.
+    fn units_of_turn(&self, probe: TurnProbe) -> Result<Answered<Vec<Arc<UnitBody>>>, Failure>;
 }
 
 impl Memory for MemoryHandle {
@@ -40,5 +49,9 @@ impl Memory for MemoryHandle {
 
     fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, Failure> {
         Ok(Self::neighbourhood(self, probe)?)
+    }
+
+    fn units_of_turn(&self, probe: TurnProbe) -> Result<Answered<Vec<Arc<UnitBody>>>, Failure> {
+        Ok(Self::units_of_turn(self, probe)?)
     }
 }

@@ -7,7 +7,8 @@
 //! A question passes through `recollect` (the loop), `cues`, and `first_hop` with `cutoff` or `shares`. Each round then
 //! makes a plan and runs `expand`. Plans come from a `planner`: `rules_planner` or `unplanned`, with `target`, or the
 //! language model's planner in `models`. `agreement`, `assemble`, `abstain`, `budget` and `context` follow. `trace`
-//! renders evidence as text.
+//! renders evidence as text; `scale` and `walk` are what a trace shows on request, and `explanation` says why a turn is
+//! quoted or not.
 
 mod abstain;
 mod agreement;
@@ -20,18 +21,22 @@ mod cutoff;
 mod error;
 mod every_part;
 mod expand;
+mod explanation;
 mod first_hop;
 mod impressions;
 mod memory;
 mod planner;
 mod quotation;
 mod recollect;
+mod recollection;
 mod rules_planner;
+mod scale;
 mod shares;
 mod stems;
 mod target;
 mod trace;
 mod unplanned;
+mod walk;
 
 #[cfg(test)]
 mod tests;
@@ -44,6 +49,7 @@ pub use cutoff::{HEADING_TOKENS, cutoff, raised};
 pub use error::{Failure, RecallError};
 pub use every_part::every_part;
 pub use expand::{ExpansionHit, Support};
+pub use explanation::{Explained, explain};
 pub use impressions::Impressions;
 pub use memory::Memory;
 pub use planner::{COVERED, Planner};

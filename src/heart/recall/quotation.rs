@@ -94,15 +94,38 @@ pub fn with_ids(context: &str, has_note: bool, ids: impl IntoIterator<Item = Str
     let mut ids = ids.into_iter();
     let mut out = String::with_capacity(context.len());
     for (number, line) in context.split_inclusive('\n').enumerate() {
-        let is_note = has_note && number == 0;
-        let is_ours = is_note || line == "\n" || ["## ", INDENT, LEFT_OUT].iter().any(|start| line.starts_with(start));
-        if let Some(id) = (!is_ours).then(|| ids.next()).flatten() {
+        if let Some(id) = begins_quote(number, line, has_note).then(|| ids.next()).flatten() {
             // Writing into a string cannot fail.
             let _ = write!(out, "[{id}] ");
         }
         out.push_str(line);
     }
     out
+}
+
+/// Whether a line of a context, counted from 0, begins a quote.
+fn begins_quote(number: usize, line: &str, has_note: bool) -> bool {
+    let is_note = has_note && number == 0;
+    !(is_note || line == "\n" || ["## ", INDENT, LEFT_OUT].iter().any(|start| line.starts_with(start)))
+}
+
+/// The quotes of a context, in order, each with all of its lines; `has_note` as for [`with_ids`].
+pub(super) fn quotes(context: &str, has_note: bool) -> impl Iterator<Item = &str> {
+    let mut starts = Vec::new();
+    let mut ends = Vec::new();
+    let mut at = 0;
+    for (number, line) in context.split_inclusive('\n').enumerate() {
+        let begins = begins_quote(number, line, has_note);
+        if (begins || line.starts_with("## ")) && ends.len() < starts.len() {
+            ends.push(at);
+        }
+        if begins {
+            starts.push(at);
+        }
+        at += line.len();
+    }
+    ends.push(at);
+    starts.into_iter().zip(ends).map(|(start, end)| context.get(start..end).unwrap_or_default())
 }
 
 /// The words as they are quoted. Every line break becomes a line feed. Other control characters except tabs, and those

@@ -14,6 +14,9 @@ use super::{
     expand::Support,
     first_hop,
     planner::{self, Planner},
+    recollection::{PlannedRound, QuotedUnits, Recollection},
+    scale::{near_misses, scale},
+    walk::walk,
 };
 use crate::{
     language::question::first_person_wording,
@@ -22,8 +25,8 @@ use crate::{
 use nouns::{
     config::RecallSettings,
     model::{
-        Channel, Evidence, EvidenceUnit, Excerpt, MAX_QUESTION_BYTES, ModelRef, Plan, Provenance, Question,
-        QuestionCues, Round, SCHEMA_VERSION, SaidBefore, Seen, Target, Trace, UnitId, Vector,
+        Channel, Evidence, EvidenceUnit, Excerpt, MAX_NEAR_MISSES, MAX_QUESTION_BYTES, ModelRef, Plan, Provenance,
+        Question, QuestionCues, Round, SCHEMA_VERSION, SaidBefore, Seen, Target, Trace, UnitId, Vector,
     },
 };
 
@@ -49,7 +52,20 @@ pub fn recollect(
     settings: &RecallSettings,
     model_ref: &ModelRef,
 ) -> Result<Evidence, RecallError> {
-    let settings = &asked_settings(question, settings)?;
+    Ok(recollection(memory, embed, question, planner, settings, model_ref)?.evidence)
+}
+
+/// As [`recollect`], with what the evidence was chosen from.
+pub(super) fn recollection<'q>(
+    memory: &dyn Memory,
+    embed: &mut EmbedTexts<'_>,
+    question: &'q Question,
+    planner: &dyn Planner,
+    settings: &RecallSettings,
+    model_ref: &ModelRef,
+) -> Result<Recollection<'q>, RecallError> {
+    let within = asked_settings(question, settings)?;
+    let settings = &within;
     let read = cues::read(question)?;
     let cues = cues::with_asker(planner.cues(&read), &read);
     let failed_embed = |what: String| move |source| RecallError::Embed { what, source };
@@ -71,7 +87,8 @@ pub fn recollect(
         let plan = checked(planner.plan(&read, &cues, &evidence, round, settings), &evidence, settings);
         let Some(target) = plan.target.clone().filter(|_| plan.proceed) else {
             stop_reason.clone_from(&plan.reason);
-            rounds.push((plan, Support::default(), Vec::new()));
+            let (support, neighbours) = (Support::default(), Vec::new());
+            rounds.push(PlannedRound { plan, support, neighbours, known: BTreeSet::new(), reflects: Vec::new() });
             break;
         };
         for candidate in &mut evidence {
@@ -93,7 +110,7 @@ pub fn recollect(
         let support = expand::expand(&answer.value, &known, &first.impressions, first.floor, settings);
         let ended = support.candidates.is_empty();
         evidence = assemble::consolidate(evidence.into_iter().chain(support.candidates.iter().cloned()).collect());
-        rounds.push((plan, support, answer.reflects));
+        rounds.push(PlannedRound { plan, support, neighbours: answer.value, known, reflects: answer.reflects });
         if ended {
             planner::NO_SUPPORT.clone_into(&mut stop_reason);
             break;
@@ -101,32 +118,34 @@ pub fn recollect(
     }
 
     let sufficiency = planner.agreement(&read, &cues, &first.familiar).clamp(0.0, 1.0);
-    let abstains =
-        |units: &[RankedCandidate]| abstention(units, &stop_reason, sufficiency, &first.familiar.topics, settings);
-    let assembled = assemble::assemble(evidence, settings);
+    let assembled = assemble::assemble(evidence.clone(), settings);
+    let unsupported = abstention(&assembled, &stop_reason, sufficiency, &first.familiar.topics, settings);
     let most_tokens = settings.stop.most_tokens;
     let Fitting { ranked, context, tokens } =
-        budget::within(assembled, &first.impressions, &first.familiar, most_tokens, abstains);
-    let supported = abstains(&ranked).is_none();
+        budget::within(assembled, &first.impressions, &first.familiar, most_tokens, unsupported.as_deref());
     let kept: BTreeSet<UnitId> = ranked.iter().map(|r| r.candidate.unit.id).collect();
+    let quoted: QuotedUnits = ranked.iter().map(|r| (r.candidate.unit.id, r.candidate.excerpt.clone())).collect();
     let asker = question.asker.clone().or_else(|| first.familiar.only_person.clone());
     let trace = Trace {
         cues,
         asker: asker.filter(|_| read.is_in_first_person()),
         vector_hash: vector_hash(&vectors.own, model_ref),
         llm: planner.usage(),
+        scale: scale(&first),
         first_hop: first.candidates.iter().map(|candidate| seen(candidate, &kept, true)).collect(),
+        near: near_misses(&first.familiar, &quoted, question.near.unwrap_or_default() as usize),
         rounds: rounds
-            .into_iter()
-            .map(|(plan, support, reflects)| Round {
-                plan,
-                reached: support.reached,
-                support: support.considered.iter().map(|c| seen(&c.candidate, &kept, c.enters)).collect(),
-                reflects,
+            .iter()
+            .map(|round| Round {
+                plan: round.plan.clone(),
+                reached: round.support.reached,
+                support: round.support.considered.iter().map(|c| seen(&c.candidate, &kept, c.enters)).collect(),
+                reflects: round.reflects.clone(),
+                walk: (question.walk && round.plan.proceed).then(|| walk(round, &evidence, &first.impressions)),
             })
             .collect(),
     };
-    Ok(Evidence {
+    let answer = Evidence {
         schema: SCHEMA_VERSION,
         question: question.clone(),
         context: context.text,
@@ -134,11 +153,13 @@ pub fn recollect(
         tokens,
         units: ranked.into_iter().map(evidence_unit).collect(),
         sufficiency,
-        supported,
+        supported: unsupported.is_none(),
         stop_reason,
-        reflects: first.reflects,
+        reflects: first.reflects.clone(),
         trace,
-    })
+    };
+    let vector = vectors.asking;
+    Ok(Recollection { settings: within, read, vector, first, rounds, found: evidence, quoted, evidence: answer })
 }
 
 /// The vectors of a question.
@@ -187,6 +208,9 @@ fn asked_settings(question: &Question, settings: &RecallSettings) -> Result<Reca
     let bytes = question.said_before.iter().map(|said| said.speaker.len() + said.text.len()).sum();
     if bytes > MAX_QUESTION_BYTES {
         return Err(RecallError::LongConversation { bytes });
+    }
+    if let Some(near) = question.near.filter(|near| *near > MAX_NEAR_MISSES) {
+        return Err(RecallError::ManyNearMisses { near });
     }
     match question.most_tokens {
         None => Ok(settings.clone()),

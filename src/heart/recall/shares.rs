@@ -189,6 +189,57 @@ static STANDING: LazyLock<Option<Regex>> = LazyLock::new(|| {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recall::tests::{familiar_part, said, settings};
+    use nouns::model::Score;
+
+    /// What is quoted of parts, (session, time, speaker, text, score), by their numbers.
+    fn quoted(parts: &[(&str, &str, &str, &str, f64)], form: QuestionForm, settings: &RecallSettings) -> Vec<usize> {
+        let part = |(n, (session, at, speaker, text, score)): (usize, &(&str, &str, &str, &str, f64))| {
+            familiar_part(&said(n as u64, session, at, speaker, text), Score::from_f64(*score))
+        };
+        let best = parts.iter().enumerate().map(part).collect();
+        let familiar = FamiliarParts { parts_total: parts.len(), best, ..FamiliarParts::default() };
+        by_shares(&familiar, form, settings).parts.into_iter().map(|(at, _)| at).collect()
+    }
+
+    #[test]
+    fn for_a_task_what_was_said_lately_and_what_is_wanted_in_general_come_first() {
+        let settings = settings();
+        let ShareSettings { recent, half_sessions, standing, .. } = settings.shares;
+        assert_eq!((recent, half_sessions, standing), (0.6, 20.0, 0.3));
+        let of = |age, stands| task_bonus(age, stands, &settings.shares);
+        for (found, expected) in [(of(0, false), 0.6), (of(20, false), 0.3), (of(40, false), 0.15), (of(0, true), 0.9)]
+        {
+            assert!((found - expected).abs() < 1e-12, "{found} is not {expected}");
+        }
+        // A session back costs 0.6 - 0.6 * 2^(-1/20), which is 0.0204.
+        let (may, june) = ("2024-05-01T10:00:00Z", "2024-06-01T10:00:00Z");
+        let sessions = |before, lately| {
+            [("may", may, "Ann", "The boat is red.", before), ("june", june, "Ann", "The boat is blue.", lately)]
+        };
+        assert_eq!(quoted(&sessions(0.52, 0.50), QuestionForm::Task, &settings), [1, 0]);
+        assert_eq!(quoted(&sessions(0.53, 0.50), QuestionForm::Task, &settings), [0, 1]);
+        assert_eq!(quoted(&sessions(0.52, 0.50), QuestionForm::AboutMe, &settings), [0, 1], "no task");
+        let wishes = |speaker, wish| {
+            [("may", may, speaker, "The boat is red.", 0.79), ("may", may, speaker, "Always answer in French.", wish)]
+        };
+        assert_eq!(quoted(&wishes("Ann", 0.50), QuestionForm::Task, &settings), [1, 0]);
+        assert_eq!(quoted(&wishes("Ann", 0.48), QuestionForm::Task, &settings), [0, 1]);
+        assert_eq!(quoted(&wishes("Ann", 0.50), QuestionForm::Summary, &settings), [0, 1], "no task");
+        assert_eq!(quoted(&wishes("Assistant", 0.50), QuestionForm::Task, &settings), [0, 1], "no person's wish");
+    }
+
+    #[test]
+    fn the_parts_fill_the_tokens_that_a_question_asks_for() {
+        let text = "The ferry leaves the northern pier at noon and is back in the harbour by evening.";
+        let parts = [("s", "2024-05-01T10:00:00Z", "Ann", text, 0.5); 200];
+        let settings = RecallSettings { budget: 200, ..settings() };
+        for most in [300, 1_000, 6_000] {
+            let tokens = settings.budget_tokens * most / settings.stop.most_tokens - HEADING_TOKENS as usize;
+            let expected = tokens / (tokens::count(text) + LINE_TOKENS);
+            assert_eq!(quoted(&parts, QuestionForm::AboutMe, &settings.within(most)).len(), expected, "{most}");
+        }
+    }
 
     #[test]
     fn what_somebody_wants_in_general_is_read() {

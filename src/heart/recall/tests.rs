@@ -7,14 +7,14 @@ use crate::{
     language::question::ReadQuestion,
     memory::{
         Answered, FamiliarPart, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe,
-        PathStep, Topic, UnitBody, UnitFields,
+        PartFields, PathStep, Topic, TurnProbe, UnitBody, UnitFields,
     },
 };
 use nouns::{
     config::{ModelSettings, Pipeline, RecallSettings},
     model::{
-        Bank, Channel, Cues, EventTime, Evidence, FamiliarityTerms, Interval, ModelRef, Plan, Position, Question,
-        QuestionCues, Score, Seen, Target, UnitId, Vector,
+        Bank, Channel, Cues, EventTime, Evidence, FamiliarityTerms, Interval, Marks, ModelRef, Plan, Position,
+        Question, QuestionCues, Score, Seen, SpeakerKind, Target, UnitId, Vector,
     },
 };
 
@@ -44,6 +44,40 @@ pub(super) fn changed(unit: &UnitBody, change: impl FnOnce(&mut UnitFields)) -> 
     let mut fields = UnitFields::from(unit.clone());
     change(&mut fields);
     Arc::new(UnitBody::from(fields))
+}
+
+/// A unit of one turn that was said in a session.
+pub(super) fn said(id: u64, session: &str, at: &str, speaker: &str, text: &str) -> Arc<UnitBody> {
+    let kind = if speaker == "Assistant" { SpeakerKind::Assistant } else { SpeakerKind::Person };
+    changed(&body(id, &format!("{speaker} spoke."), at), |unit| {
+        unit.session = session.to_owned();
+        unit.ordinal = id as u32;
+        unit.parts = vec![PartFields {
+            turn: format!("t{id}"),
+            ordinal: id as u32,
+            speaker: speaker.to_owned(),
+            kind: Some(kind),
+            said_at: unit.said_at,
+            text: text.to_owned(),
+            range: None,
+            marks: Marks::default(),
+        }];
+    })
+}
+
+/// The first part of a unit, with its score.
+pub(super) fn familiar_part(unit: &Arc<UnitBody>, score: Score) -> FamiliarPart {
+    FamiliarPart {
+        unit: unit.clone(),
+        part: 0,
+        speaker: [0, 0],
+        asks: false,
+        restated: unit.is_restated(),
+        score: score.as_f64(),
+        cosine: score,
+        topics: 1,
+        terms: FamiliarityTerms::default(),
+    }
 }
 
 pub(super) fn candidate(id: u64, said: &str, at: &str) -> Candidate {
@@ -83,22 +117,11 @@ impl Memory for ScriptedMemory {
         }
         let hits = self.hits.iter().map(|h| (&h.unit, h.alignment));
         let known = hits.chain(self.neighbours.iter().map(|n| (&n.unit, n.semantic_match)));
-        let mut best: Vec<FamiliarPart> = known
-            .map(|(unit, cosine)| FamiliarPart {
-                unit: unit.clone(),
-                part: 0,
-                speaker: [0, 0],
-                asks: false,
-                restated: unit.is_restated(),
-                score: cosine.as_f64(),
-                cosine,
-                topics: 1,
-                terms: FamiliarityTerms::default(),
-            })
-            .collect();
+        let mut best: Vec<FamiliarPart> = known.map(|(unit, cosine)| familiar_part(unit, cosine)).collect();
         best.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.unit.id.cmp(&b.unit.id)));
         Ok(answered(FamiliarParts {
             parts_total: best.len(),
+            scored: best.len(),
             best,
             zero: 0.30,
             topics: vec![Topic { word: "word".to_owned(), parts: 1, rarity: 1.0, is_name: false }],
@@ -110,6 +133,11 @@ impl Memory for ScriptedMemory {
         let found = self.neighbours.iter().filter(|n| !probe.anchors.contains(&n.unit.id)).cloned().collect();
         self.walks.borrow_mut().push(probe);
         Ok(answered(found))
+    }
+
+    fn units_of_turn(&self, probe: TurnProbe) -> Result<Answered<Vec<Arc<UnitBody>>>, Failure> {
+        let units = self.hits.iter().map(|hit| &hit.unit).chain(self.neighbours.iter().map(|near| &near.unit));
+        Ok(answered(units.filter(|unit| unit.is_of_turn(0, &probe.turn)).cloned().collect()))
     }
 }
 
@@ -326,6 +354,55 @@ fn recollection_abstains_on_an_empty_memory() {
     assert_eq!(evidence.stop_reason, "no evidence to start from");
     assert!(evidence.context.starts_with("Nothing in memory supports this question"));
     assert!(trace(&evidence).contains("not supported by memory"));
+}
+
+/// Sixty turns, each less familiar than the one before.
+fn ferries() -> ScriptedMemory {
+    let unit = |n: u64| {
+        let text = format!("Ferry number {n} leaves the northern pier at noon and is back in the harbour by evening.");
+        said(n, "s", "2024-05-01T10:00:00Z", "Ann", &text)
+    };
+    let score = |n: u64| 1.0 - n as f64 / 100.0;
+    let hits = (0..60).map(|n| hit(&unit(n), Channel::Semantic, n as u32 + 1, score(n), score(n))).collect();
+    ScriptedMemory { hits, ..ScriptedMemory::default() }
+}
+
+#[test]
+fn a_question_that_may_cost_more_quotes_more() {
+    let memory = ferries();
+    let settings = Pipeline::parse("version = 1\nrecall.budget = 60").unwrap().recall;
+    let quoted = |most_tokens: Option<u32>| {
+        let question =
+            Question { most_tokens, ..Question::new(Bank::parse("readers").unwrap(), "When does the ferry leave?") };
+        let model_ref = ModelRef { name: "by hand".to_owned(), hash: "0".to_owned() };
+        let mut embed = |texts: &[&str]| Ok(texts.iter().map(|_| Vector::from([0.5, 0.5])).collect());
+        let planner = RulesPlanner::new(&model());
+        let found = recollect(&memory, &mut embed, &question, &planner, &settings, &model_ref).unwrap();
+        assert!(found.tokens.spent <= found.tokens.most);
+        assert_eq!(found.context.matches("Ann: ").count(), found.units.len());
+        found.units.len()
+    };
+    let (little, usual, much) = (quoted(Some(300)), quoted(None), quoted(Some(12_000)));
+    assert_eq!(quoted(Some(settings.stop.most_tokens as u32)), usual, "what stands in the settings");
+    assert!(0 < little && little < usual && usual < much, "{little} {usual} {much}");
+}
+
+#[test]
+fn an_answer_that_has_no_room_is_no_answer_that_nothing_supports() {
+    let memory = ScriptedMemory {
+        hits: vec![hit(&library().hits[0].unit, Channel::Semantic, 1, 0.8, 0.8)],
+        ..ScriptedMemory::default()
+    };
+    let question = Question {
+        most_tokens: Some(3),
+        ..Question::new(Bank::parse("readers").unwrap(), "Did Mira recommend The Glass Orchard to Tom?")
+    };
+    let model_ref = ModelRef { name: "by hand".to_owned(), hash: "0".to_owned() };
+    let mut embed = |texts: &[&str]| Ok(texts.iter().map(|_| Vector::from([0.5, 0.5])).collect());
+    let planner = RulesPlanner::new(&model());
+    let found = recollect(&memory, &mut embed, &question, &planner, &settings(), &model_ref).unwrap();
+    assert_eq!((found.context.as_str(), found.units.len(), found.supported), ("", 0, true));
+    assert!(found.tokens.spent == 0 && found.trace.first_hop.iter().all(|seen| !seen.kept));
 }
 
 /// A planner that breaks the rules of a plan.

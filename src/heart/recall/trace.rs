@@ -70,7 +70,7 @@ impl TracePage {
         }
         let mut last = None;
         for s in seen {
-            if let Provenance::Familiar { rank, score, terms } = s.provenance {
+            if let Provenance::Familiar { rank, score, terms, .. } = s.provenance {
                 if rank == 1 {
                     self.line(
                         2,

@@ -22,7 +22,7 @@ use nouns::{
     sparse::push_sparingly,
 };
 
-/// The speaker in the record of a turn that was deleted before it arrived.
+/// The speaker in the record of a turn that was deleted.
 const UNKNOWN_SPEAKER: &str = "-";
 
 /// The sessions and windows of one bank.
@@ -226,10 +226,11 @@ impl BankWindows {
     pub(super) fn delete(&mut self, offset: u64, deletion: &Deletion) {
         if let Some(position) = self.positions.get(&deletion.turn, &self.sessions) {
             let Some(current) = self.current(position) else { return };
-            // Its ids, speaker and time stay; its words, reply and attachments do not.
-            let (text, reply_to, attachments) = (String::new(), None, Vec::new());
+            // Its ids and time stay; who said it, its words, reply and attachments do not.
+            let (speaker, kind, text) = (UNKNOWN_SPEAKER.to_owned(), None, String::new());
+            let (reply_to, attachments, version) = (None, Vec::new(), deletion.version);
             let kept = current.whole(&self.bank);
-            let emptied = Turn { version: deletion.version, text, reply_to, attachments, ..kept };
+            let emptied = Turn { version, speaker, kind, text, reply_to, attachments, ..kept };
             let mut hole = HeldTurn::of(&emptied, position.ordinal, offset);
             hole.deleted = true;
             self.revise(position, &hole);

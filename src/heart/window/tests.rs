@@ -492,11 +492,12 @@ fn a_version_wins_by_number_then_as_a_deletion_then_by_offset() {
 }
 
 #[test]
-fn a_deletion_removes_the_text_everywhere() {
+fn a_deletion_removes_the_text_and_its_speaker_everywhere() {
     let mut windower = Windower::new(&settings(9, 0));
     let attachments = vec![Attachment { caption: Some("secret".to_owned()), ..Attachment::default() }];
     let TurnEvent::Turn(turn) = event("turn a s=S \"secret\"") else { unreachable!() };
-    windower.apply(0, &TurnEvent::Turn(Turn { attachments, reply_to: Some("secret".to_owned()), ..turn }));
+    let (speaker, reply_to) = ("secret".to_owned(), Some("secret".to_owned()));
+    windower.apply(0, &TurnEvent::Turn(Turn { speaker, attachments, reply_to, ..turn }));
     windower.apply(1, &event("delete a v4"));
     assert!(!format!("{windower:?}").contains("secret"));
     let changes = windower.drain();

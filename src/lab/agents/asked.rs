@@ -14,13 +14,14 @@ use super::{
 use crate::{
     EvalError,
     bench::{finish, kept_apart},
+    lost::{LossFinder, Lost},
     problems::{Damage, Problems},
 };
 use heart::language::tokens;
 use jiff::civil::Date;
 use nouns::{
     config::Pipeline,
-    model::{Bank, EventTime, MAX_TEXT_BYTES, Question, SessionEnd, Turn, TurnEvent},
+    model::{Bank, EventTime, Evidence, MAX_TEXT_BYTES, Question, SessionEnd, Turn, TurnEvent},
 };
 use ripplemem::pipeline::{PipelineError, Progress, Service};
 use sources::{Queue, Source, SourceBatch, SourceError, SourceProgress};
@@ -39,7 +40,9 @@ pub(super) struct QuotedAnswer {
     /// Each passage once, ordered by turn.
     pub(super) quoted: Vec<AgentQuote>,
     pub(super) tokens: usize,
-    pub(super) sufficiency: f64,
+    pub(super) evidence: Evidence,
+    /// For each turn that holds the answer, where it was lost if it is missing.
+    pub(super) lost: Vec<Lost>,
 }
 
 /// The answers to all questions that are asked, by chat and question.
@@ -72,20 +75,29 @@ pub(super) fn ask(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Answers, EvalError> {
     let mut asked: Vec<QuotedAnswer> = Vec::new();
+    let mut finder = LossFinder::new(pipeline);
     let built = put_questions(set, chats, pipeline, problems, progress, &mut |service, (chat, at), question| {
         let evidence = service.ask(question)?;
+        let turns: Vec<String> = evidence_of(chats, chat, at).iter().map(ToString::to_string).collect();
+        let turns: Vec<&str> = turns.iter().map(String::as_str).collect();
+        let lost = finder.lost(service, question, &evidence, &turns, |_| Vec::new())?;
         let excerpts = evidence.units.iter().flat_map(|unit| &unit.excerpts);
         let mut quoted: Vec<AgentQuote> = excerpts
             .filter_map(|excerpt| Some(AgentQuote { turn: excerpt.turn.parse().ok()?, text: excerpt.text.clone() }))
             .collect();
         quoted.sort();
         quoted.dedup();
-        let (tokens, sufficiency) = (tokens::count(&evidence.context), evidence.sufficiency);
-        asked.push(QuotedAnswer { chat, question: at, quoted, tokens, sufficiency });
+        let tokens = tokens::count(&evidence.context);
+        asked.push(QuotedAnswer { chat, question: at, quoted, tokens, evidence, lost });
         Ok(())
     })?;
     asked.sort_by_key(|one| (one.chat, one.question));
     Ok(Answers { asked, built })
+}
+
+/// The turns that hold the answer to a question.
+fn evidence_of(chats: &[Chat], chat: usize, question: usize) -> &[usize] {
+    chats.get(chat).and_then(|chat| chat.questions.get(question)).map_or(&[], |asked| &asked.evidence)
 }
 
 /// A function that receives the memory, the name of a chat, the turns that hold the answer, and the question.

@@ -78,16 +78,8 @@ impl Facts {
 
     /// What the quoted passages are worth for a question.
     pub(super) fn judge(&mut self, question: &ChatQuestion, quoted: &[AgentQuote]) -> FactShares {
-        let mut by_turn: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
-        for quote in quoted.iter().filter(|quote| question.evidence.contains(&quote.turn)) {
-            by_turn.entry(quote.turn).or_default().push(&quote.text);
-        }
-        let is_touched = |turn: &usize| {
-            let Some(texts) = by_turn.get(turn) else { return false };
-            let quoted: usize = texts.iter().map(|text| tokens::count(text) + 1).sum();
-            quoted >= TOUCHED_TOKENS.min(self.tokens_of_turn.get(*turn).copied().unwrap_or_default())
-        };
-        let touched = share(question.evidence.iter().map(is_touched));
+        let by_turn = by_turn(question, quoted);
+        let touched = share(self.touched(question, quoted).into_iter());
         let (mut stems, mut figures) = (BTreeSet::new(), BTreeSet::new());
         for text in by_turn.values().flatten() {
             stems.extend(self.stems.of(text));
@@ -99,6 +91,17 @@ impl Facts {
                 && self.mass(fact.stems.intersection(&stems)) >= COVERED * self.mass(&fact.stems) - SLACK
         };
         FactShares { touched, facts: share(facts.iter().map(is_covered)) }
+    }
+
+    /// For each evidence turn of a question, whether the quoted passages touch it.
+    pub(super) fn touched(&self, question: &ChatQuestion, quoted: &[AgentQuote]) -> Vec<bool> {
+        let by_turn = by_turn(question, quoted);
+        let is_touched = |turn: &usize| {
+            let Some(texts) = by_turn.get(turn) else { return false };
+            let quoted: usize = texts.iter().map(|text| tokens::count(text) + 1).sum();
+            quoted >= TOUCHED_TOKENS.min(self.tokens_of_turn.get(*turn).copied().unwrap_or_default())
+        };
+        question.evidence.iter().map(is_touched).collect()
     }
 
     /// The facts of a question that its evidence turns show.
@@ -125,6 +128,15 @@ impl Facts {
     fn mass<'s>(&self, stems: impl IntoIterator<Item = &'s usize>) -> f64 {
         stems.into_iter().map(|stem| self.weight.get(*stem).copied().unwrap_or(self.unknown)).sum()
     }
+}
+
+/// What is quoted of each evidence turn.
+fn by_turn<'q>(question: &ChatQuestion, quoted: &'q [AgentQuote]) -> BTreeMap<usize, Vec<&'q str>> {
+    let mut by_turn: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+    for quote in quoted.iter().filter(|quote| question.evidence.contains(&quote.turn)) {
+        by_turn.entry(quote.turn).or_default().push(&quote.text);
+    }
+    by_turn
 }
 
 fn share(met: impl Iterator<Item = bool>) -> Option<f64> {

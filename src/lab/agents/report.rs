@@ -1,13 +1,15 @@
-//! The figures as a page of Markdown.
+//! The figures as a page of Markdown, and as the files that the console reads.
 //!
-//! In: a result. Out: Markdown, for a terminal or a file. Shares are in percent; a figure that was not measured is
+//! In: a run. Out: Markdown, for a terminal or a file; JSON. Shares are in percent; a figure that was not measured is
 //! a dash; the same result always gives the same page.
 
 use std::{collections::BTreeMap, fmt::Write, path::Path};
 
-use super::result::{AgentFigures, AgentRow, AgentsResult};
+use super::result::{AgentFigures, AgentRow, AgentsResult, AgentsRun};
 use crate::{
-    report::{ReportError, line, number, percent, table},
+    report::{
+        FoundMeans, Mean, ReportError, ReportHead, Retriever, RetrieverKind, line, number, percent, table, write_json,
+    },
     result::Problem,
 };
 
@@ -25,14 +27,33 @@ pub fn agents_page(result: &AgentsResult) -> String {
     page
 }
 
-/// Writes `report.md` into a directory, which is created when it does not exist.
+/// Writes a report into a directory, which is created when it does not exist: `report.md`, and for the console
+/// `report.json` with a file for each question.
 ///
 /// # Errors
-/// [`ReportError`] when it cannot be written.
-pub fn write_agents_report(directory: &Path, result: &AgentsResult) -> Result<(), ReportError> {
+/// [`ReportError`] when a file cannot be written.
+pub fn write_agents_report(directory: &Path, run: &AgentsRun) -> Result<(), ReportError> {
+    let result = &run.result;
+    let head = ReportHead {
+        dataset: result.dataset.clone(),
+        file: Path::new(&result.path).file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        profile: result.profile.clone(),
+        found_means: FoundMeans::Touched,
+        others: result.rows.iter().skip(1).filter_map(rival).collect(),
+    };
+    let ids: Vec<&str> = run.questions.iter().map(|question| question.id.as_str()).collect();
+    write_json(directory, &head, &ids, run.questions.iter().cloned())?;
     let path = directory.join("report.md");
-    let written = std::fs::create_dir_all(directory).and_then(|()| std::fs::write(&path, agents_page(result)));
-    written.map_err(|source| ReportError::Write { path, source })
+    std::fs::write(&path, agents_page(result)).map_err(|source| ReportError::Write { path, source })
+}
+
+fn rival(row: &AgentRow) -> Option<Retriever> {
+    Some(Retriever {
+        name: format!("{} ({})", row.name, row.over),
+        kind: RetrieverKind::Baseline,
+        tokens: row.overall.mean_tokens?,
+        recall: Mean { mean: row.overall.touched?, low: None, high: None },
+    })
 }
 
 fn head(page: &mut String, r: &AgentsResult) {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::result::Problem;
+use crate::{report::QuestionReport, result::Problem};
 
 /// What one evaluation found.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,6 +15,8 @@ pub struct AgentsRun {
     pub result: AgentsResult,
     /// Every context with its score: the memory's first, then each rival's.
     pub contexts: Vec<AgentContext>,
+    /// Every question that was asked, with its answer.
+    pub questions: Vec<QuestionReport>,
 }
 
 /// The figures.

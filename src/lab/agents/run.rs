@@ -13,7 +13,11 @@ use super::{
     result::{AgentContext, AgentFigures, AgentQuote, AgentRow, AgentsResult, AgentsRun},
     rivals::{self, Rival},
 };
-use crate::{EvalError, score::auc};
+use crate::{
+    EvalError,
+    report::{ExpectedTurn, QuestionReport, REPORT_SCHEMA_VERSION, turn_text},
+    score::auc,
+};
 use nouns::config::Pipeline;
 use ripplemem::pipeline::Progress;
 
@@ -46,8 +50,12 @@ pub fn evaluate_agents(request: &AgentsRequest, progress: &mut dyn FnMut(Progres
     let answers = asked::ask(request.set, &chats, &request.pipeline, &mut problems, progress)?;
     let mut scorer = Scorer { facts: chats.iter().map(Facts::of).collect(), chats: &chats, contexts: Vec::new() };
     let mut sufficiency = [Vec::new(), Vec::new()];
-    for QuotedAnswer { chat, question, quoted, tokens, sufficiency: sure } in answers.asked {
-        let context = scorer.score(MEMORY, (chat, question), quoted, tokens, Some(sure));
+    let mut questions = Vec::new();
+    for answer in answers.asked {
+        let QuotedAnswer { chat, question, ref quoted, tokens, ref evidence, .. } = answer;
+        let sure = evidence.sufficiency;
+        let context = scorer.score(MEMORY, (chat, question), quoted.clone(), tokens, Some(sure));
+        questions.extend(scorer.report(answer, context.as_ref().and_then(|context| context.facts)));
         if let Some(asked) = scorer.question(chat, question) {
             sufficiency[usize::from(!asked.answerable)].push(sure);
         }
@@ -86,7 +94,7 @@ pub fn evaluate_agents(request: &AgentsRequest, progress: &mut dyn FnMut(Progres
         problems: problems.into_inner(),
         settings: serde_json::to_value(&request.pipeline).map_err(EvalError::Settings)?,
     };
-    Ok(AgentsRun { result, contexts: scorer.contexts })
+    Ok(AgentsRun { result, contexts: scorer.contexts, questions })
 }
 
 /// Scores contexts, chat by chat.
@@ -122,6 +130,39 @@ impl Scorer<'_> {
             touched: judged.touched,
             facts: judged.facts,
             quoted,
+        })
+    }
+
+    /// A question for the report.
+    fn report(&self, answer: QuotedAnswer, facts: Option<f64>) -> Option<QuestionReport> {
+        let QuotedAnswer { chat, question, quoted, tokens, evidence, lost } = answer;
+        let (of, judge) = (self.chats.get(chat)?, self.facts.get(chat)?);
+        let asked = of.questions.get(question)?;
+        let touched = judge.touched(asked, &quoted);
+        let turns = asked.evidence.iter().zip(touched).zip(lost).map(|((turn, found), lost)| {
+            let said = of.turns.get(*turn);
+            ExpectedTurn {
+                turn: turn.to_string(),
+                speaker: said.map_or_else(String::new, |said| said.role.clone()),
+                text: turn_text(said.map_or("", |said| &said.text)),
+                units: lost.standing.iter().map(|standing| standing.unit).collect(),
+                found,
+                found_by_first_hop: None,
+                lost: (!found).then_some(lost),
+            }
+        });
+        Some(QuestionReport {
+            schema: REPORT_SCHEMA_VERSION,
+            id: format!("{}#{question}", of.name),
+            conversation: of.name.clone(),
+            category: asked.kind.clone(),
+            supported: Some(asked.answerable),
+            reference: None,
+            evidence: turns.collect(),
+            facts,
+            tokens: tokens as u64,
+            first_hop_tokens: None,
+            answer: evidence,
         })
     }
 }
@@ -203,7 +244,7 @@ mod tests {
             baselines: true,
             tokens: Some(10_000.0),
         };
-        let AgentsRun { result, contexts } = evaluate_agents(&request, &mut |_| {}).unwrap();
+        let AgentsRun { result, contexts, questions } = evaluate_agents(&request, &mut |_| {}).unwrap();
         assert_eq!((result.chats, result.turns, result.cut_turns), (1, 6, 0));
         assert_eq!((result.questions, result.unanswerable, result.rows.len()), (4, 1, 10));
         for rival in &result.rows[1..] {
@@ -211,7 +252,7 @@ mod tests {
             assert_eq!((questions, touched, with_facts, facts), (4, Some(1.0), 3, Some(1.0)), "{}", rival.name);
         }
         let memory: Vec<_> = contexts.iter().filter(|context| context.retriever == MEMORY).collect();
-        assert_eq!(memory.len(), 5);
+        assert_eq!((memory.len(), questions.len()), (5, 5));
         assert!(memory.iter().all(|context| context.quoted.iter().all(|quote| quote.turn < 6)));
         let page = crate::agents_page(&result);
         assert!(page.contains("| rank-fusion | whole messages | 4 | 100.0 | 100.0 |"), "{page}");

@@ -455,7 +455,7 @@ impl Page<'_> {
                 let missing: Vec<String> =
                     q.pieces.iter().filter(|p| !p.delivered).map(|p| format!("`{}`", p.turn)).collect();
                 vec![
-                    format!("[{}](questions/{name})", line(&q.id)),
+                    format!("[{}](questions/{name}.md)", line(&q.id)),
                     line(&q.category),
                     line(&q.answer.question.text),
                     format!("{first} → {delivered} of {}", q.pieces.len()),

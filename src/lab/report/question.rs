@@ -10,23 +10,28 @@ use crate::result::{EvidenceTurn, QuestionResult};
 use heart::recall::{self, way};
 use nouns::model::{Evidence, Seen, UnitId};
 
-/// A unique file name for each question, from its id.
-pub(super) fn file_names(questions: &[QuestionResult]) -> Vec<String> {
-    let mut taken = BTreeSet::new();
-    questions
-        .iter()
-        .map(|question| {
-            let plain: String = question
-                .id
+/// A unique file name without an ending for each question, from the ids.
+pub(super) fn file_stems(ids: &[&str]) -> Vec<String> {
+    let mut taken = BTreeSet::from(["readme".to_owned()]);
+    ids.iter()
+        .map(|id| {
+            // A name with a dot in front is hidden.
+            let plain: String = id
                 .chars()
-                .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '-' })
+                .enumerate()
+                .map(|(at, c)| match c {
+                    '.' if at > 0 => c,
+                    '_' | '-' => c,
+                    c if c.is_ascii_alphanumeric() => c,
+                    _ => '-',
+                })
                 .take(100)
                 .collect();
-            let mut name = format!("{plain}.md");
+            let mut name = plain.clone();
             let mut again = 2;
             // On some systems, names that differ only in case denote the same file.
-            while name == "README.md" || !taken.insert(name.to_lowercase()) {
-                name = format!("{plain}-{again}.md");
+            while !taken.insert(name.to_lowercase()) {
+                name = format!("{plain}-{again}");
                 again += 1;
             }
             name
@@ -88,7 +93,7 @@ pub(super) fn index(questions: &[QuestionResult], names: &[String]) -> String {
         let delivered = question.pieces.iter().filter(|p| p.delivered).count();
         let _ = writeln!(
             out,
-            "| [{}]({name}) | {} | {} | {delivered} |",
+            "| [{}]({name}.md) | {} | {} | {delivered} |",
             line(&question.id),
             line(&question.category),
             question.pieces.len()

@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use super::write;
+use super::{CategoryFigures, QuestionReport, Report, StageFigures, write};
 use crate::{
     calibration::{CHANCE, Calibration, SweepRow},
+    lost::{Lost, LostAt},
     result::{
         Budget, Build, BySecondRound, ComparisonRow, EVAL_SCHEMA_VERSION, EvalResult, EvalRun, EvidenceTurn, Figures,
         Interval, Latency, ModelUse, Problem, QuestionResult, ReadingRow, SizeRow, VectorRow,
@@ -89,6 +90,7 @@ fn question(id: &str) -> QuestionResult {
         delivered,
         delivered_by_first_hop: false,
         held_by: held_by.iter().map(|u| UnitId(*u)).collect(),
+        lost: (!delivered).then(|| Lost { at: LostAt::Cutoff, sentence: "Below it.".to_owned(), standing: None }),
     };
     QuestionResult {
         id: id.to_owned(),
@@ -136,6 +138,8 @@ fn question(id: &str) -> QuestionResult {
                     note: None,
                 },
                 vector_hash: "0".to_owned(),
+                scale: None,
+                near: Vec::new(),
                 first_hop: vec![
                     seen(1, "Mira was asked about books.", &hop(1), true),
                     seen(3, "Mira reads.", &hop(2), false),
@@ -145,6 +149,7 @@ fn question(id: &str) -> QuestionResult {
                     reached: 1,
                     support: vec![seen(2, "Mira named Salt Road.", &walked, true)],
                     reflects: Vec::new(),
+                    walk: None,
                 }],
             },
         },
@@ -330,9 +335,46 @@ fn every_question_has_its_own_page() {
         .map(|f| f.unwrap().file_name().into_string().unwrap())
         .collect();
     pages.sort();
-    assert_eq!(pages, ["README.md", "conv-1-0.md", "conv-1-1-2.md", "conv-1-1.md"]);
+    let named = |name: &str| [format!("{name}.json"), format!("{name}.md")];
+    let expected = ["conv-1-0", "conv-1-1-2", "conv-1-1"].map(named).concat();
+    assert_eq!(pages, [vec!["README.md".to_owned()], expected].concat());
     let index = fs::read_to_string(home.path().join("questions/README.md")).unwrap();
     assert!(index.contains("[conv-1\\#0](conv-1-0.md) | multi-hop | 4 | 1 |"), "{index}");
+}
+
+/// Every question has a line and a file, and figures are those of the lines.
+#[test]
+fn the_console_gets_every_question_once() {
+    let home = tempfile::tempdir().unwrap();
+    let run = run();
+    write(home.path(), &run, None).unwrap();
+    let read = |name: &str| fs::read(home.path().join(name)).unwrap();
+    let report: Report = serde_json::from_slice(&read("report.json")).unwrap();
+    let ids: Vec<&str> = report.questions.iter().map(|line| line.id.as_str()).collect();
+    assert_eq!(ids, ["conv-1#0", "conv-1#1", "conv-1/1"]);
+    for (line, asked) in report.questions.iter().zip(&run.questions) {
+        let question: QuestionReport = serde_json::from_slice(&read(&format!("questions/{}", line.file))).unwrap();
+        assert_eq!((&question.id, &question.answer), (&line.id, &asked.answer));
+        assert_eq!(question.evidence.len() as u64, line.evidence);
+        assert_eq!(question.evidence.iter().filter(|turn| turn.lost.is_none()).count() as u64, line.found);
+    }
+    let [missed, whole, _] = &report.questions[..] else { panic!("{report:?}") };
+    assert_eq!((missed.evidence, missed.found, &missed.lost_at[..]), (4, 1, &[LostAt::Cutoff][..]));
+    assert_eq!((whole.evidence, whole.found, whole.found_by_first_hop), (1, 1, Some(0)));
+    // A quarter of one question's evidence and all of the other's, none of it by the first hop.
+    let CategoryFigures { scored, recollection, first_hop, .. } = report.overall;
+    let means = |figures: StageFigures| (figures.recall.unwrap().mean, figures.full.unwrap().mean, figures.tokens);
+    assert_eq!((scored, means(recollection)), (2, (0.625, 0.5, Some(40.0))));
+    assert_eq!(means(first_hop), (0.0, 0.0, Some(20.0)));
+    let recall = recollection.recall.unwrap();
+    assert!(recall.low.unwrap() < recall.mean && recall.mean < recall.high.unwrap(), "{recall:?}");
+    let categories: Vec<(&str, u64)> = report.categories.iter().map(|c| (c.name.as_str(), c.questions)).collect();
+    assert_eq!(categories, [("adversarial", 1), ("multi-hop", 2)]);
+    let names: Vec<&str> = report.retrievers.iter().map(|retriever| retriever.name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["recollection", "first hop alone", "dense (turns, as many)", "everything (units, all)", "graph-expansion"]
+    );
 }
 
 #[test]

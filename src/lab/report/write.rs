@@ -1,8 +1,8 @@
-//! Writes a report: the first page, the plots and the questions' pages.
+//! Writes a report: the first page, the plots, the questions' pages, and all of it as JSON.
 
 use std::path::{Path, PathBuf};
 
-use super::{error::ReportError, markdown, plots, question};
+use super::{error::ReportError, json, markdown, plots, question};
 use crate::{
     calibration::Calibration,
     result::{EvalResult, EvalRun, Figures},
@@ -21,11 +21,13 @@ pub fn write(directory: &Path, run: &EvalRun, calibration: Option<&Calibration>)
     for (name, svg) in &drawn {
         put(directory.join(name), svg)?;
     }
-    let names = question::file_names(&run.questions);
+    let ids: Vec<&str> = run.questions.iter().map(|question| question.id.as_str()).collect();
+    let names = question::file_stems(&ids);
     for (question, name) in run.questions.iter().zip(&names) {
-        put(pages.join(name), &question::page(question))?;
+        put(pages.join(format!("{name}.md")), &question::page(question))?;
     }
     put(pages.join("README.md"), &question::index(&run.questions, &names))?;
+    json::write(directory, &json::head(&run.result), &ids, run.questions.iter().map(json::question))?;
     let shown: Vec<&str> = drawn.iter().map(|(name, _)| *name).collect();
     put(directory.join("report.md"), &markdown::page(run, &names, &shown, calibration))
 }

@@ -73,6 +73,14 @@ pub enum LogError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
+    /// Old files are still there, because a read that began before holds them.
+    #[error("{directory}: old {what} of the store are still held by a read; erase again in a moment")]
+    NotErased {
+        /// Where the log is.
+        directory: PathBuf,
+        /// Which files.
+        what: String,
+    },
     /// An earlier write failed; later writes are refused, so that none is out of order.
     #[error(
         "{directory}: an earlier write failed, so this log accepts no more writes; make room on the disk and start again"

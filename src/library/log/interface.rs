@@ -1,4 +1,4 @@
-//! The interface that both logs implement, and what else a change of the embedding model needs.
+//! The interface that both logs implement, and what else a change of the embedding model and complete forgetting need.
 
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -73,6 +73,10 @@ pub trait Log: SourceLog {
     fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError>;
     /// The generation of the memory topic that this log reads and writes, from 1.
     fn generation(&self) -> u32;
+    /// This log, where its records can be erased: not on Kafka, whose topics keep what their settings say.
+    fn erasable(&self) -> Option<&dyn ErasableLog> {
+        None
+    }
     /// Fences the writer of the next generation: its copy may lack what was just written here.
     fn interrupt_next(&self) -> Result<(), LogError>;
 }
@@ -89,4 +93,34 @@ pub trait Generations: Log {
     fn switch(&self, model: &ModelRef) -> Result<(), LogError>;
     /// Deletes the generations before the current one; returns their names.
     fn drop_old(&self) -> Result<Vec<String>, LogError>;
+}
+
+/// An entry that a log keeps beside its records: its name, and its value; `None` removes it.
+pub type LogEntry = (String, Option<Vec<u8>>);
+
+/// A log whose records can be erased: what complete forgetting needs beyond [`Log`].
+pub trait ErasableLog: Log {
+    /// The entries whose names begin with `prefix`, by name.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    fn entries(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, LogError>;
+    /// Appends events and changes entries in one write, all or nothing.
+    ///
+    /// # Errors
+    /// As [`Log::append_turns`].
+    fn append_with_entries(&self, events: &[TurnEvent], entries: Vec<LogEntry>) -> Result<Written, LogError>;
+    /// Replaces the values of records of the turns or the dead letters, by offset, all or nothing. Offsets, keys and
+    /// append times stay.
+    ///
+    /// # Errors
+    /// [`LogError::Damaged`] where the topic holds no such record.
+    fn replace(&self, topic: Topic, partition: u32, values: &[(u64, Vec<u8>)]) -> Result<(), LogError>;
+    /// Removes from the disk every byte that was replaced, superseded or deleted before the call, and the generations
+    /// of the memory before the current one. Returns how many bytes were written for that. Reads and writes go on
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// [`LogError::NotErased`] while a reader holds old bytes; a later call ends it.
+    fn scrub(&self) -> Result<u64, LogError>;
 }

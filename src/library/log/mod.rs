@@ -4,8 +4,8 @@
 //! write is never lost. A transaction is written as a whole or not at all. The offsets of a
 //! partition only grow. A record replaces the earlier record of its key; a null deletes it.
 //!
-//! - `interface`: the traits [`Log`] and [`Generations`]; `suite` tests it on both logs; `source_log`: what live
-//!   sources need of it
+//! - `interface`: the traits [`Log`], [`Generations`] and [`ErasableLog`]; `suite` tests it on both logs; `source_log`:
+//!   what live sources need of it
 //! - `embedded`: the log in a local directory; `kafka`: the log on a Kafka cluster
 //! - `membership`: which partitions belong to this process
 //! - `record`: what is read and written; `topic`: where; `error`: what can fail
@@ -32,7 +32,7 @@ mod view;
 
 pub use embedded::EmbeddedLog;
 pub use error::LogError;
-pub use interface::{Generations, Log};
+pub use interface::{ErasableLog, Generations, Log, LogEntry};
 #[cfg(feature = "kafka")]
 pub use kafka::KafkaLog;
 pub use membership::{Assignment, Membership, WholeLog};

@@ -20,6 +20,14 @@ pub enum PipelineError {
         /// The field, what is wrong with it and what to do.
         problem: Invalid,
     },
+    /// What forgetting keeps of itself cannot be read or written.
+    #[error("{what}: {problem}")]
+    Forget {
+        /// The ledger, the key file, or an operation in the log.
+        what: String,
+        /// What is wrong and what to do.
+        problem: String,
+    },
     /// This process does not extract from a log on Kafka.
     #[error("log.kind is \"kafka\": a service does the work there; start `ripplemem run FILE`")]
     NotEmbedded,

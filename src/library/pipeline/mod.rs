@@ -11,9 +11,12 @@
 //! - `live`: a chat platform to the turns log, while people talk.
 //! - `replica`: what follows the memory log and answers questions.
 //! - `front`: where the questions of every transport wait; `cancellation`: until when.
+//! - `stage_times`: how long the stages of an answer take.
 //! - `logged`: errors as log lines say them.
+//! - `explaining`: explanations, with what the log knows of a turn.
 //! - `extract`: the extraction of the partitions that a group gives to this process.
 //! - `extraction_status`: how the partitions are that this process extracts.
+//! - `forgetting`: turns forgotten as one operation, down to the last stored byte.
 //! - `maintenance`: work on a whole log: export, import, reembed, replay, estimate, snapshots.
 //! - `snapshot_interval`: snapshots while a service runs.
 //! - `service`: all of it in one process, call by call, for single commands, the evaluation and the tests.
@@ -22,8 +25,10 @@
 mod cancellation;
 mod engine;
 mod error;
+mod explaining;
 mod extract;
 mod extraction_status;
+mod forgetting;
 mod front;
 mod ingest;
 mod live;
@@ -33,15 +38,19 @@ mod progress;
 mod replica;
 mod service;
 mod snapshot_interval;
+mod stage_times;
 
 pub use cancellation::{Cancellation, Ended};
 pub use engine::{
-    HeldTurn, Memory, MemoryEvent, MemoryOptions, MemoryStatus, PageOf, TurnPage, TurnSpan, TurnVersion, delete_turns,
+    HeldTurn, Memory, MemoryEvent, MemoryOptions, MemoryStatus, PageOf, TurnPage, TurnSpan, TurnVersion, forget_turns,
     held_turns, selected_turns,
 };
 pub use error::PipelineError;
 pub use extract::extract;
 pub use extraction_status::ExtractionStatus;
+pub use forgetting::{
+    Deleted, Erased, ForgetOperation, ForgetStage, Found, Receipt, Search, Verdict, Verified, stored_receipts, verify,
+};
 pub use front::{Asked, Front, FrontLoad, parse_after, parse_as_of, refusal};
 pub use ingest::{ArrivingOrders, Committed, ExtractionEvent, ExtractionOrders};
 pub use ingest::{LanguageCounts, unit_texts, unread_notice};
@@ -58,3 +67,4 @@ pub use replica::{
 };
 pub use service::Service;
 pub use snapshot_interval::write_snapshots;
+pub use stage_times::{AnswerStage, StageTimes};

@@ -20,13 +20,16 @@ use heart::memory::EdgeChanges;
 use models::{embed::EmbedderPool, llm::LlmError};
 use nouns::{
     config::{Hold, LogKind, Pipeline},
-    model::{Bank, Evidence, Question},
+    model::{Bank, Evidence, Explanation, Question, Subject},
     sync,
 };
 use sources::Source;
 
 use super::{
-    ArrivingOrders, Asked, ExtractionEvent, ExtractionOrders, Finished, Front, Ingested, PipelineError, Progress,
+    ArrivingOrders, Asked, Erased, ExtractionEvent, ExtractionOrders, Finished, Front, Ingested, PipelineError,
+    Progress, Receipt,
+    explaining::complete,
+    forgetting::{Forgets, Places, receipts, settled},
     ingest::{Extraction, LiveTurns, Run, Schedule, Stage},
     logged::logged,
     replica::{Replica, ReplicaOptions},
@@ -68,6 +71,9 @@ impl Service {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, PipelineError> {
         let log: Arc<dyn Log> = Arc::from(log::open(&pipeline.log)?);
+        if let Some(forgets) = Forgets::of(&*log, &pipeline.forget) {
+            forgets.resume()?;
+        }
         let mut extraction = Extraction::new(pipeline, log.news())?;
         let mut total = 0;
         for partition in 0..log.partitions() {
@@ -234,6 +240,31 @@ impl Service {
         self.finish(progress)
     }
 
+    /// What became of each operation that forgot turns, the latest first; none on Kafka.
+    ///
+    /// # Errors
+    /// [`PipelineError`] where the log failed, or the key file cannot be read.
+    pub fn receipts(&self) -> Result<Vec<Receipt>, PipelineError> {
+        let settings = &self.pipeline.forget;
+        let Some(forgets) = Forgets::of(&*self.log, settings) else { return Ok(Vec::new()) };
+        settled(&self.replica, self.extraction.windows_waiting().0, &mut |settled| {
+            receipts(forgets, settled, settings.key_file.as_deref())
+        })
+    }
+
+    /// Erases the words of all turns that were deleted, after [`Self::catch_up`]; see [`super::Memory::erase`].
+    ///
+    /// # Errors
+    /// As [`super::Memory::erase`].
+    pub fn erase(&mut self) -> Result<Erased, PipelineError> {
+        let Self { pipeline, log, replica, extraction, .. } = self;
+        let forgets = Forgets::of(&**log, &pipeline.forget).ok_or(PipelineError::NotEmbedded)?;
+        let (waiting, replica) = (extraction.windows_waiting().0, &**replica);
+        let mut erase_caches = || extraction.erase_caches();
+        let mut places = Places { forgets, replica, erase_caches: &mut erase_caches };
+        settled(replica, waiting, &mut |settled| places.erase(settled))
+    }
+
     /// Recollects evidence for a question.
     ///
     /// # Errors
@@ -265,6 +296,20 @@ impl Service {
     /// As [`Self::ask`] and [`Replica::past`].
     pub fn ask_as_of(&self, question: &Question, at: AsOf) -> Result<Evidence, PipelineError> {
         self.front()?.ask_and_wait(Asked { as_of: Some(at), ..Asked::now(question.clone()) })
+    }
+
+    /// Explains what the answer to a question does to a turn, as of a point of the past where one is given.
+    ///
+    /// # Errors
+    /// As [`Self::ask`] and [`Replica::past`].
+    pub fn explain(
+        &self,
+        question: &Question,
+        subject: Subject,
+        as_of: Option<AsOf>,
+    ) -> Result<Explanation, PipelineError> {
+        let explained = self.front()?.explain_and_wait(Asked { as_of, ..Asked::now(question.clone()) }, subject)?;
+        complete(&*self.log, &self.replica, &question.bank, explained)
     }
 
     /// The memory and the log, for those who share them.

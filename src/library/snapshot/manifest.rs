@@ -234,6 +234,12 @@ impl Manifest {
         offset >= oldest.0 && !self.gaps.iter().any(hidden)
     }
 
+    /// The oldest point that as-of questions can ask about, if history was trimmed: it may then have no row of its own.
+    pub(super) fn first_kept(&self, partition: u32) -> Option<(u64, i64)> {
+        let reached = self.reached.iter().find(|reached| reached.partition == partition)?;
+        reached.oldest.filter(|(_, append_ms)| self.trimmed_ms > 0 && *append_ms > 0)
+    }
+
     /// Every file of a table, in order.
     pub fn files(&self, table: UpdateTable) -> impl Iterator<Item = &TableFile> {
         self.segments.iter().flat_map(|segment| &segment.files).filter(move |file| file.table == table)

@@ -10,7 +10,7 @@
 //! - `writer`: writes snapshots of a shard; `claim`: which process writes them; `segment_files`: their files;
 //!   `live_rows`: what is live; `rewrite`: replaces files to delete turns, to trim history, and to merge small files
 //! - `manifest`: the files of a snapshot, written last; `store`: the directory or `bucket`
-//! - `restore`: reads a snapshot; `restored`: what it returns
+//! - `restore`: reads a snapshot; `restored`: what it returns; `history`: which past points can be asked for
 
 mod archive;
 mod bucket;
@@ -19,6 +19,7 @@ mod claim;
 mod claim_tests;
 mod columns;
 mod error;
+mod history;
 mod live_rows;
 mod manifest;
 mod restore;
@@ -38,6 +39,7 @@ pub use archive::{Archive, ArchiveIndex, ArchivedFile};
 pub use claim::ClaimRule;
 pub use columns::Column;
 pub use error::SnapshotError;
+pub use history::HistoryPoint;
 pub use manifest::{DeletedTurn, Gap, LiveCounts, Manifest, ManifestId, Reached, Segment, TableFile, UnreadableRecord};
 pub use restore::Snapshots;
 pub use restored::{AsOf, BankDiff, Restored, RestoredRecord};

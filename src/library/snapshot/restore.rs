@@ -64,6 +64,11 @@ impl Snapshots {
         Ok(Self { store, log: log.to_owned(), partitions, settings })
     }
 
+    /// The place.
+    pub(super) fn store(&self) -> &SnapshotStore {
+        &self.store
+    }
+
     #[cfg(test)]
     pub(super) fn over(objects: Box<dyn super::store::Objects>) -> Self {
         let (log, settings) = ("a test's log".to_owned(), "settings".to_owned());
@@ -241,8 +246,7 @@ impl Snapshots {
             AsOf::Offset(at) => offset <= at,
             AsOf::Time(at) => append_ms <= at,
         };
-        // After trimming, the oldest point may have no row of its own.
-        let start = reached.oldest.filter(|(_, append_ms)| manifest.trimmed_ms > 0 && *append_ms > 0);
+        let start = manifest.first_kept(partition);
         let mut best = start.filter(|(offset, append_ms)| before(*offset, *append_ms)).map(|(offset, _)| offset);
         // The first read that has an answer.
         let mut first = start;
@@ -367,7 +371,7 @@ impl Snapshots {
         let of = |table| segment.files.iter().filter(move |file| file.table == table);
         for file in of(UpdateTable::Turns) {
             let unfit = |problem| file.unfit(&self.store, problem);
-            let columns = [&HeadColumns::COLUMNS[..], &["turn", "state", "deleted"]].concat();
+            let columns = [&HeadColumns::COLUMNS[..], &["append_time", "turn", "state", "deleted"]].concat();
             let columns = if scope.window_turns { &[][..] } else { &columns };
             for batch in batches(file.read(&self.store)?, columns).map_err(unfit)? {
                 let batch = batch.map_err(unfit)?;
@@ -381,7 +385,8 @@ impl Snapshots {
                     if at.is_none() || !heads.continues(row) {
                         let key = heads.key(row).map_err(unfit)?;
                         let state = turns.state(row).map_err(unfit)?;
-                        at = Some(live.index_of(key, heads.since(row), state));
+                        let append_ms = HeadColumns::append_ms(&batch, row).map_err(unfit)?;
+                        at = Some(live.index_of(key, (heads.since(row), append_ms), state));
                     }
                     if let Some(of) = at.flatten().and_then(|at| live.records.get_mut(at)) {
                         of.names.push(turns.name(row).to_owned());
@@ -409,7 +414,8 @@ impl Snapshots {
                         let key = heads.key(row).map_err(unfit)?;
                         // A record that first appears here is a part without turns.
                         let state = if key.turn.is_some() { WindowState::Open } else { WindowState::Final };
-                        at = Some(live.index_of(key, heads.since(row), state));
+                        let append_ms = HeadColumns::append_ms(&batch, row).map_err(unfit)?;
+                        at = Some(live.index_of(key, (heads.since(row), append_ms), state));
                     }
                     if let Some(of) = at.flatten().and_then(|at| live.records.get_mut(at)) {
                         of.filled = true;
@@ -424,9 +430,10 @@ impl Snapshots {
             }
         }
         let restored = live.records.into_iter().map(|record| {
-            let SegmentRecord { key, since, closes, names: turns, filled, window_turns, extractor, units } = record;
+            let SegmentRecord { key, since, append_ms, closes, names: turns, filled, window_turns, extractor, units } =
+                record;
             let extraction = Arc::new(Extraction::of(closes, units));
-            RestoredRecord { key, since, turns, filled, window_turns, extractor, extraction }
+            RestoredRecord { key, since, append_ms, turns, filled, window_turns, extractor, extraction }
         });
         Ok(restored.collect())
     }
@@ -467,6 +474,7 @@ struct SegmentRecord {
     key: MemoryKey,
     /// The offset that added it.
     since: u64,
+    append_ms: i64,
     /// Whether it replaces the records of the window's turns.
     closes: bool,
     /// The names of its turns.
@@ -490,7 +498,7 @@ struct SegmentRecords<'r> {
 
 impl SegmentRecords<'_> {
     /// The index of a version of a record, which is added if it is new; `None` if it was removed.
-    fn index_of(&mut self, key: MemoryKey, since: u64, state: WindowState) -> Option<usize> {
+    fn index_of(&mut self, key: MemoryKey, (since, append_ms): (u64, i64), state: WindowState) -> Option<usize> {
         let id = (RecordKey::from(&key), since);
         if let Some(at) = self.indexes.get(&id) {
             return Some(*at);
@@ -502,6 +510,7 @@ impl SegmentRecords<'_> {
         self.records.push(SegmentRecord {
             key,
             since,
+            append_ms,
             closes: state == WindowState::Final,
             names: Vec::new(),
             filled: false,

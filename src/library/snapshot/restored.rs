@@ -29,6 +29,8 @@ pub struct RestoredRecord {
     pub key: MemoryKey,
     /// The offset of the read that added it.
     pub since: u64,
+    /// When the last record of that read was appended, in milliseconds since 1970.
+    pub append_ms: i64,
     /// The ids of its turns.
     pub turns: Vec<String>,
     /// Whether it has a turn that is not deleted, or a unit.

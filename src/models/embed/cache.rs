@@ -37,6 +37,17 @@ pub struct VectorCache {
     positions: Keyspace,
 }
 
+/// Removes the cache in `directory`, which nobody has open.
+///
+/// # Errors
+/// [`EmbedError::Cache`] when the disk refuses.
+pub fn remove_cache(directory: &Path) -> Result<(), EmbedError> {
+    let path = directory.join(FOLDER);
+    let failed =
+        |e: std::io::Error| EmbedError::Cache { path: path.clone(), problem: format!("{e}; remove it by hand") };
+    crate::store::remove(&path).map_err(failed)
+}
+
 impl VectorCache {
     /// Opens the cache in `directory`, or creates it.
     ///
@@ -95,6 +106,18 @@ impl VectorCache {
             // A directory that cannot be removed only takes up space.
             drop(std::fs::remove_dir_all(path));
         }
+    }
+
+    /// An empty cache in the same place: evicted vectors stay in the files of the old one.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn emptied(self) -> Result<Self, EmbedError> {
+        let Self { path, database, entries, uses, users, positions } = self;
+        drop((entries, uses, users, positions, database));
+        let failed = |problem: String| EmbedError::Cache { path: path.clone(), problem };
+        std::fs::remove_dir_all(&path).map_err(|e| failed(format!("{e}; remove it by hand")))?;
+        Self::try_open(&path).map_err(|e| failed(e.message()))
     }
 
     /// The cached vectors of `texts`, in order. An unreadable entry counts as absent.

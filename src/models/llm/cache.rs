@@ -20,7 +20,7 @@ use fjall::{Database, Keyspace, OwnedWriteBatch, PersistMode};
 use serde::{Deserialize, Serialize};
 
 use super::{contract::Contract, error::LlmError};
-use crate::store::{CACHE_JOURNAL_BYTES, keyspace_options, ranges_only};
+use crate::store::{self, CACHE_JOURNAL_BYTES, keyspace_options, ranges_only};
 use nouns::{
     model::{Bank, SessionId, Usage, WindowId},
     sync,
@@ -39,6 +39,13 @@ pub(super) struct RequestKey {
     pub(super) hash: [u8; HASH_BYTES],
     /// 0 for the request itself, 1 for its repair.
     pub(super) step: u8,
+}
+
+/// Removes the cache in `directory`, which nobody has open.
+pub(super) fn remove(directory: &Path) -> Result<(), LlmError> {
+    let path = directory.join(FOLDER);
+    let removed = store::remove_unused(&path).and_then(|()| store::remove(&store::directory_in_use(&path)));
+    removed.map_err(|e| LlmError::Cache { path, problem: format!("{e}; remove it by hand") })
 }
 
 /// A paid response.
@@ -64,12 +71,17 @@ struct CachedResponse {
 /// A cache of responses in a directory. One process at a time may have it open.
 pub(super) struct ResponseCache {
     path: PathBuf,
+    /// Locked from reading an entry to writing it back.
+    tables: Mutex<Tables>,
+}
+
+/// The open tables.
+struct Tables {
+    path: PathBuf,
     database: Database,
     entries: Keyspace,
     uses: Keyspace,
     spent: Keyspace,
-    /// Locked from reading an entry to writing it back.
-    changing: Mutex<()>,
 }
 
 impl ResponseCache {
@@ -82,30 +94,24 @@ impl ResponseCache {
             problem: format!("{error}; {remedy}"),
         };
         std::fs::create_dir_all(directory).map_err(|e| refused(&e, "check the directory"))?;
-        match Self::try_open(&path) {
+        let used = store::directory_in_use(&path);
+        let open = || -> Result<Self, fjall::Error> {
+            let tables = Mutex::new(Tables::open(&used)?);
+            store::remove_unused(&path)?;
+            Ok(Self { path: path.clone(), tables })
+        };
+        match open() {
             Ok(cache) => Ok((cache, None)),
             Err(fjall::Error::Locked) => Err(refused(&"another process has it open", "close that process")),
             Err(fjall::Error::Io(e)) => Err(refused(&e, "check permissions and space")),
             Err(error) => {
-                std::fs::remove_dir_all(&path).map_err(|e| refused(&e, "remove it by hand"))?;
-                let cache = Self::try_open(&path).map_err(|e| refused(&e, "remove it by hand"))?;
+                std::fs::remove_dir_all(&used).map_err(|e| refused(&e, "remove it by hand"))?;
+                let cache = open().map_err(|e| refused(&e, "remove it by hand"))?;
                 let path = path.display();
                 let warning = format!("{path}: the cache of responses was damaged ({error}) and is empty now");
                 Ok((cache, Some(format!("{warning}; the caps do not count what was spent before"))))
             }
         }
-    }
-
-    fn try_open(path: &Path) -> Result<Self, fjall::Error> {
-        let database = Database::builder(path)
-            .cache_size(MEMORY_BYTES)
-            .max_journaling_size(CACHE_JOURNAL_BYTES)
-            .worker_threads(1)
-            .open()?;
-        let entries = database.keyspace("entries", keyspace_options)?;
-        let uses = database.keyspace("uses", ranges_only)?;
-        let spent = database.keyspace("spent", keyspace_options)?;
-        Ok(Self { path: path.to_owned(), database, entries, uses, spent, changing: Mutex::default() })
     }
 
     /// The cached response; `depends_on` is added to what evicts it. An unreadable entry counts
@@ -116,14 +122,14 @@ impl ResponseCache {
         key: &RequestKey,
         depends_on: &[WindowId],
     ) -> Result<Option<Response>, LlmError> {
-        let _changing = self.change();
-        let Some(mut entry) = self.entry(&entry_key(bank, key)) else { return Ok(None) };
+        let tables = self.tables();
+        let Some(mut entry) = tables.entry(&entry_key(bank, key)) else { return Ok(None) };
         let new: Vec<WindowId> = depends_on.iter().filter(|k| !entry.depends_on.contains(k)).cloned().collect();
         if !new.is_empty() {
             entry.depends_on.extend(new);
-            let mut batch = self.batch();
-            self.put(&mut batch, bank, key, &entry)?;
-            self.commit(batch)?;
+            let mut batch = tables.batch();
+            tables.put(&mut batch, bank, key, &entry)?;
+            tables.commit(batch)?;
         }
         Ok(Some(entry.response))
     }
@@ -136,24 +142,24 @@ impl ResponseCache {
         depends_on: &[WindowId],
         response: &Response,
     ) -> Result<(), LlmError> {
-        let _changing = self.change();
-        let mut batch = self.batch();
+        let tables = self.tables();
+        let mut batch = tables.batch();
         let mut depends_on = depends_on.to_vec();
         depends_on.sort();
         depends_on.dedup();
-        self.put(&mut batch, bank, key, &CachedResponse { depends_on, response: response.clone() })?;
-        self.commit(batch)
+        tables.put(&mut batch, bank, key, &CachedResponse { depends_on, response: response.clone() })?;
+        tables.commit(batch)
     }
 
     /// Adds to a bank's expenses.
     pub(super) fn spend(&self, bank: &Bank, contract: Contract, usage: Usage) -> Result<(), LlmError> {
-        let _changing = self.change();
+        let tables = self.tables();
         let key = spent_key(bank.as_str(), contract);
-        let mut spent = self.usage(&key);
+        let mut spent = tables.usage(&key);
         spent += usage;
-        let mut batch = self.batch();
-        batch.insert(&self.spent, key, self.json(&spent)?);
-        self.commit(batch)
+        let mut batch = tables.batch();
+        batch.insert(&tables.spent, key, tables.json(&spent)?);
+        tables.commit(batch)
     }
 
     /// Evicts the responses that no windows other than those among `changed` use, and every response that depends on
@@ -164,43 +170,43 @@ impl ResponseCache {
         changed: &[WindowId],
         keep: impl Fn(&RequestKey, &WindowId) -> bool,
     ) -> Result<(), LlmError> {
-        let _changing = self.change();
-        let mut batch = self.batch();
+        let tables = self.tables();
+        let mut batch = tables.batch();
         let mut any = false;
         for source in changed {
             let prefix = source_prefix(bank, source);
-            for guard in self.uses.prefix(&prefix) {
-                let use_row = guard.key().map_err(|e| self.failed(&e))?;
+            for guard in tables.uses.prefix(&prefix) {
+                let use_row = guard.key().map_err(|e| tables.failed(&e))?;
                 let Some(key) = use_row.get(prefix.len()..).and_then(read_request) else { continue };
                 if keep(&key, source) {
                     continue;
                 }
                 any = true;
-                batch.remove(&self.uses, use_row.to_vec());
+                batch.remove(&tables.uses, use_row.to_vec());
                 let entry_key = entry_key(bank, &key);
-                let Some(mut entry) = self.entry(&entry_key) else { continue };
+                let Some(mut entry) = tables.entry(&entry_key) else { continue };
                 entry.depends_on.retain(|k| k != source);
                 if !is_turn(source) && !entry.depends_on.is_empty() {
-                    batch.insert(&self.entries, entry_key, self.json(&entry)?);
+                    batch.insert(&tables.entries, entry_key, tables.json(&entry)?);
                     continue;
                 }
                 for other in &entry.depends_on {
-                    batch.remove(&self.uses, use_key(bank, other, &key));
+                    batch.remove(&tables.uses, use_key(bank, other, &key));
                 }
-                batch.remove(&self.entries, entry_key);
+                batch.remove(&tables.entries, entry_key);
             }
         }
-        if any { self.commit(batch) } else { Ok(()) }
+        if any { tables.commit(batch) } else { Ok(()) }
     }
 
     /// Evicts the responses of every bank that is not `ours`; what they cost stays counted.
     pub(super) fn retain_banks(&self, ours: impl Fn(&Bank) -> bool) -> Result<(), LlmError> {
-        let _changing = self.change();
-        let mut batch = self.batch();
+        let tables = self.tables();
+        let mut batch = tables.batch();
         let mut any = false;
-        for table in [&self.entries, &self.uses] {
+        for table in [&tables.entries, &tables.uses] {
             for guard in table.iter() {
-                let key = guard.key().map_err(|e| self.failed(&e))?;
+                let key = guard.key().map_err(|e| tables.failed(&e))?;
                 let bank = read_field(&key).and_then(|(bank, _)| Bank::parse(std::str::from_utf8(bank).ok()?).ok());
                 if !bank.is_some_and(|bank| ours(&bank)) {
                     any = true;
@@ -208,14 +214,15 @@ impl ResponseCache {
                 }
             }
         }
-        if any { self.commit(batch) } else { Ok(()) }
+        if any { tables.commit(batch) } else { Ok(()) }
     }
 
     /// What the cached responses about each window cost.
     pub(super) fn windows(&self) -> Result<Vec<(String, WindowId, Usage)>, LlmError> {
+        let tables = self.tables();
         let mut found = BTreeMap::<(String, WindowId), Usage>::new();
-        for guard in self.entries.iter() {
-            let (key, value) = guard.into_inner().map_err(|e| self.failed(&e))?;
+        for guard in tables.entries.iter() {
+            let (key, value) = guard.into_inner().map_err(|e| tables.failed(&e))?;
             let bank = read_field(&key).and_then(|(bank, _)| String::from_utf8(bank.to_vec()).ok());
             let entry: Option<CachedResponse> = serde_json::from_slice(&value).ok();
             let (Some(bank), Some(entry)) = (bank, entry) else { continue };
@@ -228,9 +235,10 @@ impl ResponseCache {
 
     /// What was spent, by bank and contract.
     pub(super) fn expenses(&self) -> Result<Vec<(String, Contract, Usage)>, LlmError> {
+        let tables = self.tables();
         let mut found = Vec::new();
-        for guard in self.spent.iter() {
-            let (key, value) = guard.into_inner().map_err(|e| self.failed(&e))?;
+        for guard in tables.spent.iter() {
+            let (key, value) = guard.into_inner().map_err(|e| tables.failed(&e))?;
             let read = read_field(&key).and_then(|(bank, rest)| {
                 let contract = Contract::of_byte(*rest.first()?)?;
                 Some((String::from_utf8(bank.to_vec()).ok()?, contract, serde_json::from_slice(&value).ok()?))
@@ -238,6 +246,50 @@ impl ResponseCache {
             found.extend(read);
         }
         Ok(found)
+    }
+
+    /// Copies what is live into new files, and deletes the old ones, which hold evicted responses.
+    pub(super) fn rewrite(&self) -> Result<(), LlmError> {
+        let mut tables = self.tables();
+        let io = |error: std::io::Error| {
+            let problem = format!("{error}; check permissions and space");
+            LlmError::Cache { path: self.path.clone(), problem }
+        };
+        let copy = store::directory_of_copy(&self.path).map_err(io)?;
+        let copied = Tables::open(&copy).map_err(|e| tables.failed(&e))?;
+        tables.copy_to(&copied)?;
+        store::use_copy(&self.path).map_err(io)?;
+        *tables = copied;
+        store::remove_unused(&self.path).map_err(io)
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        sync::lock(&self.tables)
+    }
+}
+
+impl Tables {
+    fn open(path: &Path) -> Result<Self, fjall::Error> {
+        let database = Database::builder(path)
+            .cache_size(MEMORY_BYTES)
+            .max_journaling_size(CACHE_JOURNAL_BYTES)
+            .worker_threads(1)
+            .open()?;
+        let entries = database.keyspace("entries", keyspace_options)?;
+        let uses = database.keyspace("uses", ranges_only)?;
+        let spent = database.keyspace("spent", keyspace_options)?;
+        Ok(Self { path: path.to_owned(), database, entries, uses, spent })
+    }
+
+    /// Copies every row.
+    fn copy_to(&self, other: &Self) -> Result<(), LlmError> {
+        for (from, to) in [(&self.entries, &other.entries), (&self.uses, &other.uses), (&self.spent, &other.spent)] {
+            for row in from.iter() {
+                let (key, value) = row.into_inner().map_err(|e| self.failed(&e))?;
+                to.insert(key, value).map_err(|e| self.failed(&e))?;
+            }
+        }
+        other.database.persist(PersistMode::SyncAll).map_err(|e| self.failed(&e))
     }
 
     fn usage(&self, key: &[u8]) -> Usage {
@@ -266,10 +318,6 @@ impl ResponseCache {
     fn json(&self, value: &impl Serialize) -> Result<Vec<u8>, LlmError> {
         let failed = |e: serde_json::Error| LlmError::Cache { path: self.path.clone(), problem: e.to_string() };
         serde_json::to_vec(value).map_err(failed)
-    }
-
-    fn change(&self) -> MutexGuard<'_, ()> {
-        sync::lock(&self.changing)
     }
 
     fn batch(&self) -> OwnedWriteBatch {
@@ -415,7 +463,7 @@ mod tests {
         assert!(home.holds(&a, &shared), "an exception is not evicted");
         evict(&two, None);
         assert!(!home.holds(&a, &shared));
-        assert_eq!(home.cache.uses.iter().count(), 0);
+        assert_eq!(home.cache.tables().uses.iter().count(), 0);
     }
 
     #[test]
@@ -433,7 +481,7 @@ mod tests {
         assert!(home.holds(&a, &answer), "other turns");
         evict(["t2", "t3"]);
         assert!(!home.holds(&a, &answer) && home.holds(&a, &cues));
-        assert_eq!(home.cache.uses.iter().count(), 0);
+        assert_eq!(home.cache.tables().uses.iter().count(), 0);
     }
 
     #[test]
@@ -449,7 +497,8 @@ mod tests {
         home.cache.retain_banks(|bank| *bank == b).expect("evicts");
         assert_eq!(home.cache.windows().expect("reads"), [("a/b".to_owned(), window("s", 0), USED)]);
         assert!(!home.holds(&a, &k) && home.holds(&b, &k));
-        assert_eq!((home.cache.uses.iter().count(), home.cache.expenses().expect("reads").len()), (1, 2));
+        assert_eq!(home.cache.tables().uses.iter().count(), 1);
+        assert_eq!(home.cache.expenses().expect("reads").len(), 2);
     }
 
     #[test]
@@ -467,5 +516,40 @@ mod tests {
         let (cache, _) = ResponseCache::open(directory.path()).expect("opens");
         assert_eq!(cache.lookup(&bank("a"), &k, &[]).expect("reads"), Some(response("x")));
         assert_eq!(cache.expenses().expect("reads")[0].2.calls, 2);
+    }
+
+    /// Whether a file below a directory holds these bytes.
+    fn is_stored(directory: &Path, bytes: &[u8]) -> bool {
+        std::fs::read_dir(directory).expect("lists").any(|entry| {
+            let path = entry.expect("lists").path();
+            if path.is_dir() {
+                return is_stored(&path, bytes);
+            }
+            std::fs::read(path).expect("reads").windows(bytes.len()).any(|window| window == bytes)
+        })
+    }
+
+    #[test]
+    fn a_rewritten_cache_has_what_is_live_and_no_file_of_before() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (cache, _) = ResponseCache::open(directory.path()).expect("opens");
+        let (gone, kept) = (key(Contract::Answer, "gone"), key(Contract::Answer, "kept"));
+        cache.store(&bank("a"), &gone, &[turn_key("t")], &response("a vermilion submarine")).expect("stores");
+        cache.store(&bank("a"), &kept, &[turn_key("u")], &response("a red kayak")).expect("stores");
+        cache.spend(&bank("a"), Contract::Answer, USED).expect("adds");
+        cache.evict(&bank("a"), &[turn_key("t")], |_, _| false).expect("evicts");
+        assert!(is_stored(directory.path(), b"vermilion"), "the store appends");
+        for _ in 0..2 {
+            cache.rewrite().expect("rewrites");
+            assert!(!is_stored(directory.path(), b"vermilion"));
+            assert_eq!(cache.lookup(&bank("a"), &kept, &[]).expect("reads"), Some(response("a red kayak")));
+        }
+        drop(cache);
+        let (cache, warning) = ResponseCache::open(directory.path()).expect("opens");
+        assert_eq!((warning, cache.expenses().expect("reads").len()), (None, 1));
+        assert_eq!(cache.lookup(&bank("a"), &kept, &[]).expect("reads"), Some(response("a red kayak")));
+        drop(cache);
+        remove(directory.path()).expect("removes");
+        assert!(!is_stored(directory.path(), b"kayak"));
     }
 }

@@ -6,7 +6,7 @@
 
 use std::{
     collections::HashMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, LazyLock, Mutex, Weak},
     time::{Duration, Instant},
 };
@@ -63,6 +63,14 @@ struct ActiveRequest<'a> {
     deadline: Instant,
     /// Absent if the response is not cached.
     guard: Option<InFlightGuard<'a>>,
+}
+
+/// Removes the cache of responses in a directory, which nobody has open, and with it what was spent.
+///
+/// # Errors
+/// [`LlmError::Cache`] when the disk refuses.
+pub fn remove_cache(directory: &Path) -> Result<(), LlmError> {
+    cache::remove(directory)
 }
 
 /// The clients of this process, by the directory of their cache.
@@ -331,6 +339,14 @@ impl Llm {
     pub fn expenses(&self) -> Result<Vec<Expense>, LlmError> {
         let found = self.cache.as_ref().map_or(Ok(Vec::new()), ResponseCache::expenses)?;
         Ok(found.into_iter().map(|(bank, contract, usage)| Expense { bank, contract, usage }).collect())
+    }
+
+    /// Writes the cache of responses into new files, without what was evicted.
+    ///
+    /// # Errors
+    /// [`LlmError::Cache`] when the disk refuses; the cache is as before then.
+    pub fn rewrite_cache(&self) -> Result<(), LlmError> {
+        self.cache.as_ref().map_or(Ok(()), ResponseCache::rewrite)
     }
 
     /// What the cached responses about each window cost.

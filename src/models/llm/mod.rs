@@ -40,7 +40,7 @@ mod transport;
 mod wire;
 
 pub use answer::{Answer, Citation, answer};
-pub use client::Llm;
+pub use client::{Llm, remove_cache};
 pub use contract::Contract;
 pub use cost::{Expense, Meter, WindowExpense};
 pub use error::LlmError;

@@ -11,6 +11,7 @@ mod embed;
 mod error;
 mod extract;
 mod familiarity;
+mod forget;
 mod http;
 mod live;
 mod llm;
@@ -35,6 +36,7 @@ pub use embed::{EmbedSettings, ModelSettings, Pooling, Runner, ServedModelSettin
 pub use error::ConfigError;
 pub use extract::ExtractSettings;
 pub use familiarity::{CosineScale, FamiliaritySettings, FamiliarityWeights};
+pub use forget::ForgetSettings;
 pub use http::HttpSettings;
 pub use live::{Delivery, LiveSettings, Platform};
 pub use llm::{LLM, LlmSettings, RULES};

@@ -17,6 +17,7 @@ use super::{
     embed::{EmbedSettings, ModelSettings},
     error::{ConfigError, with_nearest_key},
     extract::ExtractSettings,
+    forget::ForgetSettings,
     http::HttpSettings,
     live::LiveSettings,
     llm::LlmSettings,
@@ -74,6 +75,8 @@ pub struct Pipeline {
     pub replay: ReplaySettings,
     /// Snapshots of the memory.
     pub snapshot: SnapshotSettings,
+    /// What follows a deletion.
+    pub forget: ForgetSettings,
     /// The HTTP interface of a running service: turns in, questions answered.
     pub http: HttpSettings,
     /// The HTTP address of a running service.
@@ -122,10 +125,11 @@ impl Pipeline {
         let ca_file = pipeline.log.kafka.security.as_mut().map(|s| &mut s.ca_file);
         let cache = Some(&mut pipeline.llm.cache_directory);
         let embed = &mut pipeline.embed;
-        let (access, http) = (&mut pipeline.access, &mut pipeline.http);
+        let (access, http, forget) = (&mut pipeline.access, &mut pipeline.http, &mut pipeline.forget);
         let access = [&mut access.token_file, &mut access.audit_file, &mut http.certificate, &mut http.key];
+        let forget = [&mut forget.ledger, &mut forget.key_file];
         let files = [Some(&mut embed.onnxruntime), Some(&mut embed.models_directory), ca_file, cache];
-        for file in files.into_iter().flatten().chain(access).flatten() {
+        for file in files.into_iter().flatten().chain(access).chain(forget).flatten() {
             *file = base.join(&*file);
         }
         Ok(pipeline)

@@ -68,6 +68,13 @@ pub struct Question {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub most_tokens: Option<u32>,
+    /// How many of the best parts that are not quoted the trace shows; none without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 200))]
+    pub near: Option<u32>,
+    /// Whether the trace of each round shows the units that the walk reached, and the edges to them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub walk: bool,
 }
 
 /// A turn of the conversation in which a question is asked.
@@ -84,7 +91,16 @@ impl Question {
     /// A question without any of the optional fields.
     #[must_use]
     pub fn new(bank: Bank, text: impl Into<String>) -> Self {
-        Self { bank, text: text.into(), asked_at: None, asker: None, said_before: Vec::new(), most_tokens: None }
+        Self {
+            bank,
+            text: text.into(),
+            asked_at: None,
+            asker: None,
+            said_before: Vec::new(),
+            most_tokens: None,
+            near: None,
+            walk: false,
+        }
     }
 }
 
@@ -244,6 +260,9 @@ pub enum Provenance {
         rank: u32,
         /// The part's score.
         score: f64,
+        /// The score on the scale of the question; absent unless the question asks for `near` or `walk`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        share: Option<f64>,
         /// The terms of the score.
         terms: FamiliarityTerms,
     },
@@ -374,6 +393,109 @@ pub struct Round {
     pub support: Vec<Seen>,
     /// The offsets that the walk reflects.
     pub reflects: Vec<Position>,
+    /// What the walk reached; absent unless the question asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub walk: Option<Walk>,
+}
+
+/// Which parts of a bank the first hop scored in full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ScoredParts {
+    /// Every part of the bank.
+    EveryPart,
+    /// In a large bank, those whose first estimate was among the best.
+    Candidates,
+}
+
+/// The scale on which a question compares the parts of a bank: a share is 0 at `zero` and 1 at `best`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Scale {
+    /// The score of the bank's background.
+    pub zero: f64,
+    /// The score of the bank's best part.
+    pub best: f64,
+    /// The share that a further part would have to reach, after the last part that the first hop quotes; absent where
+    /// the first hop is by channels, or where persons and assistants share the tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cutoff: Option<f64>,
+    /// The share that a unit must reach for a round to add it; absent where no round adds any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub floor: Option<f64>,
+    /// The parts of the bank.
+    pub parts_total: u64,
+    /// Which of them were scored.
+    pub scored: ScoredParts,
+}
+
+/// A part that was scored and is not quoted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NearMiss {
+    /// Its unit.
+    pub id: UnitId,
+    /// What the unit says.
+    pub restatement: String,
+    /// Its index among the unit's parts.
+    pub part: u32,
+    /// The turn that it was taken from.
+    pub turn: String,
+    /// Who said it.
+    pub speaker: String,
+    /// When it was said.
+    pub said_at: EventTime,
+    /// The words.
+    pub text: String,
+    /// Its rank among all parts that were scored, from 1.
+    pub rank: u32,
+    /// Its score.
+    pub score: f64,
+    /// The score on the scale of the question.
+    pub share: f64,
+    /// The terms of the score.
+    pub terms: FamiliarityTerms,
+}
+
+/// What became of a unit that a walk met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WalkState {
+    /// The walk began at it.
+    Anchor,
+    /// It enters the evidence.
+    Kept,
+    /// It was among the best of its channel, and its familiarity is below the floor.
+    Considered,
+    /// It was in the evidence already.
+    Known,
+    /// It was not among the best of its channel.
+    Reached,
+}
+
+/// A unit that a walk met.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WalkUnit {
+    /// The unit.
+    pub id: UnitId,
+    /// What it says, cut to 80 characters.
+    pub label: String,
+    /// When it was said.
+    pub said_at: EventTime,
+    /// The share of its best part; absent where none of its parts is among those that the first hop compares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+    /// What became of it.
+    pub state: WalkState,
+}
+
+/// The units that a walk met, at most 500, and the edges of the best paths to them.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Walk {
+    /// The units: anchors first, then by what became of them, the most familiar first.
+    pub units: Vec<WalkUnit>,
+    /// The edges between them.
+    pub edges: Vec<Step>,
+    /// How many further units were met.
+    pub truncated: u64,
 }
 
 /// How an answer was found: everything that it is a function of, and each step.
@@ -390,8 +512,14 @@ pub struct Trace {
     /// model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub llm: Option<Usage>,
+    /// The scale of the scores; absent where the bank has no parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<Scale>,
     /// The units of the first hop, by channel and rank.
     pub first_hop: Vec<Seen>,
+    /// The best parts that are not quoted, best first, as many as the question asks for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub near: Vec<NearMiss>,
     /// The rounds, in order.
     pub rounds: Vec<Round>,
 }

@@ -9,6 +9,8 @@ pub const MAX_TEXT_BYTES: usize = 1 << 20;
 /// Longest question, in bytes of UTF-8. A sentence embedding model reads only its first 256 tokens; the rest costs time
 /// and changes nothing.
 pub const MAX_QUESTION_BYTES: usize = 8_192;
+/// Most near misses that a question may ask for.
+pub const MAX_NEAR_MISSES: u32 = 200;
 /// Longest name of a bank, in characters; each of them is one byte.
 pub const MAX_BANK_CHARACTERS: usize = 128;
 /// Longest turn id, speaker, session or thread name, in bytes of UTF-8.

@@ -3,13 +3,14 @@
 //! In: plain values. Out: types that all crates share, each with one JSON form (the schemas in `schemas/topics` are
 //! generated from here). Never imports another of our crates, reads a clock or opens a file.
 //!
-//! `bank` and `time` come first, then `turn`, `vector`, `unit`, `channel` and `answer` in the data's order; `usage` is
-//! what a language model used; `export` is the file in which a bank moves to another log.
+//! `bank` and `time` come first, then `turn`, `vector`, `unit`, `channel`, `answer` and `explanation` in the data's
+//! order; `usage` is what a language model used; `export` is the file in which a bank moves to another log.
 
 mod answer;
 mod bank;
 mod channel;
 mod error;
+mod explanation;
 mod export;
 mod language;
 mod limits;
@@ -22,17 +23,21 @@ mod usage;
 mod vector;
 
 pub use answer::{
-    ContextTokens, EdgeRecord, Evidence, EvidenceUnit, Excerpt, FamiliarityTerms, Plan, Position, Provenance, Question,
-    QuestionCues, Refusal, RefusalCode, Round, SaidBefore, Score, Seen, Step, Target, Trace,
+    ContextTokens, EdgeRecord, Evidence, EvidenceUnit, Excerpt, FamiliarityTerms, NearMiss, Plan, Position, Provenance,
+    Question, QuestionCues, Refusal, RefusalCode, Round, SaidBefore, Scale, Score, ScoredParts, Seen, Step, Target,
+    Trace, Walk, WalkState, WalkUnit,
 };
 pub use bank::{Bank, BankKey};
 pub use channel::Channel;
 pub use error::Invalid;
+pub use explanation::{
+    ExplainStep, ExplainedSubject, Explanation, OtherPart, StepName, StepNumbers, StepState, Subject, SubjectId,
+};
 pub use export::{EXPORT_FORM, EXPORT_VERSION, ExportDigest, ExportHeader, ExportLine, ExportRecord, ExportSeal};
 pub use language::Language;
 pub use limits::{
-    FIRST_YEAR, LAST_YEAR, MAX_ATTACHMENTS, MAX_BANK_CHARACTERS, MAX_NAME_BYTES, MAX_QUESTION_BYTES, MAX_TEXT_BYTES,
-    MAX_TURN_BYTES, MAX_URL_BYTES, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION,
+    FIRST_YEAR, LAST_YEAR, MAX_ATTACHMENTS, MAX_BANK_CHARACTERS, MAX_NAME_BYTES, MAX_NEAR_MISSES, MAX_QUESTION_BYTES,
+    MAX_TEXT_BYTES, MAX_TURN_BYTES, MAX_URL_BYTES, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION,
 };
 pub use selector::Selector;
 pub use time::{EventTime, Interval};

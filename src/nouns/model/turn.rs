@@ -431,3 +431,37 @@ impl Window {
         hash.finalize().to_hex()[..32].to_owned()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::SpeakerKind;
+
+    #[test]
+    fn a_role_names_a_kind_however_it_is_written() {
+        use SpeakerKind::{Assistant, Bot, Person, Tool};
+        for (role, kind) in [
+            ("user", Some(Person)),
+            ("human", Some(Person)),
+            ("person", Some(Person)),
+            ("assistant", Some(Assistant)),
+            ("ai", Some(Assistant)),
+            ("model", Some(Assistant)),
+            ("tool", Some(Tool)),
+            ("function", Some(Tool)),
+            ("system", Some(Bot)),
+            ("developer", Some(Bot)),
+            ("bot", Some(Bot)),
+            ("USER", Some(Person)),
+            ("Assistant", Some(Assistant)),
+            ("DeVeLoPer", Some(Bot)),
+            ("users", None),
+            (" user", None),
+            ("", None),
+        ] {
+            assert_eq!(SpeakerKind::of_role(role), kind, "{role:?}");
+        }
+        for kind in SpeakerKind::ALL {
+            assert_eq!(SpeakerKind::of_role(kind.name()), Some(kind), "what a record holds is read back");
+        }
+    }
+}

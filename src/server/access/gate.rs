@@ -16,8 +16,10 @@ use std::{
 
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use governor::{
-    DefaultDirectRateLimiter, Quota, RateLimiter,
+    Quota, RateLimiter,
     clock::{Clock as _, DefaultClock},
+    middleware::StateInformationMiddleware,
+    state::{InMemoryState, NotKeyed},
 };
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -35,6 +37,9 @@ const LOOK: Duration = Duration::from_secs(1);
 const LONG_LOOK: Duration = Duration::from_secs(5);
 /// The longest token that is considered, in bytes.
 const MAX_TOKEN_BYTES: usize = 256;
+
+/// Counts the requests of a token, and says how many are left.
+type Limiter = RateLimiter<NotKeyed, InMemoryState, DefaultClock, StateInformationMiddleware>;
 
 /// Checks the token of each request.
 pub struct Gate {
@@ -57,7 +62,7 @@ struct WatchedFile {
 /// A token of the file.
 struct FileToken {
     grant: Grant,
-    limiter: Option<DefaultDirectRateLimiter>,
+    limiter: Option<Limiter>,
 }
 
 /// The last check of the file.
@@ -91,6 +96,8 @@ pub struct AskedRight {
 struct ShownToken {
     hash: TokenHash,
     known: Arc<FileToken>,
+    /// How many more requests it could have sent at once; `None` without a limit.
+    requests_left: Option<u32>,
     /// The file that has its current state.
     file: Arc<WatchedFile>,
 }
@@ -213,12 +220,16 @@ impl Gate {
         if let Some(why) = known.grant.ended(Timestamp::now()) {
             return Err(Denied::Ended { name: name(), why });
         }
-        if let Some(Err(until)) = known.limiter.as_ref().map(RateLimiter::check) {
-            let retry_after = until.wait_time_from(DefaultClock::default().now());
-            return Err(Denied::TooMany { name: name(), retry_after });
-        }
+        let requests_left = match known.limiter.as_ref().map(RateLimiter::check) {
+            None => None,
+            Some(Ok(state)) => Some(state.remaining_burst_capacity()),
+            Some(Err(until)) => {
+                let retry_after = until.wait_time_from(DefaultClock::default().now());
+                return Err(Denied::TooMany { name: name(), retry_after });
+            }
+        };
         let file = Arc::clone(&self.file);
-        Ok(Caller { token: Some(ShownToken { hash, known, file }), asked: Mutex::default() })
+        Ok(Caller { token: Some(ShownToken { hash, known, requests_left, file }), asked: Mutex::default() })
     }
 }
 
@@ -281,6 +292,20 @@ impl Caller {
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.token.as_ref().map(|shown| shown.known.grant.name.as_str())
+    }
+
+    /// What the token may do, as the file says now; `None` if no tokens are required.
+    ///
+    /// # Errors
+    /// [`Denied::Ended`] or [`Denied::Unknown`] if the token is no longer valid.
+    pub fn grant(&self) -> Result<Option<Grant>, Denied> {
+        self.token.as_ref().map(|shown| shown.now().map(|known| known.grant.clone())).transpose()
+    }
+
+    /// How many more requests the token could have sent at once when it was shown; `None` if nothing limits it.
+    #[must_use]
+    pub fn requests_left(&self) -> Option<u32> {
+        self.token.as_ref()?.requests_left
     }
 
     /// What was checked last.
@@ -424,7 +449,9 @@ fn known(file: &TokenFile, before: &HashMap<TokenHash, Arc<FileToken>>) -> HashM
         let Some(hash) = from_hex(&grant.sha256) else { continue };
         let same = before.get(&hash).filter(|known| known.grant == *grant).cloned();
         let fresh = || {
-            let limiter = grant.requests_per_minute.map(|most| RateLimiter::direct(Quota::per_minute(most)));
+            let limiter = grant.requests_per_minute.map(|most| {
+                RateLimiter::direct(Quota::per_minute(most)).with_middleware::<StateInformationMiddleware>()
+            });
             Arc::new(FileToken { grant: grant.clone(), limiter })
         };
         known.insert(hash, same.unwrap_or_else(fresh));
@@ -675,8 +702,8 @@ mod tests {
         let limit = |name| NewGrant { requests_per_minute: 2.try_into().ok(), ..grant(name, "*", &[Right::Read]) };
         let (one, other) = (file.add(limit("one")).unwrap(), file.add(limit("other")).unwrap());
         let gate = open(&path);
-        for _ in 0..2 {
-            assert!(gate.caller(Some(one.reveal())).is_ok());
+        for left in [1, 0] {
+            assert_eq!(gate.caller(Some(one.reveal())).ok().map(|caller| caller.requests_left()), Some(Some(left)));
         }
         file.add(grant("third", "*", &[])).unwrap();
         later(&gate);

@@ -3,12 +3,13 @@
 use std::{collections::BTreeSet, fmt, num::NonZeroU32, str::FromStr};
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use nouns::model::Bank;
 
 /// A kind of request. None includes another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Right {
     /// Ask, and read what the memory holds.

@@ -11,7 +11,7 @@ use nouns::{
     logged_bank::LoggedBank,
     model::{Bank, Position},
 };
-use ripplemem::{log::partition_of, pipeline::Memory};
+use ripplemem::{log::Written, pipeline::Memory};
 
 /// A bank, counted, and how far it reaches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -33,10 +33,14 @@ pub(super) fn bank_status(memory: &Memory, bank: Bank) -> Result<BankStatus, Pro
     // Read before the counts, so that the counts reflect at least these offsets.
     let complete_through = memory.replica().read_to(&bank);
     let logged_as = LoggedBank(&bank).to_string();
-    let partition = partition_of(&bank, memory.partitions());
     let counts = Digest::of(Some(bank.clone()), memory.replica().digest(Some(&bank))?);
-    let end = memory.end()?.places().find_map(|(of, next)| (of == partition).then_some(next));
-    let reflected = complete_through.iter().find(|at| at.topic == "turns").map_or(0, |at| at.next_offset);
-    let behind = end.unwrap_or_default().saturating_sub(reflected);
+    let behind = behind(&bank, &complete_through, &memory.end()?);
     Ok(BankStatus { counts, complete_through, behind, logged_as })
+}
+
+/// How many turns before the end of the log are not reflected, of the bank's partition.
+pub(super) fn behind(bank: &Bank, complete_through: &[Position], end: &Written) -> u64 {
+    let end = end.of(bank).map_or(0, |(_, next)| next);
+    let reflected = complete_through.iter().find(|at| at.topic == "turns").map_or(0, |at| at.next_offset);
+    end.saturating_sub(reflected)
 }

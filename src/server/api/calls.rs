@@ -12,19 +12,19 @@ use std::{
 };
 
 use futures_util::future::{Either, select};
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::{Semaphore, mpsc::UnboundedReceiver};
 use tracing::Instrument as _;
 
 use super::{
     answers::{AnswerPiece, AnsweredEvidence, Answers},
     bank_status::{BankStatus, bank_status},
     blocking::blocking,
-    forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Stats, WrittenTurns},
+    forms::{Ask, Digest, Forget, Forgotten, Put, Stats, WrittenTurns},
     holders::Holders,
     operations::Operations,
-    problem::{Code, Problem},
+    problem::{Code, Problem, wrong_id},
     short_ids::meant,
-    units::UnitView,
+    units::{UnitView, unit_id},
 };
 use crate::{
     access::{Caller, Right},
@@ -34,13 +34,13 @@ use crate::{
 };
 use heart::memory::Answered;
 use nouns::{
-    model::{Bank, DeadLetter, Evidence, Question, TurnEvent, UnitId},
+    model::{Bank, DeadLetter, Evidence, Question, TurnEvent},
     trace_parent::TraceParent,
 };
 use ripplemem::pipeline::WatchedBank;
 use ripplemem::{
     log::{Written, partition_of},
-    pipeline::{Asked, Cancellation, Memory, PipelineError, ShardPlace, parse_as_of},
+    pipeline::{AnswerStage, Asked, Cancellation, Memory, PipelineError, ShardPlace, StageTimes, parse_as_of},
 };
 
 /// Most turns of one call.
@@ -50,6 +50,8 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// How long a deletion or a digest waits until turns are reflected, if the request does not say.
 const WAIT: Duration = Duration::from_secs(10);
 
+/// Most lists of points of the past that are made at once: each reads the snapshot tables of a whole shard.
+const LISTS_AT_ONCE: usize = 2;
 /// How long a question may still take once the service is being stopped. The listener waits longer, so that the
 /// client gets a response.
 const LAST_ANSWERS: Duration = Duration::from_secs(8);
@@ -65,6 +67,8 @@ pub struct Api {
     hub: Hub,
     answers: Answers,
     operations: Arc<Operations>,
+    /// The lists of points of the past that may still begin.
+    pub(super) listings: Semaphore,
 }
 
 impl Api {
@@ -80,7 +84,8 @@ impl Api {
         operations: Arc<Operations>,
     ) -> Self {
         let hub = Hub::new(Arc::clone(&memory), deadline, subscriptions);
-        Self { memory, deadline, holders, hub, answers, operations }
+        let listings = Semaphore::new(LISTS_AT_ONCE);
+        Self { memory, deadline, holders, hub, answers, operations, listings }
     }
 
     /// Status, metrics, and what administrators may order.
@@ -146,17 +151,44 @@ impl Api {
     /// # Errors
     /// [`Problem`]: an unknown bank, a wrong field, a deadline, or too many questions.
     pub async fn ask(&self, who: &Caller, ask: Ask) -> Result<Evidence, Problem> {
-        let started = Instant::now();
-        let trace = request_trace::current();
-        let span = request_trace::question_span(&ask.bank, trace.as_ref());
-        let asked = self.ask_within(who, ask, trace).instrument(span.clone()).await;
-        let outcome = asked.as_ref().map_err(Problem::name);
-        span.in_scope(|| self.operations.state.note_answer(outcome, started.elapsed()));
-        asked
+        Ok(self.ask_timed(who, ask).await?.0)
     }
 
-    async fn ask_within(&self, who: &Caller, ask: Ask, trace: Option<TraceParent>) -> Result<Evidence, Problem> {
-        let Ask { bank, text, asked_at, asker, said_before, most_tokens, after, as_of, timeout_ms, answer: _ } = ask;
+    /// As [`Self::ask`], with how long its stages took.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub async fn ask_timed(&self, who: &Caller, ask: Ask) -> Result<(Evidence, Arc<StageTimes>), Problem> {
+        let (started, times) = (Instant::now(), Arc::new(StageTimes::start()));
+        let trace = request_trace::current();
+        let span = request_trace::question_span(&ask.bank, trace.as_ref());
+        let asked = self.ask_within(who, ask, trace, Arc::clone(&times)).instrument(span.clone()).await;
+        let outcome = asked.as_ref().map_err(Problem::name);
+        span.in_scope(|| self.operations.state.note_answer(outcome, started.elapsed()));
+        Ok((asked?, times))
+    }
+
+    async fn ask_within(
+        &self,
+        who: &Caller,
+        ask: Ask,
+        trace: Option<TraceParent>,
+        times: Arc<StageTimes>,
+    ) -> Result<Evidence, Problem> {
+        let times = Some(times);
+        self.question(who, ask, trace, |asked| self.memory.ask(Asked { times, ..asked })).await
+    }
+
+    /// Checks a question, and hands it over.
+    pub(super) async fn question<T, F: Future<Output = Result<T, PipelineError>>>(
+        &self,
+        who: &Caller,
+        ask: Ask,
+        trace: Option<TraceParent>,
+        hand_over: impl FnOnce(Asked) -> F,
+    ) -> Result<T, Problem> {
+        let Ask { bank, text, asked_at, asker, said_before, most_tokens, near, walk, .. } = ask;
+        let Ask { after, as_of, timeout_ms, .. } = ask;
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
         let timeout = timeout_ms.map_or(self.deadline, Duration::from_millis);
@@ -172,7 +204,7 @@ impl Api {
             parse_as_of(&text)
                 .ok_or_else(|| Problem::invalid("as_of: neither an offset nor a time in RFC 3339; send one of the two"))
         });
-        let question = Question { bank, text, asked_at, asker, said_before, most_tokens };
+        let question = Question { bank, text, asked_at, asker, said_before, most_tokens, near, walk };
         let bank = question.bank.clone();
         let place = after.map(|(partition, next)| {
             let mut place = Written::nothing(self.memory.partitions());
@@ -184,8 +216,8 @@ impl Api {
             place.as_ref().is_some_and(|place| !self.memory.wait_for(place, Instant::now()))
                 || matches!(self.memory.replica().place_of(&bank), ShardPlace::Loading { .. })
         };
-        let asked =
-            self.memory.ask(Asked { question, after, as_of: as_of.transpose()?, cancellation, kept: None, trace });
+        let (as_of, kept, times) = (as_of.transpose()?, None, None);
+        let asked = hand_over(Asked { question, after, as_of, cancellation, kept, trace, times });
         let asked = self.before_the_end(asked, waits).await?;
         // The question may have waited for ten minutes, and the token may have been revoked meanwhile.
         who.may_in(Right::Read, &bank)?;
@@ -200,15 +232,17 @@ impl Api {
     ///
     /// # Errors
     /// As [`Self::ask`]; [`Code::NoModel`] before anything is asked; [`Code::Failed`] if the model failed.
-    pub async fn answer(&self, who: &Caller, ask: Ask) -> Result<AnsweredEvidence, Problem> {
+    pub async fn answer(&self, who: &Caller, ask: Ask) -> Result<(AnsweredEvidence, Arc<StageTimes>), Problem> {
         let bank = ask.bank.clone();
         who.may_in(Right::Read, &bank)?;
         self.answers.model()?;
-        let evidence = Arc::new(self.ask(who, ask).await?);
-        let answered = self.before_the_end(self.answers.answer(who.name(), evidence), || false).await?;
+        let (evidence, times) = self.ask_timed(who, ask).await?;
+        let spoken = Instant::now();
+        let answered = self.before_the_end(self.answers.answer(who.name(), Arc::new(evidence)), || false).await?;
+        times.add(AnswerStage::Words, spoken.elapsed());
         // The model may take minutes, and the token may have been revoked meanwhile.
         who.may_in(Right::Read, &bank)?;
-        answered
+        Ok((answered?, times))
     }
 
     /// As [`Self::answer`], but gives the words while they are generated.
@@ -238,7 +272,7 @@ impl Api {
         let Subscribe { bank, text, asked_at, asker, said_before, most_tokens, last_event_id, .. } = subscribe;
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
-        let question = Question { bank: bank.clone(), text, asked_at, asker, said_before, most_tokens };
+        let question = Question { asked_at, asker, said_before, most_tokens, ..Question::new(bank.clone(), text) };
         let subscribed = self.hub.subscribe(who, question, last_event_id.as_deref());
         let subscribed = self.before_the_end(subscribed, || true).await?;
         // The shard may have moved meanwhile.
@@ -295,15 +329,13 @@ impl Api {
         // In one blocking call: if the client leaves, a deletion that has begun is still written.
         let deleted = blocking(move || {
             let (id, held) = if may_read { meant(&memory, &from, &turn)? } else { (turn, None) };
-            let written = memory.forget(&from, &id).map_err(|error| match error {
-                PipelineError::Turn { problem, .. } => Problem::invalid(problem.to_string()),
-                other => other.into(),
-            })?;
-            Ok((written, id, held))
+            let deleted = memory.forget(&from, &id).map_err(wrong_id)?;
+            Ok((deleted, id, held))
         });
-        let (written, turn, held) = deleted.await?;
-        let gone = self.reflects(&written, wait).await;
-        Ok(Forgotten { bank, turn, held, after: written.to_string(), gone })
+        let (deleted, turn, held) = deleted.await?;
+        let gone = self.reflects(&deleted.written, wait).await;
+        let after = deleted.written.to_string();
+        Ok(Forgotten { bank, turn, held, after, gone, receipt: self.receipt_of(Some(deleted)).await? })
     }
 
     /// A unit of a bank, with the units that its edges lead to.
@@ -313,12 +345,10 @@ impl Api {
     pub async fn unit(&self, who: &Caller, bank: Bank, id: &str) -> Result<UnitView, Problem> {
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
-        let wrong = || Problem::invalid("id: a unit has 16 hexadecimal digits; copy the id from an answer");
-        let number = u64::from_str_radix(id, 16).ok().filter(|_| id.len() == 16).ok_or_else(wrong)?;
+        let id = unit_id("id", id)?;
         let memory = Arc::clone(&self.memory);
-        let id = id.to_owned();
         blocking(move || {
-            let Answered { value, epoch, reflects } = memory.replica().unit(&bank, UnitId(number))?;
+            let Answered { value, epoch, reflects } = memory.replica().unit(&bank, id)?;
             let unknown = || {
                 let detail = format!("bank {bank}: it has no unit {id}; an edit or a deletion may have replaced it");
                 Problem::new(Code::UnknownUnit, detail)
@@ -327,17 +357,6 @@ impl Api {
             Ok(UnitView::of(bank, Answered { value, epoch, reflects }))
         })
         .await
-    }
-
-    /// The banks that hold something and that the caller's token reaches.
-    ///
-    /// # Errors
-    /// [`Problem`] without the right to read.
-    pub fn banks(&self, who: &Caller) -> Result<Banks, Problem> {
-        who.may(Right::Read)?;
-        let mut banks = self.memory.banks();
-        banks.retain(|bank| who.reaches(bank));
-        Ok(Banks { banks })
     }
 
     /// Counts of a bank, and the offsets up to which its turns are reflected.
@@ -407,7 +426,7 @@ impl Api {
     }
 
     /// The result of a question. At a stop, a question that `waits` ends at once, any other after [`LAST_ANSWERS`].
-    async fn before_the_end<T>(
+    pub(super) async fn before_the_end<T>(
         &self,
         question: impl Future<Output = T>,
         waits: impl Fn() -> bool,

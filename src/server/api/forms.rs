@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use heart::memory::{Answered, Census, Footprint};
 use nouns::model::{Bank, DeadLetter, EventTime, Position, Question, SaidBefore, TurnEvent};
+use ripplemem::pipeline::Receipt;
 
 /// Turns, edits, deletions and ends of sessions to write.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -61,6 +62,13 @@ pub struct Ask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub most_tokens: Option<u32>,
+    /// How many of the best parts that are not quoted the trace shows; none without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 200))]
+    pub near: Option<u32>,
+    /// Whether the trace of each round shows the units that the walk reached, and the edges to them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub walk: bool,
     /// The `after` of turns of this bank: the answer waits until it reflects them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
@@ -81,9 +89,9 @@ impl Ask {
     /// A question, with the default for everything else.
     #[must_use]
     pub fn of(question: Question) -> Self {
-        let Question { bank, text, asked_at, asker, said_before, most_tokens } = question;
+        let Question { bank, text, asked_at, asker, said_before, most_tokens, near, walk } = question;
         let (after, as_of, timeout_ms, answer) = (None, None, None, false);
-        Self { bank, text, asked_at, asker, said_before, most_tokens, after, as_of, timeout_ms, answer }
+        Self { bank, text, asked_at, asker, said_before, most_tokens, near, walk, after, as_of, timeout_ms, answer }
     }
 }
 
@@ -118,14 +126,9 @@ pub struct Forgotten {
     /// Whether no answer reflects the turn any more. False: the time was too short; a question with this
     /// `after` does not reflect it.
     pub gone: bool,
-}
-
-/// The banks that hold something.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Banks {
-    /// Their names, in order.
-    pub banks: Vec<Bank>,
+    /// What the operation has reached. Absent with the log on Kafka.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Receipt>,
 }
 
 /// What is held, counted.

@@ -3,41 +3,52 @@
 //! In: requests as typed values, and the caller. Out: typed answers or a [`Problem`]. Answers from the memory carry the
 //! offsets that they reflect. Nothing here knows HTTP's framing. No problem names another bank.
 //!
-//! - `calls`: the calls; `answers`: answers in words.
+//! - `calls`: the calls; `answers`: answers in words; `explaining`: why a turn is quoted or not.
 //! - `forms`: requests and responses, each with one JSON form; an answer is [`nouns::model::Evidence`].
 //! - `holders`: which instance holds a bank, if several instances divide the memory.
-//! - `status`: how the service is, and its metrics; `bank_status`: counts and offsets of a bank.
+//! - `status`: how the service is, and its metrics; `bank_status`: counts and offsets of a bank; `bank_list`: which
+//!   banks there are; `history`: which points of its past a bank has; `token_view`: what a caller may do.
 //! - `operations`: what administrators order; `snapshots`: those that are there, and new ones.
-//! - `units`: a unit and its neighbours.
+//! - `units`: a unit and its neighbours; `many_units`: units without theirs.
 //! - `problem`: why there is no answer (RFC 9457). `blocking`: work that blocks.
-//! - `turns`: lists the turns of a bank; `forgetting`: deletes turns that a selector takes; `short_ids`: short names of
-//!   turns, which a model can repeat.
+//! - `turns`: lists the turns of a bank; `forgetting`: deletes turns that a selector takes, and lists receipts;
+//!   `short_ids`: short names of turns, which a model can repeat.
 
 mod answers;
+mod bank_list;
 mod bank_status;
 mod blocking;
 mod calls;
+mod explaining;
 mod forgetting;
 mod forms;
+mod history;
 mod holders;
+mod many_units;
 mod operations;
 mod problem;
 mod short_ids;
 mod snapshots;
 mod status;
+mod token_view;
 mod turns;
 mod units;
 
 pub use answers::{AnswerPiece, AnsweredEvidence, Answers, Words};
+pub use bank_list::{BankCounts, BankState, Banks, ListBanks};
 pub use bank_status::BankStatus;
 pub use calls::Api;
-pub use forgetting::{ForgetTurns, ForgottenTurns};
-pub use forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Stats, WrittenTurns};
+pub use explaining::Explain;
+pub use forgetting::{ForgetTurns, Forgets, ForgottenTurns};
+pub use forms::{Ask, Digest, Forget, Forgotten, Put, Stats, WrittenTurns};
+pub use history::{History, ListHistory, Point};
 pub use holders::Holders;
+pub use many_units::{ShowUnits, Units};
 pub use operations::{Operations, Reextract, Reextracted};
 pub use problem::{Code, Problem};
 pub use short_ids::short_id;
 pub use snapshots::{SnapshotList, SnapshotView};
 pub use status::Status;
+pub use token_view::TokenView;
 pub use turns::{ListTurns, TurnView, Turns};
 pub use units::{EdgeReasons, EdgeView, UnitView, WholeUnit};

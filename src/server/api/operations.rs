@@ -1,20 +1,27 @@
-//! The operations of a service, as its administrators order them: here, reading a bank again with the language model.
+//! The operations of a service, as its administrators order them: here, reading a bank again with the language model,
+//! and erasing the words of deleted turns.
 //!
-//! In: the caller, who needs the right `admin`. Out: what was begun. The status is in `status.rs`, snapshots are in
-//! `snapshots.rs`.
+//! In: the caller, who needs the right `admin`. Out: what was begun or done. The status is in `status.rs`, snapshots
+//! are in `snapshots.rs`.
 
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::problem::{Code, Problem};
+use super::{
+    blocking::blocking,
+    problem::{Code, Problem},
+};
 use crate::{
     access::{Caller, Right},
     state::State,
 };
 use nouns::model::Bank;
-use ripplemem::{log::Log, pipeline::Memory};
+use ripplemem::{
+    log::Log,
+    pipeline::{Erased, Memory},
+};
 
 /// A bank that the language model is to read again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -46,6 +53,22 @@ impl Operations {
     /// Of a service on this log.
     pub(crate) fn new(state: Arc<State>, log: Arc<dyn Log>, memory: Option<Arc<Memory>>) -> Self {
         Self { state, log, memory }
+    }
+
+    /// Erases the words of all turns that were deleted, from every stored byte; answered when it is done.
+    ///
+    /// # Errors
+    /// [`Problem`] without the right, without a log in a directory, or where a place cannot be written.
+    pub async fn erase(&self, who: &Caller) -> Result<Erased, Problem> {
+        who.may_everywhere(Right::Admin)?;
+        let memory = self.memory()?;
+        if !memory.lists_turns() {
+            return Err(Problem::invalid(
+                "on Kafka, what is deleted leaves the topics as their retention and compaction say; see \
+                 docs/forgetting.md",
+            ));
+        }
+        blocking(move || Ok(memory.erase()?)).await
     }
 
     /// Has the language model read the closed windows of a bank again, in the background.

@@ -166,3 +166,11 @@ impl From<PipelineError> for Problem {
         Self::new(code, message)
     }
 }
+
+/// An id that no turn can have is the caller's mistake.
+pub(super) fn wrong_id(error: PipelineError) -> Problem {
+    match error {
+        PipelineError::Turn { problem, .. } => Problem::invalid(problem.to_string()),
+        other => other.into(),
+    }
+}

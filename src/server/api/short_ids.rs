@@ -47,7 +47,7 @@ fn digits(hash: &blake3::Hash, length: usize) -> impl Iterator<Item = char> {
 }
 
 /// Whether an id has the form of a shortened id.
-fn is_shortened(id: &str) -> bool {
+pub(super) fn is_shortened(id: &str) -> bool {
     id.strip_prefix(MARK).is_some_and(|digits| digits.len() == LENGTH && digits.bytes().all(|d| DIGITS.contains(&d)))
 }
 

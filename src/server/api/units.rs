@@ -8,6 +8,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::problem::Problem;
 use heart::memory::{Answered, Neighbour, UnitBody, UnitWithNeighbours};
 use nouns::model::{Bank, Channel, Cues, EventTime, Excerpt, Position, UnitId};
 
@@ -73,6 +74,16 @@ pub struct EdgeReasons {
     pub apart_ms: Option<u64>,
 }
 
+/// The unit that a text names, in a field of a request.
+pub(super) fn unit_id(field: &str, text: &str) -> Result<UnitId, Problem> {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let is_id = text.len() == 16 && text.bytes().all(is_digit);
+    let number = u64::from_str_radix(text, 16).ok().filter(|_| is_id);
+    number.map(UnitId).ok_or_else(|| {
+        Problem::invalid(format!("{field}: a unit has 16 hexadecimal digits, 0 to f; copy the id from an answer"))
+    })
+}
+
 impl UnitView {
     /// The JSON form of a unit, with its edges by channel, the strongest first.
     pub(super) fn of(bank: Bank, found: Answered<UnitWithNeighbours>) -> Self {
@@ -95,7 +106,7 @@ fn edge(from: &UnitBody, found: &Neighbour) -> EdgeView {
     EdgeView { channel: found.channel, weight: found.path_weight.as_f64(), reasons, unit: whole(&found.unit) }
 }
 
-fn whole(unit: &Arc<UnitBody>) -> WholeUnit {
+pub(super) fn whole(unit: &Arc<UnitBody>) -> WholeUnit {
     WholeUnit {
         id: unit.id,
         restatement: unit.restatement().to_owned(),

@@ -14,8 +14,8 @@ use flate2::{Compression, write::GzEncoder};
 
 /// A file of the page.
 pub(super) struct ConsoleFile {
-    /// Its path.
-    pub(super) path: &'static str,
+    /// Its name; none for the page itself.
+    pub(super) name: &'static str,
     pub(super) kind: HeaderValue,
     pub(super) plain: Bytes,
     /// None where packing failed; then it is sent plain.
@@ -27,16 +27,16 @@ pub(super) struct ConsoleFile {
 /// All of them.
 pub(super) static FILES: LazyLock<[ConsoleFile; 4]> = LazyLock::new(|| {
     [
-        file("/console/", "text/html; charset=utf-8", include_bytes!("dist/index.html")),
-        file("/console/console.js", "text/javascript; charset=utf-8", include_bytes!("dist/console.js")),
-        file("/console/console.css", "text/css; charset=utf-8", include_bytes!("dist/console.css")),
-        file("/console/NOTICE.txt", "text/plain; charset=utf-8", include_bytes!("dist/NOTICE.txt")),
+        file("", "text/html; charset=utf-8", include_bytes!("dist/index.html")),
+        file("console.js", "text/javascript; charset=utf-8", include_bytes!("dist/console.js")),
+        file("console.css", "text/css; charset=utf-8", include_bytes!("dist/console.css")),
+        file("NOTICE.txt", "text/plain; charset=utf-8", include_bytes!("dist/NOTICE.txt")),
     ]
 });
 
-fn file(path: &'static str, kind: &'static str, plain: &'static [u8]) -> ConsoleFile {
+fn file(name: &'static str, kind: &'static str, plain: &'static [u8]) -> ConsoleFile {
     ConsoleFile {
-        path,
+        name,
         kind: HeaderValue::from_static(kind),
         plain: Bytes::from_static(plain),
         packed: packed(plain).ok().map(Bytes::from),

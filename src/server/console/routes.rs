@@ -1,7 +1,7 @@
-//! The routes of the console.
+//! The routes of the page.
 //!
-//! In: requests. Out: its files, packed where the browser reads that, and 304 where it has them; `/` leads there. Who
-//! asks under another host's name is refused before.
+//! In: requests, and below which path the page is. Out: its files, packed where the browser reads that, and 304 where
+//! it has them; `/` leads there. Who asks under another host's name is refused before.
 
 use axum::{
     Router,
@@ -12,12 +12,13 @@ use axum::{
 };
 
 use super::files::{ConsoleFile, FILES};
+use crate::v1::reads_gzip;
 
 /// What the page may do: load and ask what is of this service. It is shown in no other page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' \
                       data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-const HEADERS: [(HeaderName, HeaderValue); 5] = [
+pub(super) const HEADERS: [(HeaderName, HeaderValue); 5] = [
     (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
@@ -26,12 +27,25 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
     (header::VARY, HeaderValue::from_static("accept-encoding")),
 ];
 
-/// The page, and the ways to it.
+/// The page of a service, and the ways to it.
 pub(in super::super) fn routes() -> Router {
-    let to_page = || async { Redirect::to("/console/") };
-    let routes = Router::new().route("/", get(to_page)).route("/console", get(to_page));
+    page("/console")
+}
+
+/// The page below a path, and the ways to it.
+pub(super) fn page(path: &str) -> Router {
+    let folder = format!("{path}/");
+    let to_page = {
+        let folder = folder.clone();
+        move || {
+            let folder = folder.clone();
+            async move { Redirect::to(&folder) }
+        }
+    };
+    let routes = Router::new().route("/", get(to_page.clone())).route(path, get(to_page));
     FILES.iter().fold(routes, |routes, file| {
-        routes.route(file.path, get(move |headers: HeaderMap| async move { sent(file, &headers) }))
+        let path = format!("{folder}{}", file.name);
+        routes.route(&path, get(move |headers: HeaderMap| async move { sent(file, &headers) }))
     })
 }
 
@@ -41,7 +55,7 @@ fn sent(file: &ConsoleFile, asked: &HeaderMap) -> Response<Body> {
         let tag = tag.trim();
         tag.strip_prefix("W/").unwrap_or(tag) == file.tag
     });
-    let reads_packed = listed(header::ACCEPT_ENCODING).any(is_gzip);
+    let reads_packed = reads_gzip(asked);
     let mut response = match &file.packed {
         _ if is_known => StatusCode::NOT_MODIFIED.into_response(),
         Some(packed) if reads_packed => {
@@ -57,25 +71,4 @@ fn sent(file: &ConsoleFile, asked: &HeaderMap) -> Response<Body> {
         headers.insert(header::ETAG, tag);
     }
     response
-}
-
-/// Whether an entry of `Accept-Encoding` takes gzip. A weight of zero refuses it.
-fn is_gzip(entry: &str) -> bool {
-    let (name, weight) = entry.split_once(';').unwrap_or((entry, ""));
-    let weight = weight.trim().trim_start_matches("q=").trim();
-    name.trim().eq_ignore_ascii_case("gzip") && !weight.parse().is_ok_and(|weight: f64| weight == 0.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_weight_of_zero_refuses_a_packed_file() {
-        for (entry, takes) in
-            [("gzip", true), (" GZIP;q=0.5", true), ("gzip; q=0", false), ("gzip;q=0.000", false), ("br", false)]
-        {
-            assert_eq!(is_gzip(entry), takes, "{entry}");
-        }
-    }
 }

@@ -54,10 +54,10 @@ impl<'a> ForwardedTurns<'a> {
     }
 
     /// Takes a question; gives it back if too many wait.
-    pub(super) fn add(&self, question: Waiting) -> Result<(), Waiting> {
+    pub(super) fn add(&self, question: Waiting) -> Result<(), Box<Waiting>> {
         let mut waiting = sync::lock(&self.waiting);
         if waiting.len() >= MOST {
-            return Err(question);
+            return Err(Box::new(question));
         }
         waiting.push(question);
         drop(waiting);

@@ -424,7 +424,8 @@ impl Questions<'_> {
             if !self.forwarded.knows(partition) {
                 return self.replies.send(request.address, &Err(elsewhere(home, partition)));
             }
-            if let Err((request, _)) = self.forwarded.add((request, cancellation)) {
+            if let Err(refused) = self.forwarded.add((request, cancellation)) {
+                let (request, _) = *refused;
                 let message = "too many questions wait until turns are forwarded; ask again in a moment".to_owned();
                 self.replies.refuse(request.address, RefusalCode::Busy, message);
             }
@@ -441,7 +442,7 @@ impl Questions<'_> {
             Ok(question) => {
                 let replies = Arc::clone(self.replies);
                 let (trace, span) = (address.trace.clone(), question_span(&question.bank, address.trace.as_ref()));
-                let asked = Asked { question, after, as_of, cancellation, kept: None, trace };
+                let asked = Asked { question, after, as_of, cancellation, kept: None, trace, times: None };
                 front.submit(asked, move |result| match result {
                     // The partition was revoked; its new holder reads the question again.
                     Err(PipelineError::Cancelled | PipelineError::OtherInstance { .. }) => {}

@@ -332,6 +332,18 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_with_a_question_stands_in_its_record() {
+        let value = r#"{"bank": "acme", "text": "Where?", "asked_at": "2024-05-06T09:00:00Z", "asker": "Bo",
+            "said_before": [{"speaker": "Ann", "text": "the kayak?"}], "most_tokens": 200}"#;
+        let question = read(value, &[]).question.unwrap();
+        assert_eq!((question.asker.as_deref(), question.most_tokens), (Some("Bo"), Some(200)));
+        assert_eq!(question.asked_at.map(|time| time.unix_ms), Some(1_714_986_000_000));
+        let said: Vec<(&str, &str)> =
+            question.said_before.iter().map(|said| (said.speaker.as_str(), said.text.as_str())).collect();
+        assert_eq!(said, [("Ann", "the kayak?")]);
+    }
+
+    #[test]
     fn a_forwarded_question_keeps_its_headers_its_id_and_its_deadline() {
         use rdkafka::message::Headers;
         let headers: Vec<(String, Option<Vec<u8>>)> = [("kafka_correlationId", &[0xff][..]), ("ce_id", b"theirs")]

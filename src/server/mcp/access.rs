@@ -16,12 +16,12 @@ use crate::{
     ReachError, Reached,
     access::Caller,
     api::{
-        AnsweredEvidence, Api, Ask, Banks, Digest, Forget, ForgetTurns, Forgotten, ForgottenTurns, ListTurns, Put,
-        Status, Turns, WrittenTurns,
+        AnsweredEvidence, Api, Ask, Banks, Digest, Explain, Forget, ForgetTurns, Forgotten, ForgottenTurns, ListTurns,
+        Put, Status, Turns, WrittenTurns,
     },
 };
 use models::llm::{self, Llm, LlmError, Meter};
-use nouns::model::{Bank, Evidence};
+use nouns::model::{Bank, Evidence, Explanation};
 
 /// A memory, in this process or in another.
 pub(super) enum Access {
@@ -50,10 +50,18 @@ impl Access {
         }
     }
 
+    /// Explains why a turn is quoted in the answer to a question, or why not.
+    pub(super) async fn explain(&self, who: &Caller, explain: Explain) -> Result<Explanation, CallError> {
+        match self {
+            Self::Here(api) => Ok(api.explain(who, explain).await?),
+            Self::There { reached, .. } => reach(reached, move |reached| reached.post("/v1/explain", &explain)).await,
+        }
+    }
+
     /// Answers a question in words, for which the model has `time`.
     pub(super) async fn answer(&self, who: &Caller, ask: Ask, time: Duration) -> Result<AnsweredEvidence, CallError> {
         match self {
-            Self::Here(api) => Ok(api.answer(who, ask).await?),
+            Self::Here(api) => Ok(api.answer(who, ask).await?.0),
             Self::There { llm, .. } => {
                 let refused = |error: LlmError| CallError::Refused(error.to_string());
                 let llm = llm.clone().ok_or_else(|| refused(LlmError::NotConfigured))?;

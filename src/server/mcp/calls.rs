@@ -13,14 +13,18 @@ use super::{
     call_error::CallError,
     opened_memory::{Opened, OpenedMemory},
     tools::{
-        Answered, Ask, Counts, Forget, ForgetTurns, Forgotten, ForgottenTurns, ListOf, Listed, ListedTurn, MAX_TURNS,
-        Recalled, Remember, Remembered, Said, Show, Shown, Status, StatusOf, ToolName,
+        Answered, Ask, Counts, ExplainTurn, Explained, ExplainedStep, Forget, ForgetTurns, Forgotten, ForgottenTurns,
+        ListOf, Listed, ListedTurn, MAX_TURNS, Recalled, Remember, Remembered, Said, Show, Shown, Status, StatusOf,
+        ToolName,
     },
 };
 use crate::{access::Caller, api};
 use heart::recall::{one_line, with_ids};
 use models::llm::LlmError;
-use nouns::model::{Bank, EventTime, Evidence, Question, SaidBefore, Selector, SpeakerKind, Turn};
+use nouns::model::{
+    Bank, EventTime, Evidence, ExplainStep, Explanation, Question, SaidBefore, Selector, SpeakerKind, Subject,
+    SubjectId, Turn,
+};
 
 /// How long `remember`, `forget` and `forget_turns` wait until answers reflect the change, if the call does not say.
 const WAIT_SECONDS: u64 = 5;
@@ -102,6 +106,7 @@ impl Calls {
             ToolName::Recall => self.recall(read(tool, arguments)?, offer).await,
             ToolName::Answer => self.answer(read(tool, arguments)?, offer).await,
             ToolName::Evidence => json(&self.evidence(read(tool, arguments)?, offer).await?),
+            ToolName::Explain => self.explain(read(tool, arguments)?, offer).await,
             ToolName::List => self.list(read(tool, arguments)?, offer).await,
             ToolName::Show => self.show(read(tool, arguments)?, offer).await,
             ToolName::Forget => self.forget(read(tool, arguments)?, offer).await,
@@ -140,8 +145,9 @@ impl Calls {
             each.collect::<Vec<_>>().join(" ")
         };
         let context = with_ids(&evidence.context, !evidence.supported, evidence.context_turns.into_iter().map(id));
-        let text = match context.trim() {
-            "" => "Nothing in memory supports this question.".to_owned(),
+        let text = match (context.trim(), evidence.supported) {
+            ("", true) => "No memory fits into most_tokens; ask again with more.".to_owned(),
+            ("", false) => "Nothing in memory supports this question.".to_owned(),
             _ => context.clone(),
         };
         let recalled = Recalled {
@@ -171,6 +177,31 @@ impl Calls {
             supported: evidence.supported,
             sufficiency: evidence.sufficiency,
             reflects: evidence.reflects.clone(),
+        })
+    }
+
+    /// Why a turn is recalled or not.
+    async fn explain(&self, asked: ExplainTurn, offer: &Offer) -> Result<CallResult, CallError> {
+        let ExplainTurn { question, turn, bank, asked_at, asker, most_tokens, as_of } = asked;
+        let bank = offer.bank(bank)?;
+        let question = Question { asked_at, asker: given(asker), most_tokens, ..Question::new(bank, question) };
+        let subject = Subject { id: SubjectId::Turn(turn), part: None, every_part: false };
+        let explain = api::Explain { as_of: given(as_of), ..api::Explain::of(question, subject) };
+        let explain = |opened: Arc<Opened>| {
+            let explain = explain.clone();
+            async move { opened.access.explain(&offer.who, explain).await }
+        };
+        let Explanation { bank, subject, quoted, failed, sentence, change, steps, .. } =
+            self.memory.with(explain).await?;
+        let step = |ExplainStep { step, state, sentence, .. }: ExplainStep| ExplainedStep { step, state, sentence };
+        json(&Explained {
+            bank,
+            turn: subject.and_then(|subject| subject.turn),
+            quoted,
+            failed,
+            sentence,
+            change,
+            steps: steps.into_iter().map(step).collect(),
         })
     }
 
@@ -226,7 +257,7 @@ impl Calls {
             let forget = forget.clone();
             async move { opened.access.forget(&offer.who, forget).await }
         };
-        let api::Forgotten { bank, turn, held, after, gone } = self.memory.with(forget).await?;
+        let api::Forgotten { bank, turn, held, after, gone, .. } = self.memory.with(forget).await?;
         json(&Forgotten { bank, turn, held, included: gone, after })
     }
 
@@ -236,12 +267,13 @@ impl Calls {
         let (speakers, mentions) = (speaker.into_iter().collect(), mentions.into_iter().collect());
         let select = Selector { speakers, since, until, session, mentions, ..Selector::default() };
         let (bank, dry_run) = (offer.bank(bank)?, confirm.is_none());
-        let forget = api::ForgetTurns { bank, select, confirm, dry_run, wait_ms: Some(wait_ms(wait_seconds)) };
+        let wait_ms = Some(wait_ms(wait_seconds));
+        let forget = api::ForgetTurns { bank, select, confirm, unheld: false, dry_run, wait_ms };
         let forget = |opened: Arc<Opened>| {
             let forget = forget.clone();
             async move { opened.access.forget_turns(&offer.who, forget).await }
         };
-        let api::ForgottenTurns { bank, turns, shown, confirm, after, gone } = self.memory.with(forget).await?;
+        let api::ForgottenTurns { bank, turns, shown, confirm, after, gone, .. } = self.memory.with(forget).await?;
         let shown = shown.into_iter().map(listed).collect();
         json(&ForgottenTurns { bank, count: turns, turns: shown, confirm, included: gone, after })
     }
@@ -299,12 +331,16 @@ impl Calls {
 /// The question of a call.
 fn question(ask: Ask, offer: &Offer) -> Result<api::Ask, CallError> {
     let Ask { question, bank, asked_at, asker, said_before, most_tokens, after, as_of } = ask;
-    let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     let (bank, asker, after, as_of) = (offer.bank(bank)?, given(asker), given(after), given(as_of));
     let said = |text: String| SaidBefore { speaker: "conversation".to_owned(), text };
     let said_before = given(said_before).map(said).into_iter().collect();
-    let question = Question { bank, text: question, asked_at, asker, said_before, most_tokens };
+    let question = Question { asked_at, asker, said_before, most_tokens, ..Question::new(bank, question) };
     Ok(api::Ask { after, as_of, ..api::Ask::of(question) })
+}
+
+/// What a client wrote; nothing where it wrote an empty text.
+fn given(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.trim().is_empty())
 }
 
 fn refused(why: impl Into<String>) -> CallError {

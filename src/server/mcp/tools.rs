@@ -1,4 +1,4 @@
-//! The nine tools: their names, what they take and give, and what a client may assume about them.
+//! The ten tools: their names, what they take and give, and what a client may assume about them.
 //!
 //! In: nothing. Out: the list that a client gets, with schemas made from the types below. Agents read
 //! the comments on the inputs, so the comments say what a model needs to know, and no more: every word
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::tool_schema::{input_schema, output_schema};
 use models::llm::Answer;
-use nouns::model::{Bank, EventTime, Evidence, Position};
+use nouns::model::{Bank, EventTime, Evidence, Position, StepName, StepState};
 
 /// Most turns of one call of `remember`.
 pub(super) const MAX_TURNS: usize = 1_000;
@@ -22,6 +22,7 @@ pub(super) enum ToolName {
     Recall,
     Answer,
     Evidence,
+    Explain,
     List,
     Show,
     Forget,
@@ -30,11 +31,12 @@ pub(super) enum ToolName {
 }
 
 impl ToolName {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Remember,
         Self::Recall,
         Self::Answer,
         Self::Evidence,
+        Self::Explain,
         Self::List,
         Self::Show,
         Self::Forget,
@@ -48,6 +50,7 @@ impl ToolName {
             Self::Recall => "recall",
             Self::Answer => "answer",
             Self::Evidence => "evidence",
+            Self::Explain => "explain",
             Self::List => "list",
             Self::Show => "show",
             Self::Forget => "forget",
@@ -93,6 +96,13 @@ impl ToolName {
                 input_schema::<Ask>(),
                 output_schema::<Evidence>(),
                 reads("Evidence with its trace"),
+            ),
+            Self::Explain => (
+                "Why recall gave a turn back for a question, or why not: the steps from the stored turn to its line, the \
+                 first that failed, and what would have changed it. Use it when recall misses what list or show finds.",
+                input_schema::<ExplainTurn>(),
+                output_schema::<Explained>(),
+                reads("Why a turn was recalled or not"),
             ),
             Self::List => (
                 "What was stored last in a bank, or by one speaker, or in a time: the latest turns with their ids, each by \
@@ -237,6 +247,56 @@ pub(super) struct Answered {
     pub(super) sufficiency: f64,
     /// The offsets that it reflects.
     pub(super) reflects: Vec<Position>,
+}
+
+/// What `explain` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExplainTurn {
+    /// The question, as it was asked.
+    pub(super) question: String,
+    /// The id of the turn, as recall or list shows it.
+    pub(super) turn: String,
+    /// The bank; the server's default without it.
+    pub(super) bank: Option<Bank>,
+    /// The time of the question.
+    pub(super) asked_at: Option<EventTime>,
+    /// Who says "I": a speaker of the bank.
+    pub(super) asker: Option<String>,
+    /// Most tokens of the answer.
+    pub(super) most_tokens: Option<u32>,
+    /// Ask the memory as it was at a time (RFC 3339), or an offset.
+    pub(super) as_of: Option<String>,
+}
+
+/// What `explain` gives.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Explained {
+    /// The bank.
+    pub(super) bank: String,
+    /// The whole id of the turn.
+    pub(super) turn: Option<String>,
+    /// Whether recall gives it back.
+    pub(super) quoted: bool,
+    /// The first step that failed.
+    pub(super) failed: Option<StepName>,
+    /// Why, in words.
+    pub(super) sentence: String,
+    /// What would have changed it.
+    pub(super) change: Option<String>,
+    /// The steps, in order.
+    pub(super) steps: Vec<ExplainedStep>,
+}
+
+/// A step of an explanation.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct ExplainedStep {
+    /// Which step.
+    pub(super) step: StepName,
+    /// What it did with the turn.
+    pub(super) state: StepState,
+    /// The same in words.
+    pub(super) sentence: String,
 }
 
 /// What `list` takes.

@@ -93,7 +93,7 @@ impl Calls {
             Ask::of(Question { asked_at, asker, said_before, ..Question::new(bank.clone(), text.clone()) })
         };
         let asked = join_all(banks.iter().map(|bank| self.api.ask(who, question(bank, &asker)))).await;
-        let (mut found, mut heard, mut refused) = (Vec::new(), asker.is_none(), None);
+        let (mut answers, mut heard, mut refused) = (Vec::new(), asker.is_none(), None);
         for (bank, evidence) in banks.iter().zip(asked) {
             let evidence = match evidence {
                 // The asker may speak in another scope only. Without the asker, any other mistake is refused again.
@@ -107,7 +107,7 @@ impl Calls {
                 }
             };
             match evidence {
-                Ok(evidence) => found.extend(quoted(&evidence)),
+                Ok(evidence) => answers.push(evidence),
                 // Its last turn was deleted in the meantime.
                 Err(problem) if problem.code == Code::UnknownBank => {}
                 Err(problem) => return Err(problem.into()),
@@ -116,8 +116,7 @@ impl Calls {
         if let Some(problem) = refused.filter(|_| !heard) {
             return Err(problem.into());
         }
-        // The sort is stable: the results of one bank keep their order.
-        found.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
+        let found = best_first(&answers);
         let mut wanted: BTreeMap<&Bank, Vec<String>> = BTreeMap::new();
         for (_, bank, turn) in found.iter().take(top_k) {
             wanted.entry(bank).or_default().push(turn.clone());
@@ -401,6 +400,14 @@ impl Calls {
     }
 }
 
+/// The turns that the answers of several banks quote, the best first.
+fn best_first(answers: &[Evidence]) -> Vec<(f64, Bank, String)> {
+    let mut found: Vec<_> = answers.iter().flat_map(quoted).collect();
+    // The sort is stable: the results of one bank keep their order.
+    found.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
+    found
+}
+
 /// The turns that an answer quotes, each once. A turn's score is its unit's score in the bank, multiplied by the bank's
 /// sufficiency, so that the scores of several banks are on one scale.
 fn quoted(evidence: &Evidence) -> Vec<(f64, Bank, String)> {
@@ -448,4 +455,44 @@ fn set_ids(memory: &mut Value, bank: &Bank) {
     let fields: Map<String, Value> = ids.fields().map(|(field, id)| (field.to_owned(), json!(id))).collect();
     debug_assert_eq!(fields.len(), FIELDS.len());
     memory.extend(fields);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An answer of a bank with units of one turn each, by their ρ.
+    fn answer(bank: &str, sufficiency: f64, units: &[(f64, &str)]) -> Evidence {
+        let unit = |(rho, turn): &(f64, &str)| {
+            let excerpt = json!({"turn": turn, "speaker": "Ann", "said_at": "2024-05-01T10:00:00Z", "text": turn});
+            json!({"id": "0000000000000001", "restatement": turn, "said_at": "2024-05-01T10:00:00Z",
+                   "sources": [turn], "excerpts": [excerpt], "rho": rho, "anchor": false, "provenance": []})
+        };
+        let units: Vec<Value> = units.iter().map(unit).collect();
+        let cues = json!({"semantic_query": "Where?", "keywords": []});
+        serde_json::from_value(json!({
+            "schema": 1, "question": {"bank": bank, "text": "Where?"}, "units": units, "context": "",
+            "sufficiency": sufficiency, "supported": true, "stop_reason": "", "reflects": [],
+            "trace": {"cues": cues, "vector_hash": "", "first_hop": [], "rounds": []},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn turns_of_several_scopes_are_ordered_by_their_score_times_what_their_bank_knows() {
+        let unsure = answer("mem0/user-ann", 0.2, &[(1.0, "a"), (0.5, "b")]);
+        let sure = answer("mem0/user-ann/run-1", 0.8, &[(0.9, "c"), (0.15, "d"), (0.1, "c")]);
+        for answers in [[unsure.clone(), sure.clone()], [sure, unsure]] {
+            let found = best_first(&answers);
+            let order: Vec<&str> = found.iter().map(|(_, _, turn)| turn.as_str()).collect();
+            // 0.9 × 0.8, 1.0 × 0.2, 0.15 × 0.8, 0.5 × 0.2.
+            assert_eq!(order, ["c", "a", "d", "b"], "each turn once, whatever its own bank's score");
+            for ((score, ..), expected) in found.iter().zip([0.72, 0.2, 0.12, 0.1]) {
+                assert!((score - expected).abs() < 1e-12, "{score} is not {expected}");
+            }
+            assert!(
+                found.iter().all(|(_, bank, turn)| bank.as_str().ends_with("run-1") == "cd".contains(turn.as_str()))
+            );
+        }
+    }
 }

@@ -14,7 +14,7 @@ use super::{
 use crate::{access::Caller, quota::Limits};
 use nouns::{
     config::Pipeline,
-    model::{Bank, EventTime, Question, Turn},
+    model::{Bank, EventTime, Question, SaidBefore, Turn},
 };
 use ripplemem::pipeline::Memory;
 
@@ -40,13 +40,20 @@ impl Home {
     }
 
     fn put(&self, id: &str, text: &str) {
+        self.put_of("Ann", id, text);
+    }
+
+    fn put_of(&self, speaker: &str, id: &str, text: &str) {
         let time = EventTime::parse("2024-05-01T10:00:00Z").unwrap();
-        let written = self.memory.put([Turn::new(bank(), id, "Ann", text, time)]).unwrap();
+        let written = self.memory.put([Turn::new(bank(), id, speaker, text, time)]).unwrap();
         assert!(self.memory.wait_for(&written, Instant::now() + LONG));
     }
 
     fn follow(&self, text: &str) -> Subscriber {
-        let question = Question::new(bank(), text);
+        self.follow_question(Question::new(bank(), text))
+    }
+
+    fn follow_question(&self, question: Question) -> Subscriber {
         self.runtime.block_on(self.hub.subscribe(&Arc::new(Caller::anybody()), question, None)).unwrap()
     }
 
@@ -94,6 +101,43 @@ fn those_who_follow_the_same_question_share_it_and_nobody_asks_for_those_who_lef
     home.put("3", "The red kayak is back");
     while home.names(&mut other) != ["delta"] {}
     assert_eq!(home.hub.asked() - asked, 1, "the question that nobody follows is not asked");
+}
+
+/// Each has an answer of its own, and one that is in all the same shares it.
+#[test]
+fn a_question_of_another_asker_after_other_words_or_within_other_tokens_is_another_one() {
+    let home = Home::new();
+    home.put("1", "I keep my kayak in the old boathouse");
+    home.put_of("Bo", "2", "I keep my kayak in the cellar at home");
+    let question = |asker: Option<&str>, said: Option<&str>, most_tokens: Option<u32>| Question {
+        asker: asker.map(str::to_owned),
+        said_before: said
+            .map(|text| SaidBefore { speaker: "Bo".to_owned(), text: text.to_owned() })
+            .into_iter()
+            .collect(),
+        most_tokens,
+        ..Question::new(bank(), "Where do I keep my kayak?")
+    };
+    let (ann, bo) = (question(Some("Ann"), None, None), question(Some("Bo"), None, None));
+    let others = [
+        question(None, None, None),
+        question(Some("Ann"), Some("the cellar?"), None),
+        question(Some("Ann"), Some("the boathouse?"), None),
+        question(Some("Ann"), None, Some(500)),
+    ];
+    let first = |subscriber: &mut Subscriber| {
+        let Event::Snapshot(snapshot) = home.next(subscriber) else { panic!("no snapshot") };
+        snapshot.units[0].excerpts[0].turn.clone()
+    };
+    let mut followers = [ann.clone(), bo].map(|question| home.follow_question(question));
+    assert_eq!(home.hub.questions(), 2);
+    let [of_ann, of_bo] = &mut followers;
+    assert_eq!((first(of_ann), first(of_bo)), ("1".to_owned(), "2".to_owned()));
+    let more = others.map(|question| home.follow_question(question));
+    assert_eq!(home.hub.questions(), 6);
+    let same = home.follow_question(ann);
+    assert_eq!((home.hub.questions(), home.hub.asked()), (6, 6), "it shares the answer");
+    drop((more, same));
 }
 
 #[test]

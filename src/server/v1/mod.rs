@@ -10,6 +10,7 @@
 //! - `door`: who may send requests, and the audit log.
 //! - `body`: a request's body, within limits on its size and time and on all bodies together.
 //! - `event_stream`: responses as server-sent events.
+//! - `packed`: long answers in gzip.
 //! - `openapi`: the document (`schemas/openapi.v1.json`), from the types of the calls.
 
 mod body;
@@ -17,6 +18,7 @@ mod door;
 mod event_stream;
 mod listener;
 mod openapi;
+mod packed;
 mod places;
 mod routes;
 mod start;
@@ -24,5 +26,7 @@ mod start;
 pub(super) use body::{Bodies, MAX_BYTES, Whole};
 pub(super) use listener::{Listening, listen};
 pub use openapi::openapi;
+#[cfg(feature = "console")]
+pub(super) use packed::reads_gzip;
 pub(super) use places::most;
 pub(super) use start::{HttpServer, ServedParts, start};

@@ -10,13 +10,15 @@ use serde_json::{Map, Value, json};
 use super::body::MAX_BYTES;
 use crate::{
     api::{
-        AnsweredEvidence, Ask, BankStatus, Banks, Digest, ForgetTurns, Forgotten, ForgottenTurns, Problem, Put,
-        Reextract, Reextracted, SnapshotList, Stats, Status, Turns, UnitView, Words, WrittenTurns,
+        AnsweredEvidence, Ask, BankStatus, Banks, Digest, Explain, ForgetTurns, Forgets, Forgotten, ForgottenTurns,
+        History, Problem, Put, Reextract, Reextracted, ShowUnits, SnapshotList, Stats, Status, TokenView, Turns,
+        UnitView, Units, Words, WrittenTurns,
     },
     subscriptions::{Delta, Polled, Progress, Snapshot, Subscribe, Told},
 };
 use models::llm;
-use nouns::model::Evidence;
+use nouns::model::{Evidence, Explanation};
+use ripplemem::pipeline::Erased;
 
 static DOCUMENT: LazyLock<String> = LazyLock::new(document);
 
@@ -78,12 +80,28 @@ fn document() -> String {
                 &["400", "408", "413", "421", "503", "504"],
             ),
         },
+        "/v1/forgets": {
+            "get": operation(
+                "forgets", "What became of the operations that forgot turns, in the banks where the token may forget, \
+                 the latest first. For a log in a directory; on Kafka there are none.",
+                &[("bank", false, "Only those of this bank.", json!({ "type": "string" }))],
+                None, &ok::<Forgets>(&mut of, "The receipts."), &["400"],
+            ),
+        },
         "/v1/ask": {
             "post": operation(
                 "ask", "Recollect evidence for a question: units with their source turns, how each was reached, the \
                  bank that was searched and the offsets that the answer reflects.",
                 &[], Some(body::<Ask>(&mut of)), &asked(&mut of),
                 &["400", "404", "408", "409", "413", "421", "422", "429", "503", "504"],
+            ),
+        },
+        "/v1/explain": {
+            "post": operation(
+                "explain", "Why a turn, or a unit, is quoted in the answer to a question, or why not: twelve steps from \
+                 the stored turn to its line in the context, the first that failed, and what would have changed it.",
+                &[], Some(body::<Explain>(&mut of)), &ok::<Explanation>(&mut of, "The explanation."),
+                &["400", "404", "408", "409", "413", "421", "429", "503", "504"],
             ),
         },
         "/v1/subscribe": {
@@ -118,10 +136,25 @@ fn document() -> String {
                 ],
                 None, &ok::<UnitView>(&mut of, "The unit."), &["400", "404", "409", "421", "503"],
             ),
+            "post": operation(
+                "units", "Units with their parts, as of one moment, without their edges; at most 200.",
+                &[], Some(body::<ShowUnits>(&mut of)), &ok::<Units>(&mut of, "The units."),
+                &["400", "404", "408", "409", "413", "421", "503"],
+            ),
         },
         "/v1/banks": {
-            "get": operation("banks", "The banks that hold something.", &[], None,
-                             &ok::<Banks>(&mut of, "Their names."), &[]),
+            "get": operation(
+                "banks", "The banks that hold something, as far as the token reaches, in order.",
+                &[
+                    ("counts", false, "Whether they are counted, too.",
+                     json!({ "type": "string", "enum": ["true", "false", "1", "0"] })),
+                    ("prefix", false, "Only those whose names begin with this.", json!({ "type": "string" })),
+                    ("from", false, "Where the list goes on: the `next` of an earlier one.", json!({ "type": "string" })),
+                    ("limit", false, "Most banks; without it 100 where they are counted, else all. With counts at \
+                     most 100.", json!({ "type": "integer", "minimum": 1, "maximum": 1_000 })),
+                ],
+                None, &ok::<Banks>(&mut of, "Their names."), &["400"],
+            ),
         },
         "/v1/bank": {
             "get": operation(
@@ -130,12 +163,34 @@ fn document() -> String {
                 None, &ok::<BankStatus>(&mut of, "The bank."), &["400", "404", "409", "421", "503"],
             ),
         },
+        "/v1/history": {
+            "get": operation(
+                "history", "The points of a bank's past that `as_of` answers for: the ends of the reads after which the \
+                 bank differs. Empty where no snapshots are kept.",
+                &[
+                    ("bank", true, "The bank.", json!({ "type": "string" })),
+                    ("before", false, "Only those before this offset.", json!({ "type": "integer", "minimum": 0 })),
+                    ("limit", false, "Most points, the latest; 200 without it.",
+                     json!({ "type": "integer", "minimum": 1, "maximum": 1_000 })),
+                ],
+                None, &ok::<History>(&mut of, "The points."), &["400", "404", "409", "421", "503"],
+            ),
+        },
+        "/v1/token": {
+            "get": operation("token", "Who asks: what the token gives. Needs no right.", &[], None,
+                             &ok::<TokenView>(&mut of, "The rights and the banks."), &["400"]),
+        },
         "/v1/admin/snapshots": {
             "get": operation("snapshots", "The newest snapshot of each shard. Needs the right admin in every bank.",
                              &[], None, &ok::<SnapshotList>(&mut of, "The snapshots."), &["400"]),
             "post": operation("take_snapshot", "Write a snapshot now; answered when it is written. Needs the right \
                               admin in every bank.", &[], None,
                               &ok::<SnapshotList>(&mut of, "What was written."), &["400"]),
+        },
+        "/v1/admin/erase": {
+            "post": operation("erase", "Erase the words of all turns that were deleted from every stored byte, now; \
+                              answered when it is done. Needs the right admin in every bank, and a log in a directory.",
+                              &[], None, &ok::<Erased>(&mut of, "What that took."), &["400"]),
         },
         "/v1/admin/reextract": {
             "post": operation("reextract", "Have the language model read a bank's closed windows again, in the \
@@ -237,6 +292,11 @@ fn asked(of: &mut SchemaGenerator) -> Value {
     let mut asked = ok::<Evidence>(of, "The evidence; where `answer` is sent, with an answer in words.");
     let (evidence, answered) = (of.subschema_for::<Evidence>(), of.subschema_for::<AnsweredEvidence>());
     asked["content"]["application/json"]["schema"] = json!({ "anyOf": [&evidence, answered] });
+    asked["headers"] = json!({
+        "Server-Timing": {
+            "description": "Of an answer in JSON: the milliseconds of its stages.", "schema": { "type": "string" },
+        },
+    });
     let data = [
         ("evidence", evidence),
         ("text", of.subschema_for::<Words>()),
@@ -244,7 +304,8 @@ fn asked(of: &mut SchemaGenerator) -> Value {
         ("answer", of.subschema_for::<llm::Answer>()),
         ("problem", of.subschema_for::<Problem>()),
     ];
-    asked["content"]["text/event-stream"] = events(data);
+    // Beside the JSON it would make the type of every answer a union with a string.
+    asked["x-event-stream"] = events(data);
     asked
 }
 

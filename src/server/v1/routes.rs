@@ -4,13 +4,13 @@
 //! Origin and its token. Each call decides what its caller may do. A bank's name may hold slashes, so it is a parameter
 //! of the query and never a part of the path.
 
-use std::{sync::Arc, time::Duration};
+use std::{str::FromStr, sync::Arc, time::Duration};
 
 use axum::{
     Extension, Router,
     body::Body,
     extract::{MatchedPath, Request, State as Shared},
-    http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{get, post},
@@ -23,10 +23,14 @@ use super::{
     door::Door,
     event_stream,
     openapi::openapi,
+    packed::packed,
 };
 use crate::{
     access::{Caller, Denied},
-    api::{Api, Ask, Code, Forget, ForgetTurns, ListTurns, Operations, Problem},
+    api::{
+        Api, Ask, Code, Explain, Forget, ForgetTurns, ListBanks, ListHistory, ListTurns, Operations, Problem,
+        ShowUnits, TokenView,
+    },
     hosts::Hosts,
     query,
     quota::Share,
@@ -39,6 +43,7 @@ use nouns::{
     model::{Bank, EventTime, Selector},
     trace_parent::TraceParent,
 };
+use ripplemem::pipeline::StageTimes;
 
 /// A response must begin within this time, whatever the request waits for. Events may follow for longer.
 const TIMEOUT: Duration = Duration::from_secs(660);
@@ -77,6 +82,7 @@ pub(super) fn routes(
 ) -> Router {
     let operated = Router::new()
         .route("/v1/admin/snapshots", get(snapshots).post(take_snapshot))
+        .route("/v1/admin/erase", post(erase))
         .route("/v1/admin/reextract", post(reextract))
         .route("/v1/status", get(status))
         .route("/metrics", get(metrics))
@@ -86,9 +92,11 @@ pub(super) fn routes(
         .merge(more.with_state(()))
         .merge(of_memory)
         .merge(operated)
+        .route("/v1/token", get(token))
         .route("/v1/openapi.json", get(|| async { (StatusCode::OK, [(header::CONTENT_TYPE, JSON)], openapi()) }))
         .method_not_allowed_fallback(|| async { Answer::<()>::Problem(Problem::new(Code::Method, METHODS)) })
         .fallback(|| async { Answer::<()>::Problem(Problem::new(Code::NotFound, PATHS)) })
+        .layer(middleware::from_fn(packed))
         .layer(middleware::from_fn(known_encodings))
         .layer(middleware::from_fn_with_state(entrance, checked))
 }
@@ -113,11 +121,14 @@ fn of_memory(v1: V1) -> Router {
     Router::new()
         .route("/v1/turns", get(list).post(put).delete(forget))
         .route("/v1/forget", post(forget_turns))
+        .route("/v1/forgets", get(forgets))
         .route("/v1/ask", post(ask))
+        .route("/v1/explain", post(explain))
         .route("/v1/subscribe", get(subscribe).post(subscribe_with_body))
-        .route("/v1/units", get(unit))
+        .route("/v1/units", get(unit).post(units))
         .route("/v1/banks", get(banks))
         .route("/v1/bank", get(bank))
+        .route("/v1/history", get(history))
         .route("/v1/digest", get(digest))
         .route("/v1/stats", get(stats))
         .with_state(v1)
@@ -137,6 +148,8 @@ async fn checked(Shared(entrance): Shared<Entrance>, request: Request, next: Nex
     let mut response = request_trace::within(trace, answered(&entrance, request, next)).instrument(span).await;
     // A browser must not treat remembered text as a script or a page.
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // Nor to keep it: a token may end, and what was said may be deleted.
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let status @ (401 | 403 | 429) = response.status().as_u16() {
         entrance.state.metrics.requests_refused.get_or_create(&RefusedStatus { status }).inc();
     }
@@ -215,14 +228,40 @@ async fn ask(
 ) -> Result<Response, Answer<()>> {
     let (ask, _) = read::<Ask>(&v1.bodies, &who, body).await?;
     let asked = async || match (ask.answer, event_stream::is_accepted(&headers)) {
-        (false, _) => Ok(Answer::Json(v1.api.ask(&who, ask).await?).into_response()),
-        (true, false) => Ok(Answer::Json(v1.api.answer(&who, ask).await?).into_response()),
+        (false, _) => {
+            let (evidence, times) = v1.api.ask_timed(&who, ask).await?;
+            Ok(with_times(Answer::Json(evidence), &times))
+        }
+        (true, false) => {
+            let (answered, times) = v1.api.answer(&who, ask).await?;
+            Ok(with_times(Answer::Json(answered), &times))
+        }
         (true, true) => {
             let (evidence, pieces) = v1.api.speak(&who, ask).await?;
             Ok(event_stream::answer(&evidence, pieces))
         }
     };
     asked().await.map_err(Answer::Problem)
+}
+
+/// An answer with the times of its stages in the header `Server-Timing`, where they change no answer.
+fn with_times(answer: Answer<impl Serialize>, times: &StageTimes) -> Response {
+    let total = ("total", times.total().as_secs_f64() * 1_000.0);
+    let entry = |(name, milliseconds): (&str, f64)| format!("{name};dur={milliseconds:.3}");
+    let entries: Vec<String> = times.milliseconds().chain([total]).map(entry).collect();
+    let mut response = answer.into_response();
+    if let Ok(value) = HeaderValue::from_str(&entries.join(", ")) {
+        response.headers_mut().insert(HeaderName::from_static("server-timing"), value);
+    }
+    response
+}
+
+async fn explain(Shared(v1): Shared<V1>, Extension(who): Who, body: Body) -> Answer<impl Serialize> {
+    let explain = async || {
+        let (explain, _) = read::<Explain>(&v1.bodies, &who, body).await?;
+        v1.api.explain(&who, explain).await
+    };
+    explain().await.into()
 }
 
 /// Subscribes without a body, because a browser's `EventSource` can only send a GET.
@@ -236,16 +275,13 @@ async fn subscribe(
     let [bank, text, asked_at, asker, most_tokens, last_event_id, wait] = parameters(&uri, names)?;
     let missing = |name: &str| Problem::invalid(format!("{name}: missing; write ?bank=NAME&text=QUESTION"));
     let asked_at = asked_at.map(|time| EventTime::parse(&time).map_err(|e| Problem::invalid(format!("asked_at: {e}"))));
-    let most_tokens = most_tokens.map(|most| {
-        most.parse::<u32>().map_err(|_| Problem::invalid(format!("most_tokens: {most:?} is not a whole number")))
-    });
     let subscribe = Subscribe {
         bank: the_bank(&bank.ok_or_else(|| missing("bank"))?)?,
         text: text.ok_or_else(|| missing("text"))?,
         asked_at: asked_at.transpose()?,
         asker,
         said_before: Vec::new(),
-        most_tokens: most_tokens.transpose()?,
+        most_tokens: number("most_tokens", most_tokens)?,
         last_event_id,
         wait_ms: milliseconds(wait)?,
     };
@@ -294,13 +330,20 @@ async fn forget_turns(Shared(v1): Shared<V1>, Extension(who): Who, body: Body) -
     forget().await.into()
 }
 
+async fn forgets(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
+    let forgets = async || {
+        let [bank] = parameters(&uri, ["bank"])?;
+        v1.api.forgets(&who, bank.as_deref().map(the_bank).transpose()?).await
+    };
+    forgets().await.into()
+}
+
 async fn list(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
     let list = async || {
         let names = ["bank", "turn", "speaker", "since", "until", "session", "thread", "before", "limit"];
         let [bank, turn, speaker, since, until, session, thread, before, limit] = parameters(&uri, names)?;
         let bank = the_bank(&bank.ok_or_else(|| Problem::invalid("bank: missing; write ?bank=NAME"))?)?;
-        let wrong = |limit: &str| Problem::invalid(format!("limit: {limit:?} is not a whole number"));
-        let limit = limit.map(|limit| limit.parse().map_err(|_| wrong(&limit))).transpose()?;
+        let limit = number("limit", limit)?;
         let time = |name: &str, text: Option<String>| {
             let time = text.map(|text| EventTime::parse(&text)).transpose();
             time.map_err(|problem| Problem::invalid(format!("{name}: {problem}")))
@@ -323,8 +366,35 @@ async fn unit(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<i
     unit().await.into()
 }
 
-async fn banks(Shared(v1): Shared<V1>, Extension(who): Who) -> Answer<impl Serialize> {
-    v1.api.banks(&who).into()
+async fn units(Shared(v1): Shared<V1>, Extension(who): Who, body: Body) -> Answer<impl Serialize> {
+    let units = async || {
+        let (show, _) = read::<ShowUnits>(&v1.bodies, &who, body).await?;
+        v1.api.units(&who, show).await
+    };
+    units().await.into()
+}
+
+async fn banks(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
+    let banks = async || {
+        let [counts, prefix, from, limit] = parameters(&uri, ["counts", "prefix", "from", "limit"])?;
+        let counts = counts.map_or(Ok(false), |counts| flag("counts", &counts))?;
+        v1.api.list_banks(&who, ListBanks { counts, prefix, from, limit: number("limit", limit)? }).await
+    };
+    banks().await.into()
+}
+
+async fn history(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
+    let history = async || {
+        let [bank, before, limit] = parameters(&uri, ["bank", "before", "limit"])?;
+        let bank = the_bank(&bank.ok_or_else(|| Problem::invalid("bank: missing; write ?bank=NAME"))?)?;
+        let (before, limit) = (number("before", before)?, number("limit", limit)?);
+        v1.api.history(&who, ListHistory { bank, before, limit }).await
+    };
+    history().await.into()
+}
+
+async fn token(Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
+    parameters(&uri, []).and_then(|[]| TokenView::of(&who)).into()
 }
 
 async fn bank(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
@@ -345,6 +415,10 @@ async fn snapshots(Shared((operations, _)): Operated, Extension(who): Who) -> An
 
 async fn take_snapshot(Shared((operations, _)): Operated, Extension(who): Who) -> Answer<impl Serialize> {
     operations.take_snapshot(&who).await.into()
+}
+
+async fn erase(Shared((operations, _)): Operated, Extension(who): Who) -> Answer<impl Serialize> {
+    operations.erase(&who).await.into()
 }
 
 async fn reextract(Shared((operations, bodies)): Operated, Extension(who): Who, body: Body) -> Answer<impl Serialize> {
@@ -398,12 +472,27 @@ fn parameters<const N: usize>(uri: &Uri, names: [&str; N]) -> Result<[Option<Str
             Some(place @ None) => *place = Some(value),
             Some(Some(_)) => return Err(Problem::invalid(format!("{name}: is given twice"))),
             None => {
-                let known = names.join(", ");
+                let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
                 return Err(Problem::invalid(format!("{name:?}: not a parameter of this path; it takes {known}")));
             }
         }
     }
     Ok(found)
+}
+
+/// A parameter that is a whole number.
+fn number<N: FromStr>(name: &str, text: Option<String>) -> Result<Option<N>, Problem> {
+    let wrong = |text: &str| Problem::invalid(format!("{name}: {text:?} is not a whole number"));
+    text.map(|text| text.parse().map_err(|_| wrong(&text))).transpose()
+}
+
+/// A parameter that says yes or no.
+fn flag(name: &str, text: &str) -> Result<bool, Problem> {
+    match text {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        _ => Err(Problem::invalid(format!("{name}: {text:?}; write true or false"))),
+    }
 }
 
 fn milliseconds(wait: Option<String>) -> Result<Option<u64>, Problem> {

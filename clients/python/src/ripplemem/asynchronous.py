@@ -14,16 +14,22 @@ from .calls import Call, Calls, Circumstances, T
 from .following import SILENCE, Events, Following
 from .forms import (
     Answer,
+    CountedBanks,
     Digest,
     Evidence,
+    Explanation,
     Followed,
     Forgotten,
     ForgottenTurns,
     HeldTurns,
+    History,
     Piece,
+    Receipt,
     Selector,
     Status,
+    TokenView,
     Turn,
+    Units,
     UnitView,
     Written,
 )
@@ -75,6 +81,30 @@ class AsyncRippleMem:
         """
         circumstances = Circumstances(asked_at, asker, said_before, most_tokens)
         return await self._send(self._calls.ask(question, bank, after, as_of, circumstances, timeout))
+
+    async def explain(
+        self,
+        question: str,
+        turn: Optional[str] = None,
+        *,
+        unit: Optional[str] = None,
+        part: Optional[int] = None,
+        bank: Optional[str] = None,
+        as_of: Optional[str] = None,
+        asked_at: Optional[Union[datetime, str]] = None,
+        asker: Optional[str] = None,
+        said_before: Sequence[tuple[str, str]] = (),
+        most_tokens: Optional[int] = None,
+        timeout: float = 10.0,
+    ) -> Explanation:
+        """Why the answer to a question quotes a turn, or why not.
+
+        What is asked about is a turn, by its id, or a ``unit``, as evidence names it; with ``part``, only the part
+        with that index among the parts of its unit. The rest is as for ``ask``.
+        """
+        circumstances = Circumstances(asked_at, asker, said_before, most_tokens)
+        call = self._calls.explain(question, turn, unit, part, bank, as_of, circumstances, timeout)
+        return await self._send(call)
 
     async def answer(
         self,
@@ -149,6 +179,16 @@ class AsyncRippleMem:
         """A unit that an answer names, with all of its parts and its neighbours."""
         return await self._send(self._calls.unit(unit, bank))
 
+    async def units(self, *units: str, bank: Optional[str] = None) -> Units:
+        """Many units that answers name, at most 200, as of one moment; without their neighbours."""
+        return await self._send(self._calls.units(units, bank))
+
+    async def history(
+        self, *, before: Optional[str] = None, limit: int = 200, bank: Optional[str] = None
+    ) -> History:
+        """The points of a bank's past that ``ask`` answers for with ``as_of``, the latest before an offset."""
+        return await self._send(self._calls.history(before, limit, bank))
+
     async def forget(self, turn: str, *, bank: Optional[str] = None, wait: float = 10.0) -> Forgotten:
         """Deletes a turn, and waits until no answer reflects it."""
         return await self._send(self._calls.forget(turn, bank, wait))
@@ -168,6 +208,10 @@ class AsyncRippleMem:
         """
         return await self._send(self._calls.forget_turns(select, bank, dry_run, confirm, wait))
 
+    async def forgets(self, *, bank: Optional[str] = None) -> list[Receipt]:
+        """What became of the operations that forgot turns, the latest first; without a bank, of all of them."""
+        return await self._send(self._calls.forgets(bank))
+
     async def turns(
         self,
         select: Selector = Selector(),
@@ -182,6 +226,16 @@ class AsyncRippleMem:
     async def banks(self) -> list[str]:
         """The banks that hold something, as far as the token reaches."""
         return await self._send(self._calls.banks())
+
+    async def counted_banks(
+        self, *, prefix: Optional[str] = None, start: Optional[str] = None, limit: int = 100
+    ) -> CountedBanks:
+        """The same with what each holds, at most 100; ``start`` is the ``next`` of an earlier list."""
+        return await self._send(self._calls.counted_banks(prefix, start, limit))
+
+    async def token(self) -> TokenView:
+        """What the token gives: its name, rights and banks, and when it ends."""
+        return await self._send(self._calls.token())
 
     async def digest(self, *, bank: Optional[str] = None) -> Digest:
         """Counts of a bank; without one, of all."""

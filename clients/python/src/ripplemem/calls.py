@@ -16,22 +16,33 @@ from typing import Any, Callable, Generic, Optional, TypeVar, Union
 from .errors import InvalidError
 from .forms import (
     Answer,
+    CountedBanks,
     Digest,
     Evidence,
+    Explanation,
     Forgotten,
     ForgottenTurns,
     HeldTurns,
+    History,
     Json,
+    Receipt,
     Selector,
     Status,
+    TokenView,
     Turn,
+    Units,
     UnitView,
     Written,
     answer,
+    counted_banks,
     digest,
     held_turn,
+    history,
+    receipt,
     time_text,
+    token_view,
     unit_view,
+    units,
 )
 
 T = TypeVar("T")
@@ -137,6 +148,23 @@ class Calls:
         body.update(circumstances.fields())
         return Call("POST", "/v1/ask", Evidence.from_json, body=body, timeout=timeout + MARGIN)
 
+    def explain(
+        self,
+        question: str,
+        turn: Optional[str],
+        unit: Optional[str],
+        part: Optional[int],
+        bank: Optional[str],
+        as_of: Optional[str],
+        circumstances: Circumstances,
+        timeout: float,
+    ) -> Call[Explanation]:
+        """A question with a turn or a unit; it reflects what this client wrote before."""
+        asked = self.ask(question, bank, None, as_of, circumstances, timeout)
+        given = {"turn": turn, "unit": unit, "part": part}
+        body = {**(asked.body or {}), **{name: value for name, value in given.items() if value is not None}}
+        return Call("POST", "/v1/explain", Explanation.from_json, body=body, timeout=asked.timeout)
+
     def answer(
         self,
         question: str,
@@ -153,13 +181,26 @@ class Calls:
         """A unit with its neighbours."""
         return Call("GET", "/v1/units", unit_view, query={"bank": self.bank(bank), "id": unit})
 
+    def units(self, ids: Sequence[str], bank: Optional[str]) -> Call[Units]:
+        """Many units, as of one moment, without their neighbours."""
+        return Call("POST", "/v1/units", units, body={"bank": self.bank(bank), "ids": list(ids)})
+
+    def history(self, before: Optional[str], limit: int, bank: Optional[str]) -> Call[History]:
+        """The points of a bank's past that ``as_of`` answers for."""
+        query = {"bank": self.bank(bank), "limit": str(limit)}
+        if before is not None:
+            query["before"] = before
+        return Call("GET", "/v1/history", history, query=query)
+
     def forget(self, turn: str, bank: Optional[str], wait: float) -> Call[Forgotten]:
         """Deletes a turn, and waits until no answer reflects it."""
         name = self.bank(bank)
 
         def read(raw: Json) -> Forgotten:
             self._after[name] = raw["after"]
-            return Forgotten(raw["bank"], raw["turn"], raw["after"], raw["gone"], raw.get("held"))
+            return Forgotten(
+                raw["bank"], raw["turn"], raw["after"], raw["gone"], raw.get("held"), receipt(raw.get("receipt"))
+            )
 
         query = {"bank": name, "turn": turn, "wait_ms": str(max(0, int(wait * 1000)))}
         return Call("DELETE", "/v1/turns", read, query=query, timeout=wait + MARGIN)
@@ -174,8 +215,9 @@ class Calls:
             if raw["after"]:
                 self._after[name] = raw["after"]
             shown = tuple(held_turn(turn) for turn in raw.get("shown", ()))
+            done = receipt(raw.get("receipt"))
             return ForgottenTurns(
-                raw["bank"], raw.get("turns"), shown, raw.get("confirm"), raw["after"], raw["gone"]
+                raw["bank"], raw.get("turns"), shown, raw.get("confirm"), raw["after"], raw["gone"], done
             )
 
         body: Json = {"bank": name, "select": select.fields(), "wait_ms": max(0, int(wait * 1000))}
@@ -184,6 +226,15 @@ class Calls:
         if confirm is not None:
             body["confirm"] = confirm
         return Call("POST", "/v1/forget", read, body=body, timeout=wait + MARGIN)
+
+    def forgets(self, bank: Optional[str]) -> Call[list[Receipt]]:
+        """What became of the operations that forgot turns, the latest first."""
+
+        def read(raw: Json) -> list[Receipt]:
+            receipts = (receipt(one) for one in raw["forgets"])
+            return [one for one in receipts if one is not None]
+
+        return Call("GET", "/v1/forgets", read, query={} if bank is None else {"bank": bank})
 
     def turns(self, select: Selector, before: Optional[str], limit: int, bank: Optional[str]) -> Call[HeldTurns]:
         """The turns of a bank, the latest first."""
@@ -204,6 +255,16 @@ class Calls:
     def banks(self) -> Call[list[str]]:
         """The banks that hold something."""
         return Call("GET", "/v1/banks", lambda raw: list(raw["banks"]))
+
+    def counted_banks(self, prefix: Optional[str], start: Optional[str], limit: int) -> Call[CountedBanks]:
+        """The banks that hold something, with counts."""
+        query = {"counts": "true", "limit": str(limit)}
+        query.update({name: text for name, text in (("prefix", prefix), ("from", start)) if text})
+        return Call("GET", "/v1/banks", counted_banks, query=query)
+
+    def token(self) -> Call[TokenView]:
+        """What the token gives."""
+        return Call("GET", "/v1/token", token_view)
 
     def digest(self, bank: Optional[str]) -> Call[Digest]:
         """Counts of a bank, or of all."""

@@ -6,7 +6,7 @@ Fields that a later service adds are ignored; ``Evidence.raw`` has the whole ans
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Optional, Union
 
@@ -120,11 +120,44 @@ class HeldTurns:
 
 
 @dataclass(frozen=True)
+class Receipt:
+    """What became of an operation that forgot turns; times are RFC 3339, None until then.
+
+    ``stage``: ``accepted``, ``hidden`` (in no answer), ``rebuilt`` (others' words of the same windows are back) or
+    ``erased`` (in no stored byte). ``due``: by when it is erased, None where only a request erases. ``raw`` is the
+    whole receipt, which ``hmac_sha256`` signs.
+    """
+
+    operation: str
+    bank: str
+    turns: int
+    stage: str
+    requested: str
+    hidden: Optional[str]
+    rebuilt: Optional[str]
+    erased: Optional[str]
+    due: Optional[str]
+    hmac_sha256: Optional[str]
+    raw: Json = field(repr=False, compare=False)
+
+
+def receipt(raw: Optional[Json]) -> Optional[Receipt]:
+    """Reads a receipt, where there is one."""
+    if raw is None:
+        return None
+    times = (raw.get(name) for name in ("hidden", "rebuilt", "erased", "due"))
+    hidden, rebuilt, erased, due = times
+    operation, bank, turns = raw["operation"], raw["bank"], raw["turns"]
+    stage, requested, hmac = raw["stage"], raw["requested"], raw.get("hmac_sha256")
+    return Receipt(operation, bank, turns, stage, requested, hidden, rebuilt, erased, due, hmac, raw)
+
+
+@dataclass(frozen=True)
 class ForgottenTurns:
     """What became of turns that were to be deleted.
 
     ``turns``: how many the bank held. Of a dry run, ``shown`` has the latest of them and ``confirm`` names exactly
-    those turns. ``gone``: no answer reflects them any more.
+    those turns. ``gone``: no answer reflects them any more. ``receipt``: what the operation has reached.
     """
 
     bank: str
@@ -133,6 +166,7 @@ class ForgottenTurns:
     confirm: Optional[str]
     after: str
     gone: bool
+    receipt: Optional[Receipt] = None
 
 
 def held_turn(raw: Json) -> HeldTurn:
@@ -145,7 +179,7 @@ class Forgotten:
     """A deletion is durable.
 
     ``gone``: no answer reflects the turn any more. ``held``: the memory held it; False for a wrong id, None where
-    the service cannot tell.
+    the service cannot tell. ``receipt``: what the operation has reached, None on Kafka.
     """
 
     bank: str
@@ -153,6 +187,7 @@ class Forgotten:
     after: str
     gone: bool
     held: Optional[bool] = None
+    receipt: Optional[Receipt] = None
 
 
 @dataclass(frozen=True)
@@ -213,6 +248,52 @@ class Evidence:
             units=tuple(_unit(unit) for unit in raw["units"]),
             reflects=tuple(_position(at) for at in raw["reflects"]),
             stop_reason=raw["stop_reason"],
+            raw=raw,
+        )
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step from a stored turn to its line in the context.
+
+    ``state`` is ``passed``, ``failed``, ``not_reached`` or ``unknown``. ``numbers`` are what the step counted, and
+    ``change`` says what would have changed it.
+    """
+
+    name: str
+    state: str
+    sentence: str
+    numbers: Json = field(repr=False)
+    change: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why the answer to a question quotes a turn, or why not.
+
+    ``failed`` names the first step that kept the turn out, and ``change`` says what would have changed that; both are
+    None where it is quoted. ``raw`` is the whole explanation.
+    """
+
+    quoted: bool
+    sentence: str
+    failed: Optional[str]
+    change: Optional[str]
+    steps: tuple[Step, ...]
+    raw: Json = field(repr=False)
+
+    @staticmethod
+    def from_json(raw: Json) -> Explanation:
+        """Reads an explanation."""
+        return Explanation(
+            quoted=raw["quoted"],
+            sentence=raw["sentence"],
+            failed=raw.get("failed"),
+            change=raw.get("change"),
+            steps=tuple(
+                Step(step["step"], step["state"], step["sentence"], step["numbers"], step.get("change"))
+                for step in raw["steps"]
+            ),
             raw=raw,
         )
 
@@ -297,6 +378,74 @@ class UnitView:
 
 
 @dataclass(frozen=True)
+class Units:
+    """Units of a bank as of one moment, without their edges; ``missing`` are those that it has not."""
+
+    bank: str
+    units: tuple[FollowedUnit, ...]
+    missing: tuple[str, ...]
+    reflects: tuple[Position, ...]
+
+
+@dataclass(frozen=True)
+class BankCounts:
+    """What a bank holds. ``state``: ``here``, or why there are no counts: ``loading``, ``elsewhere``, ``quarantined``.
+
+    ``last_append_ms``: when the memory log last took a record of it, in milliseconds since 1970.
+    """
+
+    bank: str
+    state: str
+    units: Optional[int] = None
+    semantic_edges: Optional[int] = None
+    structural_edges: Optional[int] = None
+    behind: Optional[int] = None
+    last_append_ms: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class CountedBanks:
+    """Banks of a list, in order. ``next``: where the list goes on, None at its end."""
+
+    banks: tuple[BankCounts, ...]
+    next: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of a bank's past: an offset, as ``as_of`` takes it; ``append_ms`` is in milliseconds since 1970."""
+
+    offset: str
+    append_ms: int
+
+
+@dataclass(frozen=True)
+class History:
+    """The points of a bank's past that ``as_of`` answers for, oldest first.
+
+    ``more``: how many earlier ones are not listed. ``oldest`` and ``newest`` are those of all.
+    """
+
+    bank: str
+    points: tuple[Point, ...]
+    oldest: Optional[Point]
+    newest: Optional[Point]
+    more: int
+
+
+@dataclass(frozen=True)
+class TokenView:
+    """What the token gives. ``name`` is None where no token is asked for; ``*`` in ``banks`` is every bank."""
+
+    name: Optional[str]
+    rights: tuple[str, ...]
+    banks: tuple[str, ...]
+    expires: Optional[str] = None
+    requests_per_minute: Optional[int] = None
+    requests_left: Optional[int] = None
+
+
+@dataclass(frozen=True)
 class Digest:
     """Counts of units and edges, and a hash that depends only on the set of them."""
 
@@ -357,6 +506,35 @@ def unit_view(raw: Json) -> UnitView:
     edges = (Edge(e["channel"], e["weight"], e["reasons"], _followed_unit(e["unit"], "parts")) for e in raw["edges"])
     reflects = tuple(_position(at) for at in raw["reflects"])
     return UnitView(raw["bank"], _followed_unit(raw["unit"], "parts"), tuple(edges), reflects, raw)
+
+
+def units(raw: Json) -> Units:
+    """Reads many units."""
+    held = tuple(_followed_unit(unit, "parts") for unit in raw["units"])
+    return Units(raw["bank"], held, tuple(raw["missing"]), tuple(_position(at) for at in raw["reflects"]))
+
+
+def counted_banks(raw: Json) -> CountedBanks:
+    """Reads a list of banks with counts."""
+    names = [name.name for name in fields(BankCounts)]
+    counts = (BankCounts(**{name: one[name] for name in names if name in one}) for one in raw["counts"])
+    return CountedBanks(tuple(counts), raw.get("next"))
+
+
+def history(raw: Json) -> History:
+    """Reads the points of a bank's past."""
+
+    def point(at: Optional[Json]) -> Optional[Point]:
+        return None if at is None else Point(at["offset"], at["append_ms"])
+
+    points = tuple(Point(at["offset"], at["append_ms"]) for at in raw["points"])
+    return History(raw["bank"], points, point(raw.get("oldest")), point(raw.get("newest")), raw["more"])
+
+
+def token_view(raw: Json) -> TokenView:
+    """Reads what a token gives."""
+    limits = (raw.get(name) for name in ("expires", "requests_per_minute", "requests_left"))
+    return TokenView(raw.get("name"), tuple(raw["rights"]), tuple(raw["banks"]), *limits)
 
 
 def _unit(raw: Json) -> Unit:

@@ -171,6 +171,7 @@ pub(in crate::memory) fn build(
         hits.inspect(move |(id, found)| match found {
             ProbeResult::Hit(hit) => row(*id, Row::Hit(hit.clone())),
             ProbeResult::Familiar(familiar) => row(*id, Row::Familiar(Arc::clone(familiar))),
+            ProbeResult::Unit(unit) => row(*id, Row::Unit(Arc::clone(unit))),
             ProbeResult::Answered => answered.answered.borrow_mut().push(*id),
         });
         let row = to_rows();

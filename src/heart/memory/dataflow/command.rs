@@ -14,6 +14,7 @@ use super::{
 use crate::memory::{
     api::{Answered, FamiliarParts, Hit, IndexProbe, Neighbour, NeighbourhoodProbe},
     footprint::Footprint,
+    units::unit_body::UnitBody,
 };
 use nouns::{model::BankKey, signal::Signal, sync};
 
@@ -27,6 +28,8 @@ pub(in crate::memory) enum Row {
     Hit(Hit),
     /// Answers a familiarity probe.
     Familiar(Arc<FamiliarParts>),
+    /// Answers a turn probe.
+    Unit(Arc<UnitBody>),
     /// Answers a neighbourhood probe.
     Neighbour(Neighbour),
     /// Answers a census probe.

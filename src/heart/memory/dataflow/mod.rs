@@ -13,3 +13,4 @@ pub(super) mod load;
 pub(super) mod lookup;
 pub(super) mod neighbourhood;
 pub(super) mod scan;
+mod turn_scan;

@@ -58,7 +58,8 @@ pub(in crate::memory) fn neighbourhood<'scope>(
         walk.probe.anchors.iter().map(start).collect::<Vec<_>>()
     });
     let itself = anchors.clone().filter(|(_, walk)| walk.probe.itself);
-    let first = best_paths(hop("HopOne", anchors, adjacency.clone(), fan_out));
+    let walking = anchors.filter(|(_, walk)| walk.probe.hops > 0);
+    let first = best_paths(hop("HopOne", walking, adjacency.clone(), fan_out));
     let on = first.clone().flat_map(|(key, walk)| (walk.probe.hops > 1).then_some((key, walk)));
     let second = hop("HopTwo", on, adjacency, fan_out);
     let reached = best_paths(first.concat(second)).concat(itself);

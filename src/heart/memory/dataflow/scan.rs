@@ -5,12 +5,15 @@
 
 use std::sync::Arc;
 
-use super::banks::{BankState, Banks, Means, SharedPostings};
+use super::{
+    banks::{BankState, Banks, Means, SharedPostings},
+    turn_scan::TurnScan,
+};
 use crate::memory::{
     api::{FamiliarParts, FirstHopProbe, Hit, IndexProbe},
     familiarity::scoring::FamiliarityScan,
     lexical::words::Words,
-    units::{live::LiveUnit, score::CueSet},
+    units::{live::LiveUnit, score::CueSet, unit_body::UnitBody},
     work::{Allowance, INDEXED_UNIT, PASSED_PART, SCANNED_VECTOR},
 };
 use nouns::model::{BankKey, Channel, Score, UnitId};
@@ -25,6 +28,8 @@ pub(in crate::memory) enum ProbeResult {
     Hit(Hit),
     /// Answers a familiarity probe.
     Familiar(Arc<FamiliarParts>),
+    /// Answers a turn probe.
+    Unit(Arc<UnitBody>),
     /// The answer is complete.
     Answered,
 }
@@ -38,6 +43,7 @@ pub(in crate::memory) struct Scan {
 enum State {
     FirstHop(FirstHopScan),
     Familiarity(Box<FamiliarityScan>),
+    Turn(TurnScan),
 }
 
 impl Scan {
@@ -46,6 +52,7 @@ impl Scan {
         let state = match &*probe {
             IndexProbe::FirstHop(_) => State::FirstHop(FirstHopScan::default()),
             IndexProbe::Familiarity(_) => State::Familiarity(Box::default()),
+            IndexProbe::Turn(_) => State::Turn(TurnScan::default()),
         };
         Self { probe, state }
     }
@@ -76,6 +83,11 @@ impl Scan {
                     None => FamiliarParts::default(),
                 };
                 Some(vec![ProbeResult::Familiar(Arc::new(found))])
+            }
+            (IndexProbe::Turn(probe), State::Turn(scan)) => {
+                let Some(state) = state else { return Some(Vec::new()) };
+                let units = scan.go_on(probe, &state.parts, allowance)?;
+                Some(units.into_iter().map(ProbeResult::Unit).collect())
             }
             _ => Some(Vec::new()),
         }

@@ -453,6 +453,7 @@ impl FamiliarityScan {
             best,
             zero,
             parts_total: self.total,
+            scored: self.parts.len(),
             assistants: self.assistants,
             topics: std::mem::take(&mut self.topics).into_topics(),
             only_person: self.only_person.take(),

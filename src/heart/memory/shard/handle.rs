@@ -15,7 +15,7 @@ use super::{
 use crate::memory::{
     api::{
         Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, FixedVector, Hit, IndexProbe, Neighbour,
-        NeighbourhoodProbe, UnitWithNeighbours,
+        NeighbourhoodProbe, TurnProbe, UnitWithNeighbours,
     },
     dataflow::{
         census::{Census, CensusProbe},
@@ -23,6 +23,7 @@ use crate::memory::{
         load::{Listeners, Load},
     },
     footprint::Footprint,
+    units::unit_body::UnitBody,
 };
 use nouns::{
     config::MemorySettings,
@@ -157,21 +158,28 @@ impl MemoryHandle {
     /// # Errors
     /// [`MemoryError::Stopped`].
     pub fn unit(&self, bank: BankKey, id: UnitId) -> Result<Answered<Option<UnitWithNeighbours>>, MemoryError> {
-        let nothing: FixedVector = Vec::new().into();
-        let probe = NeighbourhoodProbe {
-            bank,
-            anchors: vec![id],
-            hops: 1,
-            mixed: false,
-            question: nothing.clone(),
-            target: nothing,
-            target_cues: Cues::default(),
-            itself: true,
-        };
-        let Answered { value, epoch, reflects } = self.neighbourhood(probe)?;
+        let Answered { value, epoch, reflects } = self.neighbourhood(lookup(bank, vec![id], 1))?;
         let (itself, neighbours): (Vec<Neighbour>, _) = value.into_iter().partition(|found| found.path.is_empty());
         let unit = itself.into_iter().next().map(|found| found.unit);
         Ok(Answered { value: unit.map(|unit| UnitWithNeighbours { unit, neighbours }), epoch, reflects })
+    }
+
+    /// Units of a bank as of one epoch, by id; those that are not in the bank are left out.
+    ///
+    /// # Errors
+    /// [`MemoryError::Stopped`].
+    pub fn units(&self, bank: BankKey, ids: Vec<UnitId>) -> Result<Answered<Vec<Arc<UnitBody>>>, MemoryError> {
+        let Answered { value, epoch, reflects } = self.neighbourhood(lookup(bank, ids, 0))?;
+        Ok(Answered { value: value.into_iter().map(|found| found.unit).collect(), epoch, reflects })
+    }
+
+    /// The units of a bank that a turn was made into, in the order of the bank. Reads every part of the bank.
+    ///
+    /// # Errors
+    /// [`MemoryError::Stopped`].
+    pub fn units_of_turn(&self, probe: TurnProbe) -> Result<Answered<Vec<Arc<UnitBody>>>, MemoryError> {
+        let answered = self.ask(|reply| Command::Index(Box::new(IndexProbe::Turn(probe)), reply))?;
+        Ok(rows(answered, |row| if let Row::Unit(unit) = row { Some(unit) } else { None }))
     }
 
     /// A census of one bank or of all banks.
@@ -224,6 +232,21 @@ impl Drop for MemoryHandle {
         self.commands = None;
         self.thread.unpark();
         let _ = self.gone.recv();
+    }
+}
+
+/// A walk that shows the units it begins with, and asks for nothing.
+fn lookup(bank: BankKey, ids: Vec<UnitId>, hops: u32) -> NeighbourhoodProbe {
+    let nothing: FixedVector = Vec::new().into();
+    NeighbourhoodProbe {
+        bank,
+        anchors: ids,
+        hops,
+        mixed: false,
+        question: nothing.clone(),
+        target: nothing,
+        target_cues: Cues::default(),
+        itself: true,
     }
 }
 

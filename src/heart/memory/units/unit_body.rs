@@ -271,6 +271,13 @@ impl UnitBody {
         (at < count).then(|| self.piece(at, count))
     }
 
+    /// Whether one of its pieces was taken from a turn. What only repeats the restatement was taken from every source.
+    #[must_use]
+    pub fn is_of_turn(&self, at: usize, turn: &str) -> bool {
+        self.part(at).is_some_and(|part| part.turn == turn)
+            || (self.is_restated() && self.sources().any(|source| source == turn))
+    }
+
     /// When one of its pieces was said; when it was said itself, if there is no such piece.
     pub(in crate::memory) fn part_said_at(&self, at: usize) -> EventTime {
         let count = self.part_count();

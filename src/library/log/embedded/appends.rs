@@ -12,12 +12,15 @@ use nouns::model::{Bank, DeadLetter, TurnEvent};
 /// Most bytes of the turns in a group, unless one append alone has more.
 const GROUP_BYTES: usize = 8 << 20;
 
+/// An entry of `positions`: its key, and its value; `None` removes it.
+pub(super) type PositionEntry = (Vec<u8>, Option<Vec<u8>>);
+
 /// What one call appends.
 pub(super) struct Append {
     ticket: u64,
     pub(super) turns: Vec<EncodedTurn>,
     pub(super) dead_letters: Vec<Vec<u8>>,
-    pub(super) positions: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(super) positions: Vec<PositionEntry>,
     /// Bytes of the turns.
     pub(super) bytes: usize,
 }
@@ -35,7 +38,7 @@ impl Append {
         partitions: u32,
         events: &[TurnEvent],
         dead_letters: &[DeadLetter],
-        positions: Vec<(Vec<u8>, Vec<u8>)>,
+        positions: Vec<PositionEntry>,
     ) -> Result<Self, LogError> {
         let encoded = events.iter().enumerate().map(|(index, event)| {
             let partition = partition_of(event.bank(), partitions);

@@ -7,7 +7,7 @@
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     ops::ControlFlow,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard},
 };
 
@@ -16,7 +16,7 @@ use jiff::Timestamp;
 
 use super::{
     acknowledged::Acknowledged,
-    appends::{Append, AppendQueue, EncodedTurn, encoded_letters},
+    appends::{Append, AppendQueue, EncodedTurn, PositionEntry, encoded_letters},
     cleaning::{Cleaning, Marker},
     record::{self, decode, encode, offset_of, record_key},
     sentinels::Sentinels,
@@ -24,8 +24,8 @@ use super::{
 };
 use crate::file_lock::{FileLock, LockError};
 use crate::log::{
-    Generations, KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, Written,
-    memory_name,
+    ErasableLog, Generations, KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction,
+    TransactionEnd, Written, memory_name,
 };
 use crate::private_directory::create_private;
 use nouns::{
@@ -54,7 +54,7 @@ pub struct EmbeddedLog {
     ends: Mutex<Ends>,
     pub(super) store: Store,
     /// The next generation of the memory, if it was begun.
-    next: Mutex<Option<MemoryKeyspaces>>,
+    pub(super) next: Mutex<Option<MemoryKeyspaces>>,
     cleaning: Mutex<Cleaning>,
     news: Arc<Signal>,
     fsync: Fsync,
@@ -65,7 +65,7 @@ pub struct EmbeddedLog {
 }
 
 /// The state of writing, locked during each write.
-struct WriteState {
+pub(super) struct WriteState {
     acknowledged: Acknowledged,
     /// What was written for each append, by its ticket, until its caller takes it.
     appended: HashMap<u64, Written>,
@@ -127,11 +127,11 @@ impl EmbeddedLog {
         })
     }
 
-    fn ends(&self) -> MutexGuard<'_, Ends> {
+    pub(super) fn ends(&self) -> MutexGuard<'_, Ends> {
         sync::lock(&self.ends)
     }
 
-    fn writer(&self) -> MutexGuard<'_, WriteState> {
+    pub(super) fn writer(&self) -> MutexGuard<'_, WriteState> {
         sync::lock(&self.writer)
     }
 
@@ -139,12 +139,12 @@ impl EmbeddedLog {
         sync::lock(&self.waiting)
     }
 
-    fn batch(&self) -> OwnedWriteBatch {
+    pub(super) fn batch(&self) -> OwnedWriteBatch {
         self.store.database.batch().durability(Some(persist_mode(self.fsync)))
     }
 
     /// Writes `batch`, all or nothing, and then makes the new `ends` visible.
-    fn write(
+    pub(super) fn write(
         &self,
         writer: &mut WriteState,
         mut batch: OwnedWriteBatch,
@@ -215,7 +215,7 @@ impl EmbeddedLog {
         if partition < partitions { Ok(()) } else { Err(LogError::NoPartition { topic, partition, partitions }) }
     }
 
-    fn damaged(&self, topic: Topic, partition: u32, offset: u64, problem: &str) -> LogError {
+    pub(super) fn damaged(&self, topic: Topic, partition: u32, offset: u64, problem: &str) -> LogError {
         store::damaged(&self.directory, format!("{topic}/{partition}: offset {offset} {problem}"), None)
     }
 
@@ -296,7 +296,7 @@ impl EmbeddedLog {
         &self,
         events: &[TurnEvent],
         letters: &[DeadLetter],
-        positions: Vec<(Vec<u8>, Vec<u8>)>,
+        positions: Vec<PositionEntry>,
     ) -> Result<Written, LogError> {
         let append = Append::of(self.store.partitions, events, letters, positions)?;
         let ticket = self.waiting().push(append);
@@ -340,7 +340,10 @@ impl EmbeddedLog {
         let positions: BTreeMap<_, _> =
             group.iter().flat_map(|append| &append.positions).map(|(k, v)| (k, v)).collect();
         for (key, value) in positions {
-            batch.insert(&self.store.positions, key.as_slice(), value.as_slice());
+            match value {
+                Some(value) => batch.insert(&self.store.positions, key.as_slice(), value.as_slice()),
+                None => batch.remove(&self.store.positions, key.as_slice()),
+            }
         }
         let bytes = group.iter().map(|append| append.bytes).sum();
         if let Err(error) = self.write(writer, batch, ends, bytes) {
@@ -349,6 +352,10 @@ impl EmbeddedLog {
         }
         writer.appended.extend(appended);
         Ok(())
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// An entry of `positions`.
@@ -375,6 +382,10 @@ impl Log for EmbeddedLog {
             return Ok(());
         }
         self.append_with(&[], letters, Vec::new()).map(drop)
+    }
+
+    fn erasable(&self) -> Option<&dyn ErasableLog> {
+        Some(self)
     }
 
     /// The directory's lock already excludes other processes.

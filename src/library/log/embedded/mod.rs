@@ -14,8 +14,8 @@
 //!
 //! Layout: `store/` (fjall), `acknowledged`, `writer.lock`. Keyspaces of the store: `turns`,
 //! `memory`, `dead_letters` (partition and offset to record), `memory_index` (partition and key to
-//! the offset of the key's record), `positions` (ends and read positions), `writes` (numbers of the
-//! latest writes), `meta`. The transaction that supersedes a memory record also removes it. A deletion
+//! the offset of the key's record), `positions` (ends, read positions, and entries beside the records), `writes`
+//! (numbers of the latest writes), `meta`. The transaction that supersedes a memory record also removes it. A deletion
 //! stays as a marker for readers that lag, until the next start at most. A log that stays open is
 //! cleaned after writes, some rows at a time. Each later generation of the memory has separate keyspaces,
 //! such as `memory-2` and `memory_index-2`; `meta` holds the number of the current generation.
@@ -23,6 +23,7 @@
 //! - `log`: [`EmbeddedLog`], the implementation of [`super::Log`]
 //! - `appends`: the queue of appends that the next write takes together
 //! - `cleaning`: which markers may go while the log is open
+//! - `erasing`: replaces records in their places, and removes old bytes from the disk
 //! - `store`: opens and checks the store; `store_manifest`: checks the keyspaces' manifests first
 //! - `acknowledged`: the count of synced writes
 //! - `topic`: one topic as a view shows it
@@ -31,6 +32,9 @@
 mod acknowledged;
 mod appends;
 mod cleaning;
+mod erasing;
+#[cfg(test)]
+mod erasing_tests;
 mod log;
 mod record;
 mod sentinels;

@@ -24,8 +24,9 @@ struct EmbeddedSourceWriter<'a> {
 impl SourceWriter for EmbeddedSourceWriter<'_> {
     fn commit(&mut self, transaction: &SourceTransaction) -> Result<(), LogError> {
         let SourceTransaction { events, dead_letters, cursor, names } = transaction;
-        let mut positions = vec![(store::source_state(self.source.as_bytes()), cursor.clone())];
-        positions.extend(names.iter().map(|names| (store::source_state(&names_key(&self.source)), names.clone())));
+        let mut positions = vec![(store::source_state(self.source.as_bytes()), Some(cursor.clone()))];
+        positions
+            .extend(names.iter().map(|names| (store::source_state(&names_key(&self.source)), Some(names.clone()))));
         self.log.append_with(events, dead_letters, positions).map(drop)
     }
 }

@@ -35,7 +35,7 @@ const PARTITIONS_KEY: &str = "partitions";
 /// The key of the highest write number that was removed from `writes`.
 const FLOOR_KEY: &str = "writes_floor";
 /// The name of the store's directory, and its name until it is complete.
-const STORE: &str = "store";
+pub(super) const STORE: &str = "store";
 const UNFINISHED: &str = "store.new";
 /// The name of the store's own lock, in its directory.
 const STORE_LOCK: &str = "lock";

@@ -8,7 +8,8 @@ use std::{sync::Arc, time::Instant};
 use crossbeam_channel::Sender;
 
 use super::{
-    Asked, ExtractionOrders, Front, LiveEvent, LiveRun, PipelineError, Progress, Replica, Service, follow_source,
+    Asked, Deleted, ExtractionOrders, Front, LiveEvent, LiveRun, PipelineError, Progress, Replica, Service,
+    follow_source,
     status::{MemoryEvent, MemoryStatus},
     turn_places::{PageOf, TurnPage, TurnPlaces, TurnSpan},
     turns,
@@ -18,7 +19,7 @@ use crate::log::{Log, Topic, Written};
 use heart::memory::EdgeChanges;
 use models::embed::EmbedderPool;
 use nouns::{
-    config::{LogKind, Pipeline},
+    config::{ForgetSettings, LogKind, Pipeline},
     model::{Bank, DeadLetter, Evidence, Selector, TurnEvent},
 };
 use sources::live::Delivered;
@@ -26,10 +27,11 @@ use sources::live::Delivered;
 /// A memory that stays open. The first page of this library has an example.
 pub struct Memory {
     // Fields drop in this order: the threads end before the things that they use.
-    upkeep: Option<Upkeep>,
+    pub(super) upkeep: Option<Upkeep>,
     front: Arc<Front>,
     pub(super) replica: Arc<Replica>,
-    log: Arc<dyn Log>,
+    pub(super) log: Arc<dyn Log>,
+    pub(super) forget: ForgetSettings,
     pub(super) places: TurnPlaces,
 }
 
@@ -69,12 +71,14 @@ impl Memory {
         let (replica, log) = service.shared();
         let front = service.front()?;
         let upkeep = Some(Upkeep::start(service, pipeline, &Arc::from(tell))?);
-        Ok(Self { upkeep, front, replica, log, places: TurnPlaces::default() })
+        let (forget, places) = (pipeline.forget.clone(), TurnPlaces::default());
+        Ok(Self { upkeep, front, replica, log, forget, places })
     }
 
     /// A memory on a log on Kafka. It does not extract; the caller feeds `replica`.
     pub fn over(log: Arc<dyn Log>, replica: Arc<Replica>, front: Arc<Front>) -> Self {
-        Self { upkeep: None, front, replica, log, places: TurnPlaces::default() }
+        let (forget, places) = (ForgetSettings::default(), TurnPlaces::default());
+        Self { upkeep: None, front, replica, log, forget, places }
     }
 
     /// Writes turns, edits, deletions and ends of sessions to the log, and returns when they are durable.
@@ -119,17 +123,16 @@ impl Memory {
     ///
     /// # Errors
     /// As [`Self::put`].
-    pub fn forget(&self, bank: &Bank, turn: &str) -> Result<Written, PipelineError> {
-        turns::delete_turns(&*self.log, bank, [turn.to_owned()])
+    pub fn forget(&self, bank: &Bank, turn: &str) -> Result<Deleted, PipelineError> {
+        self.forget_all(bank, std::iter::once(turn.to_owned()))
     }
 
-    /// Deletes turns of a bank, each as [`Self::forget`] does. After an error some may be deleted; deleting all
-    /// of them again is harmless.
+    /// Deletes turns of a bank as one operation, as [`Self::forget`]. Repeating it is harmless.
     ///
     /// # Errors
-    /// As [`Self::put`].
-    pub fn forget_all(&self, bank: &Bank, turns: impl Iterator<Item = String>) -> Result<Written, PipelineError> {
-        turns::delete_turns(&*self.log, bank, turns)
+    /// As [`Self::put`], and [`PipelineError::Forget`] where the ledger cannot be written.
+    pub fn forget_all(&self, bank: &Bank, turns: impl Iterator<Item = String>) -> Result<Deleted, PipelineError> {
+        turns::forget_turns(&*self.log, &self.forget, bank, turns)
     }
 
     /// The turns of a bank that a selector takes, in the order of time, each as last edited. An empty selector takes

@@ -4,12 +4,17 @@
 //! returns. Turns that are not extracted when a process ends are extracted by the next process. Only one
 //! process at a time can have a directory open.
 //!
+//! - `explaining`: why a turn is quoted or not.
 //! - `memory`: the methods that this library's users and every server call.
 //! - `status`: the state of a memory, and the events of its background threads.
+//! - `forgets`: receipts of a memory, and erasing on request; `eraser`: its passes.
 //! - `turn_places`: finds pages of turns and single turns without reading every record.
 //! - `turns`: reads and deletes the turns of a bank.
-//! - `upkeep`: the background threads: extraction, and snapshots at an interval.
+//! - `upkeep`: the background threads: extraction, snapshots at an interval, and erasing in time.
 
+mod eraser;
+mod explaining;
+mod forgets;
 mod memory;
 mod status;
 #[cfg(test)]
@@ -19,11 +24,17 @@ mod turns;
 mod upkeep;
 
 use super::{
-    ArrivingOrders, Asked, ExtractionEvent, ExtractionOrders, ExtractionStatus, Front, Ingested, LiveEvent, LiveRun,
-    PipelineError, Progress, follow_source, replica::Replica, service::Service, write_snapshots,
+    ArrivingOrders, Asked, Deleted, Erased, ExtractionEvent, ExtractionOrders, ExtractionStatus, Front, Ingested,
+    LiveEvent, LiveRun, PipelineError, Progress, Receipt,
+    explaining::complete,
+    follow_source,
+    forgetting::{Forgets, Places, Settled, erase_in_time, receipts, settled},
+    replica::Replica,
+    service::Service,
+    write_snapshots,
 };
 
 pub use memory::{Memory, MemoryOptions};
 pub use status::{MemoryEvent, MemoryStatus};
 pub use turn_places::{PageOf, TurnPage, TurnSpan};
-pub use turns::{HeldTurn, TurnVersion, delete_turns, held_turns, selected_turns};
+pub use turns::{HeldTurn, TurnVersion, forget_turns, held_turns, selected_turns};

@@ -7,9 +7,12 @@ use std::{collections::HashMap, ops::ControlFlow, sync::Arc};
 
 use serde::Deserialize;
 
-use super::PipelineError;
+use super::{Deleted, Forgets, PipelineError};
 use crate::log::{Log, Record, Topic, Written, partition_of};
-use nouns::model::{Bank, Deletion, MemoryKey, Selector, Turn, TurnEvent, WindowTurn};
+use nouns::{
+    config::ForgetSettings,
+    model::{Bank, Deletion, MemoryKey, Selector, Turn, TurnEvent, WindowTurn},
+};
 
 /// Most records of the turns topic that are read at once.
 const READ_TURNS: usize = 1_024;
@@ -104,16 +107,21 @@ pub fn selected_turns(log: &dyn Log, bank: &Bank, select: &Selector) -> Result<V
     Ok(held)
 }
 
-/// Deletes turns of a bank for good. Deleting them again is harmless.
+/// Deletes turns of a bank for good, as one operation: once it is durable, the next start ends what a crash left over.
+/// Repeating it is harmless. On Kafka there are no operations: each write of some deletions is whole.
 ///
 /// # Errors
-/// [`PipelineError::Turn`]: an id cannot be that of a turn, and nothing was written. [`PipelineError::Log`]: some
-/// deletions may have been written; delete all of them again.
-pub fn delete_turns(
+/// [`PipelineError::Turn`]: an id that no turn can have; nothing was written. [`PipelineError::Forget`]: the ledger
+/// cannot be written; nothing else was. [`PipelineError::Log`]: some may have been written.
+pub fn forget_turns(
     log: &dyn Log,
+    settings: &ForgetSettings,
     bank: &Bank,
     turns: impl IntoIterator<Item = String>,
-) -> Result<Written, PipelineError> {
+) -> Result<Deleted, PipelineError> {
+    if let Some(forgets) = Forgets::of(log, settings) {
+        return forgets.begin(bank, turns.into_iter().collect(), jiff::Timestamp::now().as_millisecond());
+    }
     let deletion = |turn| TurnEvent::Deletion(Deletion::for_good(bank.clone(), turn));
     let events: Vec<TurnEvent> = turns.into_iter().map(deletion).collect();
     for (index, event) in events.iter().enumerate() {
@@ -123,7 +131,7 @@ pub fn delete_turns(
     for some in events.chunks(DELETED_AT_ONCE) {
         log.append_turns(some)?.places().for_each(|(partition, next)| written.extend(partition, next));
     }
-    Ok(written)
+    Ok(Deleted { written, operation: None })
 }
 
 /// When the record at an offset of the turns topic was appended, in milliseconds since 1970; `None` without one.

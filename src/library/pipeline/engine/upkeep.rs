@@ -1,4 +1,4 @@
-//! The background threads of an open memory: extraction, and snapshots at an interval.
+//! The background threads of an open memory: extraction, snapshots at an interval, and erasing in time.
 //!
 //! In: a service that was just opened. Out: memory records of the turns, snapshots, and events for
 //! [`MemoryStatus`] and the metrics. The threads run until the memory is closed or dropped.
@@ -14,6 +14,7 @@ use std::{
 
 use super::{
     ArrivingOrders, ExtractionEvent, ExtractionOrders, ExtractionStatus, Ingested, PipelineError, Service,
+    eraser::Eraser,
     status::{MemoryEvent, MemoryStatus},
     write_snapshots,
 };
@@ -39,6 +40,8 @@ struct Shared {
     extraction: ExtractionStatus,
     /// Why the last snapshot could not be written.
     snapshots: Option<String>,
+    /// Why deleted turns are not erased.
+    erasing: Option<String>,
 }
 
 impl Upkeep {
@@ -53,6 +56,12 @@ impl Upkeep {
             orders,
             threads: Vec::new(),
         };
+        if let Some(eraser) = Eraser::new(&replica, &log, &pipeline.forget, &upkeep.orders) {
+            upkeep.spawn("memory-erase", move |shared, stopping| {
+                let waiting = || sync::lock(shared).extraction.waiting_for_model();
+                eraser.erase_in_time(&waiting, stopping, &|problem| sync::lock(shared).erasing = problem);
+            })?;
+        }
         if !pipeline.snapshot.directory.is_empty() {
             let every = Duration::from_secs(pipeline.snapshot.interval_seconds);
             let tell = Arc::clone(tell);
@@ -88,8 +97,9 @@ impl Upkeep {
     /// What the threads have done, and what they fail at.
     pub(super) fn status(&self) -> MemoryStatus {
         let shared = sync::lock(&self.shared);
-        let Shared { written, extraction, snapshots } = &*shared;
-        let problem = extraction.problem().or(snapshots.as_deref()).or(extraction.model_problem()).map(str::to_owned);
+        let Shared { written, extraction, snapshots, erasing } = &*shared;
+        let behind = snapshots.as_deref().or(erasing.as_deref());
+        let problem = extraction.problem().or(behind).or(extraction.model_problem()).map(str::to_owned);
         let waiting_for_model = extraction.waiting_for_model();
         MemoryStatus { behind: 0, written: *written, waiting_for_model, problem }
     }

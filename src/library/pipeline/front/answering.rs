@@ -19,14 +19,15 @@ use std::{
 use tokio::sync::oneshot;
 
 use super::{
-    Asked, Cancellation, Ended, PipelineError, Replica,
+    AnswerStage, Asked, Cancellation, Ended, PipelineError, Replica,
     fair_queue::Full,
-    waiting::{Place, Reply, State, Waiting},
+    timed,
+    waiting::{Answered, Place, Reply, State, Waiting},
 };
-use heart::recall::RecallError;
+use heart::recall::{Explained, RecallError};
 use models::{embed::EmbedderPool, end_threads};
 use nouns::{
-    model::{Bank, Evidence, MAX_QUESTION_BYTES},
+    model::{Bank, Evidence, MAX_QUESTION_BYTES, Subject},
     signal::Signal,
     sync, trace_parent,
 };
@@ -40,7 +41,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const IDLE: Duration = Duration::from_secs(1);
 
 /// Answers one question.
-type Answer = Box<dyn Fn(&Asked) -> Result<Evidence, PipelineError> + Send + Sync>;
+type Answer = Box<dyn Fn(&Asked, Option<&Subject>) -> Result<Answered, PipelineError> + Send + Sync>;
 /// The first offset of a turns partition that the memory does not reflect, where known.
 type ReachedOffset = Box<dyn Fn(u32) -> Option<u64> + Send + Sync>;
 /// Whether a bank's shard is loading, so that its questions wait.
@@ -106,16 +107,22 @@ impl Front {
     pub fn start(replica: Arc<Replica>, embedders: Arc<EmbedderPool>, threads: usize) -> Result<Self, PipelineError> {
         let (follower, holder, news) = (Arc::clone(&replica), Arc::clone(&replica), Arc::clone(replica.news()));
         let (counted, asked_endpoint) = (Arc::clone(&embedders), Arc::clone(&embedders));
-        let answer = move |asked: &Asked| {
-            let past = asked.as_of.map(|at| replica.past(&asked.question.bank, at)).transpose()?;
+        let answer = move |asked: &Asked, explains: Option<&Subject>| {
+            let times = asked.times.as_deref();
+            let restored =
+                asked.as_of.map(|at| timed(times, AnswerStage::Restore, || replica.past(&asked.question.bank, at)));
+            let past = restored.transpose()?;
             // A restore takes long.
             over(&asked.cancellation)?;
-            past.as_ref().unwrap_or(&replica).ask(
-                &asked.question,
-                &embedders,
-                asked.kept.as_deref(),
-                &asked.cancellation,
-            )
+            let replica = past.as_ref().unwrap_or(&replica);
+            let (question, cancellation) = (&asked.question, &asked.cancellation);
+            if let Some(subject) = explains {
+                let explained = replica.explain(question, subject, &embedders, cancellation)?;
+                return Ok(Answered::Explained(Box::new(explained)));
+            }
+            replica
+                .ask(question, &embedders, asked.kept.as_deref(), cancellation, times)
+                .map(|found| Answered::Evidence(Box::new(found)))
         };
         let reached = move |partition| follower.position(partition);
         let loading = move |bank: &Bank| holder.is_loading(bank);
@@ -168,12 +175,43 @@ impl Front {
     /// Hands a question over and returns; `reply` gets its answer, on a thread of the front. It is
     /// dropped without a call when the front stops.
     pub fn submit(&self, asked: Asked, reply: impl FnOnce(Result<Evidence, PipelineError>) + Send + 'static) {
+        self.hand_in(asked, None, move |result| {
+            reply(result.and_then(|answered| match answered {
+                Answered::Evidence(evidence) => Ok(*evidence),
+                // Nobody asked for one.
+                Answered::Explained(_) => Err(PipelineError::Cancelled),
+            }));
+        });
+    }
+
+    /// The same for an explanation.
+    fn submit_explanation(
+        &self,
+        asked: Asked,
+        subject: Subject,
+        reply: impl FnOnce(Result<Explained, PipelineError>) + Send + 'static,
+    ) {
+        self.hand_in(asked, Some(subject), move |result| {
+            reply(result.and_then(|answered| match answered {
+                Answered::Explained(explained) => Ok(*explained),
+                // Nobody asked for it.
+                Answered::Evidence(_) => Err(PipelineError::Cancelled),
+            }));
+        });
+    }
+
+    fn hand_in(
+        &self,
+        asked: Asked,
+        explains: Option<Subject>,
+        reply: impl FnOnce(Result<Answered, PipelineError>) + Send + 'static,
+    ) {
         let shared = &self.shared;
         let bytes = asked.question.text.len();
         if bytes > MAX_QUESTION_BYTES {
             return reply(Err(RecallError::LongQuestion { bytes }.into()));
         }
-        let waiting = Waiting { asked: Box::new(asked), reply: Box::new(reply) };
+        let waiting = Waiting { asked: Box::new(asked), explains, reply: Box::new(reply) };
         let mut state = shared.lock();
         let added = state.add(waiting, &shared.reached);
         // A keeper with questions to watch checks again soon anyway.
@@ -209,6 +247,27 @@ impl Front {
     pub fn ask_and_wait(&self, asked: Asked) -> Result<Evidence, PipelineError> {
         let (out, answer) = crossbeam_channel::bounded(1);
         self.submit(asked, move |result| drop(out.send(result)));
+        answer.recv().unwrap_or(Err(PipelineError::Cancelled))
+    }
+
+    /// Explains what the answer to a question does to a turn, from its unit on. Dropping the future cancels it.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub async fn explain(&self, asked: Asked, subject: Subject) -> Result<Explained, PipelineError> {
+        let _cancel = CancelOnDrop(asked.cancellation.clone());
+        let (out, answer) = oneshot::channel();
+        self.submit_explanation(asked, subject, move |result| drop(out.send(result)));
+        answer.await.unwrap_or(Err(PipelineError::Cancelled))
+    }
+
+    /// As [`Self::explain`], for a caller without a runtime.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn explain_and_wait(&self, asked: Asked, subject: Subject) -> Result<Explained, PipelineError> {
+        let (out, answer) = crossbeam_channel::bounded(1);
+        self.submit_explanation(asked, subject, move |result| drop(out.send(result)));
         answer.recv().unwrap_or(Err(PipelineError::Cancelled))
     }
 
@@ -288,7 +347,7 @@ impl Shared {
                 continue;
             };
             drop(state);
-            let result = self.answer(&waiting.asked);
+            let result = self.answer(&waiting);
             state = self.lock();
             state.order.done(&bank, ticket, (waiting.reply, result));
             let mut again = false;
@@ -311,7 +370,7 @@ impl Shared {
                 continue;
             };
             drop(state);
-            let result = self.answer(&waiting.asked);
+            let result = self.answer(&waiting);
             self.hand_over(waiting.reply, result);
             state = self.lock();
             state.apart_in_progress.remove(&bank);
@@ -332,7 +391,7 @@ impl Shared {
                 self.ready.notify_all();
                 self.apart.notify_all();
             }
-            for Waiting { asked, reply } in over {
+            for Waiting { asked, reply, .. } in over {
                 let error = missed(&asked, &self.reached, &self.loading);
                 self.hand_over(reply, Err(error));
             }
@@ -351,9 +410,12 @@ impl Shared {
         }
     }
 
-    fn answer(&self, asked: &Asked) -> Result<Evidence, PipelineError> {
+    fn answer(&self, Waiting { asked, explains, .. }: &Waiting) -> Result<Answered, PipelineError> {
+        if let Some(times) = &asked.times {
+            times.note_taken_up();
+        }
         over(&asked.cancellation)?;
-        let answer = || trace_parent::within(asked.trace.clone(), || (self.answer)(asked));
+        let answer = || trace_parent::within(asked.trace.clone(), || (self.answer)(asked, explains.as_ref()));
         let result = catch_unwind(AssertUnwindSafe(answer));
         let result = result.unwrap_or_else(|_| {
             self.panics.fetch_add(1, Ordering::Relaxed);
@@ -367,7 +429,7 @@ impl Shared {
     }
 
     /// A transport that panics over one answer loses only that answer.
-    fn hand_over(&self, reply: Reply, result: Result<Evidence, PipelineError>) {
+    fn hand_over(&self, reply: Reply, result: Result<Answered, PipelineError>) {
         if catch_unwind(AssertUnwindSafe(|| reply(result))).is_err() {
             self.panics.fetch_add(1, Ordering::Relaxed);
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Cancellation;
+use super::{Cancellation, StageTimes};
 use crate::{log::Written, snapshot::AsOf};
 use models::embed::KeptVectors;
 use nouns::{model::Question, trace_parent::TraceParent};
@@ -22,6 +22,8 @@ pub struct Asked {
     pub kept: Option<Arc<KeptVectors>>,
     /// The trace that the question belongs to; the requests made for its answer continue it.
     pub trace: Option<TraceParent>,
+    /// Where the times of its stages are added, if somebody asks for them.
+    pub times: Option<Arc<StageTimes>>,
 }
 
 impl Asked {
@@ -35,7 +37,8 @@ impl Asked {
     /// A question about the present, with no deadline.
     #[must_use]
     pub fn now(question: Question) -> Self {
-        Self { question, after: None, as_of: None, cancellation: Cancellation::default(), kept: None, trace: None }
+        let cancellation = Cancellation::default();
+        Self { question, after: None, as_of: None, cancellation, kept: None, trace: None, times: None }
     }
 }
 

@@ -23,6 +23,7 @@ pub fn refusal(error: &PipelineError) -> Refusal {
             RecallError::EmptyQuestion
             | RecallError::LongQuestion { .. }
             | RecallError::ManyTokens { .. }
+            | RecallError::ManyNearMisses { .. }
             | RecallError::UnknownAsker { .. }
             | RecallError::LongConversation { .. },
         )

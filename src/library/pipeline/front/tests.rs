@@ -10,11 +10,12 @@ use std::{
 
 use super::{
     answering::{Front, Functions},
+    waiting::Answered,
     *,
 };
 use crate::snapshot::AsOf;
 use nouns::{
-    model::{Bank, Evidence, Question},
+    model::{Bank, Evidence, Question, Subject},
     sync,
 };
 
@@ -39,7 +40,7 @@ impl Scripted {
         let (door, texts, position) = (Arc::clone(&gate), Arc::clone(&begun), Arc::clone(&reached));
         let (loads, loading) = (Arc::new(AtomicBool::new(true)), Bank::parse("loading").expect("a good name"));
         let is_loading = Arc::clone(&loads);
-        let answer = move |asked: &Asked| {
+        let answer = move |asked: &Asked, _: Option<&Subject>| {
             sync::lock(&texts).push(asked.question.text.clone());
             let mut words = asked.question.text.split(' ');
             match words.next() {
@@ -56,7 +57,7 @@ impl Scripted {
                 }
                 _ => {}
             }
-            Ok(evidence(&asked.question))
+            Ok(Answered::Evidence(Box::new(evidence(&asked.question))))
         };
         let functions = Functions {
             answer: Box::new(answer),

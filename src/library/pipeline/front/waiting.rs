@@ -14,10 +14,19 @@ use super::{
     bank_order::BankOrder,
     fair_queue::{FairQueue, Full, Limits},
 };
-use nouns::model::{Bank, Evidence};
+use heart::recall::Explained;
+use nouns::model::{Bank, Evidence, Subject};
+
+/// What a question gets.
+pub(super) enum Answered {
+    /// Evidence.
+    Evidence(Box<Evidence>),
+    /// What it does to a turn.
+    Explained(Box<Explained>),
+}
 
 /// Takes the answer to one question.
-pub(super) type Reply = Box<dyn FnOnce(Result<Evidence, PipelineError>) + Send>;
+pub(super) type Reply = Box<dyn FnOnce(Result<Answered, PipelineError>) + Send>;
 
 /// Questions that wait for a thread. A thousand of one bank fit, and of the longest texts as many as 8 MiB hold.
 const READY: Limits = Limits { of_bank: 1_024, of_bank_bytes: 8 << 20, all: 8_192, all_bytes: 64 << 20 };
@@ -33,6 +42,8 @@ const QUESTION_BYTES: usize = 256;
 /// A question that waits.
 pub(super) struct Waiting {
     pub(super) asked: Box<Asked>,
+    /// What is to be explained; none for evidence.
+    pub(super) explains: Option<Subject>,
     pub(super) reply: Reply,
 }
 
@@ -50,10 +61,10 @@ pub(super) struct State {
     pub(super) ready: FairQueue<Waiting>,
     /// Waiting for a turn that the memory does not reflect.
     pub(super) parked: FairQueue<Waiting>,
-    /// About the past, or long.
+    /// About the past, long, or for the rank among every part of a bank.
     pub(super) apart: FairQueue<Waiting>,
     /// The order of the answers to usual questions.
-    pub(super) order: BankOrder<(Reply, Result<Evidence, PipelineError>)>,
+    pub(super) order: BankOrder<(Reply, Result<Answered, PipelineError>)>,
     /// Banks with a question about the past, or a long one, in progress.
     pub(super) apart_in_progress: HashSet<Bank>,
     /// Whether a thread has passed over a bank whose shard is loading, since the keeper last looked.
@@ -96,7 +107,9 @@ impl State {
     fn add_ready(&mut self, waiting: Waiting) -> Result<Place, (Waiting, Full)> {
         let bank = waiting.asked.question.bank.clone();
         let bytes = bytes(&waiting);
-        let apart = waiting.asked.as_of.is_some() || waiting.asked.question.text.len() > USUAL_BYTES;
+        let Asked { question, as_of, .. } = &*waiting.asked;
+        let scores_all = waiting.explains.as_ref().is_some_and(|subject| subject.every_part);
+        let apart = as_of.is_some() || scores_all || question.text.len() > USUAL_BYTES;
         let (queue, place) = if apart { (&mut self.apart, Place::Apart) } else { (&mut self.ready, Place::Ready) };
         queue.push(&bank, waiting, bytes).map(|()| place)
     }

@@ -73,6 +73,15 @@ impl Extractors {
         self.llm.as_ref().map_or(Ok(()), |llm| Ok(llm.retain_banks(ours)?))
     }
 
+    /// Removes evicted responses from the files of the cache. Where no model is configured, nobody evicts them, and the
+    /// cache is removed.
+    pub(super) fn erase_cache(&self, pipeline: &Pipeline) -> Result<(), PipelineError> {
+        match &self.llm {
+            Some(llm) => Ok(llm.rewrite_cache()?),
+            None => Ok(models::llm::remove_cache(&pipeline.llm_directory())?),
+        }
+    }
+
     /// Evicts the responses about a closed window, except the one about its current turns: that response is paid for,
     /// and a model that extracts later reads it again, even if no model extracts now.
     pub(super) fn evict_window(&self, window: &Window) -> Result<(), PipelineError> {

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use tokio::sync::oneshot;
 use tracing::{debug, debug_span, info, warn};
 
@@ -137,15 +137,22 @@ struct Reextraction {
     reply: oneshot::Sender<Result<usize, PipelineError>>,
 }
 
+/// What a running extraction is told to do.
+enum Order {
+    Reextract(Reextraction),
+    /// To remove what was evicted from the files of the caches; receives the result.
+    EraseCaches(Sender<Result<(), PipelineError>>),
+}
+
 /// Sends orders to a running extraction.
 #[derive(Clone)]
 pub struct ExtractionOrders {
-    orders: Sender<Reextraction>,
+    orders: Sender<Order>,
     news: Arc<Signal>,
 }
 
 /// Receives the orders for a running extraction.
-pub struct ArrivingOrders(Receiver<Reextraction>);
+pub struct ArrivingOrders(Receiver<Order>);
 
 impl ExtractionOrders {
     /// Both ends, for an extraction from a log.
@@ -162,10 +169,21 @@ impl ExtractionOrders {
     /// model, [`PipelineError::Cancelled`] if extraction has ended.
     pub async fn reextract(&self, bank: Bank) -> Result<usize, PipelineError> {
         let (reply, answer) = oneshot::channel();
-        let sent = self.orders.send(Reextraction { bank, reply });
+        let sent = self.orders.send(Order::Reextract(Reextraction { bank, reply }));
         sent.map_err(|_| PipelineError::Cancelled)?;
         self.news.raise();
         answer.await.unwrap_or(Err(PipelineError::Cancelled))
+    }
+
+    /// Removes evicted vectors and responses from the files of the caches, and waits for it.
+    ///
+    /// # Errors
+    /// [`PipelineError`] of a cache; [`PipelineError::Cancelled`] if extraction has ended.
+    pub(in crate::pipeline) fn erase_caches(&self) -> Result<(), PipelineError> {
+        let (reply, answer) = bounded(1);
+        self.orders.send(Order::EraseCaches(reply)).map_err(|_| PipelineError::Cancelled)?;
+        self.news.raise();
+        answer.recv().unwrap_or(Err(PipelineError::Cancelled))
     }
 }
 
@@ -253,9 +271,14 @@ impl Extraction {
             let seen = news.count();
             self.follow_group(run, tell)?;
             self.take_over_due(run, tell)?;
-            for Reextraction { bank, reply } in orders.0.try_iter() {
+            for order in orders.0.try_iter() {
                 // The caller may have stopped waiting.
-                drop(reply.send(self.reextract(&bank, run.log.partitions())));
+                match order {
+                    Order::Reextract(Reextraction { bank, reply }) => {
+                        drop(reply.send(self.reextract(&bank, run.log.partitions())));
+                    }
+                    Order::EraseCaches(reply) => drop(reply.send(self.erase_caches())),
+                }
             }
             if self.step_all(run, tell)? {
                 continue;
@@ -267,6 +290,15 @@ impl Extraction {
             news.wait(seen, next_due.map_or(PATIENCE, |next| next.min(PATIENCE)));
         }
         Ok(())
+    }
+
+    /// Removes evicted vectors and responses from the files of the caches.
+    ///
+    /// # Errors
+    /// [`PipelineError`] of a cache.
+    pub(in crate::pipeline) fn erase_caches(&mut self) -> Result<(), PipelineError> {
+        self.vectors.erase_cache()?;
+        self.extractors.erase_cache(&self.pipeline)
     }
 
     /// Applies what the group has decided.

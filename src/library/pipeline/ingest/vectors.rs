@@ -102,6 +102,15 @@ impl Vectors {
         drop(std::fs::remove_dir_all(&self.cache_directory));
     }
 
+    /// Empties the cache and its files; vectors that are needed again are made again.
+    pub(in crate::pipeline) fn erase_cache(&mut self) -> Result<(), PipelineError> {
+        if let Some(Open { embedder, cache }) = self.open.take() {
+            self.open = Some(Open { embedder, cache: cache.emptied()? });
+            return Ok(());
+        }
+        Ok(embed::remove_cache(&self.cache_directory)?)
+    }
+
     /// The model, opened at the first call.
     pub(in crate::pipeline) fn embedder(&mut self) -> Result<&mut dyn Embedder, PipelineError> {
         Ok(&mut *self.open()?.embedder)

@@ -8,17 +8,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-use heart::recall::{self, Planner, RecallError, RulesPlanner, Unplanned};
+use heart::recall::{self, EmbedTexts, Explained, Memory, Planner, RecallError, RulesPlanner, Unplanned};
 use models::{
     embed::{EmbedderPool, KeptVectors},
     llm::{Llm, LlmError, LlmPlanner},
 };
 use nouns::{
-    config::{LLM, LogKind, Pipeline},
-    model::{Evidence, Question},
+    config::{LLM, LogKind, Pipeline, RecallSettings},
+    model::{Evidence, ModelRef, Question, Subject},
 };
 
-use super::{Cancellation, recall_memory::AskedMemory, shard::Shard};
+use super::{
+    AnswerStage, Cancellation, StageTimes,
+    recall_memory::{AskedMemory, TimedPlanner},
+    shard::Shard,
+    timed,
+};
 
 /// The maximum time before a question's deadline that is kept for the rules.
 const RULES_TIME: Duration = Duration::from_secs(1);
@@ -27,6 +32,27 @@ const RULES_TIME: Duration = Duration::from_secs(1);
 pub(super) struct Recollector {
     /// Plans, or reads cues, if the pipeline names it for that.
     llm: Option<Arc<Llm>>,
+}
+
+/// Where a question is recollected. Texts whose vectors are `kept` are not embedded.
+#[derive(Clone, Copy)]
+pub(super) struct Asking<'a> {
+    pub(super) pipeline: &'a Pipeline,
+    pub(super) shard: &'a Shard,
+    pub(super) embedders: &'a EmbedderPool,
+    pub(super) kept: Option<&'a KeptVectors>,
+    pub(super) cancellation: &'a Cancellation,
+    /// Where the times of the stages are added, if somebody asks for them.
+    pub(super) times: Option<&'a StageTimes>,
+}
+
+/// What a recollection works with.
+struct Means<'a, 'e> {
+    memory: &'a dyn Memory,
+    embed: &'a mut EmbedTexts<'e>,
+    planner: &'a dyn Planner,
+    settings: &'a RecallSettings,
+    model: &'a ModelRef,
 }
 
 impl Recollector {
@@ -38,16 +64,31 @@ impl Recollector {
         Ok(Self { llm })
     }
 
-    /// Recollects evidence for a question; texts whose vectors are `kept` are not embedded.
-    pub(super) fn recollect(
+    /// Recollects evidence for a question.
+    pub(super) fn recollect(&self, asking: &Asking<'_>, question: &Question) -> Result<Evidence, RecallError> {
+        self.with(asking, |Means { memory, embed, planner, settings, model }| {
+            recall::recollect(memory, embed, question, planner, settings, model)
+        })
+    }
+
+    /// Explains what the answer to a question did to a turn.
+    pub(super) fn explain(
         &self,
-        pipeline: &Pipeline,
-        shard: &Shard,
+        asking: &Asking<'_>,
         question: &Question,
-        embedders: &EmbedderPool,
-        kept: Option<&KeptVectors>,
-        cancellation: &Cancellation,
-    ) -> Result<Evidence, RecallError> {
+        subject: &Subject,
+    ) -> Result<Explained, RecallError> {
+        self.with(asking, |Means { memory, embed, planner, settings, model }| {
+            recall::explain(memory, embed, question, planner, settings, model, subject)
+        })
+    }
+
+    fn with<T>(
+        &self,
+        asking: &Asking<'_>,
+        recollect: impl FnOnce(Means<'_, '_>) -> Result<T, RecallError>,
+    ) -> Result<T, RecallError> {
+        let Asking { pipeline, shard, embedders, kept, cancellation, times } = *asking;
         let rules = RulesPlanner::new(&pipeline.model());
         // On a shared log, only the extracting process learns of deletions and can evict a response.
         let (settings, keep) = (&pipeline.recall, pipeline.log.kind == LogKind::Embedded);
@@ -66,13 +107,18 @@ impl Recollector {
         };
         let mut embed = |texts: &[&str]| {
             cancellation.check()?;
-            let embedded = |texts: &[&str]| embedders.embed_queries(texts);
+            let embedded = |texts: &[&str]| timed(times, AnswerStage::Embed, || embedders.embed_queries(texts));
             kept.map_or_else(|| embedded(texts), |kept| kept.of(texts, embedded)).map_err(Into::into)
         };
-        let memory = AskedMemory { memory: &shard.memory, cancellation };
+        let memory = AskedMemory { memory: &shard.memory, cancellation, times };
         let model = embedders
             .model()
             .map_err(|error| RecallError::Embed { what: "question".to_owned(), source: error.into() })?;
-        recall::recollect(&memory, &mut embed, question, planner, settings, model)
+        let (planner, started) = (TimedPlanner { planner, times }, Instant::now());
+        let found = recollect(Means { memory: &memory, embed: &mut embed, planner: &planner, settings, model });
+        if let Some(times) = times {
+            times.note_recollected(started.elapsed());
+        }
+        found
     }
 }

@@ -32,14 +32,18 @@ struct BankRecords {
     filled: HashSet<RecordHash>,
     /// Those with only deleted turns.
     emptied: HashSet<RecordHash>,
+    /// When the last of them was appended, in milliseconds since 1970.
+    last_append_ms: i64,
 }
 
 impl ShardRecords {
-    /// Adds a record that can be read; `filled`: it has a turn that is not deleted, or a unit.
-    pub(super) fn insert(&mut self, key: &MemoryKey, filled: bool) {
+    /// Adds a record that can be read and was appended at a time; `filled`: it has a turn that is not deleted, or a
+    /// unit.
+    pub(super) fn insert(&mut self, key: &MemoryKey, filled: bool, append_ms: i64) {
         self.remove(key);
         self.names.entry(key.bank.key()).or_insert_with(|| key.bank.clone());
         let of_bank = self.banks.entry(key.bank.clone()).or_default();
+        of_bank.last_append_ms = of_bank.last_append_ms.max(append_ms);
         let records = if filled { &mut of_bank.filled } else { &mut of_bank.emptied };
         records.insert(RecordHash::from(&RecordKey::from(key)));
     }
@@ -55,7 +59,7 @@ impl ShardRecords {
     /// Removes a record.
     pub(super) fn remove(&mut self, key: &MemoryKey) {
         let id = RecordKey::from(key);
-        if let Some(BankRecords { filled, emptied }) = self.banks.get_mut(&key.bank) {
+        if let Some(BankRecords { filled, emptied, .. }) = self.banks.get_mut(&key.bank) {
             let hash = RecordHash::from(&id);
             for records in [&mut *filled, emptied] {
                 records.remove(&hash);
@@ -102,6 +106,12 @@ impl ShardRecords {
             return Err(PipelineError::Quarantined { bank, partition, offset, problem });
         }
         Ok(self.banks.get(bank).is_some_and(|of_bank| !of_bank.filled.is_empty()))
+    }
+
+    /// When the last record of a bank was appended, in milliseconds since 1970; after a restore, the end of the read
+    /// that brought it. `None` if no record of it can be read.
+    pub(super) fn last_append_ms(&self, bank: &Bank) -> Option<i64> {
+        self.banks.get(bank).map(|of_bank| of_bank.last_append_ms)
     }
 
     /// The name of a bank that has or had a live record.

@@ -3,7 +3,7 @@
 //! In: the memory log, snapshots of it, questions. Out: evidence, counts, new snapshots. Extracts
 //! nothing and writes nothing to a log.
 //!
-//! - `surface`: the memory, and every call to it.
+//! - `surface`: the memory, and every call to it but those in `views`, which show units, banks and points of the past.
 //! - `shards`: the shards of all partitions that are held; `shard`: one of them; `held`: its banks.
 //! - `reached`: how far the turns are reflected; `changes`: reports which banks changed, to those who watch them.
 //! - `reader`: reads one partition of the memory log into its shard.
@@ -32,8 +32,9 @@ mod snapshot_points;
 mod surface;
 #[cfg(test)]
 mod tests;
+mod views;
 
-use super::{Cancellation, PipelineError};
+use super::{AnswerStage, Cancellation, PipelineError, StageTimes, stage_times::timed};
 
 pub use changes::{Changes, News, WatchedBank};
 pub(super) use live::{LiveRecords, model_of, record_of};

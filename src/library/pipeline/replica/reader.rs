@@ -133,7 +133,7 @@ impl Reader {
                 let whole = !unreadable.contains_key(&id);
                 records.push((key.clone(), taken.read.filter(|_| whole)));
             }
-            now.push((key, live, taken.unreadable));
+            now.push((key, live.map(|filled| (filled, record.append_ms)), taken.unreadable));
         }
         if let Some((index, offset)) = waits {
             // The records before it are loaded now; the next call begins with it, and waits.
@@ -151,7 +151,7 @@ impl Reader {
             for (key, live, unreadable) in now {
                 match (unreadable, live) {
                     (Some(record), _) => held.quarantine(record),
-                    (None, Some(filled)) => held.insert(&key, filled),
+                    (None, Some((filled, append_ms))) => held.insert(&key, filled, append_ms),
                     (None, None) => held.remove(&key),
                 }
             }
@@ -229,7 +229,7 @@ impl Reader {
         memory.load(load)?;
         let mut held = sync::write(held);
         held.set_model(self.model());
-        restored.records.iter().for_each(|record| held.insert(&record.key, record.filled));
+        restored.records.iter().for_each(|record| held.insert(&record.key, record.filled, record.append_ms));
         unreadable.iter().for_each(|record| held.quarantine(record.clone()));
         Ok(())
     }

@@ -270,6 +270,20 @@ impl Recording {
         let purged = newest.map_or((0, 0), |manifest| (manifest.epoch, manifest.last_deletion));
         Ok((snapshots, partition, purged))
     }
+
+    /// The snapshots, which then hold the whole past of a bank, and the bank's partition. If another process writes
+    /// them, they hold what can be asked for here.
+    pub(super) fn newest_history(&self, shards: &Shards, bank: &Bank) -> Result<(Arc<Snapshots>, u32), PipelineError> {
+        let now = AsOf::Offset(u64::MAX);
+        let held = match self.history(shards, bank, &[now]) {
+            Err(PipelineError::Snapshot(SnapshotError::Elsewhere { .. } | SnapshotError::Taken { .. })) => {
+                // Only a deletion that they lack is a reason to refuse every point.
+                self.history(shards, bank, &[AsOf::Offset(0)])
+            }
+            held => held,
+        };
+        held.map(|(snapshots, partition, _)| (snapshots, partition))
+    }
 }
 
 fn now_ms() -> i64 {

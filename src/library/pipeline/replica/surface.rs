@@ -31,14 +31,16 @@ use heart::{
 use models::embed::{EmbedderPool, KeptVectors};
 use nouns::{
     config::{Hold, LogKind, Pipeline},
-    model::{Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Position, Question, UnitId, WindowTurn},
+    model::{
+        Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Position, Question, Subject, UnitId, WindowTurn,
+    },
     signal::Signal,
     sync,
 };
 
 use super::{
-    Cancellation, PipelineError, WrittenSnapshots,
-    asking::Recollector,
+    Cancellation, PipelineError, StageTimes, WrittenSnapshots,
+    asking::{Asking, Recollector},
     changes::Changes,
     past::{PastMemories, PastPoint},
     reached::ReachedOffsets,
@@ -55,8 +57,8 @@ pub struct Replica {
     /// Generation of the memory topic.
     generation: u32,
     asking: Recollector,
-    shards: Shards,
-    recording: Recording,
+    pub(super) shards: Shards,
+    pub(super) recording: Recording,
     /// Held while a shard is made at run time.
     taking: Mutex<()>,
     past: PastMemories<Self>,
@@ -464,9 +466,9 @@ impl Replica {
         self.reached.wait_for(partition, next_offset, until)
     }
 
-    /// Recollects evidence for a question; texts whose vectors are `kept` are not embedded. The language model's
-    /// timeout ends before the deadline, if any, so that the rules can answer; no text is embedded and no hop begins
-    /// after the deadline.
+    /// Recollects evidence for a question; texts whose vectors are `kept` are not embedded. `times` receives how long
+    /// its stages took. The language model's timeout ends before the deadline, if any, so that the rules can answer; no
+    /// text is embedded and no hop begins after the deadline.
     ///
     /// # Errors
     /// [`PipelineError`] for an unknown or quarantined bank, one that is loading or an empty question, or when recall
@@ -477,7 +479,36 @@ impl Replica {
         embedders: &EmbedderPool,
         kept: Option<&KeptVectors>,
         cancellation: &Cancellation,
+        times: Option<&StageTimes>,
     ) -> Result<Evidence, PipelineError> {
+        self.asked(question, embedders, kept, cancellation, times, |asking| self.asking.recollect(asking, question))
+    }
+
+    /// Explains what the answer to a question does to a turn, from its unit on; otherwise as [`Self::ask`].
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn explain(
+        &self,
+        question: &Question,
+        subject: &Subject,
+        embedders: &EmbedderPool,
+        cancellation: &Cancellation,
+    ) -> Result<recall::Explained, PipelineError> {
+        let explain = |asking: &Asking<'_>| self.asking.explain(asking, question, subject);
+        self.asked(question, embedders, None, cancellation, None, explain)
+    }
+
+    /// What a question asks of its shard.
+    fn asked<T>(
+        &self,
+        question: &Question,
+        embedders: &EmbedderPool,
+        kept: Option<&KeptVectors>,
+        cancellation: &Cancellation,
+        times: Option<&StageTimes>,
+        recollect: impl FnOnce(&Asking<'_>) -> Result<T, recall::RecallError>,
+    ) -> Result<T, PipelineError> {
         let shard = self.shards.of(&question.bank)?;
         let loading = || PipelineError::Loading { bank: question.bank.clone(), partition: shard.partition };
         // It panicked after the front had seen that it was loaded.
@@ -486,8 +517,8 @@ impl Replica {
         }
         self.shards.check_bank(&shard, &question.bank)?;
         check_models(sync::read(&shard.held).model(), Some(embedders.model()?))?;
-        let found = self.asking.recollect(&self.pipeline, &shard, question, embedders, kept, cancellation);
-        found.map_err(|error| {
+        let asking = Asking { pipeline: &self.pipeline, shard: &shard, embedders, kept, cancellation, times };
+        recollect(&asking).map_err(|error| {
             if shard.memory.is_stopped() && self.shards.all().iter().any(|other| !other.memory.is_stopped()) {
                 return loading();
             }
@@ -500,12 +531,17 @@ impl Replica {
     /// # Errors
     /// [`PipelineError`] for an unknown or quarantined bank, and one that is loading.
     pub fn unit(&self, bank: &Bank, id: UnitId) -> Result<Answered<Option<UnitWithNeighbours>>, PipelineError> {
+        Ok(self.shard_to_show(bank)?.memory.unit(bank.key(), id)?)
+    }
+
+    /// The shard of a bank that can be shown.
+    pub(super) fn shard_to_show(&self, bank: &Bank) -> Result<Arc<Shard>, PipelineError> {
         let shard = self.shards.of(bank)?;
         if shard.is_loading() {
             return Err(PipelineError::Loading { bank: bank.clone(), partition: shard.partition });
         }
         self.shards.check_bank(&shard, bank)?;
-        Ok(shard.memory.unit(bank.key(), id)?)
+        Ok(shard)
     }
 
     /// Every part of the question's bank, scored once for each of the settings: for measurements.

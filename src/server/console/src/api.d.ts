@@ -80,7 +80,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The banks that hold something. */
+        /** @description The banks that hold something, as far as the token reaches, in order. */
         get: operations["banks"];
         put?: never;
         post?: never;
@@ -118,6 +118,23 @@ export interface paths {
         put?: never;
         /** @description Delete the turns of a bank that a selector names: by id, by speaker, by time, of a session or a thread, those that mention somebody, or all. With dry_run they are counted, and some are shown. For a log in a directory. */
         post: operations["forget_turns"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The points of a bank's past that `as_of` answers for: the ends of the reads after which the bank differs. Empty where no snapshots are kept. */
+        get: operations["history"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -176,6 +193,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/token": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Who asks: what the token gives. Needs no right. */
+        get: operations["token"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/turns": {
         parameters: {
             query?: never;
@@ -205,7 +239,8 @@ export interface paths {
         /** @description A unit with its parts and its edges of both kinds, each with its reasons. */
         get: operations["unit"];
         put?: never;
-        post?: never;
+        /** @description Units with their parts, as of one moment, without their edges; at most 200. */
+        post: operations["units"];
         delete?: never;
         options?: never;
         head?: never;
@@ -311,6 +346,28 @@ export interface components {
          *     No segment is empty, `.` or `..`, so that a prefix always matches whole segments.
          */
         Bank: string;
+        /** @description What a bank holds, counted. */
+        BankCounts: {
+            /** @description The bank. */
+            bank: components["schemas"]["Bank"];
+            /** @description Durable turns of the bank's partition that are not reflected yet; those of other banks count, too. */
+            behind?: number | null;
+            /**
+             * Format: int64
+             * @description When the memory log last took a record of the bank, in milliseconds since 1970.
+             */
+            last_append_ms?: number | null;
+            /** @description Semantic edges. */
+            semantic_edges?: number | null;
+            /** @description Whether it answers here. */
+            state: components["schemas"]["BankState"];
+            /** @description Structural edges. */
+            structural_edges?: number | null;
+            /** @description Units; absent, as the other counts, where the bank does not answer here. */
+            units?: number | null;
+        };
+        /** @description Whether a bank answers. */
+        BankState: "here" | "loading" | "elsewhere" | "quarantined";
         /** @description A bank, counted, and how far it reaches. */
         BankStatus: {
             /** @description The bank; absent for all of them. */
@@ -336,6 +393,10 @@ export interface components {
         Banks: {
             /** @description Their names, in order. */
             banks: components["schemas"]["Bank"][];
+            /** @description What each of them holds, in the same order, where the request asks for it. */
+            counts?: components["schemas"]["BankCounts"][] | null;
+            /** @description Where the list goes on: the `from` of another request; absent at its end. */
+            next?: components["schemas"]["Bank"] | null;
         };
         /** @description What joins two units, or a question and a unit. */
         Channel: "semantic" | "structural" | "lexical";
@@ -650,6 +711,22 @@ export interface components {
             /** @description How many the bank held. Absent for a token that may not read. */
             turns?: number | null;
         };
+        /** @description The points of a bank's past that `as_of` answers for. */
+        History: {
+            /** @description The bank. */
+            bank: components["schemas"]["Bank"];
+            /** @description How many points before those in `points` are not listed. */
+            more: number;
+            /** @description The last of all points. */
+            newest?: components["schemas"]["Point"] | null;
+            /** @description The first of all points; absent where no history is kept. */
+            oldest?: components["schemas"]["Point"] | null;
+            /**
+             * @description The latest points, oldest first. An offset between two of them answers as the earlier one; before the first of
+             *     all there is no answer.
+             */
+            points: components["schemas"]["Point"][];
+        };
         /** @description A closed interval of moments, `start ≤ end`; a pair of RFC 3339 times in JSON. */
         Interval: [
             components["schemas"]["EventTime"],
@@ -688,6 +765,16 @@ export interface components {
             sufficiency: number;
             /** @description What to look for; absent if it stops. */
             target?: components["schemas"]["Target"] | null;
+        };
+        /** @description A point of a bank's past: the end of a read of the memory log after which the bank differs. */
+        Point: {
+            /**
+             * Format: int64
+             * @description When its record was appended, in milliseconds since 1970.
+             */
+            append_ms: number;
+            /** @description The offset in the bank's partition of the memory log, as `as_of` takes it. */
+            offset: string;
         };
         /** @description One answer instead of a stream: what changed since the last. */
         Polled: {
@@ -868,6 +955,8 @@ export interface components {
             /** @description Its closed windows. One that is not read again keeps its units. */
             windows: number;
         };
+        /** @description A kind of request. None includes another. */
+        Right: "read" | "write" | "forget" | "admin";
         /** @description One round of planning and expansion. */
         Round: {
             /** @description The plan. */
@@ -918,6 +1007,13 @@ export interface components {
             turns?: string[];
             /** @description Said before this time. */
             until?: components["schemas"]["EventTime"] | null;
+        };
+        /** @description Units to show. */
+        ShowUnits: {
+            /** @description Their bank. */
+            bank: components["schemas"]["Bank"];
+            /** @description The units, as answers name them; at most 200. */
+            ids: components["schemas"]["UnitId"][];
         };
         /** @description `snapshot`: a piece of the whole evidence. All pieces up to the next progress are the evidence. */
         Snapshot: {
@@ -1097,6 +1193,24 @@ export interface components {
             /** @description The bytes of the whole text. */
             total: number;
         };
+        /** @description What the caller's token gives. */
+        TokenView: {
+            /** @description The banks that begin with one of these, in whole segments; `*` for every bank. */
+            banks: string[];
+            /** @description From when on it is refused, in RFC 3339; absent where it does not end. */
+            expires?: string | null;
+            /** @description The token's name; absent where no token is asked for. */
+            name?: string | null;
+            /**
+             * @description How many more it could send at once, this request taken off; absent without a limit. An instance counts for
+             *     itself.
+             */
+            requests_left?: number | null;
+            /** @description Most requests a minute; absent without a limit. */
+            requests_per_minute?: number | null;
+            /** @description What it may do; no right includes another. */
+            rights: components["schemas"]["Right"][];
+        };
         /** @description `reset`: what was received is void, and a snapshot follows. `lagged`: the stream ends; subscribe again. */
         Told: {
             /** @description Why. */
@@ -1215,6 +1329,17 @@ export interface components {
             reflects: components["schemas"]["Position"][];
             /** @description The unit. */
             unit: components["schemas"]["WholeUnit"];
+        };
+        /** @description Units of a bank, as of one moment. */
+        Units: {
+            /** @description The bank. */
+            bank: components["schemas"]["Bank"];
+            /** @description Those that it has not, or not any more. */
+            missing: components["schemas"]["UnitId"][];
+            /** @description The offsets that this reflects. */
+            reflects: components["schemas"]["Position"][];
+            /** @description Those that the bank has, in the order of the request, each once; without their edges. */
+            units: components["schemas"]["WholeUnit"][];
         };
         /** @description A unit before and after. */
         Updated: {
@@ -1385,11 +1510,12 @@ export interface operations {
             /** @description The evidence; where `answer` is sent, with an answer in words. */
             200: {
                 headers: {
+                    /** @description Of an answer in JSON: the milliseconds of its stages. */
+                    "Server-Timing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Evidence"] | components["schemas"]["AnsweredEvidence"];
-                    "text/event-stream": string;
                 };
             };
             400: components["responses"]["Problem"];
@@ -1441,7 +1567,16 @@ export interface operations {
     };
     banks: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether they are counted, too. */
+                counts?: "true" | "false" | "1" | "0";
+                /** @description Only those whose names begin with this. */
+                prefix?: string;
+                /** @description Where the list goes on: the `next` of an earlier one. */
+                from?: string;
+                /** @description Most banks; without it 100 where they are counted, else all. With counts at most 100. */
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -1457,6 +1592,7 @@ export interface operations {
                     "application/json": components["schemas"]["Banks"];
                 };
             };
+            400: components["responses"]["Problem"];
             401: components["responses"]["Problem"];
             403: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
@@ -1531,6 +1667,42 @@ export interface operations {
             500: components["responses"]["Problem"];
             503: components["responses"]["Problem"];
             504: components["responses"]["Problem"];
+        };
+    };
+    history: {
+        parameters: {
+            query: {
+                /** @description The bank. */
+                bank: string;
+                /** @description Only those before this offset. */
+                before?: number;
+                /** @description Most points, the latest; 200 without it. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The points. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["History"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
+            409: components["responses"]["Problem"];
+            421: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
         };
     };
     stats: {
@@ -1671,6 +1843,31 @@ export interface operations {
             504: components["responses"]["Problem"];
         };
     };
+    token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rights and the banks. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenView"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+        };
+    };
     turns: {
         parameters: {
             query: {
@@ -1808,6 +2005,41 @@ export interface operations {
             403: components["responses"]["Problem"];
             404: components["responses"]["Problem"];
             409: components["responses"]["Problem"];
+            421: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
+    units: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ShowUnits"];
+            };
+        };
+        responses: {
+            /** @description The units. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Units"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
+            408: components["responses"]["Problem"];
+            409: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
             421: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];

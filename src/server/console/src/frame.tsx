@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { IS_REPORT } from "./mode";
 import { OFFERED } from "./offered";
 import { go, place, SCREENS, type Screen } from "./route";
 import { asksForToken, hasToken } from "./service";
@@ -27,6 +28,7 @@ export const NAMES: Record<Screen, string> = {
   live: "Live",
   banks: "Banks",
   health: "Health",
+  report: "Report",
 };
 
 const helps = signal(false);
@@ -37,7 +39,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
   useEffect(() => {
     const stop = new AbortController();
     const timer = setInterval(() => {
-      if (!document.hidden && asksForToken.value === undefined) void look(stop.signal);
+      if (!IS_REPORT && !document.hidden && asksForToken.value === undefined) void look(stop.signal);
     }, LOOK_MILLISECONDS);
     const pressed = (event: KeyboardEvent) => {
       if (event.key !== "?" || !hasLetterKeys.value || isTyping(event)) return;
@@ -61,17 +63,19 @@ export function Frame({ children }: { children: ComponentChildren }) {
       </button>
       <header>
         <strong class="brand">RippleMem</strong>
-        <nav aria-label="Screens">
-          {SCREENS.filter((name) => OFFERED.explain || name !== "trace").map((name) => (
-            <a
-              key={name}
-              href={`#/${name}${parameters.bank ? `?bank=${encodeURIComponent(parameters.bank)}` : ""}`}
-              aria-current={name === screen ? "page" : undefined}
-            >
-              {NAMES[name]}
-            </a>
-          ))}
-        </nav>
+        {!IS_REPORT && (
+          <nav aria-label="Screens">
+            {SCREENS.filter((name) => OFFERED.explain || name !== "trace").map((name) => (
+              <a
+                key={name}
+                href={`#/${name}${parameters.bank ? `?bank=${encodeURIComponent(parameters.bank)}` : ""}`}
+                aria-current={name === screen ? "page" : undefined}
+              >
+                {NAMES[name]}
+              </a>
+            ))}
+          </nav>
+        )}
         <span class="space" />
         <BankPicker />
         <State />
@@ -195,7 +199,7 @@ function TokenField({ reason }: { reason: string }) {
 }
 
 const KEYS = [
-  ["/", "the question"],
+  ...(IS_REPORT ? [] : [["/", "the question"]]),
   ["Space", "play the ripple"],
   ["← →", "one step back or on"],
   ...(OFFERED.history ? [["[ ]", "the point before or after, in time"]] : []),

@@ -6,16 +6,20 @@ import { Banks } from "./banks";
 import { Frame } from "./frame";
 import { Health } from "./health";
 import { Live } from "./live";
+import { IS_REPORT } from "./mode";
+import { Report } from "./report/report";
 import { place } from "./route";
 import { begin, who } from "./session";
 import { Trace } from "./trace";
 
-const SCREENS = { ask: Ask, trace: Trace, live: Live, banks: Banks, health: Health };
+const SCREENS = { ask: Ask, trace: Trace, live: Live, banks: Banks, health: Health, report: Report };
 
 function Page() {
-  useEffect(() => void begin(), []);
+  useEffect(() => {
+    if (!IS_REPORT) void begin();
+  }, []);
   const Screen = SCREENS[place.value.screen];
-  return <Frame>{who.value && <Screen />}</Frame>;
+  return <Frame>{(IS_REPORT || who.value) && <Screen />}</Frame>;
 }
 
 const root = document.getElementById("page");

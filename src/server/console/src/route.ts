@@ -1,9 +1,12 @@
 // Where the page is: its screen and what it shows, in the address's fragment. A fragment never reaches a server.
 import { signal } from "@preact/signals";
+import { IS_REPORT } from "./mode";
 
 export const SCREENS = ["ask", "trace", "live", "banks", "health"] as const;
-export type Screen = (typeof SCREENS)[number];
-export type Parameters = Partial<Record<"bank" | "q" | "at" | "asof" | "unit" | "turn", string>>;
+export type Screen = (typeof SCREENS)[number] | "report";
+export type Parameters = Partial<
+  Record<"bank" | "q" | "at" | "asof" | "unit" | "turn" | "question" | "category" | "show" | "lost", string>
+>;
 export interface Place {
   screen: Screen;
   parameters: Parameters;
@@ -11,7 +14,7 @@ export interface Place {
 
 export function parsePlace(hash: string): Place {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
-  const screen = SCREENS.find((screen) => screen === path) ?? "ask";
+  const screen = IS_REPORT ? "report" : (SCREENS.find((screen) => screen === path) ?? "ask");
   return { screen, parameters: Object.fromEntries(new URLSearchParams(query)) };
 }
 

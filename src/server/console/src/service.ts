@@ -4,6 +4,7 @@
 // module's memory alone: never in the address, in storage or in the document.
 import { signal } from "@preact/signals";
 import type { Problem } from "./forms";
+import { IS_REPORT } from "./mode";
 
 let token = "";
 
@@ -32,7 +33,8 @@ export class Failure extends Error {
 export function failureOf(thrown: unknown): Failure | undefined {
   if (thrown instanceof Failure) return thrown;
   if (thrown instanceof DOMException && thrown.name === "AbortError") return undefined;
-  const detail = "The service does not answer. Is `ripplemem serve` still running?";
+  const command = IS_REPORT ? "ripplemem console" : "ripplemem serve";
+  const detail = `The service does not answer. Is \`${command}\` still running?`;
   return new Failure(0, { title: "No connection", detail });
 }
 
@@ -68,6 +70,11 @@ export async function get<T>(
   for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
   const text = search.toString();
   return (await send("GET", `/v1/${path}${text ? `?${text}` : ""}`, undefined, signal)).json();
+}
+
+/** A file beside the page. */
+export async function getFile<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return (await send("GET", path, undefined, signal)).json();
 }
 
 export async function post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {

@@ -243,3 +243,62 @@ test("times and amounts in words", async () => {
   assert.equal(words.plural(1200, "near miss", "near misses"), "1,200 near misses");
   assert.equal(words.ago(0, 3_600_000 * 5), "5 h ago");
 });
+
+const turnOf = (turn, found, more = {}) => ({ turn, speaker: "Ann", text: `says ${turn}`, units: [], found, ...more });
+const lostAt = (unit) => ({
+  at: "cutoff",
+  sentence: "Number 9.",
+  standing: { unit, said_at: "2024-03-04T09:00:00Z", rank: 9, parts: 9, share: 0.2, last_quoted: 0.5 },
+});
+
+test("expected evidence is ringed, found or lost, and what no step names stands where it was scored", async () => {
+  const { expectedRipple } = await load("src/report/expected.ts");
+  const asked = answer();
+  asked.units[0].excerpts = [{ turn: "t1", speaker: "Ann", said_at: asked.units[0].said_at, text: "yes" }];
+  const { ripple, ringed } = expectedRipple({
+    answer: asked,
+    evidence: [
+      turnOf("t1", true, { units: ["a"] }),
+      turnOf("t2", false, { units: ["a"], lost: lostAt("a") }),
+      turnOf("t3", false, { units: ["n"], lost: lostAt("n") }),
+      turnOf("t4", false, { units: ["z"], lost: lostAt("z") }),
+      turnOf("t5", false, { lost: { at: "unit", sentence: "No unit." } }),
+    ],
+  });
+  assert.deepEqual(
+    [...ringed],
+    [
+      ["a", "found"],
+      ["n", "lost"],
+      ["z", "lost"],
+    ],
+  );
+  const unit = (id) => ripple.units.find((unit) => unit.id === id);
+  assert.equal(unit("n").reason, "Number 9.", "a near miss says where it was lost");
+  assert.deepEqual([unit("z").fate, unit("z").share, unit("z").saidAt.slice(0, 10)], ["near", 0.2, "2024-03-04"]);
+  assert.equal(unit("a").fate, "evidence");
+});
+
+test("a question is found, missed, or expects nothing, and filters join", async () => {
+  const { filtered, outcomeOf } = await load("src/report/expected.ts");
+  const line = (found, evidence, more = {}) => ({ found, evidence, category: "a", lost_at: [], ...more });
+  const lines = [
+    line(2, 2),
+    line(1, 2, { lost_at: ["walk"] }),
+    line(0, 1, { category: "b", lost_at: ["cutoff"] }),
+    line(0, 1, { supported: false }),
+    line(0, 0),
+  ];
+  assert.deepEqual(lines.map(outcomeOf), ["found", "missed", "missed", "unasked", "unasked"]);
+  const counts = [
+    {},
+    { show: "missed" },
+    { show: "missed", category: "b" },
+    { lost: "walk" },
+    { show: "found", lost: "walk" },
+  ];
+  assert.deepEqual(
+    counts.map((filter) => filtered(lines, filter).length),
+    [5, 2, 1, 1, 0],
+  );
+});

@@ -2,94 +2,23 @@
 //
 // In: CONSOLE, the address of a service with the sample in `sample/harbour` and no tokens; CONSOLE_TOKENS, that of one
 // that asks for tokens, with READER, a token for `sample`; REVOKE, a command that revokes it; CHROMIUM, the browser;
-// PICTURES, a folder for what the page looks like. No request may leave the origin; no error may be logged.
+// PICTURES, a folder for what the page looks like.
 import assert from "node:assert/strict";
 import { execSync } from "node:child_process";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
-import { after, before, test } from "node:test";
-import { chromium } from "playwright-core";
+import { writeFile } from "node:fs/promises";
+import { test } from "node:test";
 import { hasPath } from "../document.mjs";
+import { accessible, becomes, opened as openedAt } from "./browser.mjs";
 
-const { CONSOLE, CONSOLE_TOKENS, READER, REVOKE, CHROMIUM, PICTURES } = process.env;
+const { CONSOLE, CONSOLE_TOKENS, READER, REVOKE, PICTURES } = process.env;
 const QUESTION = "Could Henrik have worked on the boat when she was built?";
 const HARBOUR = "bank=sample%2Fharbour";
 const ASKED = `ask?${HARBOUR}&q=${encodeURIComponent(QUESTION)}`;
-const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-let browser;
-before(async () => {
-  await mkdir(PICTURES, { recursive: true });
-  // Without a sandbox of its own, which root has not; it opens this service's pages alone.
-  const executablePath = execSync(`command -v ${CHROMIUM}`, { encoding: "utf8" }).trim();
-  browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"] });
-});
-after(() => browser?.close());
-
-/** A page, and what went wrong on it. */
-async function opened(
-  path,
-  { base = CONSOLE, width = 1280, look = "light", still = true, expects = [], prepare } = {},
-) {
-  const context = await browser.newContext({
-    viewport: { width, height: width < 500 ? 844 : 860 },
-    colorScheme: look,
-    reducedMotion: still ? "reduce" : "no-preference",
-  });
-  const page = await context.newPage();
-  const wrong = [];
-  page.on("console", (message) => {
-    if (message.type() === "error" && !expects.some((text) => message.text().includes(text)))
-      wrong.push(message.text());
-  });
-  page.on("pageerror", (error) => wrong.push(String(error)));
-  page.on("request", (request) => {
-    const url = new URL(request.url());
-    if (url.protocol !== "data:" && url.origin !== new URL(base).origin) wrong.push(`a request to ${url.origin}`);
-  });
-  await page.addInitScript(() => {
-    globalThis.refused = [];
-    document.addEventListener("securitypolicyviolation", (event) => globalThis.refused.push(event.blockedURI));
-    globalThis.said = [];
-    new MutationObserver(() => {
-      const sentence = document.querySelector(".sentence")?.textContent;
-      if (sentence && globalThis.said.at(-1) !== sentence) globalThis.said.push(sentence);
-    }).observe(document, { subtree: true, childList: true, characterData: true });
-  });
-  await prepare?.(page);
-  await page.goto(`${base}/console/#/${path}`);
-  const close = async () => {
-    assert.deepEqual(await page.evaluate(() => globalThis.refused), [], "the policy refused something");
-    assert.deepEqual(wrong, []);
-    await context.close();
-  };
-  return { page, close };
-}
-
-/** No finding that shuts somebody out. */
-async function accessible(page) {
-  await page.evaluate(axe);
-  const { violations } = await page.evaluate(() => globalThis.axe.run());
-  const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-  const found = serious.map(
-    ({ id, nodes }) =>
-      `${id}: ${nodes
-        .map((node) => node.html)
-        .join(" ")
-        .slice(0, 300)}`,
-  );
-  assert.deepEqual(found, []);
-}
+const opened = (path, options = {}) => openedAt(path, { base: CONSOLE, ...options });
 
 /** Skips a test whose route is not in the document. */
 const needs = (path) => ({ skip: hasPath(path) ? false : `${path} is not offered` });
-
-/** Waits until something is as expected: the page answers a key in its own time. */
-async function becomes(read, expected, message) {
-  const late = Date.now() + 10_000;
-  while ((await read()) !== expected && Date.now() < late) await new Promise((resume) => setTimeout(resume, 20));
-  assert.equal(await read(), expected, message);
-}
 
 /** How often the picture was drawn, once nothing is drawn any more. */
 async function timesDrawn(page) {
@@ -391,7 +320,11 @@ test("as of: the moments that answer are stops, and each answers as it was", nee
   assert.equal(memory.next_offset, Number(offset) + 1);
   await page.getByRole("tab", { name: "Evidence" }).click();
   await page.locator("main").focus();
-  for (let i = 0; i < Number(await slider.getAttribute("max")); i++) await page.keyboard.press("]");
+  // A key goes on from the point that is answered.
+  for (let at = 1; at <= Number(await slider.getAttribute("max")); at++) {
+    await page.keyboard.press("]");
+    await becomes(() => slider.inputValue(), String(at));
+  }
   await page.locator(".verdict", { hasText: "as of now" }).waitFor();
   assert.equal(await rows.first().getAttribute("data-unit"), now);
   await accessible(page);

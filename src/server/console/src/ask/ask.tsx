@@ -11,14 +11,13 @@ import { count, plural, share } from "../words";
 import { AsOf } from "./as_of";
 import { ContextView, EvidenceList, JsonView } from "./evidence";
 import { layoutOf } from "./layout";
-import { Picture } from "./picture";
+import { Player } from "./player";
 import { rippleOf } from "./ripple";
+import { Tabs } from "./tabs";
 import { UnitDrawer } from "./unit";
 
 /** Near misses that are asked for. */
 const NEAR = 20;
-/** Time of one step while it plays. */
-const STEP_MILLISECONDS = 620;
 /** An answer that comes within this time needs no word that it is awaited. */
 const SOON_MILLISECONDS = 150;
 
@@ -221,65 +220,9 @@ function Answer({ answered, before, history, unit, waits }: AnswerProps) {
     [ripple, other],
   );
   const differs = useMemo(() => differenceOf(ripple, other), [ripple, other]);
-  const last = ripple.steps.length - 1;
-  const [step, setStep] = useState(before ? last : 0);
-  const [plays, setPlays] = useState(!before);
-  const [moves, setMoves] = useState(!before);
   const [pointed, setPointed] = useState<string>();
   const [tab, setTab] = useState<(typeof TABS)[number]>("Evidence");
-  const shown = Math.min(step, last);
-
-  // A new answer plays itself once; another moment of it does not.
-  useEffect(() => {
-    if (before) {
-      setStep(last);
-      setMoves(false);
-      return;
-    }
-    setStep(0);
-    setMoves(true);
-    setPlays(true);
-  }, [answer]);
-  useEffect(() => {
-    if (!plays) return;
-    if (shown >= last) {
-      setPlays(false);
-      return;
-    }
-    const timer = setTimeout(() => setStep(shown + 1), STEP_MILLISECONDS);
-    return () => clearTimeout(timer);
-  }, [plays, shown, last]);
-  const play = () => {
-    setMoves(true);
-    if (plays) setPlays(false);
-    else {
-      if (shown >= last) setStep(0);
-      setPlays(true);
-    }
-  };
-  const toStep = (step: number) => {
-    setPlays(false);
-    setMoves(step > shown);
-    setStep(Math.max(0, Math.min(last, step)));
-  };
   const open = (id: string | undefined) => change({ unit: id }, true);
-  const keys = useRef({ play, toStep, shown });
-  keys.current = { play, toStep, shown };
-  useEffect(() => {
-    const pressed = (event: KeyboardEvent) => {
-      const target = event.target as HTMLElement | null;
-      if (isTyping(event) || target?.matches("input, [role=tab], dialog *")) return;
-      const { play, toStep, shown } = keys.current;
-      if (event.key === " " && !target?.matches("button, a, summary")) play();
-      else if (event.key === "ArrowRight") toStep(shown + 1);
-      else if (event.key === "ArrowLeft") toStep(shown - 1);
-      else if (hasLetterKeys.value && (event.key === "j" || event.key === "k")) moveFocus(event.key === "j" ? 1 : -1);
-      else return;
-      event.preventDefault();
-    };
-    addEventListener("keydown", pressed);
-    return () => removeEventListener("keydown", pressed);
-  }, []);
 
   const { tokens, trace } = answer;
   const verdict = answer.supported ? "Supported" : "Not supported";
@@ -308,36 +251,16 @@ function Answer({ answered, before, history, unit, waits }: AnswerProps) {
       <div class="both">
         <div class="ripple">
           <h2>Ripple</h2>
-          <Picture
+          <Player
             ripple={ripple}
             layout={layout}
-            step={shown}
-            moves={moves}
+            plays={!before}
             pointed={pointed ?? unit}
             fresh={differs?.fresh}
             gone={differs?.gone}
             onPoint={setPointed}
             onOpen={open}
           />
-          <div class="transport">
-            <button type="button" onClick={play} aria-label={plays ? "Pause" : "Play the ripple"}>
-              {plays ? "❚❚" : "▶"}
-            </button>
-            <input
-              type="range"
-              aria-label="Step"
-              min={0}
-              max={last}
-              value={shown}
-              aria-valuetext={ripple.steps[shown]?.name}
-              onInput={(event) => toStep(Number(event.currentTarget.value))}
-            />
-            <span class="step">{ripple.steps[shown]?.name}</span>
-          </div>
-          <p class="sentence words" aria-live="polite" data-step={shown}>
-            {ripple.steps[shown]?.sentence}
-          </p>
-          <Legend ripple={ripple} />
           {history && history.points.length > 0 && <AsOf history={history} asof={answered.asof} />}
           {differs && (
             <p class="quiet" aria-live="polite">
@@ -347,30 +270,13 @@ function Answer({ answered, before, history, unit, waits }: AnswerProps) {
           )}
         </div>
         <div class="found">
-          <div class="tabs" role="tablist" aria-label="The answer">
-            {TABS.map((name, at) => (
-              <button
-                key={name}
-                type="button"
-                role="tab"
-                id={`tab-${name}`}
-                aria-selected={tab === name}
-                aria-controls="found"
-                tabIndex={tab === name ? 0 : -1}
-                onClick={() => setTab(name)}
-                onKeyDown={(event) => {
-                  const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? TABS.length - 1 : 0;
-                  const next = by ? TABS[(at + by) % TABS.length] : undefined;
-                  if (!next) return;
-                  setTab(next);
-                  document.getElementById(`tab-${next}`)?.focus();
-                }}
-              >
-                {name}
-                {name === "Evidence" && ` ${answer.units.length}`}
-              </button>
-            ))}
-          </div>
+          <Tabs
+            names={TABS}
+            label="The answer"
+            chosen={tab}
+            counts={{ Evidence: answer.units.length }}
+            choose={setTab}
+          />
           <div id="found" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={tab === "Evidence" ? -1 : 0}>
             {tab === "Evidence" && (
               <EvidenceList
@@ -392,13 +298,6 @@ function Answer({ answered, before, history, unit, waits }: AnswerProps) {
   );
 }
 
-/** Moves the focus along the evidence. */
-function moveFocus(by: number): void {
-  const rows = [...document.querySelectorAll<HTMLElement>(".evidence .row")];
-  const at = rows.indexOf(document.activeElement as HTMLElement);
-  rows[at < 0 ? 0 : Math.max(0, Math.min(rows.length - 1, at + by))]?.focus();
-}
-
 type Difference = { fresh: Set<string>; gone: ReturnType<typeof rippleOf>["units"] };
 
 /** What is evidence at one moment and was not at the other. */
@@ -414,42 +313,4 @@ function differenceOf(
     fresh: new Set(now.filter((unit) => !there.has(unit.id)).map((unit) => unit.id)),
     gone: then.filter((unit) => !here.has(unit.id)),
   };
-}
-
-function Legend({ ripple }: { ripple: ReturnType<typeof rippleOf> }) {
-  const has = (fate: string) => ripple.units.some((unit) => unit.fate === fate);
-  const line = (kind: string, text: string) =>
-    ripple.edges.some((edge) => edge.channel === kind) && (
-      <li>
-        <svg width="26" height="8" aria-hidden="true">
-          <line x1="0" y1="4" x2="26" y2="4" class={kind} />
-        </svg>
-        {text}
-      </li>
-    );
-  return (
-    <ul class="legend" aria-label="Legend">
-      <li>
-        <i class="dot" /> evidence, nearer is more familiar
-      </li>
-      {ripple.units.some((unit) => unit.anchor) && (
-        <li>
-          <i class="dot ring" /> anchor of the walk
-        </li>
-      )}
-      {(has("near") || has("considered")) && (
-        <li>
-          <i class="dot hollow" /> scored, not quoted
-        </li>
-      )}
-      {has("reached") && (
-        <li>
-          <i class="dot small" /> {count(ripple.units.filter((unit) => unit.fate === "reached").length)} only reached
-        </li>
-      )}
-      {line("semantic", "semantic edge")}
-      {line("structural", "structural edge")}
-      <li>clockwise from the top: when it was said</li>
-    </ul>
-  );
 }

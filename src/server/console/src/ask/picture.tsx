@@ -25,7 +25,12 @@ interface Look {
   ground: string;
   semantic: string;
   structural: string;
+  good: string;
+  bad: string;
 }
+
+/** Units that hold evidence which somebody expects, each found or lost. */
+export type Ringed = Map<string, "found" | "lost">;
 
 /** The colours of the page as they are now: a canvas takes no `light-dark()`. */
 function lookOf(element: HTMLElement): Look {
@@ -42,6 +47,8 @@ function lookOf(element: HTMLElement): Look {
     ground: colour("--ground"),
     semantic: colour("--semantic"),
     structural: colour("--structural"),
+    good: colour("--good"),
+    bad: colour("--bad"),
   };
   probe.remove();
   return look;
@@ -53,9 +60,10 @@ interface Props {
   step: number;
   /** Whether the step is to be seen coming. */
   moves: boolean;
-  pointed?: string;
-  fresh?: Set<string>;
-  gone?: RippleUnit[];
+  pointed?: string | undefined;
+  fresh?: Set<string> | undefined;
+  gone?: RippleUnit[] | undefined;
+  ringed?: Ringed | undefined;
   onPoint: (id: string | undefined) => void;
   onOpen: (id: string) => void;
 }
@@ -63,7 +71,7 @@ interface Props {
 const sizeOf = (unit: RippleUnit): number =>
   unit.fate === "evidence" ? 4 + 5 * Math.min(1, unit.rho ?? 0.3) : unit.fate === "reached" ? 2 : 3.5;
 
-export function Picture({ ripple, layout, step, moves, pointed, fresh, gone, onPoint, onOpen }: Props) {
+export function Picture({ ripple, layout, step, moves, pointed, fresh, gone, ringed, onPoint, onOpen }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const layer = useRef<HTMLCanvasElement>(undefined);
@@ -116,7 +124,7 @@ export function Picture({ ripple, layout, step, moves, pointed, fresh, gone, onP
       if (!context) return;
       context.setTransform(sharp, 0, 0, sharp, 0, 0);
       context.clearRect(0, 0, size.width, size.height);
-      drawRipple(context, { ripple, layout, step, progress, colours, centre, reach, at, narrow, fresh, gone });
+      drawRipple(context, { ripple, layout, step, progress, colours, centre, reach, at, narrow, fresh, gone, ringed });
       drawn.current += 1;
       element.dataset.drawn = String(drawn.current);
     };
@@ -152,7 +160,7 @@ export function Picture({ ripple, layout, step, moves, pointed, fresh, gone, onP
       if (progress < 1) frame = requestAnimationFrame(next);
     });
     return () => cancelAnimationFrame(frame);
-  }, [ripple, layout, step, moves, size.width, size.height, look, scale, fresh, gone]);
+  }, [ripple, layout, step, moves, size.width, size.height, look, scale, fresh, gone, ringed]);
 
   useEffect(() => {
     pointedNow.current = pointed;
@@ -254,12 +262,13 @@ interface Drawing {
   reach: number;
   at: (id: string) => { x: number; y: number } | undefined;
   narrow: boolean;
-  fresh?: Set<string>;
-  gone?: RippleUnit[];
+  fresh?: Set<string> | undefined;
+  gone?: RippleUnit[] | undefined;
+  ringed?: Ringed | undefined;
 }
 
 function drawRipple(context: CanvasRenderingContext2D, drawing: Drawing): void {
-  const { ripple, layout, step, progress, colours, centre, reach, at, narrow, fresh, gone } = drawing;
+  const { ripple, layout, step, progress, colours, centre, reach, at, narrow, fresh, gone, ringed } = drawing;
   const last = ripple.steps.length - 1;
   const circle = (x: number, y: number, radius: number) => {
     context.beginPath();
@@ -356,7 +365,18 @@ function drawRipple(context: CanvasRenderingContext2D, drawing: Drawing): void {
     const arrives = unit.step === step && step > 1 ? progress : 1;
     const radius = sizeOf(unit) * arrives;
     const colour = unit.over && unit.fate === "evidence" ? colours[unit.over] : colours.text;
-    context.globalAlpha = fading(unit.fate);
+    const outcome = ringed?.get(unit.id);
+    context.globalAlpha = outcome ? 1 : fading(unit.fate);
+    if (outcome && step === last) {
+      // Full for what was found, dashed for what was lost: seen without colours, too.
+      context.strokeStyle = outcome === "found" ? colours.good : colours.bad;
+      context.lineWidth = 2.5;
+      context.setLineDash(outcome === "found" ? [] : [4, 3]);
+      circle(place.x, place.y, radius + (unit.anchor ? 8 : 5.5));
+      context.stroke();
+      context.setLineDash([]);
+      context.lineWidth = 1;
+    }
     if (unit.fate === "evidence") {
       context.fillStyle = colour;
       circle(place.x, place.y, radius);

@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { EdgeView, Evidence, FamiliarityTerms, UnitView } from "../forms";
 import { toTrace } from "../frame";
+import { IS_REPORT } from "../mode";
 import { OFFERED } from "../offered";
 import { ProblemView } from "../problem";
 import { change, place } from "../route";
@@ -29,11 +30,13 @@ export function UnitDrawer({ id, answer, ripple, close }: Props) {
   useEffect(() => {
     setView(undefined);
     setFailure(undefined);
+    heading.current?.focus();
+    // A report has the answer alone.
+    if (IS_REPORT) return;
     const stop = new AbortController();
     get<UnitView>("units", { bank: bank.value, id }, stop.signal).then(setView, (thrown) =>
       setFailure(failureOf(thrown)),
     );
-    heading.current?.focus();
     return () => stop.abort();
   }, [id]);
   useEffect(() => {
@@ -85,6 +88,19 @@ export function UnitDrawer({ id, answer, ripple, close }: Props) {
               <small>
                 {saidAt(part.said_at)} · turn {part.turn}
                 {quoted.has(part.turn) ? " · quoted" : ""}
+              </small>
+            </li>
+          ))}
+        </ul>
+      ) : IS_REPORT && evidence ? (
+        <ul class="turns words">
+          {evidence.excerpts.map((excerpt) => (
+            <li key={`${excerpt.turn} ${excerpt.range?.start ?? ""}`} class="quoted">
+              <p>
+                <b>{excerpt.speaker}</b> {excerpt.text}
+              </p>
+              <small>
+                {saidAt(excerpt.said_at)} · turn {excerpt.turn} · quoted
               </small>
             </li>
           ))}

@@ -1,0 +1,87 @@
+//! What became of operations that forgot turns, and erasing now: parts of `ripplemem forget`.
+//!
+//! In: a memory that is opened here, or the process that has it open. Out: receipts, and what erasing took.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+use nouns::{
+    config::{LogKind, Pipeline},
+    model::Bank,
+};
+use ripplemem::pipeline::{Erased, ForgetStage, Receipt};
+use server::api::Forgets;
+
+use super::{
+    output::print,
+    reached::{Memory, open_or_reach},
+};
+
+/// Prints the receipts of all operations, or of those of a bank.
+pub(super) fn list(pipeline: &Pipeline, bank: Option<&Bank>, json: bool) -> Result<ExitCode> {
+    ensure_embedded(pipeline)?;
+    let mut receipts = match open_or_reach(pipeline)? {
+        Memory::Here(mut service) => {
+            service.pause_model();
+            service.catch_up()?;
+            service.receipts()?
+        }
+        Memory::There(reached) => reached.get::<Forgets>("/v1/forgets", &[])?.forgets,
+    };
+    receipts.retain(|receipt| bank.is_none_or(|bank| receipt.bank == *bank));
+    for receipt in &receipts {
+        let line = if json { serde_json::to_string(receipt)? } else { receipt_line(receipt) };
+        print(&format!("{line}\n"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A receipt in a line.
+pub(super) fn receipt_line(receipt: &Receipt) -> String {
+    let Receipt { operation, bank, turns, stage, requested, due, erased, .. } = receipt;
+    let (stage, at) = match stage {
+        ForgetStage::Accepted => ("accepted", None),
+        ForgetStage::Hidden => ("hidden", receipt.hidden),
+        ForgetStage::Rebuilt => ("rebuilt", receipt.rebuilt),
+        ForgetStage::Erased => ("erased", *erased),
+    };
+    let at = at.map(|at| format!(" at {at:.0}")).unwrap_or_default();
+    let due = match due {
+        _ if erased.is_some() => String::new(),
+        Some(due) => format!(", to be erased by {due:.0}"),
+        None => ", erased by --erase-now alone".to_owned(),
+    };
+    format!("{operation}  bank {bank}: {turns} turns, asked for at {requested:.0}, {stage}{at}{due}")
+}
+
+/// Erases what was deleted, and says what that took.
+pub(super) fn erase_now(pipeline: &Pipeline, json: bool) -> Result<ExitCode> {
+    ensure_embedded(pipeline)?;
+    let erased = match open_or_reach(pipeline)? {
+        Memory::Here(mut service) => {
+            service.pause_model();
+            service.catch_up()?;
+            service.erase()?
+        }
+        Memory::There(reached) => reached.post("/v1/admin/erase", &())?,
+    };
+    let Erased { turns, dead_letters, rewritten_bytes } = erased;
+    let megabytes = rewritten_bytes as f64 / 1e6;
+    let line = if json {
+        serde_json::to_string(&erased)?
+    } else {
+        format!("erased: {turns} records of turns and {dead_letters} dead letters emptied; {megabytes:.1} MB rewritten")
+    };
+    print(&format!("{line}\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses what works on a log in a directory alone.
+pub(super) fn ensure_embedded(pipeline: &Pipeline) -> Result<()> {
+    ensure!(
+        pipeline.log.kind != LogKind::Kafka,
+        "on Kafka there are no operations: words leave the topics as their retention and compaction say; see \
+         docs/forgetting.md"
+    );
+    Ok(())
+}

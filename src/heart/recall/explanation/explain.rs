@@ -1,0 +1,210 @@
+//! A question and a turn to the steps between them.
+
+use std::sync::Arc;
+
+use super::{
+    sentence, sought,
+    sought::{sought, with_neighbours},
+    steps::Explaining,
+    whole_first_hop::WholeFirstHop,
+};
+use crate::{
+    memory::UnitBody,
+    recall::{
+        EmbedTexts, Failure, Memory, Planner, RecallError,
+        first_hop::{self, FirstHopQuestion},
+        recollect::recollection,
+        recollection::Recollection,
+    },
+};
+use nouns::{
+    config::{FirstHop, RecallSettings},
+    model::{
+        ExplainStep, ExplainedSubject, Explanation, ModelRef, OtherPart, Position, Question, StepName, StepState,
+        Subject, SubjectId, UnitId,
+    },
+};
+
+/// Units of each channel that are looked at for the rank of one that the first hop did not take.
+const MOST_HITS: usize = 1_000;
+
+/// What recollection did to a turn: the steps from its unit on.
+#[derive(Debug, Clone)]
+pub struct Explained {
+    question: Question,
+    /// As it was named, with what was found of it.
+    subject: ExplainedSubject,
+    /// The unit that holds it, and which part of it; none where the memory holds none.
+    unit: Option<(Arc<UnitBody>, usize)>,
+    steps: Vec<ExplainStep>,
+    others: Vec<OtherPart>,
+    supported: bool,
+    vector_hash: String,
+    settings_hash: String,
+    reflects: Vec<Position>,
+}
+
+/// Explains what the answer to a question did to a turn, or to a unit.
+///
+/// The question is recollected as by [`crate::recall::recollect`].
+///
+/// # Errors
+/// As [`crate::recall::recollect`].
+pub fn explain(
+    memory: &dyn Memory,
+    embed: &mut EmbedTexts<'_>,
+    question: &Question,
+    planner: &dyn Planner,
+    settings: &RecallSettings,
+    model_ref: &ModelRef,
+    subject: &Subject,
+) -> Result<Explained, RecallError> {
+    let whole = WholeFirstHop::new(memory);
+    let found = recollection(&whole, embed, question, planner, settings, model_ref)?;
+    let rest = whole.into_rest();
+    let failed = |what: &'static str| {
+        let bank = question.bank.to_string();
+        move |source: Failure| RecallError::Memory { bank, what: what.to_owned(), source }
+    };
+    let parts = sought(memory, &found, &rest, subject).map_err(failed("look for the turn"))?;
+    let others = sought::others(&found, &parts);
+    let (subject_found, unit, steps) = match parts.first() {
+        None => (named(subject), None, unknown_unit(subject)),
+        Some(part) => {
+            let linked = with_neighbours(memory, &found, question.bank.key(), part.unit.id);
+            let linked = linked.map_err(failed("look for the unit's edges"))?;
+            let mut explaining = Explaining {
+                found: &found,
+                part,
+                linked: linked.map(|linked| linked.neighbours).unwrap_or_default(),
+                model: model_ref,
+                hits: Vec::new(),
+                rank_of_every_part: None,
+            };
+            if settings.first_hop == FirstHop::Channels {
+                explaining.hits = more_hits(memory, &found).map_err(failed("look at the indexes"))?;
+            }
+            if subject.every_part && part.scored.is_none() {
+                let rank = rank(memory, &found, part.unit.id, part.at);
+                explaining.rank_of_every_part = rank.map_err(failed("look at every part"))?;
+            }
+            (part.subject(subject), Some((Arc::clone(&part.unit), part.at)), explaining.steps())
+        }
+    };
+    Ok(Explained {
+        question: question.clone(),
+        subject: subject_found,
+        unit,
+        steps,
+        others,
+        supported: found.evidence.supported,
+        vector_hash: found.evidence.trace.vector_hash.clone(),
+        settings_hash: settings_hash(&found.settings),
+        reflects: found.evidence.reflects.clone(),
+    })
+}
+
+impl Explained {
+    /// The unit that holds the turn, and which part of it; none where the memory holds none.
+    #[must_use]
+    pub fn unit(&self) -> Option<(&UnitBody, usize)> {
+        self.unit.as_ref().map(|(unit, part)| (&**unit, *part))
+    }
+
+    /// The turn that is asked about, where its id is known.
+    #[must_use]
+    pub fn turn(&self) -> Option<&str> {
+        self.subject.turn.as_deref()
+    }
+
+    /// The offsets that it reflects.
+    #[must_use]
+    pub fn reflects(&self) -> &[Position] {
+        &self.reflects
+    }
+
+    /// The whole explanation, with the steps in front of the unit: stored, reflected, window.
+    #[must_use]
+    pub fn complete(self, before: [ExplainStep; 3]) -> Explanation {
+        let Self { question, subject, unit, mut steps, others, supported, vector_hash, settings_hash, reflects } = self;
+        let is_lost = before.iter().any(|step| step.state == StepState::Failed);
+        if let (None, true, Some(first)) = (&unit, is_lost, steps.first_mut()) {
+            *first = ExplainStep::not_reached(first.step);
+        }
+        let steps: Vec<ExplainStep> = before.into_iter().chain(steps).collect();
+        let sentence = sentence::of(&subject, &steps, supported);
+        let memory = reflects.iter().find(|at| at.topic == "memory" && at.next_offset > 0);
+        Explanation {
+            subject: Some(subject),
+            others,
+            as_of: memory.map(|at| (at.next_offset - 1).to_string()),
+            vector_hash: Some(vector_hash),
+            settings_hash: Some(settings_hash),
+            reflects,
+            ..Explanation::of(question.bank.to_string(), sentence, steps)
+        }
+    }
+}
+
+/// What is known of a subject that no unit holds.
+fn named(subject: &Subject) -> ExplainedSubject {
+    match &subject.id {
+        SubjectId::Turn(turn) => ExplainedSubject { turn: Some(turn.clone()), ..ExplainedSubject::default() },
+        SubjectId::Unit(unit) => ExplainedSubject { unit: Some(*unit), ..ExplainedSubject::default() },
+    }
+}
+
+/// The steps where the memory holds no unit of a subject.
+fn unknown_unit(subject: &Subject) -> Vec<ExplainStep> {
+    let part = subject.part.map(|part| format!(" part {part} of")).unwrap_or_default();
+    let (sentence, change) = match &subject.id {
+        SubjectId::Turn(turn) => (
+            format!("No unit of the memory holds{part} turn {turn}."),
+            "What reads the turns made no unit of it: `ripplemem reextract` has a language model read it again.",
+        ),
+        SubjectId::Unit(unit) => (
+            format!("The memory has no{part} unit {unit}."),
+            "An edit or a deletion may have replaced it; take the id from an answer of now.",
+        ),
+    };
+    let first = ExplainStep::new(StepName::Unit, StepState::Failed, sentence).change(change);
+    let later = StepName::ALL.into_iter().filter(|step| *step > StepName::Unit).map(ExplainStep::not_reached);
+    std::iter::once(first).chain(later).collect()
+}
+
+/// The hits of a first hop by channels, also those that it did not take.
+fn more_hits(memory: &dyn Memory, found: &Recollection<'_>) -> Result<Vec<crate::memory::Hit>, Failure> {
+    let asked = asked(found);
+    let more = |most: usize| if most == 0 { 0 } else { most.max(MOST_HITS) };
+    let settings = &found.settings;
+    let settings = RecallSettings {
+        semantic: more(settings.semantic),
+        lexical: more(settings.lexical),
+        cue: more(settings.cue),
+        ..settings.clone()
+    };
+    Ok(memory.first_hop(first_hop::channels(&asked, &settings))?.value)
+}
+
+/// The rank of a part among every part of the bank, and its share.
+fn rank(
+    memory: &dyn Memory,
+    found: &Recollection<'_>,
+    unit: UnitId,
+    part: usize,
+) -> Result<Option<(usize, f64)>, Failure> {
+    let every = first_hop::every_part(memory, &asked(found), &found.settings)?;
+    let at = every.best.iter().position(|other| other.unit.id == unit && other.part == part);
+    Ok(at.map(|at| (at + 1, every.share(every.best[at].score))))
+}
+
+fn asked<'f>(found: &'f Recollection<'_>) -> FirstHopQuestion<'f> {
+    FirstHopQuestion { read: &found.read, cues: &found.evidence.trace.cues, vector: &found.vector }
+}
+
+/// Hash of every setting of recall.
+fn settings_hash(settings: &RecallSettings) -> String {
+    // The scale of the cosines is not among the keys of the settings.
+    let json = serde_json::to_vec(&(settings, settings.familiarity.cosines)).unwrap_or_default();
+    blake3::hash(&json).to_hex().to_string()
+}

@@ -1,0 +1,33 @@
+//! Forgetting that is complete, on a log in a directory: from a request to the last stored byte.
+//!
+//! In: a bank and ids of turns. Out: one operation of any size, which survives a crash; its deletions in the turns log;
+//! receipts that say which stage it has reached; and a disk without the words. No operation, ledger line or receipt
+//! holds a word of what was said.
+//!
+//! - `operation`: an operation, kept in the log beside its deletions, and finished by the next start.
+//! - `ledger`: the file outside the log's directory that makes a restored backup forget again.
+//! - `receipt`: what an operation has reached, signed where a key is configured.
+//! - `erase`: words out of the turns log, the dead letters, the snapshots, the caches and the files under them.
+//! - `shared_words`: which dead letters hold words of a turn.
+//! - `search`: where words lie in stored bytes; `verify`: whether they may.
+//! - `due`: erasing in time, while a memory stays open.
+
+mod due;
+mod erase;
+mod ledger;
+mod operation;
+mod receipt;
+mod search;
+mod shared_words;
+mod verify;
+
+use super::{PipelineError, Replica, logged};
+
+pub(super) use due::erase_in_time;
+pub(super) use erase::Places;
+pub use operation::{Deleted, Erased, ForgetOperation};
+pub(super) use operation::{Forgets, Settled, settled};
+pub(super) use receipt::receipts;
+pub use receipt::{ForgetStage, Receipt, stored_receipts};
+pub use search::{Found, Search};
+pub use verify::{Verdict, Verified, verify};

@@ -1,0 +1,389 @@
+//! An operation: some turns of a bank that are to be forgotten, as one thing with an id.
+//!
+//! In: a bank and ids of turns. Out: the operation, durable before the first of its deletions, and done with the last.
+//! Its id is a function of what it names, so that repeating it is harmless. The ids of turns stay beside it until their
+//! deletions are written, some at a time, each in the write of those; a start writes what a crash left over.
+
+use std::{collections::BTreeSet, sync::Mutex, time::Instant};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{PipelineError, Replica, ledger::Ledger};
+use crate::log::{ErasableLog, Log, LogEntry, Written};
+use nouns::{
+    config::ForgetSettings,
+    model::{Bank, Deletion, TurnEvent},
+    sync,
+};
+
+/// Most deletions of one write.
+pub(super) const DELETED_AT_ONCE: usize = 1_000;
+/// What an entry of an operation begins with, until its words are erased and from then on; and one of ids that are left
+/// to delete.
+const PENDING: &str = "forget ";
+const DONE: &str = "forgotten ";
+const LEFT: &str = "forget-turns ";
+/// The entry that says when it was last looked for words to erase.
+const LOOKED: &str = "looked for words";
+const HOUR_MS: i64 = 3_600_000;
+
+/// Held while operations are read and written back.
+static CHANGING: Mutex<()> = Mutex::new(());
+
+/// What a pass took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Erased {
+    /// Records of the turns log that were emptied.
+    pub turns: u64,
+    /// Dead letters that were emptied.
+    pub dead_letters: u64,
+    /// Bytes that were written to replace the files of the log.
+    pub rewritten_bytes: u64,
+}
+
+/// Turns of a bank that are forgotten together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForgetOperation {
+    /// Its id: 32 hexadecimal digits, a function of the bank and the turns.
+    pub operation: String,
+    /// The bank.
+    pub bank: Bank,
+    /// How many turns it names.
+    pub turns: u64,
+    /// When it was asked for, in milliseconds since 1970.
+    pub requested_ms: i64,
+    /// By when their words are out of every stored byte; none where only a request erases.
+    pub due_ms: Option<i64>,
+    /// Where its last deletion lies, as text of [`Written`]; none while some are still to be written.
+    pub after: Option<String>,
+    /// When no answer reflected them any more.
+    pub hidden_ms: Option<i64>,
+    /// When what others said in their windows was read again, by the language model where one extracts.
+    pub rebuilt_ms: Option<i64>,
+    /// When their words were out of every stored byte, and what that took.
+    pub erased: Option<(i64, Erased)>,
+}
+
+/// Deletions that are durable.
+#[derive(Debug, Clone)]
+pub struct Deleted {
+    /// Where they lie; nothing where they had been written before.
+    pub written: Written,
+    /// Their operation; none on Kafka.
+    pub operation: Option<ForgetOperation>,
+}
+
+/// What a memory has reached, by which operations are settled.
+pub(in crate::pipeline) struct Settled<'s> {
+    /// Whether answers reflect what was written.
+    pub(in crate::pipeline) reflects: &'s dyn Fn(&Written) -> bool,
+    /// Closed windows that wait for the language model.
+    pub(in crate::pipeline) waiting_for_model: u64,
+    pub(in crate::pipeline) now_ms: i64,
+}
+
+/// The operations of a log.
+#[derive(Clone, Copy)]
+pub(in crate::pipeline) struct Forgets<'l> {
+    pub(super) log: &'l dyn ErasableLog,
+    pub(super) settings: &'l ForgetSettings,
+}
+
+impl<'l> Forgets<'l> {
+    /// Those of a log; none on Kafka.
+    pub(in crate::pipeline) fn of(log: &'l dyn Log, settings: &'l ForgetSettings) -> Option<Self> {
+        Some(Self { log: log.erasable()?, settings })
+    }
+
+    /// Has turns forgotten, and returns once their deletions are durable. What was asked for before is not done again.
+    pub(in crate::pipeline) fn begin(
+        &self,
+        bank: &Bank,
+        turns: Vec<String>,
+        now_ms: i64,
+    ) -> Result<Deleted, PipelineError> {
+        let turns: BTreeSet<String> = turns.into_iter().collect();
+        for (index, turn) in turns.iter().enumerate() {
+            deletion(bank, turn).check().map_err(|problem| PipelineError::Turn { index, problem })?;
+        }
+        let id = id_of(bank, &turns);
+        if let Some(known) = self.known(&id)? {
+            return self.finish(known);
+        }
+        if let Some(path) = &self.settings.ledger {
+            Ledger::at(path).add(&id, bank, &turns, now_ms)?;
+        }
+        let operation = self.put(id, bank, &turns, now_ms)?;
+        self.finish(operation)
+    }
+
+    /// Writes deletions that a crash left over, and those of the ledger that this log has never had. Returns how many
+    /// operations it finished.
+    pub(in crate::pipeline) fn resume(&self) -> Result<usize, PipelineError> {
+        if let Some(path) = &self.settings.ledger {
+            for line in Ledger::at(path).lines()? {
+                if self.known(&line.operation)?.is_none() {
+                    self.put(line.operation, &line.bank, &line.turns, line.requested_ms)?;
+                }
+            }
+        }
+        let begun: Vec<ForgetOperation> = self.pending()?.into_iter().filter(|of| of.after.is_none()).collect();
+        let count = begun.len();
+        begun.into_iter().try_for_each(|operation| self.finish(operation).map(drop))?;
+        Ok(count)
+    }
+
+    /// All operations, the latest first.
+    pub(in crate::pipeline) fn all(&self) -> Result<Vec<ForgetOperation>, PipelineError> {
+        let mut all = self.pending()?;
+        all.extend(self.under(DONE)?);
+        all.sort_by(|a: &ForgetOperation, b| (b.requested_ms, &b.operation).cmp(&(a.requested_ms, &a.operation)));
+        Ok(all)
+    }
+
+    /// An operation, by its id.
+    pub(in crate::pipeline) fn known(&self, id: &str) -> Result<Option<ForgetOperation>, PipelineError> {
+        let found = self.under(&format!("{PENDING}{id}"))?.pop();
+        Ok(match found {
+            Some(found) => Some(found),
+            None => self.under(&format!("{DONE}{id}"))?.pop(),
+        })
+    }
+
+    /// The operations whose words are not erased yet.
+    fn pending(&self) -> Result<Vec<ForgetOperation>, PipelineError> {
+        self.under(PENDING)
+    }
+
+    fn under(&self, prefix: &str) -> Result<Vec<ForgetOperation>, PipelineError> {
+        self.log.entries(prefix)?.iter().map(|(name, value)| read(name, value)).collect()
+    }
+
+    /// Notes which stages operations have reached, and returns those whose words are not erased yet.
+    pub(in crate::pipeline) fn settle(&self, settled: &Settled<'_>) -> Result<Vec<ForgetOperation>, PipelineError> {
+        let _changing = sync::lock(&CHANGING);
+        let (mut pending, mut changed) = (self.pending()?, Vec::new());
+        for operation in &mut pending {
+            let before = operation.clone();
+            let after = operation.after.as_deref().and_then(|after| Written::parse(after, self.log.partitions()));
+            if operation.hidden_ms.is_none() && after.is_some_and(|after| (settled.reflects)(&after)) {
+                operation.hidden_ms = Some(settled.now_ms);
+            }
+            if operation.hidden_ms.is_some() && settled.waiting_for_model == 0 {
+                operation.rebuilt_ms.get_or_insert(settled.now_ms);
+            }
+            if *operation != before {
+                changed.push(entry(PENDING, operation)?);
+            }
+        }
+        if !changed.is_empty() {
+            self.log.append_with_entries(&[], changed)?;
+        }
+        Ok(pending)
+    }
+
+    /// Notes that the words of these operations are out of every stored byte.
+    pub(super) fn note_erased(
+        &self,
+        operations: &BTreeSet<String>,
+        erased: Erased,
+        now_ms: i64,
+    ) -> Result<(), PipelineError> {
+        let _changing = sync::lock(&CHANGING);
+        let mut entries = vec![looked(now_ms)];
+        for mut operation in self.pending()?.into_iter().filter(|of| operations.contains(&of.operation)) {
+            operation.erased = Some((now_ms, erased));
+            entries.push((format!("{PENDING}{}", operation.operation), None));
+            entries.push(entry(DONE, &operation)?);
+        }
+        self.log.append_with_entries(&[], entries)?;
+        Ok(())
+    }
+
+    /// When it was last looked for words to erase, in milliseconds since 1970.
+    pub(super) fn looked_ms(&self) -> Result<Option<i64>, PipelineError> {
+        let entries = self.log.entries(LOOKED)?;
+        Ok(entries.first().and_then(|(_, value)| std::str::from_utf8(value).ok()?.parse().ok()))
+    }
+
+    /// Notes that it was looked for words to erase.
+    pub(super) fn note_looked(&self, now_ms: i64) -> Result<(), PipelineError> {
+        self.log.append_with_entries(&[], vec![looked(now_ms)])?;
+        Ok(())
+    }
+
+    /// Makes the operation durable, with the ids of its turns, in one write.
+    fn put(
+        &self,
+        id: String,
+        bank: &Bank,
+        turns: &BTreeSet<String>,
+        requested_ms: i64,
+    ) -> Result<ForgetOperation, PipelineError> {
+        let hours = self.settings.erase_within_hours;
+        let within_ms = i64::try_from(hours).unwrap_or(i64::MAX).saturating_mul(HOUR_MS);
+        let operation = ForgetOperation {
+            operation: id,
+            bank: bank.clone(),
+            turns: turns.len() as u64,
+            requested_ms,
+            due_ms: (hours > 0).then(|| requested_ms.saturating_add(within_ms)),
+            after: None,
+            hidden_ms: None,
+            rebuilt_ms: None,
+            erased: None,
+        };
+        let turns: Vec<&String> = turns.iter().collect();
+        let mut entries = vec![entry(PENDING, &operation)?];
+        for (number, some) in turns.chunks(DELETED_AT_ONCE).enumerate() {
+            entries
+                .push((format!("{LEFT}{} {number:08}", operation.operation), Some(json(&operation.operation, &some)?)));
+        }
+        self.log.append_with_entries(&[], entries)?;
+        Ok(operation)
+    }
+
+    /// Writes the deletions that are left of an operation.
+    fn finish(&self, mut operation: ForgetOperation) -> Result<Deleted, PipelineError> {
+        let mut written = Written::nothing(self.log.partitions());
+        if let Some(after) = operation.after.as_deref().and_then(|after| Written::parse(after, self.log.partitions())) {
+            return Ok(Deleted { written: after, operation: Some(operation) });
+        }
+        for (name, turns) in self.log.entries(&format!("{LEFT}{} ", operation.operation))? {
+            let turns: Vec<String> = serde_json::from_slice(&turns).map_err(|e| unreadable(&name, &e))?;
+            let deletions: Vec<TurnEvent> = turns.iter().map(|turn| deletion(&operation.bank, turn)).collect();
+            let some = self.log.append_with_entries(&deletions, vec![(name, None)])?;
+            some.places().for_each(|(partition, next)| written.extend(partition, next));
+        }
+        // After a crash between the last deletions and this, all that is durable covers them.
+        if written.places().next().is_none() {
+            let partition = crate::log::partition_of(&operation.bank, self.log.partitions());
+            written.extend(partition, self.log.end(crate::log::Topic::Turns, partition)?);
+        }
+        operation.after = Some(written.to_string());
+        self.log.append_with_entries(&[], vec![entry(PENDING, &operation)?])?;
+        Ok(Deleted { written, operation: Some(operation) })
+    }
+}
+
+fn looked(now_ms: i64) -> LogEntry {
+    (LOOKED.to_owned(), Some(now_ms.to_string().into_bytes()))
+}
+
+/// Calls `with` what a replica reflects now.
+pub(in crate::pipeline) fn settled<T>(
+    replica: &Replica,
+    waiting_for_model: u64,
+    with: &mut dyn FnMut(&Settled<'_>) -> T,
+) -> T {
+    let now = Instant::now();
+    let reflects = |written: &Written| written.places().all(|(partition, next)| replica.wait_for(partition, next, now));
+    with(&Settled { reflects: &reflects, waiting_for_model, now_ms: jiff::Timestamp::now().as_millisecond() })
+}
+
+/// The id of an operation on these turns.
+fn id_of(bank: &Bank, turns: &BTreeSet<String>) -> String {
+    let mut hash = blake3::Hasher::new();
+    for field in std::iter::once(bank.as_str()).chain(turns.iter().map(String::as_str)) {
+        hash.update(&(field.len() as u64).to_le_bytes()).update(field.as_bytes());
+    }
+    hash.finalize().to_hex()[..32].to_owned()
+}
+
+fn deletion(bank: &Bank, turn: &str) -> TurnEvent {
+    TurnEvent::Deletion(Deletion::for_good(bank.clone(), turn.to_owned()))
+}
+
+fn entry(prefix: &str, operation: &ForgetOperation) -> Result<LogEntry, PipelineError> {
+    Ok((format!("{prefix}{}", operation.operation), Some(json(&operation.operation, operation)?)))
+}
+
+fn json(operation: &str, value: &impl Serialize) -> Result<Vec<u8>, PipelineError> {
+    serde_json::to_vec(value).map_err(|e| unreadable(operation, &e))
+}
+
+fn read(name: &str, value: &[u8]) -> Result<ForgetOperation, PipelineError> {
+    serde_json::from_slice(value).map_err(|e| unreadable(name, &e))
+}
+
+fn unreadable(name: &str, error: &serde_json::Error) -> PipelineError {
+    PipelineError::Forget { what: format!("the operation {name:?} in the log"), problem: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::{EmbeddedLog, Topic};
+    use nouns::config::Pipeline;
+
+    fn open(home: &std::path::Path) -> EmbeddedLog {
+        let mut settings = Pipeline::parse("version = 1").unwrap().log;
+        settings.directory = home.join("log");
+        EmbeddedLog::open(&settings).unwrap()
+    }
+
+    fn deleted(log: &EmbeddedLog) -> BTreeSet<String> {
+        let records = log.read(Topic::Turns, 0, 0, 100_000).unwrap().records;
+        let turn = |value: &[u8]| match TurnEvent::from_json(value).unwrap() {
+            TurnEvent::Deletion(deletion) => deletion.turn,
+            other => panic!("{other:?}"),
+        };
+        records.iter().map(|record| turn(record.value.as_deref().unwrap())).collect()
+    }
+
+    /// Ends a process at each step of an operation of three writes.
+    #[test]
+    fn whatever_a_crash_left_over_is_written_by_the_next_start() {
+        let settings = ForgetSettings::default();
+        let bank = Bank::parse("b").unwrap();
+        let turns: BTreeSet<String> = (0..2 * DELETED_AT_ONCE + 5).map(|n| n.to_string()).collect();
+        for writes in 0..=3 {
+            let home = tempfile::tempdir().unwrap();
+            let log = open(home.path());
+            let forgets = Forgets { log: &log, settings: &settings };
+            let operation = forgets.put(id_of(&bank, &turns), &bank, &turns, 7).unwrap();
+            for (name, ids) in log.entries(LEFT).unwrap().into_iter().take(writes) {
+                let ids: Vec<String> = serde_json::from_slice(&ids).unwrap();
+                let events: Vec<TurnEvent> = ids.iter().map(|id| deletion(&bank, id)).collect();
+                log.append_with_entries(&events, vec![(name, None)]).unwrap();
+            }
+            assert_eq!(deleted(&log).len(), turns.len().min(writes * DELETED_AT_ONCE));
+            drop(log);
+            let log = open(home.path());
+            let forgets = Forgets { log: &log, settings: &settings };
+            assert_eq!(forgets.resume().unwrap(), 1, "after {writes} writes");
+            assert_eq!(deleted(&log), turns);
+            assert_eq!(log.end(Topic::Turns, 0).unwrap(), turns.len() as u64, "each once");
+            assert_eq!(log.entries(LEFT).unwrap(), []);
+            assert_eq!(forgets.resume().unwrap(), 0);
+            let known = forgets.known(&operation.operation).unwrap().unwrap();
+            assert_eq!(known.after, Some(format!("0:{}", turns.len() - 1)));
+        }
+    }
+
+    #[test]
+    fn an_id_names_a_bank_and_a_set_of_turns() {
+        let (a, b) = (Bank::parse("a").unwrap(), Bank::parse("a/b").unwrap());
+        let turns = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<BTreeSet<_>>();
+        let of = [
+            id_of(&a, &turns(&["1", "2"])),
+            id_of(&a, &turns(&["12"])),
+            id_of(&a, &turns(&["1"])),
+            id_of(&b, &turns(&["1", "2"])),
+        ];
+        assert_eq!(of.iter().collect::<BTreeSet<_>>().len(), 4);
+        assert_eq!(of[0], id_of(&a, &turns(&["2", "1"])));
+    }
+
+    #[test]
+    fn a_turn_that_cannot_be_is_refused_before_anything_is_written() {
+        let (home, settings) = (tempfile::tempdir().unwrap(), ForgetSettings::default());
+        let log = open(home.path());
+        let forgets = Forgets { log: &log, settings: &settings };
+        let refused = forgets.begin(&Bank::parse("b").unwrap(), vec!["1".to_owned(), String::new()], 0);
+        assert!(matches!(refused, Err(PipelineError::Turn { .. })));
+        assert_eq!((log.entries("").unwrap(), log.end(Topic::Turns, 0).unwrap()), (vec![], 0));
+    }
+}

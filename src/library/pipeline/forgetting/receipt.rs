@@ -1,0 +1,155 @@
+//! Receipts: what an operation has reached, for whoever asked for it.
+//!
+//! In: an operation, and the key file if one is configured. Out: times and counts, without a word or an id of a turn,
+//! and an HMAC-SHA256 over them.
+
+use std::{fmt::Write as _, path::Path};
+
+use jiff::Timestamp;
+use ring::hmac;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{ForgetOperation, Forgets, PipelineError, Settled};
+use crate::log;
+use nouns::{
+    config::{LogKind, Pipeline},
+    model::Bank,
+};
+
+/// How far an operation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ForgetStage {
+    /// It is durable; a crash or a restart does not undo it.
+    Accepted,
+    /// No answer, unit, edge or statistic reflects the turns.
+    Hidden,
+    /// What others said in their windows is back, read again by the language model where one extracts.
+    Rebuilt,
+    /// Their words are in no byte that this memory stores.
+    Erased,
+}
+
+/// What became of an operation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Receipt {
+    /// The operation's id.
+    pub operation: String,
+    /// The bank.
+    pub bank: Bank,
+    /// How many turns it names.
+    pub turns: u64,
+    /// The last stage that it has reached.
+    pub stage: ForgetStage,
+    /// When it was asked for.
+    #[schemars(with = "String")]
+    pub requested: Timestamp,
+    /// When it was hidden.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub hidden: Option<Timestamp>,
+    /// When it was rebuilt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub rebuilt: Option<Timestamp>,
+    /// When it was erased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub erased: Option<Timestamp>,
+    /// By when it is to be erased; absent where only a request erases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub due: Option<Timestamp>,
+    /// Records of the turns log that were emptied when it was erased, with those of other operations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emptied_turns: Option<u64>,
+    /// Dead letters that were emptied then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emptied_dead_letters: Option<u64>,
+    /// Bytes that were written then, to replace the files that held the words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rewritten_bytes: Option<u64>,
+    /// HMAC-SHA256, in hexadecimal digits, over the JSON of this receipt without this field and without spaces, with
+    /// the secret of `forget.key_file`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hmac_sha256: Option<String>,
+}
+
+/// The receipts of all operations, which are settled first.
+pub(in crate::pipeline) fn receipts(
+    forgets: Forgets<'_>,
+    settled: &Settled<'_>,
+    key_file: Option<&Path>,
+) -> Result<Vec<Receipt>, PipelineError> {
+    forgets.settle(settled)?;
+    forgets.all()?.iter().map(|operation| Receipt::of(operation, key_file)).collect()
+}
+
+/// The receipts of a log in a directory, which nobody has open, as they were noted last.
+///
+/// # Errors
+/// [`PipelineError::NotEmbedded`] on Kafka, and as the log's.
+pub fn stored_receipts(pipeline: &Pipeline) -> Result<Vec<Receipt>, PipelineError> {
+    if pipeline.log.kind == LogKind::Kafka {
+        return Err(PipelineError::NotEmbedded);
+    }
+    let log = log::open(&pipeline.log)?;
+    let forgets = Forgets::of(&*log, &pipeline.forget).ok_or(PipelineError::NotEmbedded)?;
+    let key_file = pipeline.forget.key_file.as_deref();
+    forgets.all()?.iter().map(|operation| Receipt::of(operation, key_file)).collect()
+}
+
+impl Receipt {
+    /// The receipt of an operation, signed with the secret of a file.
+    pub(in crate::pipeline) fn of(operation: &ForgetOperation, key_file: Option<&Path>) -> Result<Self, PipelineError> {
+        let at = |ms: i64| Timestamp::from_millisecond(ms).unwrap_or_default();
+        let ForgetOperation { operation, bank, turns, requested_ms, due_ms, hidden_ms, rebuilt_ms, erased, .. } =
+            operation;
+        let stage = match (hidden_ms, rebuilt_ms, erased) {
+            (_, _, Some(_)) => ForgetStage::Erased,
+            (_, Some(_), None) => ForgetStage::Rebuilt,
+            (Some(_), None, None) => ForgetStage::Hidden,
+            (None, None, None) => ForgetStage::Accepted,
+        };
+        let mut receipt = Self {
+            operation: operation.clone(),
+            bank: bank.clone(),
+            turns: *turns,
+            stage,
+            requested: at(*requested_ms),
+            hidden: hidden_ms.map(at),
+            rebuilt: rebuilt_ms.map(at),
+            erased: erased.map(|(ms, _)| at(ms)),
+            due: due_ms.map(at),
+            emptied_turns: erased.map(|(_, erased)| erased.turns),
+            emptied_dead_letters: erased.map(|(_, erased)| erased.dead_letters),
+            rewritten_bytes: erased.map(|(_, erased)| erased.rewritten_bytes),
+            hmac_sha256: None,
+        };
+        if let Some(path) = key_file {
+            receipt.hmac_sha256 = Some(receipt.signature(path)?);
+        }
+        Ok(receipt)
+    }
+
+    fn signature(&self, key_file: &Path) -> Result<String, PipelineError> {
+        let failed = |problem: String| {
+            let what = format!("forget.key_file {}", key_file.display());
+            PipelineError::Forget { what, problem }
+        };
+        let secret = std::fs::read(key_file).map_err(|e| failed(e.to_string()))?;
+        let secret = secret.trim_ascii();
+        if secret.is_empty() {
+            return Err(failed("it is empty; write a long random secret".to_owned()));
+        }
+        let json = serde_json::to_vec(self).map_err(|e| failed(e.to_string()))?;
+        let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), &json);
+        Ok(tag.as_ref().iter().fold(String::new(), |mut digits, byte| {
+            // A string takes every write.
+            let _ = write!(digits, "{byte:02x}");
+            digits
+        }))
+    }
+}

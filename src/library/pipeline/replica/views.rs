@@ -1,0 +1,47 @@
+//! Smaller reads of a memory: units by id, when a bank was written, the points of its past.
+//!
+//! In: banks that are held here. Out: what they hold, as of one epoch; for the past, what the snapshots say.
+
+use std::sync::Arc;
+
+use super::{PipelineError, surface::Replica};
+use crate::snapshot::{HistoryPoint, SnapshotError};
+use heart::memory::{Answered, UnitBody};
+use nouns::{
+    model::{Bank, UnitId},
+    sync,
+};
+
+impl Replica {
+    /// Units of a bank as of one epoch, by id; those that are not in the bank are left out.
+    ///
+    /// # Errors
+    /// As [`Self::unit`].
+    pub fn units(&self, bank: &Bank, ids: Vec<UnitId>) -> Result<Answered<Vec<Arc<UnitBody>>>, PipelineError> {
+        Ok(self.shard_to_show(bank)?.memory.units(bank.key(), ids)?)
+    }
+
+    /// When the last record of a bank was appended, in milliseconds since 1970; `None` if it is not held here.
+    #[must_use]
+    pub fn last_append_ms(&self, bank: &Bank) -> Option<i64> {
+        let shard = self.shards.of(bank).ok()?;
+        sync::read(&shard.held).last_append_ms(bank)
+    }
+
+    /// The points of a bank's past that [`Self::past`] can be asked for, oldest first. Writes a snapshot if the newest
+    /// one lacks something.
+    ///
+    /// # Errors
+    /// As [`Self::past`]; an unknown bank.
+    pub fn history(&self, bank: &Bank) -> Result<Vec<HistoryPoint>, PipelineError> {
+        let points = match self.recording.newest_history(&self.shards, bank) {
+            Ok((snapshots, partition)) => snapshots.points(bank, partition)?,
+            Err(PipelineError::Snapshot(SnapshotError::None)) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        if points.is_empty() {
+            self.check_bank(bank)?;
+        }
+        Ok(points)
+    }
+}

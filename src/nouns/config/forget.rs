@@ -1,0 +1,24 @@
+//! `[forget]`: how soon words of deleted turns leave the disk, and what proves it.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What follows a deletion, on a log in a directory.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ForgetSettings {
+    /// By when the words of a deleted turn are out of every stored byte, after the request. A running service
+    /// erases after half of this time at the latest, everything that waits at once, because erasing writes the log
+    /// again. 0: only `ripplemem forget --erase-now` erases.
+    #[schemars(range(min = 0, max = 100_000))]
+    pub erase_within_hours: u64,
+    /// A file outside the log's directory, relative to the pipeline file, to which each request to forget adds a line
+    /// with the ids of the turns. Every start applies it, so that a restored backup forgets again.
+    #[serde(default)]
+    pub ledger: Option<PathBuf>,
+    /// A file with a secret, relative to the pipeline file: receipts then carry an HMAC-SHA256 made with it.
+    #[serde(default)]
+    pub key_file: Option<PathBuf>,
+}

@@ -1,0 +1,169 @@
+//! The banks that a caller reaches, with counts where it asks for them.
+//!
+//! In: who asks, and which page of the list. Out: names in order, and of each what it holds and how it is. No bank that
+//! the caller may not read is named or counted.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{bank_status::behind, blocking::blocking, calls::Api, problem::Problem};
+use crate::access::{Caller, Right};
+use heart::memory::Answered;
+use nouns::model::Bank;
+use ripplemem::{
+    log::Written,
+    pipeline::{Memory, PipelineError, ShardPlace},
+};
+
+/// Most banks of a page.
+const MOST_LISTED: usize = 1_000;
+/// Most banks of a page that are counted: that walks their units and edges.
+const MOST_COUNTED: usize = 100;
+
+/// Which banks are listed.
+#[derive(Debug, Clone, Default)]
+pub struct ListBanks {
+    /// Whether they are counted.
+    pub counts: bool,
+    /// Those whose names begin with it.
+    pub prefix: Option<String>,
+    /// The first of them: the `next` of an earlier page.
+    pub from: Option<String>,
+    /// Most of them; 100 where they are counted, else all.
+    pub limit: Option<usize>,
+}
+
+/// The banks that hold something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Banks {
+    /// Their names, in order.
+    pub banks: Vec<Bank>,
+    /// What each of them holds, in the same order, where the request asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<Vec<BankCounts>>,
+    /// Where the list goes on: the `from` of another request; absent at its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Bank>,
+}
+
+/// What a bank holds, counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BankCounts {
+    /// The bank.
+    pub bank: Bank,
+    /// Whether it answers here.
+    pub state: BankState,
+    /// Units; absent, as the other counts, where the bank does not answer here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub units: Option<u64>,
+    /// Semantic edges.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub semantic_edges: Option<u64>,
+    /// Structural edges.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structural_edges: Option<u64>,
+    /// Durable turns of the bank's partition that are not reflected yet; those of other banks count, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind: Option<u64>,
+    /// When the memory log last took a record of the bank, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_append_ms: Option<i64>,
+}
+
+/// Whether a bank answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BankState {
+    /// It answers here.
+    Here,
+    /// Its shard is being loaded.
+    Loading,
+    /// Another instance holds it since a moment ago.
+    Elsewhere,
+    /// A record of it cannot be read.
+    Quarantined,
+}
+
+impl Api {
+    /// The banks that hold something, as far as the caller reaches.
+    ///
+    /// # Errors
+    /// [`Problem`] without the right to read.
+    pub fn banks(&self, who: &Caller) -> Result<Banks, Problem> {
+        who.may(Right::Read)?;
+        let banks = self.memory.banks_where(&|bank| who.reaches(bank));
+        Ok(Banks { banks, counts: None, next: None })
+    }
+
+    /// A page of the banks that hold something, as far as the caller reaches; with counts where it asks for them.
+    ///
+    /// # Errors
+    /// [`Problem`] without the right to read, or for a wrong limit.
+    pub async fn list_banks(&self, who: &Arc<Caller>, list: ListBanks) -> Result<Banks, Problem> {
+        who.may(Right::Read)?;
+        let ListBanks { counts, prefix, from, limit } = list;
+        let most = if counts { MOST_COUNTED } else { MOST_LISTED };
+        if let Some(limit) = limit.filter(|limit| *limit == 0 || *limit > most) {
+            return Err(Problem::invalid(format!("limit: {limit} is out of range; allowed is 1 to {most}")));
+        }
+        let limit = limit.unwrap_or(if counts { MOST_COUNTED } else { usize::MAX });
+        let (memory, who) = (Arc::clone(&self.memory), Arc::clone(who));
+        blocking(move || {
+            let passes = |bank: &Bank| {
+                prefix.as_deref().is_none_or(|prefix| bank.as_str().starts_with(prefix))
+                    && from.as_deref().is_none_or(|from| bank.as_str() >= from)
+                    && who.reaches(bank)
+            };
+            let mut banks = memory.banks_where(&passes);
+            let next = banks.get(limit).cloned();
+            banks.truncate(limit);
+            if !counts {
+                return Ok(Banks { banks, counts: None, next });
+            }
+            let end = memory.end()?;
+            let counts: Vec<BankCounts> = banks.iter().map(|bank| counted(&memory, bank, &end)).collect();
+            // Counting may take seconds, and the token may be revoked since.
+            who.may(Right::Read)?;
+            Ok(Banks { banks, counts: Some(counts), next })
+        })
+        .await
+    }
+}
+
+fn counted(memory: &Memory, bank: &Bank, end: &Written) -> BankCounts {
+    let replica = memory.replica();
+    let none = |state| BankCounts {
+        bank: bank.clone(),
+        state,
+        units: None,
+        semantic_edges: None,
+        structural_edges: None,
+        behind: None,
+        last_append_ms: replica.last_append_ms(bank),
+    };
+    // In this order: what is counted reflects at least this.
+    let complete_through = replica.read_to(bank);
+    // A count would wait until its shard is loaded.
+    if let ShardPlace::Loading { .. } = replica.place_of(bank) {
+        return none(BankState::Loading);
+    }
+    match replica.digest(Some(bank)) {
+        Ok(Answered { value, .. }) => BankCounts {
+            units: Some(value.units),
+            semantic_edges: Some(value.semantic_edges),
+            structural_edges: Some(value.structural_edges),
+            behind: Some(behind(bank, &complete_through, end)),
+            ..none(BankState::Here)
+        },
+        Err(PipelineError::Quarantined { .. }) => none(BankState::Quarantined),
+        Err(PipelineError::OtherInstance { .. }) => none(BankState::Elsewhere),
+        // Its last turn was deleted since it was listed.
+        Err(PipelineError::UnknownBank { .. }) => none(BankState::Here),
+        // Its shard has panicked, and is loaded again.
+        Err(_) => none(BankState::Loading),
+    }
+}

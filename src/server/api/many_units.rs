@@ -1,0 +1,77 @@
+//! Many units of a bank, as of one moment.
+//!
+//! In: ids that an answer names. Out: the units without their edges, and those that the bank has not.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    blocking::blocking,
+    calls::Api,
+    problem::Problem,
+    units::{WholeUnit, unit_id, whole},
+};
+use crate::access::{Caller, Right};
+use heart::memory::{Answered, UnitBody};
+use nouns::model::{Bank, Position, UnitId};
+
+/// Most units of one request.
+const MOST_UNITS: usize = 200;
+
+/// Units to show.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShowUnits {
+    /// Their bank.
+    pub bank: Bank,
+    /// The units, as answers name them; at most 200.
+    #[schemars(with = "Vec<UnitId>", length(min = 1, max = 200))]
+    pub ids: Vec<String>,
+}
+
+/// Units of a bank, as of one moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Units {
+    /// The bank.
+    pub bank: Bank,
+    /// Those that the bank has, in the order of the request, each once; without their edges.
+    pub units: Vec<WholeUnit>,
+    /// Those that it has not, or not any more.
+    pub missing: Vec<UnitId>,
+    /// The offsets that this reflects.
+    pub reflects: Vec<Position>,
+}
+
+impl Api {
+    /// Units of a bank, all as of one moment.
+    ///
+    /// # Errors
+    /// [`Problem`]: an unknown bank, or too many units.
+    pub async fn units(&self, who: &Caller, show: ShowUnits) -> Result<Units, Problem> {
+        let ShowUnits { bank, ids } = show;
+        who.may_in(Right::Read, &bank)?;
+        self.check_here(&bank)?;
+        if ids.is_empty() || ids.len() > MOST_UNITS {
+            let units = ids.len();
+            return Err(Problem::invalid(format!("ids: {units} units; allowed are 1 to {MOST_UNITS} in one request")));
+        }
+        let mut wanted = ids.iter().map(|id| unit_id("ids", id)).collect::<Result<Vec<_>, _>>()?;
+        let mut seen = HashSet::new();
+        wanted.retain(|id| seen.insert(*id));
+        let memory = Arc::clone(&self.memory);
+        blocking(move || {
+            let Answered { value, reflects, .. } = memory.replica().units(&bank, wanted.clone())?;
+            let found: HashMap<UnitId, Arc<UnitBody>> = value.into_iter().map(|unit| (unit.id, unit)).collect();
+            let (held, missing): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|id| found.contains_key(id));
+            let units = held.iter().filter_map(|id| found.get(id)).map(whole).collect();
+            Ok(Units { bank, units, missing, reflects })
+        })
+        .await
+    }
+}
