@@ -204,7 +204,8 @@ fn after_a_lost_session_the_channels_are_asked_for_what_came_since() {
             true
         });
     });
-    let [notice] = &notices(&told)[..] else { panic!("{told:?}") };
+    let notices = notices(&told);
+    let [notice] = notices[..] else { panic!("{told:?}") };
     assert!(notice.contains("Not found: edits and deletions of that time"), "{notice}");
     let after: Vec<String> = platform
         .asked()

@@ -74,7 +74,8 @@ mod tests {
             sources.note("chat", event);
         }
         sources.note("other", &LiveEvent::Following);
-        let [chat, other] = &sources.all()[..] else { panic!("{:?}", sources.all()) };
+        let all = sources.all();
+        let [chat, other] = &all[..] else { panic!("{all:?}") };
         assert!(other.following && other.problem.is_none() && other.notice.is_none());
         assert_eq!((chat.following, chat.problem.as_deref()), (false, Some("no answer")));
         sources.note("chat", &LiveEvent::Following);
