@@ -717,6 +717,7 @@ fn conversations_go_on_after_a_restart_as_if_there_had_been_none() {
 
 #[test]
 fn an_edit_moves_no_turn_to_another_conversation() {
+    // Who said the deleted turn is forgotten, so nothing leads the last one to it.
     let log = "turn a @0 by=Ann \"hello, how do I mount a usb stick?\"
         turn b @0 by=Cy \"anyone here with a broken network card?\"
         --
@@ -733,6 +734,6 @@ fn an_edit_moves_no_turn_to_another_conversation() {
          talk:0:/0 open a- wrote a
          talk:1:/0 open b wrote b
          --
-         talk:0:/0 open a- c wrote c",
+         talk:1:/0 open b c wrote c",
     );
 }
