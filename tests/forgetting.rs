@@ -141,7 +141,7 @@ fn an_operation_reaches_each_stage_and_erases_every_stored_byte() {
     let after = receipt(&service);
     assert_eq!((after.operation.as_str(), after.turns, after.stage), (operation.as_str(), 2, ForgetStage::Rebuilt));
     assert_eq!(after.due.unwrap().duration_since(after.requested).as_hours(), 24);
-    assert!(!ask(&service, "b", "Who dreamt of the vermilion submarine of Zanzibar?").context.contains("submarine"));
+    assert!(!ask(&service, "b", "Who dreamt of the vermilion submarine of Zanzibar?").context.contains(SECRET));
     assert!(ask(&service, "b", "Which sentence is about the red kayak?").context.contains("red kayak"));
     // Hidden, and still on the disk.
     let found = look(&pipeline, SECRET, &service.receipts().unwrap());

@@ -79,7 +79,8 @@ fn a_record_that_cannot_be_read_stops_its_partition_until_it_is_repaired() {
         assert_eq!(ask(&http, &well, &after, 120_000), 200, "{}", home.told());
         let metric = || http.send_text("GET", "/metrics", "", b"").1;
         wait(&metric, || metric().contains("ripplemem_shard_waiting{partition=\"1\"} 1"));
-        assert!(http.get("/v1/status")["problem"].as_str().unwrap().contains("partition 1"));
+        let problem = || http.get("/v1/status")["problem"].to_string();
+        wait(&problem, || problem().contains("partition 1"));
         let after = put(&http, &sick, &format!("sick-{round}"));
         assert_eq!(ask(&http, &sick, &after, 1_000), 504, "its new turns wait");
         assert_eq!(ask(&http, &sick, &Value::Null, 60_000), 200, "and its old ones are answered");

@@ -118,7 +118,7 @@ async def each_tool(server):
             assert not why["quoted"] and why["failed"] == "stored" and "deleted" in why["sentence"], why
             meant = await tools.call("forget_turns", speaker="ann")
             assert meant["count"] == len(meant["turns"]) and meant["count"] >= 1 and not meant["included"], meant
-            await tools.fails("forget_turns", "again", speaker="ann", since="2000-01-01T00:00:00Z", confirm="0" * 12)
+            await tools.fails("forget_turns", "repeat it", speaker="ann", since="2000-01-01T00:00:00Z", confirm="0" * 12)
             deleted = await tools.call("forget_turns", speaker="ann", confirm=meant["confirm"])
             assert deleted["included"] and deleted["count"] == meant["count"] and not deleted["turns"], deleted
             assert not (await tools.call("list", speaker="Ann"))["turns"]
@@ -147,8 +147,8 @@ async def descriptions(server):
                 assert hints.destructive_hint is tool.name.startswith("forget"), tool
                 assert hints.idempotent_hint is tool.name.startswith("forget"), tool
         shown = [{"name": t.name, "description": t.description, "parameters": t.input_schema} for t in tools]
-        # About 2,300 tokens.
-        assert len(json.dumps(shown)) < 9_200, len(json.dumps(shown))
+        # About 2,600 tokens.
+        assert len(json.dumps(shown)) < 10_400, len(json.dumps(shown))
 
 
 async def errors(server):
