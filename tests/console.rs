@@ -173,11 +173,16 @@ fn people_find_their_way_through_the_page() {
         ("PICTURES", pictures.to_str().unwrap()),
     ];
     node_test("test/page.test.mjs", &variables);
-    // The pictures of the README are those of the default model.
+    // The pictures of the README and of docs/console.md are those of the default model.
     if std::env::var_os("REWRITE").is_some() && has_model() {
-        for name in ["ripple-light.png", "ripple-dark.png"] {
+        for (taken, name) in [
+            ("ripple-light.png", "ripple-light.png"),
+            ("ripple-dark.png", "ripple-dark.png"),
+            ("trace-1280-light.png", "trace-light.png"),
+            ("trace-1280-dark.png", "trace-dark.png"),
+        ] {
             let picture = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/images").join(name);
-            std::fs::copy(pictures.join(name), picture).unwrap();
+            std::fs::copy(pictures.join(taken), picture).unwrap();
         }
     }
     assert!(open.stop() && asking.stop());
