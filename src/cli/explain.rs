@@ -36,7 +36,7 @@ pub(crate) struct Explain {
     turn: Option<String>,
     /// The unit, as an answer names it.
     #[arg(long)]
-    unit: Option<String>,
+    unit: Option<UnitId>,
     /// Only the part with this index among the parts of its unit. Without it, the part that is quoted, or else the most
     /// familiar one.
     #[arg(long)]
@@ -75,7 +75,7 @@ impl Explain {
         };
         let id = match (self.turn, self.unit) {
             (Some(turn), _) => SubjectId::Turn(turn),
-            (None, Some(unit)) => SubjectId::Unit(unit_id(&unit)?),
+            (None, Some(unit)) => SubjectId::Unit(unit),
             (None, None) => bail!("name a turn with --turn, or a unit with --unit"),
         };
         let subject = Subject { id, part: self.part, every_part: self.every_part };
@@ -88,11 +88,6 @@ impl Explain {
         }
         Ok(ExitCode::SUCCESS)
     }
-}
-
-fn unit_id(unit: &str) -> Result<UnitId> {
-    let number = u64::from_str_radix(unit, 16).ok().filter(|_| unit.len() == 16);
-    Ok(UnitId(number.with_context(|| format!("--unit {unit:?}: a unit has 16 hexadecimal digits"))?))
 }
 
 /// Asks the running service, or the memory of an embedded log.

@@ -1,8 +1,8 @@
 //! The vector of a long turn's unit, against a plain mean.
 //!
 //! In: turns with sections, lists, tables and code, added, edited and removed at random. Out: of each unit of passages
-//! that the log holds at the end, the vector is the mean of its passages' vectors, each made anew from the passage's
-//! words and weighed by its bytes; code counts only where a turn is nothing else. Semantic edges compare it.
+//! that the log holds at the end, the vector is the mean of its passages' vectors. Each of these is embedded again
+//! from the passage's words, and weighed by its bytes; code counts only where a turn is nothing else. Semantic edges compare it.
 
 use std::collections::BTreeMap;
 

@@ -187,7 +187,19 @@ impl Serialize for UnitId {
 impl<'de> Deserialize<'de> for UnitId {
     fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(d)?;
-        u64::from_str_radix(&text, 16).map(Self).map_err(de::Error::custom)
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
+impl std::str::FromStr for UnitId {
+    type Err = &'static str;
+
+    /// The id in its one form, as [`fmt::Display`] writes it.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        let is_id = text.len() == 16 && text.bytes().all(is_digit);
+        let number = u64::from_str_radix(text, 16).ok().filter(|_| is_id);
+        number.map(Self).ok_or("a unit has 16 hexadecimal digits, 0 to f; copy the id from an answer")
     }
 }
 

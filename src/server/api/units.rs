@@ -76,12 +76,7 @@ pub struct EdgeReasons {
 
 /// The unit that a text names, in a field of a request.
 pub(super) fn unit_id(field: &str, text: &str) -> Result<UnitId, Problem> {
-    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    let is_id = text.len() == 16 && text.bytes().all(is_digit);
-    let number = u64::from_str_radix(text, 16).ok().filter(|_| is_id);
-    number.map(UnitId).ok_or_else(|| {
-        Problem::invalid(format!("{field}: a unit has 16 hexadecimal digits, 0 to f; copy the id from an answer"))
-    })
+    text.parse().map_err(|problem| Problem::invalid(format!("{field}: {problem}")))
 }
 
 impl UnitView {

@@ -1,7 +1,7 @@
 //! The report of an evaluation in a browser, and nothing of a memory.
 //!
 //! In: the directory that `ripplemem eval --report` wrote, and an address of this machine. Out: the page at `/report/`,
-//! and below it `report.json` and `questions/NAME.json` of the directory, read anew for each request. Nothing else is
+//! and below it `report.json` and `questions/NAME.json` of the directory, which each request reads. Nothing else is
 //! served: a name is one part of a path without a dot in front, no link is followed below the directory, and what is
 //! not a file is not opened. It asks for no token, so it listens on loopback alone, and like all routes without a token
 //! answers under the names of its address alone.

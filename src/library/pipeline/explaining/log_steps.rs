@@ -189,9 +189,7 @@ impl LogSteps<'_> {
 
     /// The steps of a turn of which the memory holds no unit.
     fn not_held(&self, explained: &Explained) -> Result<[ExplainStep; 3], PipelineError> {
-        let none = &mut |_: &[u8], _| false;
-        let every = &mut |_: &_| ControlFlow::Continue(());
-        if !self.log.live_records(self.partition, &MemoryKey::prefix(self.bank), none, every)? {
+        if self.log.erasable().is_none() {
             let sentence = "A log on Kafka lists no turns; look for it with `ripplemem tap turns`.";
             return Ok([StepName::Stored, StepName::Reflected, StepName::Window]
                 .map(|step| ExplainStep::new(step, StepState::Unknown, sentence)));

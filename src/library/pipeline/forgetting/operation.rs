@@ -109,6 +109,7 @@ impl<'l> Forgets<'l> {
             deletion(bank, turn).check().map_err(|problem| PipelineError::Turn { index, problem })?;
         }
         let id = id_of(bank, &turns);
+        let _changing = sync::lock(&CHANGING);
         if let Some(known) = self.known(&id)? {
             return self.finish(known);
         }
@@ -122,6 +123,7 @@ impl<'l> Forgets<'l> {
     /// Writes deletions that a crash left over, and those of the ledger that this log has never had. Returns how many
     /// operations it finished.
     pub(in crate::pipeline) fn resume(&self) -> Result<usize, PipelineError> {
+        let _changing = sync::lock(&CHANGING);
         if let Some(path) = &self.settings.ledger {
             for line in Ledger::at(path).lines()? {
                 if self.known(&line.operation)?.is_none() {
@@ -375,6 +377,19 @@ mod tests {
         ];
         assert_eq!(of.iter().collect::<BTreeSet<_>>().len(), 4);
         assert_eq!(of[0], id_of(&a, &turns(&["2", "1"])));
+    }
+
+    #[test]
+    fn the_same_request_from_several_threads_is_one_operation() {
+        let (home, settings) = (tempfile::tempdir().unwrap(), ForgetSettings::default());
+        let (log, bank) = (open(home.path()), Bank::parse("b").unwrap());
+        let turns: Vec<String> = (0..50).map(|n| n.to_string()).collect();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| Forgets { log: &log, settings: &settings }.begin(&bank, turns.clone(), 7).unwrap());
+            }
+        });
+        assert_eq!(log.end(Topic::Turns, 0).unwrap(), 50, "each deletion once");
     }
 
     #[test]

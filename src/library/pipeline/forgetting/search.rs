@@ -22,6 +22,8 @@ use super::PipelineError;
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Bytes of a file that are read at once, where it is read as it is.
 const READ_BYTES: usize = 8 << 20;
+/// The longest words, in bytes: far below what is read at once, so that they are found across two reads.
+const LONGEST_WORDS: usize = 64 << 10;
 /// How deep packed bytes lie in packed bytes.
 const DEPTH: u32 = 3;
 /// Findings that are kept of a file; more of them say nothing more.
@@ -81,6 +83,9 @@ impl Words {
             return Err(refused("none is given".to_owned()));
         }
         let longest = needles.iter().map(String::len).max().unwrap_or(0);
+        if longest > LONGEST_WORDS {
+            return Err(refused(format!("one of them has more than {LONGEST_WORDS} bytes; give a part of it")));
+        }
         let words = AhoCorasick::builder().ascii_case_insensitive(true).build(&needles);
         Ok(Self { words: words.map_err(|e| refused(e.to_string()))?, longest })
     }
@@ -365,6 +370,8 @@ mod tests {
         fs::write(home.path().join("other"), "she said nothing").unwrap();
         assert_eq!(found(home.path(), text), names(&["plain", "json", "far"]));
         assert!(Words::new(&[]).is_err() && Words::new(&[" ".to_owned()]).is_err());
+        // Longer words than are read at once would never be found, and count as gone.
+        assert!(Words::new(&["a".repeat(LONGEST_WORDS + 1)]).is_err());
     }
 
     #[test]
@@ -401,7 +408,7 @@ mod tests {
         keyspace.insert([1u8; 12], "the azure balloon").unwrap();
         keyspace.rotate_memtable_and_wait().unwrap();
         assert_eq!(found(home.path(), "azure balloon"), names(&["0.jnl", "table"]));
-        // The table of before holds it still, and so does a table in which blocks are packed.
+        // The older table still holds it. Below, so does a table whose blocks are packed.
         keyspace.insert([1u8; 12], "nothing").unwrap();
         keyspace.rotate_memtable_and_wait().unwrap();
         assert!(found(home.path(), "azure balloon").contains("table"));
