@@ -364,7 +364,7 @@ fn the_command_line_and_the_service_explain() {
     let told: Explanation = serde_json::from_slice(&told.stdout).unwrap();
     failed(&told, StepName::Stored, "nobody");
     fails(&explain(&[]), 2, &["--turn", "--unit"]);
-    fails(&explain(&["--unit", "7"]), 1, &["16 hexadecimal digits"]);
+    fails(&explain(&["--unit", "7"]), 2, &["16 hexadecimal digits"]);
 
     let service = HttpService::of(home.path());
     let asked = json!({"bank": BANK, "text": ASKED, "turn": "11"});
