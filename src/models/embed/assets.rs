@@ -21,7 +21,7 @@ pub(super) const MODELS: &str = "models";
 /// The name of RippleMem's directory beside those of other programs.
 const NAME: &str = "ripplemem";
 /// The tokenizer in a model's directory.
-pub(super) const TOKENIZER_FILE: &str = "tokenizer.json";
+pub(crate) const TOKENIZER_FILE: &str = "tokenizer.json";
 
 /// ONNX Runtime's shared library.
 ///

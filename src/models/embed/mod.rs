@@ -46,5 +46,9 @@ pub use pool::EmbedderPool;
 pub use render::render_parts;
 pub use unit_vector::pool;
 
+pub(crate) use assets::TOKENIZER_FILE;
+pub(crate) use onnx::{MODEL_FILE, load_session, read_tokenizer, sha256};
+pub(crate) use runtime::environment;
+
 #[cfg(test)]
 mod tests;

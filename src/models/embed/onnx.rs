@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use ort::environment::Environment;
 use ort::session::Session;
 use ort::session::builder::GraphOptimizationLevel;
 use sha2::{Digest, Sha256};
@@ -23,7 +24,8 @@ use super::{EmbedError, Embedder, SpanVectors, runtime};
 use nouns::config::{EmbedSettings, ModelSettings, Pooling};
 use nouns::model::{ModelRef, SpannedText, Vector};
 
-const MODEL_FILE: &str = "model.onnx";
+/// The model in its directory.
+pub(crate) const MODEL_FILE: &str = "model.onnx";
 
 /// A loaded model.
 pub(super) struct OnnxEmbedder {
@@ -50,20 +52,11 @@ impl OnnxEmbedder {
             }
         }
         let (session_count, threads) = if model.alone { (settings.threads.max(1), 1) } else { (1, settings.threads) };
-        let load = || {
-            Session::builder(environment)
-                .and_then(|b| Ok(b.with_optimization_level(GraphOptimizationLevel::Level3)?))
-                .and_then(|b| Ok(b.with_intra_threads(threads)?))
-                .and_then(|b| Ok(b.with_intra_op_spinning(false)?))
-                // With memory patterns, the runtime would keep a memory plan for each length of text, and the largest
-                // block of each.
-                .and_then(|b| Ok(b.with_memory_pattern(false)?))
-                .and_then(|mut b| b.commit_from_file(&file))
-        };
         // Hashing and loading the file take about as long, so they run in parallel.
         let (hash, sessions) = std::thread::scope(|scope| {
             let hash = scope.spawn(|| sha256(&file));
-            let sessions = (0..session_count).map(|_| load()).collect::<Result<Vec<Session>, _>>();
+            let load = |_| load_session(environment, &file, threads);
+            let sessions = (0..session_count).map(load).collect::<Result<Vec<Session>, _>>();
             (hash.join(), sessions)
         });
         let damaged = |path: &Path, problem: String| EmbedError::Damaged { path: path.to_owned(), problem };
@@ -163,10 +156,22 @@ impl Embedder for OnnxEmbedder {
     }
 }
 
+/// Loads a model's file, for passes on `threads` threads.
+pub(crate) fn load_session(environment: &Environment, file: &Path, threads: usize) -> ort::Result<Session> {
+    Session::builder(environment)
+        .and_then(|b| Ok(b.with_optimization_level(GraphOptimizationLevel::Level3)?))
+        .and_then(|b| Ok(b.with_intra_threads(threads)?))
+        .and_then(|b| Ok(b.with_intra_op_spinning(false)?))
+        // With memory patterns, the runtime would keep a memory plan for each length of text, and the largest block of
+        // each.
+        .and_then(|b| Ok(b.with_memory_pattern(false)?))
+        .and_then(|mut b| b.commit_from_file(file))
+}
+
 /// The tokenizer, its padding token, and a hash of the file.
 ///
 /// The file's padding and truncation are turned off, because `passes` cuts and `worker_pool` pads.
-fn read_tokenizer(path: &Path) -> Result<(Tokenizer, i64, String), EmbedError> {
+pub(crate) fn read_tokenizer(path: &Path) -> Result<(Tokenizer, i64, String), EmbedError> {
     let bytes = std::fs::read(path).map_err(|source| EmbedError::Read { path: path.to_owned(), source })?;
     let damaged = |problem: String| EmbedError::Damaged { path: path.to_owned(), problem };
     let mut tokenizer = Tokenizer::from_bytes(&bytes).map_err(|e| damaged(format!("is not a tokenizer ({e})")))?;
@@ -176,7 +181,8 @@ fn read_tokenizer(path: &Path) -> Result<(Tokenizer, i64, String), EmbedError> {
     Ok((tokenizer, padding, blake3::hash(&bytes).to_hex().to_string()))
 }
 
-fn sha256(path: &Path) -> Result<String, EmbedError> {
+/// The SHA-256 of a file.
+pub(crate) fn sha256(path: &Path) -> Result<String, EmbedError> {
     let read = |source| EmbedError::Read { path: path.to_owned(), source };
     let mut file = File::open(path).map_err(read)?;
     let mut hash = Sha256::new();

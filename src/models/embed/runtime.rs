@@ -20,7 +20,7 @@ static LOADING: Mutex<()> = Mutex::new(());
 ///
 /// # Errors
 /// [`EmbedError::Read`] or [`EmbedError::Damaged`] that names the library.
-pub(super) fn environment(library: &Path) -> Result<&'static Environment, EmbedError> {
+pub(crate) fn environment(library: &Path) -> Result<&'static Environment, EmbedError> {
     let _one_at_a_time = sync::lock(&LOADING);
     if let Some(environment) = ENVIRONMENT.get() {
         return Ok(environment);

@@ -19,10 +19,15 @@ use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 use zip::ZipArchive;
 
-use super::assets::{LIBRARY, MODELS};
+use super::{
+    MODEL_FILE,
+    assets::{LIBRARY, MODELS},
+};
 
 /// The model of a pipeline file that names none.
 pub const DEFAULT_MODEL: &str = "all-MiniLM-L6-v2-int8";
+/// The reranker that can be installed.
+pub const RERANKER: &str = "ms-marco-MiniLM-L-12-v2";
 
 const PINNED: &str = include_str!("../../../scripts/pinned.json");
 /// The folders below which a package or an unpacked archive may have the files.
@@ -81,6 +86,7 @@ struct Pinned {
     runtime: PinnedRuntime,
     models: BTreeMap<String, PinnedModel>,
     model_files: BTreeMap<String, String>,
+    reranker: PinnedReranker,
 }
 
 #[derive(Deserialize)]
@@ -99,12 +105,24 @@ struct PinnedModel {
     sha256: String,
 }
 
+#[derive(Deserialize)]
+struct PinnedReranker {
+    files: BTreeMap<String, String>,
+}
+
 fn pinned() -> Result<Pinned, SetupError> {
     let failed = |e: serde_json::Error| SetupError::Failed { path: "pinned.json".into(), problem: e.to_string() };
     serde_json::from_str(PINNED).map_err(failed)
 }
 
-/// ONNX Runtime for `machine`, as `std::env::consts::ARCH` names it, and the files of `models`.
+/// The SHA-256 of `model.onnx` of a reranker that can be installed.
+pub(crate) fn reranker_sha256(name: &str) -> Option<String> {
+    let mut files = pinned().ok()?.reranker.files;
+    if name == RERANKER { files.remove(MODEL_FILE) } else { None }
+}
+
+/// ONNX Runtime for `machine`, as `std::env::consts::ARCH` names it, and the files of `models`, which may name the
+/// reranker.
 ///
 /// # Errors
 /// [`SetupError::Machine`] or [`SetupError::Model`] for one without a hash.
@@ -116,15 +134,19 @@ pub fn wanted_files(machine: &str, models: &[String]) -> Result<Vec<WantedFile>,
     };
     let mut wanted = vec![WantedFile { path: LIBRARY.to_owned(), sha256: runtime.library.clone() }];
     for name in models {
-        let Some(model) = pinned.models.get(name) else {
-            let known = pinned.models.into_keys().collect();
-            return Err(SetupError::Model { model: name.clone(), known });
-        };
         let of = |file: &str, sha256: &str| WantedFile {
             path: format!("{MODELS}/{name}/{file}"),
             sha256: sha256.to_owned(),
         };
-        wanted.push(of("model.onnx", &model.sha256));
+        if name == RERANKER {
+            wanted.extend(pinned.reranker.files.iter().map(|(file, sha256)| of(file, sha256)));
+            continue;
+        }
+        let Some(model) = pinned.models.get(name) else {
+            let known = pinned.models.into_keys().chain([RERANKER.to_owned()]).collect();
+            return Err(SetupError::Model { model: name.clone(), known });
+        };
+        wanted.push(of(MODEL_FILE, &model.sha256));
         wanted.extend(pinned.model_files.iter().map(|(file, sha256)| of(file, sha256)));
     }
     Ok(wanted)
