@@ -25,7 +25,7 @@ mod figures;
 use figures::percentile;
 use heart::{
     memory::{CensusProbe, Extraction, Listeners, Load, MemoryHandle, RecordKey},
-    recall::{RulesPlanner, recollect},
+    recall::{AskedModels, RulesPlanner, recollect},
 };
 use models::embed::{self, Embedder};
 use nouns::{
@@ -118,16 +118,19 @@ impl Mode {
         let started = Instant::now();
         let evidence = recollect(
             memory,
-            &mut |texts| {
-                let started = Instant::now();
-                let vectors = texts.iter().map(|text| embedder.embed_query(text)).collect::<Result<_, _>>()?;
-                embedding += started.elapsed();
-                Ok(vectors)
+            AskedModels {
+                embed: &mut |texts: &[&str]| {
+                    let started = Instant::now();
+                    let vectors = texts.iter().map(|text| embedder.embed_query(text)).collect::<Result<_, _>>()?;
+                    embedding += started.elapsed();
+                    Ok(vectors)
+                },
+                model: &model,
+                rerank: None,
             },
             question,
             &planner,
             &self.settings,
-            &model,
         )
         .expect("an answer");
         if counts {

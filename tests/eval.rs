@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     model_process::ScriptedModel,
+    reranker::is_installed,
     support::{fails, ripplemem, write},
 };
 
@@ -259,6 +260,24 @@ fn a_report_counts_every_question_once_and_says_where_evidence_was_lost() {
 }
 
 /// Each way builds its own memory and is asked the same questions.
+#[test]
+fn a_reranker_is_stated_with_the_answers_that_it_ordered() {
+    if !is_installed("eval::a_reranker_is_stated_with_the_answers_that_it_ordered") {
+        return;
+    }
+    let home = home();
+    assert_eq!(figures(&home, &[])["reranker"], Value::Null);
+    let settings = std::fs::read_to_string(&home.pipeline).unwrap();
+    write(&home.pipeline, format!("{settings}recall.rerank.model = \"ms-marco-MiniLM-L-12-v2\"\n"));
+    let figures = figures(&home, &[]);
+    let stated = &figures["reranker"];
+    assert_eq!((&stated["model"], &stated["without"]), (&json!("ms-marco-MiniLM-L-12-v2"), &json!(0)));
+    assert!(stated["answers"].as_u64().unwrap() > 0, "{stated}");
+    assert_eq!(figures["config"]["recall"]["rerank"]["pairs"], 60);
+    let printed = eval(&home, &[]);
+    assert!(String::from_utf8_lossy(&printed.stdout).contains("answers with it, 0 without\n"));
+}
+
 #[test]
 fn ways_to_make_vectors_are_compared() {
     let result = figures(&home(), &["--vectors"]);

@@ -143,7 +143,8 @@ fn three_of_four_titles_are_only_reached_by_expansion() {
     let axes = |text: &str| if text == QUESTION { [1.0, 0.0, 0.0] } else { [0.6, 0.8, 0.0] };
     let mut embed = |texts: &[&str]| Ok(texts.iter().map(|text| vector(0, axes(text))).collect());
     let planner = RulesPlanner::new(&model);
-    let evidence = recall::recollect(&memory, &mut embed, &question, &planner, &pipeline.recall, &model_ref).unwrap();
+    let models = recall::AskedModels { embed: &mut embed, model: &model_ref, rerank: None };
+    let evidence = recall::recollect(&memory, models, &question, &planner, &pipeline.recall).unwrap();
 
     let page = format!("{}\n----\n{}", recall::trace(&evidence), evidence.context);
     let golden = data("golden/worked_trace.txt");

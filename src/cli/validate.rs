@@ -1,6 +1,6 @@
 //! `ripplemem validate`.
 //!
-//! In: a pipeline file. Out: whether it is valid, its model can be loaded, and the key of its
+//! In: a pipeline file. Out: whether it is valid, its models can be loaded, and the key of its
 //! language model is set. Sends nothing to a language model.
 
 use std::{path::PathBuf, process::ExitCode};
@@ -30,6 +30,9 @@ impl Validate {
             return Ok(ExitCode::SUCCESS);
         }
         print(&format!("model: {}\n", pipeline::check_model(&pipeline)?))?;
+        if let Some(reranker) = pipeline::check_reranker(&pipeline)? {
+            print(&format!("reranker: {reranker}\n"))?;
+        }
         if pipeline.llm.is_set() {
             let llm = Llm::open(&pipeline.llm, None)?;
             llm.check_key()?;

@@ -12,7 +12,9 @@ use super::{
     lost::{LossFinder, Lost},
     memory_contents::MemoryContents,
     request::EvalRequest,
-    result::{Build, EVAL_SCHEMA_VERSION, EvalResult, EvalRun, EvidenceTurn, Latency, ModelUse, QuestionResult},
+    result::{
+        Build, EVAL_SCHEMA_VERSION, EvalResult, EvalRun, EvidenceTurn, Latency, ModelUse, QuestionResult, RerankerUse,
+    },
     score::{QuestionScore, auc, by_second_round, figures, figures_by, percentile},
 };
 use models::llm::Contract;
@@ -177,6 +179,7 @@ fn eval_result(
         build,
         latency_ms: Latency { p50: percentile(&milliseconds, 0.50), p99: percentile(&milliseconds, 0.99) },
         reading: ModelUse::default(),
+        reranker: RerankerUse::of(questions.iter().map(|q| &q.answer.trace)),
         readings: Vec::new(),
         config,
         problems: bench.dataset.problems.clone().into_inner(),

@@ -54,7 +54,7 @@ pub use paper::{Paper, PaperCost, PaperRow, paper};
 pub use request::EvalRequest;
 pub use result::{
     Budget, Build, BySecondRound, ComparisonRow, EVAL_SCHEMA_VERSION, EvalResult, EvalRun, EvidenceTurn, Figures,
-    GeneratedAnswer, Interval, Latency, ModelUse, Problem, QuestionResult, ReadingRow, SizeRow, VectorRow,
+    GeneratedAnswer, Interval, Latency, ModelUse, Problem, QuestionResult, ReadingRow, RerankerUse, SizeRow, VectorRow,
 };
 pub use schema::{question_report_schema, report_schema, schema};
 pub use score::{auc, percentile};

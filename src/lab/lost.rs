@@ -48,7 +48,7 @@ pub struct Lost {
     pub standing: Option<Standing>,
 }
 
-/// Where the best part of a turn stands among all parts of its bank, as the first hop scores them.
+/// Where the best part of a turn stands among all parts of its bank, as the first hop scores them without a reranker.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Standing {
     /// The unit that holds the part.

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::lost::Lost;
-use nouns::model::{Bank, Evidence, UnitId};
+use nouns::model::{Bank, Evidence, Reranked, Trace, UnitId};
 
 /// Version of the JSON form.
 pub const EVAL_SCHEMA_VERSION: u32 = 1;
@@ -54,6 +54,9 @@ pub struct EvalResult {
     pub latency_ms: Latency,
     /// Language-model use of the plans, as the paper counts its controller.
     pub reading: ModelUse,
+    /// How the reranker took part in the answers; absent where the pipeline names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reranker: Option<RerankerUse>,
     /// Answers of the language model from different contexts, over the same questions, with `--answers`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub readings: Vec<ReadingRow>,
@@ -73,6 +76,34 @@ pub struct EvalResult {
     /// The same questions to one bank of several sizes, with `--sizes`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<SizeRow>,
+}
+
+/// How a reranker took part in answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RerankerUse {
+    /// The name of its model.
+    pub model: String,
+    /// Hash of the model's files.
+    pub model_hash: String,
+    /// Answers that it ordered.
+    pub answers: u64,
+    /// Answers that were made without it.
+    pub without: u64,
+    /// Why the first of them was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+impl RerankerUse {
+    /// Of answers with these traces; `None` where none of them had a reranker.
+    pub(crate) fn of<'t>(traces: impl Iterator<Item = &'t Trace>) -> Option<Self> {
+        let all: Vec<&Reranked> = traces.filter_map(|trace| trace.rerank.as_ref()).collect();
+        let Reranked { model, model_hash, .. } = all.first()?;
+        let problem = all.iter().find_map(|reranked| reranked.problem.clone());
+        let without = all.iter().filter(|reranked| reranked.problem.is_some()).count() as u64;
+        let answers = all.len() as u64 - without;
+        Some(Self { model: model.clone(), model_hash: model_hash.clone(), answers, without, problem })
+    }
 }
 
 /// Answers from one kind of context.

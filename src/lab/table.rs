@@ -2,7 +2,7 @@
 //!
 //! In: the figures. Out: plain text; shares in percent. A figure that was not measured is a dash.
 
-use super::result::{Budget, EvalResult, Figures, Interval};
+use super::result::{Budget, EvalResult, Figures, Interval, RerankerUse};
 
 /// The table of a result.
 #[must_use]
@@ -63,6 +63,10 @@ pub fn table(result: &EvalResult) -> String {
         if calls > 0 {
             out.push_str(&format!("\n{what}: {calls} calls of the language model, {tokens} tokens\n"));
         }
+    }
+    if let Some(RerankerUse { model, answers, without, problem, .. }) = &result.reranker {
+        let why = problem.as_ref().map(|problem| format!(" ({problem})")).unwrap_or_default();
+        out.push_str(&format!("\nreranker {model}: {answers} answers with it, {without} without{why}\n"));
     }
     if let Some(auc) = result.sufficiency_auc {
         out.push_str(&format!("\nsufficiency separates supported from unsupported questions: AUC {auc:.3}\n"));

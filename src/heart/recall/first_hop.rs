@@ -3,13 +3,14 @@
 //!
 //! In: the question as read, its cues and its vector. Out: candidates with their provenance, in the
 //! order of the trace, not consolidated; and how familiar the bank's parts are. In both cases, anchors
-//! and support are chosen by that familiarity.
+//! and support are chosen by that familiarity. A reranker may change it before anything is chosen.
 
 use std::collections::BTreeMap;
 
 use super::{
     Candidate, Failure, Impressions, Memory,
     cutoff::{self, QuotedParts},
+    rerank::{Rerank, rerank},
     shares,
 };
 use crate::{
@@ -18,7 +19,7 @@ use crate::{
 };
 use nouns::{
     config::{FirstHop, RecallSettings},
-    model::{Position, Provenance, QuestionCues, UnitId, canonical_name},
+    model::{Position, Provenance, QuestionCues, Reranked, UnitId, canonical_name},
 };
 
 /// Most parts that a familiarity probe returns: more than any answer or expansion uses.
@@ -34,8 +35,10 @@ pub(super) struct FirstHopResult {
     pub(super) floor: f64,
     /// How the parts were chosen that the first hop quotes.
     pub(super) chosen: ChosenParts,
-    /// The answer to the familiarity probe.
+    /// The answer to the familiarity probe, in the order that a reranker gave it.
     pub(super) familiar: FamiliarParts,
+    /// What the reranker said, if there is one.
+    pub(super) reranked: Option<Reranked>,
     /// The log offsets that the result reflects.
     pub(super) reflects: Vec<Position>,
 }
@@ -72,13 +75,16 @@ pub(super) struct FirstHopQuestion<'q> {
     pub(super) vector: &'q FixedVector,
 }
 
-/// Finds the first candidates for a question.
+/// Finds the first candidates for a question. A reranker is asked where there is one and the settings name it.
 pub(super) fn first_hop(
     memory: &dyn Memory,
     asked: &FirstHopQuestion<'_>,
+    reranker: Option<&dyn Rerank>,
     settings: &RecallSettings,
 ) -> Result<FirstHopResult, Failure> {
-    let Answered { value: familiar, reflects, .. } = memory.familiar(familiarity(asked, settings))?;
+    let Answered { value: mut familiar, reflects, .. } = memory.familiar(familiarity(asked, settings))?;
+    let reranked = reranker.zip(settings.rerank.as_ref());
+    let reranked = reranked.map(|(model, settings)| rerank(&mut familiar, asked.read, model, settings));
     let impressions = Impressions::of(&familiar);
     if settings.first_hop == FirstHop::Familiarity {
         let (quoted, by_shares) = if shares::is_with_assistants(&familiar) {
@@ -94,6 +100,7 @@ pub(super) fn first_hop(
             floor: cutoff - settings.link_worth,
             chosen: if by_shares { ChosenParts::ByShares(parts) } else { ChosenParts::AboveCutoff(parts, cutoff) },
             familiar,
+            reranked,
             reflects,
         });
     }
@@ -101,7 +108,7 @@ pub(super) fn first_hop(
     let Answered { value: hits, .. } = memory.first_hop(channels(asked, settings))?;
     let candidates = in_order(hits).iter().map(|hit| from_hit(hit, &impressions)).collect();
     let (floor, chosen) = (settings.support_floor, ChosenParts::ByChannels);
-    Ok(FirstHopResult { candidates, impressions, floor, chosen, familiar, reflects })
+    Ok(FirstHopResult { candidates, impressions, floor, chosen, familiar, reranked, reflects })
 }
 
 /// Every part of the bank, scored as by [`first_hop`].

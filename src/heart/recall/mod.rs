@@ -2,13 +2,14 @@
 //!
 //! In: a question, a memory that answers probes, and a function that embeds texts. Out: evidence, with a trace of how
 //! each unit was found. The evidence is a function of its recorded inputs; decision 16 lists them. It reads no
-//! clock and opens nothing. It fails if the question cannot be asked, or if `memory` or `embed` fails.
+//! clock and opens nothing. It fails if the question cannot be asked, or if `memory` or `embed` fails; without its
+//! reranker it goes on.
 //!
-//! A question passes through `recollect` (the loop), `cues`, and `first_hop` with `cutoff` or `shares`. Each round then
-//! makes a plan and runs `expand`. Plans come from a `planner`: `rules_planner` or `unplanned`, with `target`, or the
-//! language model's planner in `models`. `agreement`, `assemble`, `abstain`, `budget` and `context` follow. `trace`
-//! renders evidence as text; `scale` and `walk` are what a trace shows on request, and `explanation` says why a turn is
-//! quoted or not.
+//! A question passes through `recollect` (the loop), `cues`, and `first_hop` with `rerank`, and `cutoff` or `shares`.
+//! Each round then makes a plan and runs `expand`. Plans come from a `planner`: `rules_planner` or `unplanned`, with
+//! `target`, or the language model's planner in `models`. `agreement`, `assemble`, `abstain`, `budget` and `context`
+//! follow. `trace` renders evidence as text; `scale` and `walk` are what a trace shows on request, and `explanation`
+//! says why a turn is quoted or not.
 
 mod abstain;
 mod agreement;
@@ -29,6 +30,7 @@ mod planner;
 mod quotation;
 mod recollect;
 mod recollection;
+mod rerank;
 mod rules_planner;
 mod scale;
 mod shares;
@@ -54,7 +56,8 @@ pub use impressions::Impressions;
 pub use memory::Memory;
 pub use planner::{COVERED, Planner};
 pub use quotation::{lines_shown, one_line, quote, shown, visible, with_ids};
-pub use recollect::{EmbedTexts, recollect};
+pub use recollect::{AskedModels, EmbedTexts, recollect};
+pub use rerank::Rerank;
 pub use rules_planner::RulesPlanner;
 pub use shares::{QuotablePart, is_standing, is_with_assistants, line_tokens, share_tokens, task_bonus};
 pub use trace::{cue_text, trace, way};

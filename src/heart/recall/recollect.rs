@@ -1,6 +1,6 @@
 //! The loop of recollection: first hop, then plan and expand, then assemble (paper, algorithm 1).
 //!
-//! In: a question, a memory that answers probes, and a function that embeds texts. Out: evidence with
+//! In: a question, a memory that answers probes, and the models that it asks. Out: evidence with
 //! its whole trace. It reads no clock and opens nothing.
 
 use std::collections::BTreeSet;
@@ -15,6 +15,7 @@ use super::{
     first_hop,
     planner::{self, Planner},
     recollection::{PlannedRound, QuotedUnits, Recollection},
+    rerank::Rerank,
     scale::{near_misses, scale},
     walk::walk,
 };
@@ -36,34 +37,43 @@ const SAID_BEFORE: f32 = 0.2;
 /// Turns texts into vectors, in order.
 pub type EmbedTexts<'e> = dyn FnMut(&[&str]) -> Result<Vec<Vector>, Failure> + 'e;
 
+/// The models that a recollection asks.
+pub struct AskedModels<'m> {
+    /// Turns a question's wordings and last turn, or a target's sentence, into vectors of the bank's model.
+    pub embed: &'m mut EmbedTexts<'m>,
+    /// The bank's model.
+    pub model: &'m ModelRef,
+    /// Reads the best parts of the first hop together with the question, if `recall.rerank` is set.
+    pub rerank: Option<&'m dyn Rerank>,
+}
+
 /// Answers a question with evidence (paper, algorithm 1).
 ///
-/// `embed` turns a question's wordings and last turn, or a target's sentence, into vectors of the bank's
-/// model, which `model_ref` names. At most `settings.rounds` rounds follow the first hop. The loop ends earlier if
-/// the plan stops, if it names no anchor of the evidence, or if a round brings no new support.
+/// At most `settings.rounds` rounds follow the first hop. The loop ends earlier if the plan stops, if it names no
+/// anchor of the evidence, or if a round brings no new support.
 ///
 /// # Errors
-/// [`RecallError`] if the question cannot be asked, or if `memory` or `embed` fails.
+/// [`RecallError`] if the question cannot be asked, or if the memory or the embedder fails. Where the reranker fails,
+/// the evidence is chosen without it, and its trace says so.
 pub fn recollect(
     memory: &dyn Memory,
-    embed: &mut EmbedTexts<'_>,
+    models: AskedModels<'_>,
     question: &Question,
     planner: &dyn Planner,
     settings: &RecallSettings,
-    model_ref: &ModelRef,
 ) -> Result<Evidence, RecallError> {
-    Ok(recollection(memory, embed, question, planner, settings, model_ref)?.evidence)
+    Ok(recollection(memory, models, question, planner, settings)?.evidence)
 }
 
 /// As [`recollect`], with what the evidence was chosen from.
 pub(super) fn recollection<'q>(
     memory: &dyn Memory,
-    embed: &mut EmbedTexts<'_>,
+    models: AskedModels<'_>,
     question: &'q Question,
     planner: &dyn Planner,
     settings: &RecallSettings,
-    model_ref: &ModelRef,
 ) -> Result<Recollection<'q>, RecallError> {
+    let AskedModels { embed, model, rerank } = models;
     let within = asked_settings(question, settings)?;
     let settings = &within;
     let read = cues::read(question)?;
@@ -76,7 +86,7 @@ pub(super) fn recollection<'q>(
     };
 
     let asked = first_hop::FirstHopQuestion { read: &read, cues: &cues, vector: &vectors.asking };
-    let first = first_hop::first_hop(memory, &asked, settings).map_err(failed("first hop".to_owned()))?;
+    let first = first_hop::first_hop(memory, &asked, rerank, settings).map_err(failed("first hop".to_owned()))?;
     if let (Some(known), Some(asker)) = (&first.familiar.unknown_asker, &question.asker) {
         return Err(RecallError::UnknownAsker { asker: asker.clone(), known: known.join(", ") });
     }
@@ -129,9 +139,10 @@ pub(super) fn recollection<'q>(
     let trace = Trace {
         cues,
         asker: asker.filter(|_| read.is_in_first_person()),
-        vector_hash: vector_hash(&vectors.own, model_ref),
+        vector_hash: vector_hash(&vectors.own, model),
         llm: planner.usage(),
         scale: scale(&first),
+        rerank: first.reranked.clone(),
         first_hop: first.candidates.iter().map(|candidate| seen(candidate, &kept, true)).collect(),
         near: near_misses(&first.familiar, &quoted, question.near.unwrap_or_default() as usize),
         rounds: rounds

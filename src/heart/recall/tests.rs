@@ -13,8 +13,9 @@ use crate::{
 use nouns::{
     config::{ModelSettings, Pipeline, RecallSettings},
     model::{
-        Bank, Channel, Cues, EventTime, Evidence, FamiliarityTerms, Interval, Marks, ModelRef, Plan, Position,
-        Question, QuestionCues, Score, Seen, SpeakerKind, Target, UnitId, Vector,
+        Bank, Channel, Cues, EventTime, Evidence, ExplainStep, FamiliarityTerms, Interval, Marks, ModelRef, Plan,
+        Position, Provenance, Question, QuestionCues, Score, Seen, SpeakerKind, StepName, Subject, SubjectId, Target,
+        UnitId, Vector,
     },
 };
 
@@ -151,7 +152,8 @@ fn ask_with(
     let model_ref = ModelRef { name: "by hand".to_owned(), hash: "0".to_owned() };
     let vector = |text: &&str| Vector::from([text.len() as f32 / 1_000.0, 0.5]);
     let mut embed = |texts: &[&str]| Ok(texts.iter().map(vector).collect());
-    recollect(memory, &mut embed, &question, planner, settings, &model_ref)
+    let models = AskedModels { embed: &mut embed, model: &model_ref, rerank: None };
+    recollect(memory, models, &question, planner, settings)
 }
 
 fn ask(memory: &ScriptedMemory, text: &str) -> Evidence {
@@ -377,7 +379,8 @@ fn a_question_that_may_cost_more_quotes_more() {
         let model_ref = ModelRef { name: "by hand".to_owned(), hash: "0".to_owned() };
         let mut embed = |texts: &[&str]| Ok(texts.iter().map(|_| Vector::from([0.5, 0.5])).collect());
         let planner = RulesPlanner::new(&model());
-        let found = recollect(&memory, &mut embed, &question, &planner, &settings, &model_ref).unwrap();
+        let models = AskedModels { embed: &mut embed, model: &model_ref, rerank: None };
+        let found = recollect(&memory, models, &question, &planner, &settings).unwrap();
         assert!(found.tokens.spent <= found.tokens.most);
         assert_eq!(found.context.matches("Ann: ").count(), found.units.len());
         found.units.len()
@@ -400,9 +403,132 @@ fn an_answer_that_has_no_room_is_no_answer_that_nothing_supports() {
     let model_ref = ModelRef { name: "by hand".to_owned(), hash: "0".to_owned() };
     let mut embed = |texts: &[&str]| Ok(texts.iter().map(|_| Vector::from([0.5, 0.5])).collect());
     let planner = RulesPlanner::new(&model());
-    let found = recollect(&memory, &mut embed, &question, &planner, &settings(), &model_ref).unwrap();
+    let models = AskedModels { embed: &mut embed, model: &model_ref, rerank: None };
+    let found = recollect(&memory, models, &question, &planner, &settings()).unwrap();
     assert_eq!((found.context.as_str(), found.units.len(), found.supported), ("", 0, true));
     assert!(found.tokens.spent == 0 && found.trace.first_hop.iter().all(|seen| !seen.kept));
+}
+
+// ---------------------------------------------------------------- a reranker
+
+/// A reranker with scripted logits, or that fails; it records what it reads.
+struct ScriptedReranker {
+    model: ModelRef,
+    logits: Result<Vec<f32>, &'static str>,
+    read: RefCell<Vec<(String, Vec<String>)>>,
+}
+
+impl ScriptedReranker {
+    fn new(logits: Result<Vec<f32>, &'static str>) -> Self {
+        let model = ModelRef { name: "scripted".to_owned(), hash: "1".to_owned() };
+        Self { model, logits, read: RefCell::default() }
+    }
+}
+
+impl Rerank for ScriptedReranker {
+    fn model(&self) -> &ModelRef {
+        &self.model
+    }
+
+    fn logits(&self, question: &str, passages: &[String]) -> Result<Vec<f32>, Failure> {
+        self.read.borrow_mut().push((question.to_owned(), passages.to_vec()));
+        self.logits.clone().map_err(Into::into)
+    }
+}
+
+/// Four turns of scores 0.9, 0.8, 0.7 and 0.6; the zero of the scale is 0.3.
+fn boats() -> ScriptedMemory {
+    let turns = [(1, "The boat is red.", 0.9), (2, "We sold it.", 0.8), (3, "It leaks.", 0.7), (4, "Good night.", 0.6)];
+    let hits = turns.map(|(id, text, score)| {
+        let unit = said(id, "s", "2024-05-01T10:00:00Z", "Ann", text);
+        hit(&unit, Channel::Semantic, id as u32, score, score)
+    });
+    ScriptedMemory { hits: hits.into(), ..ScriptedMemory::default() }
+}
+
+/// Asks about the boats, with a reranker that reads three parts and counts twice.
+fn ask_about_boats(text: &str, reranker: Option<&ScriptedReranker>) -> Evidence {
+    let file = "version = 1\nrecall.rerank = { model = \"scripted\", pairs = 3, weight = 2.0 }";
+    let settings = Pipeline::parse(file).unwrap().recall;
+    let question = Question::new(Bank::parse("readers").unwrap(), text);
+    let model_ref = ModelRef { name: "by hand".to_owned(), hash: "0".to_owned() };
+    let mut embed = |texts: &[&str]| Ok(texts.iter().map(|_| Vector::from([0.5, 0.5])).collect());
+    let rerank = reranker.map(|reranker| reranker as &dyn Rerank);
+    let models = AskedModels { embed: &mut embed, model: &model_ref, rerank };
+    let planner = RulesPlanner::new(&model());
+    let boats = boats();
+    let evidence = recollect(&boats, models, &question, &planner, &settings).unwrap();
+    // An explanation of the same question tells the same logits.
+    let subject = Subject { id: SubjectId::Turn("t2".to_owned()), part: None, every_part: false };
+    let models = AskedModels { embed: &mut embed, model: &model_ref, rerank };
+    let explained = explain(&boats, models, &question, &planner, &settings, &subject).unwrap();
+    let before = [StepName::Stored, StepName::Reflected, StepName::Window].map(ExplainStep::not_reached);
+    let explanation = explained.complete(before);
+    let score = explanation.step(StepName::Score).unwrap();
+    let reranked = evidence.trace.rerank.as_ref();
+    let logit = reranked.and_then(|reranked| reranked.logits.get(1)).map(|second| second.logit);
+    assert_eq!(score.numbers.get("logit").and_then(|logit| logit.as_f64()), logit);
+    let problem = reranked.and_then(|reranked| reranked.problem.clone()).unwrap_or_default();
+    assert!(score.sentence.contains(&problem), "{}", score.sentence);
+    evidence
+}
+
+/// The rank, score and term of the reranker of each part of the first hop, by unit.
+fn reranked_parts(evidence: &Evidence) -> Vec<(u64, u32, f64, f64)> {
+    let part = |seen: &Seen| match seen.provenance {
+        Provenance::Familiar { rank, score, terms, .. } => (seen.id.0, rank, score, terms.rerank),
+        _ => panic!("found by an index"),
+    };
+    evidence.trace.first_hop.iter().map(part).collect()
+}
+
+#[test]
+fn a_reranker_orders_the_parts_that_it_reads_by_score_and_logit() {
+    let reranker = ScriptedReranker::new(Ok(vec![-4.0, 6.0, 1.0]));
+    let evidence = ask_about_boats("What happened to the boat?", Some(&reranker));
+    // The least logit adds nothing, each further ten add the weight: 0.8 + 2 · 10/10, 0.7 + 2 · 5/10, 0.9, and 0.6.
+    let expected = [(2, 1, 2.8, 2.0), (3, 2, 1.7, 1.0), (1, 3, 0.9, 0.0), (4, 4, 0.6, 0.0)];
+    let found = reranked_parts(&evidence);
+    assert_eq!(found.len(), expected.len());
+    for ((id, rank, score, term), of) in found.into_iter().zip(expected) {
+        assert_eq!((id, rank), (of.0, of.1));
+        assert!((score - of.2).abs() < 1e-8 && (term - of.3).abs() < 1e-12, "{id}: {score}, {term}");
+    }
+    assert_eq!(evidence.units.iter().map(|unit| unit.id.0).collect::<Vec<_>>(), [2, 3, 1, 4]);
+    let scale = evidence.trace.scale.unwrap();
+    assert!((scale.best - 2.8).abs() < 1e-8 && scale.zero == 0.3, "{scale:?}");
+
+    let read = reranker.read.borrow();
+    let parts = ["Ann: The boat is red.", "Ann: We sold it.", "Ann: It leaks."].map(str::to_owned).to_vec();
+    assert_eq!(read[0], ("What happened to the boat?".to_owned(), parts));
+    let told = evidence.trace.rerank.as_ref().unwrap();
+    assert_eq!((told.model.as_str(), told.model_hash.as_str(), told.weight), ("scripted", "1", 2.0));
+    let logits: Vec<(u64, u32, f64)> = told.logits.iter().map(|of| (of.id.0, of.part, of.logit)).collect();
+    assert_eq!(logits, [(1, 0, -4.0), (2, 0, 6.0), (3, 0, 1.0)]);
+    assert!(told.problem.is_none() && trace(&evidence).contains("reranker scripted: 3 parts read, weight 2"));
+}
+
+#[test]
+fn a_reranker_that_fails_leaves_the_answer_as_it_was_and_the_answer_says_so() {
+    let text = "What happened to the boat?";
+    let without = ask_about_boats(text, None);
+    assert_eq!(reranked_parts(&without).iter().map(|part| part.0).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert!(without.trace.rerank.is_none());
+    for (logits, expected) in [
+        (Err("it was late"), "it was late"),
+        (Ok(vec![1.0, 2.0]), "the model gave 2 logits for 3 parts"),
+        (Ok(vec![1.0, f32::NAN, 2.0]), "the model gave a logit that is not a number"),
+    ] {
+        let mut found = ask_about_boats(text, Some(&ScriptedReranker::new(logits)));
+        assert!(trace(&found).contains(&format!("reranker scripted: without it: {expected}")));
+        let told = found.trace.rerank.take().unwrap();
+        assert_eq!((told.problem.as_deref(), told.logits.len()), (Some(expected), 0));
+        assert_eq!(found, without);
+    }
+    let reranker = ScriptedReranker::new(Ok(vec![1.0, 2.0, 3.0]));
+    let told = ask_about_boats("这条船怎么了？", Some(&reranker)).trace.rerank.unwrap();
+    assert!(told.problem.is_some_and(|problem| problem.contains("in zh, which")) && told.logits.is_empty());
+    assert!(reranker.read.borrow().is_empty(), "a language that it does not read");
 }
 
 /// A planner that breaks the rules of a plan.

@@ -8,14 +8,14 @@
 use std::{collections::BTreeMap, fmt::Write};
 
 use crate::language::times::render_interval;
-use nouns::model::{Cues, Evidence, FamiliarityTerms, Provenance, Round, Seen, Step, UnitId};
+use nouns::model::{Cues, Evidence, FamiliarityTerms, Provenance, Reranked, Round, Seen, Step, UnitId};
 
 /// Renders evidence with its trace.
 #[must_use]
 pub fn trace(evidence: &Evidence) -> String {
     let mut page = TracePage { out: String::new(), names: BTreeMap::new() };
     page.question(evidence);
-    page.first_hop(&evidence.trace.first_hop);
+    page.first_hop(&evidence.trace.first_hop, evidence.trace.rerank.as_ref());
     for (number, round) in (1..).zip(&evidence.trace.rounds) {
         page.round(number, round);
     }
@@ -63,8 +63,16 @@ impl TracePage {
         self.line(0, &format!("vector     {}", evidence.trace.vector_hash));
     }
 
-    fn first_hop(&mut self, seen: &[Seen]) {
+    fn first_hop(&mut self, seen: &[Seen], reranked: Option<&Reranked>) {
         self.line(0, "\nfirst hop");
+        if let Some(Reranked { model, weight, logits, problem, .. }) = reranked {
+            let said = match problem {
+                Some(problem) => format!("without it: {problem}"),
+                None => format!("{} parts read, weight {weight}", logits.len()),
+            };
+            self.line(2, &format!("reranker {model}: {said}"));
+        }
+        let is_reranked = reranked.is_some_and(|reranked| !reranked.logits.is_empty());
         if seen.is_empty() {
             self.line(2, "nothing");
         }
@@ -72,14 +80,20 @@ impl TracePage {
         for s in seen {
             if let Provenance::Familiar { rank, score, terms, .. } = s.provenance {
                 if rank == 1 {
+                    let further = if is_reranked { " + rerank" } else { "" };
                     self.line(
                         2,
-                        "familiar: score = meaning + pair + words + speaker + month + marks + around + session",
+                        &format!(
+                            "familiar: score = meaning + pair + words + speaker + month + marks + around + \
+                             session{further}"
+                        ),
                     );
                 }
                 let unit = self.introduce(s.id, &s.restatement);
-                let FamiliarityTerms { meaning, pair, words, speaker, month, marks, around, session } = terms;
-                let sum = [meaning, pair, words, speaker, month, marks, around, session].map(|t| format!("{t:.2}"));
+                let FamiliarityTerms { meaning, pair, words, speaker, month, marks, around, session, rerank } = terms;
+                let mut sum = vec![meaning, pair, words, speaker, month, marks, around, session];
+                sum.extend(is_reranked.then_some(rerank));
+                let sum: Vec<String> = sum.iter().map(|term| format!("{term:.2}")).collect();
                 self.line(4, &format!("{rank:>3}  {score:.2} = {}  {unit}{}", sum.join(" + "), dropped(s)));
                 continue;
             }

@@ -9,7 +9,10 @@ use super::question::{fenced, line};
 use crate::{
     calibration::Calibration,
     paper::{Paper, PaperRow, paper},
-    result::{ComparisonRow, EvalResult, EvalRun, Figures, Interval, QuestionResult, ReadingRow, SizeRow, VectorRow},
+    result::{
+        ComparisonRow, EvalResult, EvalRun, Figures, Interval, QuestionResult, ReadingRow, RerankerUse, SizeRow,
+        VectorRow,
+    },
     table::{budget, recall_gain},
 };
 
@@ -84,6 +87,11 @@ impl Page<'_> {
              evidence. Shares are in percent, tokens are o200k over the context exactly as an answerer gets it.",
             r.profile, r.build.conversations, r.build.turns, r.build.units, r.overall.questions, r.overall.scored
         ));
+        if let Some(RerankerUse { model, answers, without, .. }) = &r.reranker {
+            self.say(&format!(
+                "The reranker `{model}` ordered {answers} of the answers; {without} were made without it."
+            ));
+        }
     }
 
     fn evidence(&mut self) {

@@ -139,6 +139,7 @@ fn question(id: &str) -> QuestionResult {
                 },
                 vector_hash: "0".to_owned(),
                 scale: None,
+                rerank: None,
                 near: Vec::new(),
                 first_hop: vec![
                     seen(1, "Mira was asked about books.", &hop(1), true),
@@ -195,6 +196,7 @@ fn run() -> EvalRun {
             },
             latency_ms: Latency { p50: 5.0, p99: 9.0 },
             reading: ModelUse::default(),
+            reranker: None,
             config: serde_json::json!({"version": 1}),
             problems: BTreeMap::from([(
                 "lost_evidence".to_owned(),

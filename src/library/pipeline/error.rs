@@ -5,7 +5,7 @@
 
 use crate::{log::LogError, snapshot::SnapshotError};
 use heart::{extract::OutOfOrder, memory::MemoryError, recall::RecallError};
-use models::{embed, llm::LlmError};
+use models::{embed, llm::LlmError, rerank::RerankError};
 use nouns::model::{Bank, Invalid, ModelRef};
 use sources::SourceError;
 
@@ -49,6 +49,9 @@ pub enum PipelineError {
     /// The language model cannot be asked.
     #[error(transparent)]
     Llm(#[from] LlmError),
+    /// The reranker cannot be loaded.
+    #[error(transparent)]
+    Rerank(#[from] RerankError),
     /// A thread cannot be started.
     #[error("a thread cannot be started: {0}; raise the system's limit on threads, or stop other processes")]
     Thread(std::io::Error),

@@ -21,6 +21,8 @@ pub enum AnswerStage {
     Embed,
     /// What comes to mind at once.
     FirstHop,
+    /// Logits of the reranker.
+    Rerank,
     /// Whether the evidence is enough, and what is missing.
     Plan,
     /// Walking the edges.
@@ -32,19 +34,20 @@ pub enum AnswerStage {
 }
 
 impl AnswerStage {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Wait,
         Self::Restore,
         Self::Cues,
         Self::Embed,
         Self::FirstHop,
+        Self::Rerank,
         Self::Plan,
         Self::Walk,
         Self::Assembly,
         Self::Words,
     ];
     /// The stages within recollection, whose rest is assembly.
-    const RECOLLECTED: [Self; 5] = [Self::Cues, Self::Embed, Self::FirstHop, Self::Plan, Self::Walk];
+    const RECOLLECTED: [Self; 6] = [Self::Cues, Self::Embed, Self::FirstHop, Self::Rerank, Self::Plan, Self::Walk];
 
     /// Its name, such as `first_hop`.
     #[must_use]
@@ -55,6 +58,7 @@ impl AnswerStage {
             Self::Cues => "cues",
             Self::Embed => "embed",
             Self::FirstHop => "first_hop",
+            Self::Rerank => "rerank",
             Self::Plan => "plan",
             Self::Walk => "walk",
             Self::Assembly => "assembly",

@@ -46,7 +46,7 @@ pub use memory::MemorySettings;
 pub use metrics::MetricsSettings;
 pub use page::{page, schema};
 pub use pipeline::Pipeline;
-pub use recall::{FirstHop, RecallSettings, ShareSettings, StopSettings};
+pub use recall::{FirstHop, RecallSettings, RerankSettings, ShareSettings, StopSettings};
 pub use replay::ReplaySettings;
 pub use role::Role;
 pub use serve::{Hold, ServeSettings};

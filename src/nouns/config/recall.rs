@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::familiarity::FamiliaritySettings;
+use crate::model::Language;
 
 /// What the first hop looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -77,6 +78,57 @@ pub struct ShareSettings {
     /// "I prefer").
     #[schemars(range(min = 0, max = 1_000))]
     pub standing: f64,
+}
+
+/// A model that reads a question together with a part, and says how well the part answers it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RerankSettings {
+    /// The model: a cross-encoder with one output, whose `model.onnx` and `tokenizer.json` lie in a directory of this
+    /// name below `embed.models_directory`, or in the usual places. `ripplemem setup --reranker` brings
+    /// `ms-marco-MiniLM-L-12-v2`.
+    pub model: String,
+    /// How many of the most familiar parts it reads.
+    #[serde(default = "default_pairs")]
+    #[schemars(range(min = 1, max = 1_024))]
+    pub pairs: usize,
+    /// What a logit that is higher by ten adds to a part's score. Logits count from the least one of the question, so
+    /// that no part gains by not being read.
+    #[serde(default = "default_weight")]
+    #[schemars(range(min = 0, max = 100))]
+    pub weight: f64,
+    /// Languages that the model reads, by their codes of ISO 639-1; empty: every language. A question in another one
+    /// is answered without it.
+    #[serde(default = "default_languages")]
+    pub languages: Vec<Language>,
+}
+
+fn default_pairs() -> usize {
+    60
+}
+
+fn default_weight() -> f64 {
+    1.0
+}
+
+fn default_languages() -> Vec<Language> {
+    vec![Language::En]
+}
+
+impl RerankSettings {
+    fn check(&self, first_hop: FirstHop) -> Result<(), String> {
+        if self.model.trim().is_empty() {
+            return Err(
+                "recall.rerank.model: empty; write the name of a model, such as ms-marco-MiniLM-L-12-v2".to_owned()
+            );
+        }
+        if first_hop == FirstHop::Channels {
+            return Err("recall.rerank: a first hop by channels has no score to add to; set recall.first_hop = \
+                        \"familiarity\", or leave this table out"
+                .to_owned());
+        }
+        Ok(())
+    }
 }
 
 /// How a question becomes evidence.
@@ -172,6 +224,10 @@ pub struct RecallSettings {
     /// larger value abstains more often.
     #[schemars(range(min = 0, max = 1))]
     pub supported: f64,
+    /// A reranker of the first hop; without this table there is none. It takes some milliseconds for each part that it
+    /// reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rerank: Option<RerankSettings>,
 }
 
 impl RecallSettings {
@@ -189,7 +245,7 @@ impl RecallSettings {
                  at least that"
             ));
         }
-        Ok(())
+        self.rerank.as_ref().map_or(Ok(()), |rerank| rerank.check(self.first_hop))
     }
 }
 

@@ -231,10 +231,17 @@ pub struct FamiliarityTerms {
     pub around: f64,
     /// A share of the scores of its session's best parts.
     pub session: f64,
+    /// What a reranker adds; absent where it adds nothing.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rerank: f64,
+}
+
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 
 impl FamiliarityTerms {
-    /// The sum of the terms without the shares of other parts.
+    /// The sum of the terms without the shares of other parts and what a reranker adds.
     #[must_use]
     pub fn own(&self) -> f64 {
         self.meaning + self.pair + self.words + self.speaker + self.month + self.marks
@@ -498,6 +505,34 @@ pub struct Walk {
     pub truncated: u64,
 }
 
+/// What a reranker said of the most familiar parts, each read together with the question.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Reranked {
+    /// The name of its model.
+    pub model: String,
+    /// Hash of the model's files.
+    pub model_hash: String,
+    /// How much the logits count (`recall.rerank.weight`).
+    pub weight: f64,
+    /// The logit of each part that was read, the most familiar part first. Empty where the answer was made without
+    /// the reranker.
+    pub logits: Vec<PartLogit>,
+    /// Why the answer was made without the reranker; absent where it was made with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// How well a part answers the question, as a reranker sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PartLogit {
+    /// The unit that holds the part.
+    pub id: UnitId,
+    /// Its index among the unit's parts.
+    pub part: u32,
+    /// The model's logit.
+    pub logit: f64,
+}
+
 /// How an answer was found: everything that it is a function of, and each step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trace {
@@ -515,6 +550,9 @@ pub struct Trace {
     /// The scale of the scores; absent where the bank has no parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<Scale>,
+    /// What the reranker said; absent where the pipeline names none, and for a question that is followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rerank: Option<Reranked>,
     /// The units of the first hop, by channel and rank.
     pub first_hop: Vec<Seen>,
     /// The best parts that are not quoted, best first, as many as the question asks for.

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     memory::UnitBody,
     recall::{
-        EmbedTexts, Failure, Memory, Planner, RecallError,
+        AskedModels, Failure, Memory, Planner, RecallError,
         first_hop::{self, FirstHopQuestion},
         recollect::recollection,
         recollection::Recollection,
@@ -20,8 +20,8 @@ use crate::{
 use nouns::{
     config::{FirstHop, RecallSettings},
     model::{
-        ExplainStep, ExplainedSubject, Explanation, ModelRef, OtherPart, Position, Question, StepName, StepState,
-        Subject, SubjectId, UnitId,
+        ExplainStep, ExplainedSubject, Explanation, OtherPart, Position, Question, StepName, StepState, Subject,
+        SubjectId, UnitId,
     },
 };
 
@@ -52,15 +52,15 @@ pub struct Explained {
 /// As [`crate::recall::recollect`].
 pub fn explain(
     memory: &dyn Memory,
-    embed: &mut EmbedTexts<'_>,
+    models: AskedModels<'_>,
     question: &Question,
     planner: &dyn Planner,
     settings: &RecallSettings,
-    model_ref: &ModelRef,
     subject: &Subject,
 ) -> Result<Explained, RecallError> {
     let whole = WholeFirstHop::new(memory);
-    let found = recollection(&whole, embed, question, planner, settings, model_ref)?;
+    let model = models.model;
+    let found = recollection(&whole, models, question, planner, settings)?;
     let rest = whole.into_rest();
     let failed = |what: &'static str| {
         let bank = question.bank.to_string();
@@ -77,7 +77,7 @@ pub fn explain(
                 found: &found,
                 part,
                 linked: linked.map(|linked| linked.neighbours).unwrap_or_default(),
-                model: model_ref,
+                model,
                 hits: Vec::new(),
                 rank_of_every_part: None,
             };

@@ -9,12 +9,12 @@ use crate::{
 };
 use nouns::{
     config::FirstHop,
-    model::{Channel, ExplainStep, FamiliarityTerms, StepName, StepState},
+    model::{Channel, ExplainStep, FamiliarityTerms, Reranked, StepName, StepState},
 };
 
 /// The terms of a score, by name.
-pub(super) fn terms(terms: &FamiliarityTerms) -> [(&'static str, f64); 8] {
-    let FamiliarityTerms { meaning, pair, words, speaker, month, marks, around, session } = *terms;
+pub(super) fn terms(terms: &FamiliarityTerms) -> [(&'static str, f64); 9] {
+    let FamiliarityTerms { meaning, pair, words, speaker, month, marks, around, session, rerank } = *terms;
     [
         ("meaning", meaning),
         ("pair", pair),
@@ -24,6 +24,7 @@ pub(super) fn terms(terms: &FamiliarityTerms) -> [(&'static str, f64); 8] {
         ("marks", marks),
         ("around", around),
         ("session", session),
+        ("rerank", rerank),
     ]
 }
 
@@ -78,14 +79,19 @@ impl Explaining<'_> {
         let lacks = last.and_then(|last| lacks(part, last));
         let sentence = format!(
             "It scored {:.2}, a share of {share:.2} on the scale from the bank's background to its best part: number \
-             {rank} of {} parts.{}",
+             {rank} of {} parts.{}{}",
             part.score,
             familiar.scored,
+            self.reranked(part),
             lacks
                 .map(|(name, by)| format!(" Beside the last quoted part it lacks most in {name}, by {by:.2}."))
                 .unwrap_or_default(),
         );
         let step = ExplainStep::new(StepName::Score, StepState::Passed, sentence);
+        let step = match self.logit(part) {
+            Some(logit) => step.with("logit", logit),
+            None => step,
+        };
         let compared = |part: Option<&FamiliarPart>| part.map_or(Value::Null, |part| compared(familiar, part));
         step.with("score", part.score)
             .with("share", share)
@@ -95,6 +101,27 @@ impl Explaining<'_> {
             .with("last_quoted", compared(self.last_quoted()))
             .with("best", compared(familiar.best.first()))
             .with("lacks", lacks.map(|(name, _)| name))
+    }
+
+    /// The reranker's logit of a part, if it read the part.
+    fn logit(&self, part: &FamiliarPart) -> Option<f64> {
+        let logits = &self.found.first.reranked.as_ref()?.logits;
+        logits.iter().find(|of| (of.id, of.part as usize) == (part.unit.id, part.part)).map(|of| of.logit)
+    }
+
+    /// What the reranker did to a part, as a sentence.
+    fn reranked(&self, part: &FamiliarPart) -> String {
+        let Some(Reranked { model, problem, logits, .. }) = &self.found.first.reranked else { return String::new() };
+        match (problem, self.logit(part)) {
+            (Some(problem), _) => format!(" It is the score without the reranker {model}: {problem}."),
+            (None, Some(logit)) => {
+                format!(
+                    " The reranker {model} read it, with a logit of {logit:.2}, which added {:.2}.",
+                    part.terms.rerank
+                )
+            }
+            (None, None) => format!(" The reranker {model} read the {} parts that were most familiar.", logits.len()),
+        }
     }
 
     /// The least familiar part that the answer quotes of the first hop.

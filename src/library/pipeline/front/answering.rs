@@ -100,11 +100,12 @@ struct Shared {
 }
 
 impl Front {
-    /// Starts `threads` threads for the usual questions, and the threads for the others.
+    /// Starts `threads` threads for the usual questions, and the threads for the others, and loads the reranker.
     ///
     /// # Errors
-    /// [`PipelineError::Thread`].
+    /// [`PipelineError::Thread`]; [`PipelineError::Rerank`] where the pipeline names a reranker that cannot be loaded.
     pub fn start(replica: Arc<Replica>, embedders: Arc<EmbedderPool>, threads: usize) -> Result<Self, PipelineError> {
+        replica.open_reranker()?;
         let (follower, holder, news) = (Arc::clone(&replica), Arc::clone(&replica), Arc::clone(replica.news()));
         let (counted, asked_endpoint) = (Arc::clone(&embedders), Arc::clone(&embedders));
         let answer = move |asked: &Asked, explains: Option<&Subject>| {

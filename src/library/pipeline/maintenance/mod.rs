@@ -8,7 +8,7 @@
 //! - `replay`: writes a topic to Parquet.
 //! - `snapshots`: writes a snapshot now, or compares two points of the past.
 //! - `estimate`: counts the tokens that extraction of a source by a language model would use.
-//! - `check_model`: checks that the embedding model can be loaded.
+//! - `check_model`: checks that the embedding model and the reranker can be loaded.
 //! - `unreadable`: the records that such work could not read.
 
 mod check_model;
@@ -21,7 +21,7 @@ mod unreadable;
 
 use super::{PipelineError, Progress, Replica, ReplicaOptions, WrittenSnapshots};
 
-pub use check_model::check_model;
+pub use check_model::{check_model, check_reranker};
 pub use estimate::{Estimate, estimate};
 pub use reembed::{ReembedReport, reembed};
 pub use replay::{Replay, ReplayError, ReplayRequest};

@@ -1,37 +1,42 @@
 //! Asks a question of the shard that holds its bank.
 //!
-//! In: a shard, a question, the embedders, and how long someone waits. Out: evidence. The language model's timeout ends
-//! before the deadline, so that the rules can still answer. After the deadline, no text is embedded and no hop begins.
+//! In: a shard, a question, the embedders, a reranker, and how long someone waits. Out: evidence. The timeouts of the
+//! language model and of the reranker end before the deadline, so that an answer can still be found without them. After
+//! the deadline, no text is embedded and no hop begins.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
-use heart::recall::{self, EmbedTexts, Explained, Memory, Planner, RecallError, RulesPlanner, Unplanned};
+use heart::recall::{self, AskedModels, Explained, Memory, Planner, RecallError, Rerank, RulesPlanner, Unplanned};
 use models::{
     embed::{EmbedderPool, KeptVectors},
-    llm::{Llm, LlmError, LlmPlanner},
+    llm::{Llm, LlmPlanner},
+    rerank::{RerankError, RerankerPool},
 };
 use nouns::{
     config::{LLM, LogKind, Pipeline, RecallSettings},
-    model::{Evidence, ModelRef, Question, Subject},
+    model::{Evidence, Question, Subject},
+    sync,
 };
 
 use super::{
-    AnswerStage, Cancellation, StageTimes,
-    recall_memory::{AskedMemory, TimedPlanner},
+    AnswerStage, Cancellation, PipelineError, StageTimes,
+    recall_memory::{AskedMemory, AskedReranker, TimedPlanner},
     shard::Shard,
     timed,
 };
 
-/// The maximum time before a question's deadline that is kept for the rules.
+/// The maximum time before a question's deadline that is kept for an answer without the models.
 const RULES_TIME: Duration = Duration::from_secs(1);
 
 /// The planners of a pipeline, and how questions are recollected.
 pub(super) struct Recollector {
     /// Plans, or reads cues, if the pipeline names it for that.
     llm: Option<Arc<Llm>>,
+    /// Opened when questions may come, since a memory that answers none needs no model.
+    reranker: Mutex<Option<Arc<RerankerPool>>>,
 }
 
 /// Where a question is recollected. Texts whose vectors are `kept` are not embedded.
@@ -41,33 +46,44 @@ pub(super) struct Asking<'a> {
     pub(super) shard: &'a Shard,
     pub(super) embedders: &'a EmbedderPool,
     pub(super) kept: Option<&'a KeptVectors>,
+    pub(super) reranker: Option<&'a RerankerPool>,
     pub(super) cancellation: &'a Cancellation,
     /// Where the times of the stages are added, if somebody asks for them.
     pub(super) times: Option<&'a StageTimes>,
 }
 
 /// What a recollection works with.
-struct Means<'a, 'e> {
+struct Means<'a> {
     memory: &'a dyn Memory,
-    embed: &'a mut EmbedTexts<'e>,
+    models: AskedModels<'a>,
     planner: &'a dyn Planner,
     settings: &'a RecallSettings,
-    model: &'a ModelRef,
 }
 
 impl Recollector {
     /// Opens the language model if the pipeline has it plan or read cues.
-    pub(super) fn open(pipeline: &Pipeline) -> Result<Self, LlmError> {
+    pub(super) fn open(pipeline: &Pipeline) -> Result<Self, PipelineError> {
         let asks = [&pipeline.recall.planner, &pipeline.recall.cues_by].iter().any(|by| *by == LLM);
         let llm = if asks { Some(Llm::open(&pipeline.llm, pipeline.responses())?) } else { None };
         llm.as_ref().map_or(Ok(()), |llm| llm.check_key())?;
-        Ok(Self { llm })
+        Ok(Self { llm, reranker: Mutex::default() })
+    }
+
+    /// The reranker that the pipeline names, loaded by the first call.
+    pub(super) fn reranker(&self, pipeline: &Pipeline) -> Result<Option<Arc<RerankerPool>>, RerankError> {
+        let Some(settings) = &pipeline.recall.rerank else { return Ok(None) };
+        let mut opened = sync::lock(&self.reranker);
+        if let Some(reranker) = &*opened {
+            return Ok(Some(Arc::clone(reranker)));
+        }
+        let reranker = Arc::new(RerankerPool::open(&pipeline.embed, &settings.model)?);
+        Ok(Some(Arc::clone(opened.insert(reranker))))
     }
 
     /// Recollects evidence for a question.
     pub(super) fn recollect(&self, asking: &Asking<'_>, question: &Question) -> Result<Evidence, RecallError> {
-        self.with(asking, |Means { memory, embed, planner, settings, model }| {
-            recall::recollect(memory, embed, question, planner, settings, model)
+        self.with(asking, |Means { memory, models, planner, settings }| {
+            recall::recollect(memory, models, question, planner, settings)
         })
     }
 
@@ -78,17 +94,17 @@ impl Recollector {
         question: &Question,
         subject: &Subject,
     ) -> Result<Explained, RecallError> {
-        self.with(asking, |Means { memory, embed, planner, settings, model }| {
-            recall::explain(memory, embed, question, planner, settings, model, subject)
+        self.with(asking, |Means { memory, models, planner, settings }| {
+            recall::explain(memory, models, question, planner, settings, subject)
         })
     }
 
     fn with<T>(
         &self,
         asking: &Asking<'_>,
-        recollect: impl FnOnce(Means<'_, '_>) -> Result<T, RecallError>,
+        recollect: impl FnOnce(Means<'_>) -> Result<T, RecallError>,
     ) -> Result<T, RecallError> {
-        let Asking { pipeline, shard, embedders, kept, cancellation, times } = *asking;
+        let Asking { pipeline, shard, embedders, kept, reranker, cancellation, times } = *asking;
         let rules = RulesPlanner::new(&pipeline.model());
         // On a shared log, only the extracting process learns of deletions and can evict a response.
         let (settings, keep) = (&pipeline.recall, pipeline.log.kind == LogKind::Embedded);
@@ -98,7 +114,8 @@ impl Recollector {
             let left = deadline.saturating_duration_since(Instant::now());
             deadline.checked_sub((left / 4).min(RULES_TIME)).unwrap_or(deadline)
         };
-        let until = cancellation.deadline().map_or(until, |deadline| until.min(before(deadline)));
+        let models_until = cancellation.deadline().map(before);
+        let until = models_until.map_or(until, |ends| until.min(ends));
         let model = self.llm.as_ref().map(|llm| LlmPlanner::new(Arc::clone(llm), rules, settings, until, keep));
         let planner: &dyn Planner = match &model {
             _ if !settings.planned => &Unplanned(rules),
@@ -114,8 +131,11 @@ impl Recollector {
         let model = embedders
             .model()
             .map_err(|error| RecallError::Embed { what: "question".to_owned(), source: error.into() })?;
+        let reranker = reranker.map(|reranker| AskedReranker { reranker, cancellation, until: models_until, times });
+        let rerank = reranker.as_ref().map(|reranker| reranker as &dyn Rerank);
+        let models = AskedModels { embed: &mut embed, model, rerank };
         let (planner, started) = (TimedPlanner { planner, times }, Instant::now());
-        let found = recollect(Means { memory: &memory, embed: &mut embed, planner: &planner, settings, model });
+        let found = recollect(Means { memory: &memory, models, planner: &planner, settings });
         if let Some(times) = times {
             times.note_recollected(started.elapsed());
         }

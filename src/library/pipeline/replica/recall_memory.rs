@@ -1,9 +1,10 @@
-//! The memory of a question that may be cancelled.
+//! The memory and the reranker of a question that may be cancelled.
 //!
-//! In: recall's probes. Out: the answers of the dataflow. If a question's caller has gone, its probes never reach the
-//! dataflow. What a probe and a plan take is added to the times of the question.
+//! In: recall's probes and passages. Out: the answers of the dataflow, and the logits of the reranker. If a question's
+//! caller has gone, its probes never reach the dataflow. What a probe, the reranker and a plan take is added to the
+//! times of the question.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use heart::{
     language::question::ReadQuestion,
@@ -11,11 +12,12 @@ use heart::{
         Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe, TurnProbe,
         UnitBody,
     },
-    recall::{self, Candidate, Failure, Planner},
+    recall::{self, Candidate, Failure, Planner, Rerank},
 };
+use models::rerank::RerankerPool;
 use nouns::{
     config::RecallSettings,
-    model::{Plan, QuestionCues, Usage},
+    model::{ModelRef, Plan, QuestionCues, Usage},
 };
 
 use super::{AnswerStage, Cancellation, StageTimes, timed};
@@ -46,6 +48,26 @@ impl recall::Memory for AskedMemory<'_> {
     fn units_of_turn(&self, probe: TurnProbe) -> Result<Answered<Vec<Arc<UnitBody>>>, Failure> {
         self.cancellation.check()?;
         self.memory.units_of_turn(probe)
+    }
+}
+
+/// A reranker that reads only as long as there is time left for the rest of the answer.
+pub(super) struct AskedReranker<'a> {
+    pub(super) reranker: &'a RerankerPool,
+    pub(super) cancellation: &'a Cancellation,
+    pub(super) until: Option<Instant>,
+    pub(super) times: Option<&'a StageTimes>,
+}
+
+impl Rerank for AskedReranker<'_> {
+    fn model(&self) -> &ModelRef {
+        self.reranker.model()
+    }
+
+    fn logits(&self, question: &str, passages: &[String]) -> Result<Vec<f32>, Failure> {
+        self.cancellation.check()?;
+        let logits = timed(self.times, AnswerStage::Rerank, || self.reranker.logits(question, passages, self.until))?;
+        Ok(logits)
     }
 }
 

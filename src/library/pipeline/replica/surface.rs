@@ -56,7 +56,7 @@ pub struct Replica {
     pipeline: Pipeline,
     /// Generation of the memory topic.
     generation: u32,
-    asking: Recollector,
+    asking: Arc<Recollector>,
     pub(super) shards: Shards,
     pub(super) recording: Recording,
     /// Held while a shard is made at run time.
@@ -134,7 +134,8 @@ impl Replica {
         let threads = MemoryThreads::start(pipeline.memory.workers).map_err(PipelineError::Thread)?;
         let shards = Shards::new(pipeline, log.partitions(), threads, edges, Arc::clone(log.news()), record, asks);
         let recording = Recording::open(pipeline, log, record)?;
-        let replica = Self::new(pipeline, log.generation(), shards, recording)?;
+        let asking = Arc::new(Recollector::open(pipeline)?);
+        let replica = Self::new(pipeline, log.generation(), shards, recording, asking);
         if hold == Hold::Assigned {
             return Ok(replica);
         }
@@ -173,9 +174,15 @@ impl Replica {
         Ok(replica)
     }
 
-    fn new(pipeline: &Pipeline, generation: u32, shards: Shards, recording: Recording) -> Result<Self, PipelineError> {
-        Ok(Self {
-            asking: Recollector::open(pipeline)?,
+    fn new(
+        pipeline: &Pipeline,
+        generation: u32,
+        shards: Shards,
+        recording: Recording,
+        asking: Arc<Recollector>,
+    ) -> Self {
+        Self {
+            asking,
             shards,
             recording,
             taking: Mutex::default(),
@@ -184,7 +191,16 @@ impl Replica {
             changes: Arc::default(),
             pipeline: pipeline.clone(),
             generation,
-        })
+        }
+    }
+
+    /// Loads the reranker, if the pipeline names one: otherwise the first question does.
+    ///
+    /// # Errors
+    /// [`PipelineError::Rerank`] where its files are missing or damaged.
+    pub(in crate::pipeline) fn open_reranker(&self) -> Result<(), PipelineError> {
+        self.asking.reranker(&self.pipeline)?;
+        Ok(())
     }
 
     /// Loads snapshots into the shards, as many at once as there are threads.
@@ -466,9 +482,10 @@ impl Replica {
         self.reached.wait_for(partition, next_offset, until)
     }
 
-    /// Recollects evidence for a question; texts whose vectors are `kept` are not embedded. `times` receives how long
-    /// its stages took. The language model's timeout ends before the deadline, if any, so that the rules can answer; no
-    /// text is embedded and no hop begins after the deadline.
+    /// Recollects evidence for a question; texts whose vectors are `kept` are not embedded, and a question that keeps
+    /// vectors is not reranked. `times` receives how long its stages took. The timeouts of the language model and the
+    /// reranker end before the deadline, if any, so that there is an answer without them; no text is embedded and no
+    /// hop begins after the deadline.
     ///
     /// # Errors
     /// [`PipelineError`] for an unknown or quarantined bank, one that is loading or an empty question, or when recall
@@ -517,7 +534,11 @@ impl Replica {
         }
         self.shards.check_bank(&shard, &question.bank)?;
         check_models(sync::read(&shard.held).model(), Some(embedders.model()?))?;
-        let asking = Asking { pipeline: &self.pipeline, shard: &shard, embedders, kept, cancellation, times };
+        // A question that is followed is asked again with every change: it keeps its vectors, and is not reranked.
+        let reranker = if kept.is_none() { self.asking.reranker(&self.pipeline)? } else { None };
+        let reranker = reranker.as_deref();
+        let pipeline = &self.pipeline;
+        let asking = Asking { pipeline, shard: &shard, embedders, kept, reranker, cancellation, times };
         recollect(&asking).map_err(|error| {
             if shard.memory.is_stopped() && self.shards.all().iter().any(|other| !other.memory.is_stopped()) {
                 return loading();
@@ -577,7 +598,8 @@ impl Replica {
     fn past_memory(&self, partition: u32, restored: &Restored) -> Result<Self, PipelineError> {
         let threads = Arc::clone(self.shards.threads());
         let shards = Shards::new(&self.pipeline, self.shards.partitions(), threads, None, Arc::default(), false, None);
-        let memory = Self::new(&self.pipeline, self.generation, shards, Recording::none(&self.pipeline))?;
+        let (recording, asking) = (Recording::none(&self.pipeline), Arc::clone(&self.asking));
+        let memory = Self::new(&self.pipeline, self.generation, shards, recording, asking);
         let shard = memory.shards.make(partition)?;
         shard.restore(&RestoredPartition { restored, covers: BTreeMap::new() })?;
         shard.set_loaded();

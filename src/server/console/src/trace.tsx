@@ -210,15 +210,15 @@ function Numbers({ step }: { step: ExplainStep }) {
             </tr>
           </thead>
           <tbody>
-            {TERMS.map((term) => (
+            {TERMS.filter((term) => shown.some(([, part]) => part.terms[term] !== undefined)).map((term) => (
               <tr key={term} class={numbers.lacks === term ? "lacks" : ""}>
                 <th scope="row">
                   {term}
                   {numbers.lacks === term && " (lacks most)"}
                 </th>
                 {shown.map(([name, part]) => (
-                  <td key={name} title={String(part.terms[term])}>
-                    {share(part.terms[term])}
+                  <td key={name} title={String(part.terms[term] ?? 0)}>
+                    {share(part.terms[term] ?? 0)}
                   </td>
                 ))}
               </tr>

@@ -192,25 +192,31 @@ function apartWords(milliseconds: number): string {
       : `${Math.round(hours / 24)} days apart`;
 }
 
-export const TERMS = ["meaning", "pair", "words", "speaker", "month", "marks", "around", "session"] as const;
+export const TERMS = ["meaning", "pair", "words", "speaker", "month", "marks", "around", "session", "rerank"] as const;
+
+type Term = (typeof TERMS)[number];
+
+/** The terms that a score has: only a reranker's may be absent. */
+function termsOf(terms: FamiliarityTerms): [Term, number][] {
+  const all = TERMS.map((term): [Term, number | undefined] => [term, terms[term]]);
+  return all.filter((one): one is [Term, number] => one[1] !== undefined);
+}
 
 /** The terms of a score, each as a bar on one scale, and as a number. */
 export function TermBars({ terms }: { terms: FamiliarityTerms }) {
-  const most = Math.max(0.001, ...TERMS.map((term) => Math.abs(terms[term])));
+  const shown = termsOf(terms);
+  const most = Math.max(0.001, ...shown.map(([, value]) => Math.abs(value)));
   return (
     <table class="terms">
       <tbody>
-        {TERMS.map((term) => (
+        {shown.map(([term, value]) => (
           <tr key={term}>
             <th scope="row">{term}</th>
             <td>
-              <i
-                class={terms[term] < 0 ? "bar less" : "bar"}
-                style={{ width: `${(100 * Math.abs(terms[term])) / most}%` }}
-              />
+              <i class={value < 0 ? "bar less" : "bar"} style={{ width: `${(100 * Math.abs(value)) / most}%` }} />
             </td>
-            <td class="number" title={String(terms[term])}>
-              {share(terms[term])}
+            <td class="number" title={String(value)}>
+              {share(value)}
             </td>
           </tr>
         ))}
