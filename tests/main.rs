@@ -72,6 +72,7 @@ mod real_model;
 mod recovery;
 mod reembed;
 mod replay;
+mod retention;
 mod schemas;
 mod served_model;
 mod snapshots;

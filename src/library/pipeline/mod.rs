@@ -49,7 +49,8 @@ pub use error::PipelineError;
 pub use extract::extract;
 pub use extraction_status::ExtractionStatus;
 pub use forgetting::{
-    Deleted, Erased, ForgetOperation, ForgetStage, Found, Receipt, Search, Verdict, Verified, stored_receipts, verify,
+    Deleted, Erased, ForgetOperation, ForgetStage, Found, Outlived, Receipt, RetentionStatus, Search, Verdict,
+    Verified, stored_receipts, verify,
 };
 pub use front::{Asked, Front, FrontLoad, parse_after, parse_as_of, refusal};
 pub use ingest::{ArrivingOrders, Committed, ExtractionEvent, ExtractionOrders};

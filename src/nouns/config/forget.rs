@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::retention::HoldSettings;
+use crate::model::Bank;
+
 /// What follows a deletion, on a log in a directory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -21,4 +24,15 @@ pub struct ForgetSettings {
     /// A file with a secret, relative to the pipeline file: receipts then carry an HMAC-SHA256 made with it.
     #[serde(default)]
     pub key_file: Option<PathBuf>,
+    /// What `[[hold]]` says, which stands outside this section in a file.
+    #[serde(skip)]
+    pub holds: Vec<HoldSettings>,
+}
+
+impl ForgetSettings {
+    /// What holds the turns of a bank; none where they may be deleted.
+    #[must_use]
+    pub fn hold_of(&self, bank: &Bank) -> Option<&HoldSettings> {
+        self.holds.iter().find(|hold| hold.covers(bank))
+    }
 }

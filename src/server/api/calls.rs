@@ -106,7 +106,8 @@ impl Api {
     /// caller has left.
     ///
     /// # Errors
-    /// [`Problem`] that names the first invalid turn, or the missing right; [`Code::Failed`] if the log failed.
+    /// [`Problem`] that names the first invalid turn, or the missing right; [`Code::Held`] for a deletion in a bank
+    /// that is held; [`Code::Failed`] if the log failed.
     pub async fn put(&self, who: &Arc<Caller>, put: Put, held: impl Send + 'static) -> Result<WrittenTurns, Problem> {
         let Put { turns, dead_letters, wait_ms } = put;
         let wait = wait(Some(wait_ms.unwrap_or_default()))?;
@@ -124,6 +125,8 @@ impl Api {
                 let right = if matches!(event, TurnEvent::Deletion(_)) { Right::Forget } else { Right::Write };
                 who.may_in(right, event.bank())?;
             }
+            let deleting = events.iter().filter(|event| matches!(event, TurnEvent::Deletion(_)));
+            deleting.map(TurnEvent::bank).try_for_each(|bank| memory.check_hold(bank))?;
             if !dead_letters.is_empty() {
                 // Dead letters belong to no bank, so a token for some banks is not enough.
                 who.may_everywhere(Right::Admin)?;

@@ -20,7 +20,7 @@ use crate::{
 };
 use ripplemem::{
     log::{Topic, Written},
-    pipeline::PipelineError,
+    pipeline::{PipelineError, RetentionStatus},
 };
 
 /// Most banks in a status.
@@ -57,6 +57,9 @@ pub struct Status {
     /// What the service waits for before it is ready, as `/ready` says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<String>,
+    /// What the rules of `[[retention]]` did; absent without a rule. Only a token of every bank sees it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<RetentionStatus>,
     /// What goes wrong in the background; it is tried again until it succeeds. Only a token of every bank sees it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
@@ -108,6 +111,7 @@ impl Operations {
             read_by_model: metrics.read_by_model.get(),
             refused_by_model: metrics.refused_by_model.get(),
             waiting_for: self.state.waiting_for(),
+            retention: self.memory.as_ref().and_then(|memory| memory.status().retention),
             problem: self.state.problem(),
             sources: self.state.sources.all(),
             banks: Vec::new(),
