@@ -56,8 +56,10 @@ fn talk() -> Vec<TurnEvent> {
     let of_bank = |bank: &'static str| {
         said.map(|(turn, month, day)| {
             let words = if month == 1 { OLD } else { "the red kayak of the boathouse" };
-            let turn = json!({"bank": bank, "turn": turn, "speaker": ["Bo", "Cy"][day % 2], "session": "s",
-                "text": format!("On day {day} in {bank} I saw {words}."), "time": format!("2024-{month:02}-{day:02}T10:00:00Z")});
+            let (speaker, text) = (["Bo", "Cy"][day % 2], format!("On day {day} in {bank} I saw {words}."));
+            let time = format!("2024-{month:02}-{day:02}T10:00:00Z");
+            let turn = json!({"bank": bank, "turn": turn, "speaker": speaker, "session": "s", "text": text,
+                "time": time});
             TurnEvent::from_json(turn.to_string().as_bytes()).unwrap()
         })
     };

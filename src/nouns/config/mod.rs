@@ -37,7 +37,7 @@ pub use embed::{EmbedSettings, ModelSettings, Pooling, Runner, ServedModelSettin
 pub use error::ConfigError;
 pub use extract::ExtractSettings;
 pub use familiarity::{CosineScale, FamiliaritySettings, FamiliarityWeights};
-pub use forget::ForgetSettings;
+pub use forget::{Edits, ForgetSettings};
 pub use http::HttpSettings;
 pub use live::{Delivery, LiveSettings, Platform};
 pub use llm::{LLM, LlmSettings, RULES};

@@ -17,7 +17,7 @@ use super::{
     embed::{EmbedSettings, ModelSettings},
     error::{ConfigError, with_nearest_key},
     extract::ExtractSettings,
-    forget::ForgetSettings,
+    forget::{Edits, ForgetSettings},
     http::HttpSettings,
     live::LiveSettings,
     llm::LlmSettings,
@@ -240,10 +240,15 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Checks rules of retention and holds, and that the log can find the turns of a rule.
+    /// Checks rules of retention and holds, and that the log can find turns and erase them where that is asked for.
     fn check_retention(&self) -> Result<(), String> {
         self.retention.iter().try_for_each(RetentionSettings::check)?;
         self.hold.iter().try_for_each(HoldSettings::check)?;
+        if self.log.kind == LogKind::Kafka && self.forget.edits == Edits::Erase {
+            return Err("forget.edits: \"erase\" needs a log in a directory; on Kafka, records leave the topics as \
+                        log.kafka.turns_retention_hours and the topics' own settings say; write \"keep\""
+                .to_owned());
+        }
         if self.log.kind == LogKind::Kafka && !self.retention.is_empty() {
             return Err(
                 "retention: rules need a log in a directory, which can find turns; on Kafka, records leave the topics \

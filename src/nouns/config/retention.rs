@@ -135,10 +135,9 @@ mod tests {
 
     #[test]
     fn a_rule_and_a_hold_reach_whole_segments() {
-        let pipeline = parse(
-            "[[retention]]\nbank = \"acme\"\nkeep = { days = 90 }\n[[hold]]\nbank = \"acme/legal\"\nreason = \"case 7\"\n",
-        );
-        let pipeline = pipeline.unwrap();
+        let rule = "[[retention]]\nbank = \"acme\"\nkeep = { days = 90 }\n";
+        let hold = "[[hold]]\nbank = \"acme/legal\"\nreason = \"case 7\"\n";
+        let pipeline = parse(&format!("{rule}{hold}")).unwrap();
         let bank = |name: &str| Bank::parse(name).unwrap();
         let covered = ["acme", "acme/support", "acme2", "b"].map(|name| pipeline.retention[0].covers(&bank(name)));
         assert_eq!(covered, [true, true, false, false]);
@@ -171,5 +170,7 @@ mod tests {
         let rule = "[[retention]]\nbank = \"b\"\nkeep = { days = 1 }\n";
         let problem = parse(&format!("{kafka}{rule}")).unwrap_err();
         assert!(problem.starts_with("retention:") && problem.contains("turns_retention_hours"), "{problem}");
+        let problem = parse(&format!("{kafka}forget.edits = \"erase\"\n")).unwrap_err();
+        assert!(problem.starts_with("forget.edits:"), "{problem}");
     }
 }

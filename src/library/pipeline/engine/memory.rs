@@ -212,16 +212,19 @@ impl Memory {
         turns::append_ms(&*self.log, bank, offset)
     }
 
-    /// The versions of a turn, oldest first; none if the memory does not hold the turn. Reads the bank's partition
+    /// The versions of a turn, oldest first; none if the memory does not hold the turn. Where edits erase what was said
+    /// before, only the last one. Reads the bank's partition
     /// of the turns topic, up to the newest version.
     ///
     /// # Errors
     /// As [`Self::turns`].
     pub fn versions(&self, bank: &Bank, turn: &str) -> Result<Vec<turns::TurnVersion>, PipelineError> {
-        match self.turn(bank, turn)? {
-            Some(held) => turns::versions(&*self.log, bank, turn, held.offset),
-            None => Ok(Vec::new()),
+        let Some(held) = self.turn(bank, turn)? else { return Ok(Vec::new()) };
+        let mut versions = turns::versions(&*self.log, bank, turn, held.offset)?;
+        if self.forget.erases_edits_of(bank) {
+            versions.drain(..versions.len().saturating_sub(1));
         }
+        Ok(versions)
     }
 
     /// Answers a question. Dropping the future cancels the question.
