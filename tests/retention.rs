@@ -7,10 +7,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use nouns::{
-    config::Pipeline,
-    model::{Bank, EventTime, TurnEvent},
-};
+use nouns::model::{Bank, EventTime, TurnEvent};
 use ripplemem::{
     Memory,
     log::Topic,
@@ -77,7 +74,10 @@ fn held(service: &Service, name: &str) -> Vec<String> {
     held.iter().map(|held| held.turn.turn.clone()).collect()
 }
 
-fn named(outlived: &[Outlived]) -> Vec<(&str, Vec<&str>, Vec<(usize, u64)>)> {
+/// A bank, the turns that go, and how many of them each rule names.
+type Named<'o> = (&'o str, Vec<&'o str>, Vec<(usize, u64)>);
+
+fn named(outlived: &[Outlived]) -> Vec<Named<'_>> {
     let parts = outlived.iter().map(|of| {
         let turns = of.turns.iter().map(String::as_str).collect();
         (of.bank.as_str(), turns, of.by_rule.clone())
@@ -221,7 +221,7 @@ fn the_command_counts_and_deletes_and_every_transport_refuses_what_is_held() {
     fails(&ripplemem(&[&held[..], &at].concat()), 1, &["bank acme/legal", "[[hold]]"]);
 
     let service = HttpService::of(home.path());
-    fails(&ripplemem(&[&["retention"], &at[..]].concat()), 1, &["a service has", "/v1/status"]);
+    fails(&ripplemem(&[&["retention"][..], &at].concat()), 1, &["a service has", "/v1/status"]);
     fails(&ripplemem(&[&held[..], &at].concat()), 1, &["bank acme/legal", "[[hold]]"]);
     let refuses = |method: &str, path: &str, body: &Value| {
         let body = if body.is_null() { String::new() } else { body.to_string() };
