@@ -22,8 +22,8 @@ pub enum PipelineError {
     },
     /// A hold covers the bank: nothing may be deleted there.
     #[error(
-        "bank {bank}: held by [[hold]] bank = {by:?}{reason}; nothing was deleted, and nothing can be until whoever \
-         runs this memory removes that table from the pipeline file, and starts the service again"
+        "bank {bank}: held by [[hold]] bank = {by:?}{reason}; nothing was deleted, and nothing can be until the \
+         operator removes that table from the pipeline file, and starts the service again"
     )]
     Held {
         /// The bank.

@@ -62,7 +62,7 @@ pub enum KeptBy {
 pub struct HoldSettings {
     /// The banks: this one and those below it, or `*` for every bank.
     pub bank: String,
-    /// Why, for whoever is refused; such as the number of a case.
+    /// Why, for those who are refused; such as the number of a case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -33,8 +33,8 @@ const DAY_MS: i64 = 86_400_000;
 const LOOKS_EVERY: Duration = Duration::from_secs(86_400);
 /// The longest time until a stop is noticed.
 const LOOK: Duration = Duration::from_millis(250);
-/// The pause after something failed.
-const PAUSE: Duration = Duration::from_secs(300);
+/// The pause after something failed: a bank with a record that cannot be read fails until somebody mends it.
+const PAUSE: Duration = Duration::from_secs(3_600);
 /// How many times as long as it worked a pass rests before it goes on, so that questions have the machine.
 const RESTS: u32 = 4;
 /// The longest rest.
@@ -64,7 +64,7 @@ pub struct RetentionStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub looked: Option<Timestamp>,
-    /// Why it failed last; it is tried again after five minutes.
+    /// Why it failed last; it is tried again after an hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -149,11 +149,20 @@ impl<'r> Retention<'r> {
     }
 
     fn retain(&self, goes_on: &dyn Fn() -> bool, tell: &dyn Fn(RetentionNews)) -> Result<(), PipelineError> {
+        let mut failed = None;
         for bank in self.banks() {
             let begun = Instant::now();
-            let outlived = self.look_at(bank, now_ms())?;
+            let looked = self.look_at(bank, now_ms());
             rest((begun.elapsed() * RESTS).min(LONGEST_REST), goes_on);
-            let Some(outlived) = outlived else { continue };
+            let outlived = match looked {
+                Ok(Some(outlived)) => outlived,
+                Ok(None) => continue,
+                // The other banks have rules, too.
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    continue;
+                }
+            };
             for turns in outlived.parts() {
                 if !goes_on() {
                     return Ok(());
@@ -167,6 +176,9 @@ impl<'r> Retention<'r> {
                 while goes_on() && begun.elapsed() < LONGEST_WAIT && !reflects(Instant::now() + LOOK) {}
                 rest((begun.elapsed() * RESTS).min(LONGEST_REST), goes_on);
             }
+        }
+        if let Some(error) = failed {
+            return Err(error);
         }
         if goes_on() {
             tell(RetentionNews::Looked(Timestamp::now()));
