@@ -63,7 +63,8 @@ pub use maintenance::{
 pub use progress::{Finished, Ingested, Progress};
 pub use replica::snapshots;
 pub use replica::{
-    Changes, News, OnRestoredTurns, Replica, ReplicaOptions, ShardPlace, ShardStatus, WatchedBank, WrittenSnapshots,
+    Changes, News, OnRestoredTurns, ReadTurn, RecordChange, Replica, ReplicaOptions, ShardPlace, ShardStatus,
+    WatchedBank, WrittenSnapshots, WrittenWindow,
 };
 pub use service::Service;
 pub use snapshot_interval::write_snapshots;

@@ -9,7 +9,7 @@
 //! - `status`: how the service is, and its metrics; `bank_status`: counts and offsets of a bank; `bank_list`: which
 //!   banks there are; `history`: which points of its past a bank has; `token_view`: what a caller may do.
 //! - `operations`: what administrators order; `snapshots`: those that are there, and new ones.
-//! - `units`: a unit and its neighbours; `many_units`: units without theirs.
+//! - `units`: a unit and its neighbours; `many_units`: units without theirs; `graph`: a part of a bank's graph.
 //! - `problem`: why there is no answer (RFC 9457). `blocking`: work that blocks.
 //! - `turns`: lists the turns of a bank; `forgetting`: deletes turns that a selector takes, and lists receipts;
 //!   `short_ids`: short names of turns, which a model can repeat.
@@ -22,6 +22,7 @@ mod calls;
 mod explaining;
 mod forgetting;
 mod forms;
+mod graph;
 mod history;
 mod holders;
 mod many_units;
@@ -41,6 +42,7 @@ pub use calls::Api;
 pub use explaining::Explain;
 pub use forgetting::{ForgetTurns, Forgets, ForgottenTurns};
 pub use forms::{Ask, Digest, Forget, Forgotten, Put, Stats, WrittenTurns};
+pub use graph::{Graph, GraphUnit, ShowGraph};
 pub use history::{History, ListHistory, Point};
 pub use holders::Holders;
 pub use many_units::{ShowUnits, Units};

@@ -142,7 +142,7 @@ pub struct Progress {
     pub reflects: Vec<Position>,
 }
 
-/// `reset`: what was received is void, and a snapshot follows. `lagged`: the stream ends; subscribe again.
+/// `reset`: what was received is void; of a question, a snapshot follows. `lagged`: the stream ends; subscribe again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Told {

@@ -11,10 +11,13 @@ use super::body::MAX_BYTES;
 use crate::{
     api::{
         AnsweredEvidence, Ask, BankStatus, Banks, Digest, Explain, ForgetTurns, Forgets, Forgotten, ForgottenTurns,
-        History, Problem, Put, Reextract, Reextracted, ShowUnits, SnapshotList, Stats, Status, TokenView, Turns,
+        Graph, History, Problem, Put, Reextract, Reextracted, ShowUnits, SnapshotList, Stats, Status, TokenView, Turns,
         UnitView, Units, Words, WrittenTurns,
     },
-    subscriptions::{Delta, Polled, Progress, Snapshot, Subscribe, Told},
+    subscriptions::{
+        AddedUnit, ArrivedTurn, BankProgress, ChangedEdges, ClosedWindow, Delta, Polled, Progress, RemovedUnit,
+        Skipped, Snapshot, Subscribe, Told,
+    },
 };
 use models::llm;
 use nouns::model::{Evidence, Explanation};
@@ -124,6 +127,32 @@ fn document() -> String {
                 "subscribe_with_body", SUBSCRIBE,
                 &[], Some(body::<Subscribe>(&mut of)), &followed(&mut of),
                 &["400", "404", "408", "409", "413", "421", "429", "503", "504"],
+            ),
+        },
+        "/v1/events": {
+            "get": operation(
+                "events", "Follow a bank: server-sent events with what happens in it. Only a progress has an id; all \
+                 events between two of them are what happened between their offsets.",
+                &[
+                    ("bank", true, "The bank.", json!({ "type": "string" })),
+                    ("last_event_id", false, "The id of the last progress that was received: what happened since is \
+                     sent, where it is still known. The header Last-Event-ID says the same.",
+                     json!({ "type": "string" })),
+                ],
+                None, &happening(&mut of), &["400", "409", "421", "429", "503", "504"],
+            ),
+        },
+        "/v1/graph": {
+            "get": operation(
+                "graph", "A part of a bank's graph: units with labels, and the edges between them.",
+                &[
+                    ("bank", true, "The bank.", json!({ "type": "string" })),
+                    ("around", false, "The unit in the middle, as an answer names it; without it, the units that were \
+                     said last are shown.", json!({ "type": "string", "pattern": "^[0-9a-f]{16}$" })),
+                    ("limit", false, "Most units; 2,000 without it.",
+                     json!({ "type": "integer", "minimum": 1, "maximum": 2_000 })),
+                ],
+                None, &ok::<Graph>(&mut of, "The units and edges."), &["400", "404", "409", "421", "503"],
             ),
         },
         "/v1/units": {
@@ -322,6 +351,22 @@ fn followed(of: &mut SchemaGenerator) -> Value {
     ];
     followed["content"]["text/event-stream"] = events(data);
     followed
+}
+
+/// The response to who follows a bank.
+fn happening(of: &mut SchemaGenerator) -> Value {
+    let data = [
+        ("turn", of.subschema_for::<ArrivedTurn>()),
+        ("window", of.subschema_for::<ClosedWindow>()),
+        ("unit_added", of.subschema_for::<AddedUnit>()),
+        ("unit_removed", of.subschema_for::<RemovedUnit>()),
+        ("edges", of.subschema_for::<ChangedEdges>()),
+        ("skipped", of.subschema_for::<Skipped>()),
+        ("progress", of.subschema_for::<BankProgress>()),
+        ("reset", of.subschema_for::<Told>()),
+        ("problem", of.subschema_for::<Problem>()),
+    ];
+    json!({ "description": "Events.", "content": { "text/event-stream": events(data) } })
 }
 
 /// Events, each with the schema of its data. They are in an extension, as OpenAPI 3.1 cannot describe them.

@@ -25,7 +25,7 @@ use crate::memory::units::{
     live::{LiveUnit, UnitKey},
     score::Edge,
 };
-use nouns::model::{BankKey, Channel, Score, UnitId};
+use nouns::model::{BankKey, Channel, EventTime, Score, UnitId};
 
 /// What to count.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -64,8 +64,8 @@ pub struct Census {
     pub hash: u128,
     /// The same sum for the units alone.
     pub units_hash: u128,
-    /// Every unit, when asked for, in order.
-    pub unit_list: Vec<UnitKey>,
+    /// Every unit and when it was said, when asked for, in the order of the units.
+    pub unit_list: Vec<(UnitKey, EventTime)>,
     /// Every edge, when asked for, in order.
     pub edge_list: Vec<GraphEdge>,
 }
@@ -91,7 +91,7 @@ impl Census {
         self.hash = self.hash.wrapping_add(hash);
         self.units_hash = self.units_hash.wrapping_add(hash);
         if listing {
-            self.unit_list.push(*key);
+            self.unit_list.push((*key, unit.body.said_at));
         }
     }
 

@@ -408,9 +408,11 @@ impl Replica {
         }
         let record = |read, choices: &Receiver<ChoiceChanges>| self.recording.take(&shard, read, choices);
         let mut watched = BTreeSet::new();
+        let covered = self.position(partition).unwrap_or_default();
         let noted = |key: &MemoryKey, record: Option<&MemoryRecord>, next_offset| {
             if self.changes.note(&key.bank, next_offset) {
                 watched.insert(key.bank.clone());
+                record.into_iter().for_each(|record| self.changes.keep(&key.bank, record, next_offset, covered));
             }
             each(key, record, next_offset);
         };
