@@ -74,6 +74,11 @@ def each_call(url, token):
         shown = memory.units(evidence.units[0].id, "0" * 16)
         assert [unit.restatement for unit in shown.units] == [evidence.units[0].restatement], shown
         assert shown.missing == ("0" * 16,) and shown.reflects, shown
+        graph = memory.graph()
+        assert (graph.total_units, graph.truncated) == (before.units, False), graph
+        assert graph.total_edges == len(graph.edges) == before.semantic_edges + before.structural_edges, graph
+        first = memory.graph(around=graph.units[-1].id, limit=1).units
+        assert first == graph.units[-1:] and first[0].label and first[0].session, first
         history = memory.history(limit=5)
         assert (history.points, history.oldest, history.more) == ((), None, 0), "no snapshots are kept"
         held = memory.token()
@@ -178,6 +183,7 @@ def asynchronous(url, token):
             assert (await memory.counted_banks()).banks[0].bank == "async"
             assert not (await memory.history()).points and "read" in (await memory.token()).rights
             assert not (await memory.units("0" * 16)).units
+            assert len((await memory.graph(limit=1)).units) == 1
             assert (await memory.status()).version
             await memory.end_session("monday")
 
@@ -349,6 +355,7 @@ def matches_the_document(_url, _token):
         calls.answer("Who?", None, Circumstances(TURNS[0].time), 1.0),
         calls.unit("0" * 16, None),
         calls.units(["0" * 16], None),
+        calls.graph("0" * 16, 3, None),
         calls.history("7", 3, None),
         calls.counted_banks("a", "b", 3),
         calls.token(),

@@ -21,6 +21,7 @@ from .forms import (
     Followed,
     Forgotten,
     ForgottenTurns,
+    Graph,
     HeldTurns,
     History,
     Piece,
@@ -182,6 +183,12 @@ class RippleMem:
     def units(self, *units: str, bank: Optional[str] = None) -> Units:
         """Many units that answers name, at most 200, as of one moment; without their neighbours."""
         return self._send(self._calls.units(units, bank))
+
+    def graph(
+        self, *, around: Optional[str] = None, limit: int = 2_000, bank: Optional[str] = None
+    ) -> Graph:
+        """Units and the edges between them: those that were said last, or those around one, by distance."""
+        return self._send(self._calls.graph(around, limit, bank))
 
     def history(
         self, *, before: Optional[str] = None, limit: int = 200, bank: Optional[str] = None

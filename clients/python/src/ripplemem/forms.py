@@ -388,6 +388,42 @@ class Units:
 
 
 @dataclass(frozen=True)
+class GraphUnit:
+    """A unit of a graph; ``label`` is what it says, cut to 80 characters."""
+
+    id: str
+    label: str
+    said_at: str
+    session: str
+
+
+@dataclass(frozen=True)
+class GraphEdge:
+    """An edge between the units ``start`` and ``end``; it has no direction."""
+
+    start: str
+    end: str
+    channel: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A part of a bank's graph: units, and the edges between them, the strongest first.
+
+    ``truncated``: whether a limit left out units or edges.
+    """
+
+    bank: str
+    units: tuple[GraphUnit, ...]
+    edges: tuple[GraphEdge, ...]
+    total_units: int
+    total_edges: int
+    truncated: bool
+    reflects: tuple[Position, ...]
+
+
+@dataclass(frozen=True)
 class BankCounts:
     """What a bank holds. ``state``: ``here``, or why there are no counts: ``loading``, ``elsewhere``, ``quarantined``.
 
@@ -512,6 +548,14 @@ def units(raw: Json) -> Units:
     """Reads many units."""
     held = tuple(_followed_unit(unit, "parts") for unit in raw["units"])
     return Units(raw["bank"], held, tuple(raw["missing"]), tuple(_position(at) for at in raw["reflects"]))
+
+
+def graph(raw: Json) -> Graph:
+    """Reads a part of a bank's graph."""
+    held = (GraphUnit(unit["id"], unit["label"], unit["said_at"], unit["session"]) for unit in raw["units"])
+    edges = (GraphEdge(edge["from"], edge["to"], edge["channel"], edge["weight"]) for edge in raw["edges"])
+    totals = (raw["total_units"], raw["total_edges"], raw["truncated"])
+    return Graph(raw["bank"], tuple(held), tuple(edges), *totals, tuple(_position(at) for at in raw["reflects"]))
 
 
 def counted_banks(raw: Json) -> CountedBanks:

@@ -300,3 +300,42 @@ test("a question is found, missed, or expects nothing, and filters join", async 
     [5, 2, 1, 1, 0],
   );
 });
+
+test("the rows of Live follow the events, and no more than 500 are kept", async () => {
+  const { rowsOf, withEvent, MOST_ROWS } = await load("src/arrivals.ts");
+  const turn = (id, more = {}) => ({
+    event: "turn",
+    data: { turn: id, speaker: "Ann", time: "2024-05-01T10:00:00Z", session: "s", text: `says ${id}`, ...more },
+  });
+  const added = (id, ...turns) => ({ event: "unit_added", data: { id, label: "", said_at: "", session: "s", turns } });
+  let rows = rowsOf([{ turn: "0", short: "0", speaker: "Bo", time: "2024-05-01T09:00:00Z", text: "hi" }]);
+  for (const event of [turn("1"), added("u1", "1"), turn("2"), added("u2", "2")]) rows = withEvent(rows, event);
+  const facts = () => rows.map((row) => [row.turn, row.text, row.units.join(), row.closed, row.fresh].join(" ").trim());
+  assert.deepEqual(facts(), ["2 says 2 u2 false true", "1 says 1 u1 false true", "0 hi  false false"]);
+  rows = withEvent(rows, { event: "window", data: { session: "s", start: 0, turns: ["1", "2"] } });
+  for (const id of ["u1", "u2"]) rows = withEvent(rows, { event: "unit_removed", data: { id } });
+  for (const event of [added("u3", "1", "2"), turn("2", { text: "edited" })]) rows = withEvent(rows, event);
+  assert.deepEqual(facts().slice(0, 2), ["2 edited u3 true true", "1 says 1 u3 true true"]);
+  rows = withEvent(rows, turn("1", { text: "", speaker: "", deleted: true }));
+  assert.deepEqual([rows[1].deleted, rows[1].text], [true, ""]);
+  for (let i = 0; i < 600; i++) rows = withEvent(rows, turn(`more ${i}`));
+  assert.equal(rows.length, MOST_ROWS);
+  assert.equal(rows[0].turn, "more 599");
+});
+
+test("a map has a place for every unit, in the order of time, and a lane for every session", async () => {
+  const { mapOf } = await load("src/map.tsx");
+  const unit = (id, said_at, session) => ({ id, label: id, said_at, session });
+  const { spots, ticks } = mapOf([
+    unit("c", "2024-05-03T10:00:00Z", "two"),
+    unit("a", "2024-05-01T10:00:00Z", "one"),
+    unit("b", "2024-05-01T12:00:00+02:00", "two"),
+  ]);
+  const places = spots.map(({ unit, x, y }) => `${unit.id} ${x} ${y}`);
+  assert.deepEqual(places, ["a 0 0.25", "b 0.5 0.75", "c 1 0.75"]);
+  assert.deepEqual(
+    ticks.map(({ label }) => label),
+    ["1 May 2024", "3 May 2024"],
+  );
+  assert.deepEqual(mapOf([]).spots, []);
+});

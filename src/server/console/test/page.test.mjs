@@ -239,8 +239,99 @@ test("a turn is put, seen, and changes a question that is followed", async () =>
   await put.getByLabel("Speaker").fill("Priya");
   await put.getByLabel("Says").fill("The walrus figurehead went to the museum in Schleswig.");
   await put.getByRole("button", { name: "Put" }).click();
-  await page.locator(".turn-list li.fresh", { hasText: "walrus figurehead" }).waitFor();
+  const row = page.locator(".turn-list li.fresh", { hasText: "walrus figurehead" });
+  await row.waitFor();
+  await row.filter({ hasText: /unit [0-9a-f]{16}/ }).waitFor();
   await page.locator(".followed li", { hasText: "museum in Schleswig" }).waitFor();
+  await page.getByLabel("Speaker").first().selectOption("Priya");
+  assert.ok(!(await page.locator(".turn-list b").allTextContents()).some((name) => name !== "Priya"));
+  // What is put during a pause is told afterwards.
+  await page.getByRole("button", { name: "Pause" }).click();
+  await put.getByLabel("Says").fill("The walrus is back, and is painted green.");
+  await put.getByRole("button", { name: "Put" }).click();
+  await put.getByText("answers reflect it").waitFor();
+  assert.equal(await page.locator(".turn-list li", { hasText: "painted green" }).count(), 0);
+  await page.getByRole("button", { name: "Go on" }).click();
+  await page.locator(".turn-list li.fresh", { hasText: "painted green" }).waitFor();
+  await close();
+});
+
+test("a stream that ends is said, and what came stays", async () => {
+  const progress = { bank: "sample/harbour", units: 3, semantic_edges: 2, structural_edges: 1, reflects: [] };
+  const turn = {
+    turn: "t1",
+    speaker: "Ida",
+    time: "2024-03-02T09:00:00+01:00",
+    session: "s",
+    text: "The tide tables came.",
+  };
+  const events = `event: progress\nid: 0:1\ndata: ${JSON.stringify(progress)}\n\nevent: turn\ndata: ${JSON.stringify(turn)}\n\n`;
+  const { page, close } = await opened(`live?${HARBOUR}`, {
+    prepare: (page) =>
+      page.route("**/v1/events?**", (route) => route.fulfill({ contentType: "text/event-stream", body: events })),
+  });
+  await page.getByText("not connected").waitFor();
+  await page.locator(".turn-list li.fresh", { hasText: "tide tables" }).waitFor();
+  await close();
+});
+
+test("the map of a bank is drawn once, and not again while it is panned", async () => {
+  const many = 2000;
+  const id = (i) => i.toString(16).padStart(16, "0");
+  const asked = [];
+  const { page, close } = await opened(`banks?${HARBOUR}`, {
+    prepare: (page) =>
+      page.route("**/v1/graph?**", async (route) => {
+        asked.push(new URL(route.request().url()).searchParams.get("around"));
+        const units = Array.from({ length: many }, (_, i) => ({
+          id: id(i),
+          label: `Unit ${i}`,
+          said_at: new Date(Date.UTC(2024, 0, 1) + i * 3_600_000).toISOString(),
+          session: `caller:s${i % 40}`,
+        }));
+        const edges = Array.from({ length: 3 * many }, (_, i) => ({
+          from: id(i % many),
+          to: id((i * 7 + 1) % many),
+          channel: i % 2 ? "semantic" : "structural",
+          weight: 0.5,
+        }));
+        const json = { bank: "sample/harbour", units, edges, total_units: 51_887, total_edges: 420_000 };
+        await route.fulfill({ json: { ...json, truncated: true, reflects: [] } });
+      }),
+  });
+  await page.getByRole("button", { name: "Map" }).click();
+  await page.getByText("2,000 of 51,887 units").waitFor();
+  await page.getByText("6,000 of 420,000 edges").waitFor();
+  const before = await timesDrawn(page);
+  assert.equal(before, 1);
+  const box = await page.locator(".picture canvas").boundingBox();
+  await page.getByLabel("Zoom in").click();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  await page.mouse.down();
+  for (let i = 0; i < 60; i++) await page.mouse.move(box.x + box.width / 2 - i * 4, box.y + box.height / 2 + i * 2);
+  await page.mouse.up();
+  assert.equal(await timesDrawn(page), before, "panned and zoomed without drawing");
+  const first = page.locator(".map-list button").first();
+  await first.focus();
+  assert.equal(await timesDrawn(page), before, "pointed at without drawing");
+  await accessible(page);
+  await page.screenshot({ path: `${PICTURES}/map-1280-light.png` });
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "What was said last" }).waitFor();
+  assert.deepEqual(asked, [null, id(0)]);
+  await close();
+});
+
+test("the map of the sample has all of its units, also on a narrow screen", async () => {
+  const { page, close } = await opened(`banks?${HARBOUR}`, { width: 390, look: "dark" });
+  await page.getByRole("button", { name: "Map" }).click();
+  const said = await page.locator(".map .verdict span").first().textContent();
+  const [shown, all] = said.match(/\d+/g);
+  assert.ok(Number(shown) > 20 && shown === all, said);
+  await page.locator(".map-list button").first().click();
+  await page.getByRole("button", { name: "What was said last" }).waitFor();
+  await accessible(page);
+  await page.screenshot({ path: `${PICTURES}/map-390-dark.png` });
   await close();
 });
 
