@@ -1,8 +1,8 @@
 //! A part of a bank's graph, for a map of it.
 //!
-//! In: a bank, how many units, and the unit around which they lie, where one is named. Out: units with labels, the edges
-//! between them, and how many units and edges the bank has. Each call walks the bank's units and edges in the dataflow
-//! once; nothing of them is kept.
+//! In: a bank, how many units, and the unit around which they lie, where one is named. Out: units with labels, the
+//! edges between them, and how many units and edges the bank has. Each call walks the bank's units and edges in the
+//! dataflow once; nothing of them is kept.
 
 use std::{
     cmp::Reverse,

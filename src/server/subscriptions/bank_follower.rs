@@ -1,8 +1,8 @@
 //! What one follower of a bank is sent next.
 //!
-//! In: the events of the bank, the end of the service, and changes to who may read. Out: one event per call. There is no
-//! queue: a follower reads the events that are kept for all, and one that is late is told how many it missed. The events
-//! end when the follower loses the right to read the bank, or when the service ends.
+//! In: the events of the bank, the end of the service, and changes to who may read. Out: one event per call. There is
+//! no queue: a follower reads the events that are kept for all, and one that is late is told how many it missed. The
+//! events end when the follower loses the right to read the bank, or when the service ends.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 

@@ -1,8 +1,9 @@
 //! All questions and banks that are followed.
 //!
-//! In: questions and banks, each with who follows it, and the memory's news. Out: followers. One thread, which the first
-//! follower starts, takes the news; it asks again every question that a change may concern, and looks at every bank that
-//! has changed. What has no followers stays for a while, for followers that come back, and is left alone in that time.
+//! In: questions and banks, each with who follows it, and the memory's news. Out: followers. One thread, which the
+//! first follower starts, takes the news; it asks again every question that a change may concern, and looks at every
+//! bank that has changed. What has no followers stays for a while, for followers that come back, and is left alone in
+//! that time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -5,8 +5,8 @@
 //! then deltas, each with the progress that it leads to. At every progress, what a follower has put together is equal
 //! to the result of asking the question again as of the progress's offsets: the same units in the same order with the
 //! same excerpts. Versions in between may be left out. A question is asked again only when its bank has changed, once
-//! for all who follow it. The same holds for a bank, of which events are told. Nothing that changes the memory ever waits
-//! for a follower.
+//! for all who follow it. The same holds for a bank, of which events are told. Nothing that changes the memory ever
+//! waits for a follower.
 //!
 //! - `forms`: what goes in and what comes out, each with one JSON form.
 //! - `version`: the evidence of a question at one time, and the delta between two.

@@ -1,8 +1,8 @@
 //! Responses as server-sent events.
 //!
-//! In: a subscriber, a follower of a bank, or an answer that is being generated. Out: the body of a response, made piece by piece as the
-//! client reads it. Only progress events have an id, so that a client that comes back never begins in the middle of a
-//! change. A comment keeps the connection alive when nothing else was sent for a while.
+//! In: a subscriber, a follower of a bank, or an answer that is being generated. Out: the body of a response, made
+//! piece by piece as the client reads it. Only progress events have an id, so that a client that comes back never begins in
+//! the middle of a change. A comment keeps the connection alive when nothing else was sent for a while.
 
 use std::{convert::Infallible, time::Duration};
 

@@ -72,7 +72,7 @@ impl Changes {
         self.watched(bank, false)
     }
 
-    /// As [`Self::watch`]; what the bank's records say from now on is kept until [`WatchedBank::take_records`] takes it.
+    /// As [`Self::watch`]; what the bank's records say from now on is kept until [`WatchedBank::take_records`].
     #[must_use]
     pub fn watch_records(self: &Arc<Self>, bank: &Bank) -> WatchedBank {
         self.watched(bank, true)
