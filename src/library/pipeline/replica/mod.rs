@@ -34,7 +34,7 @@ mod surface;
 mod tests;
 mod views;
 
-use super::{AnswerStage, Cancellation, PipelineError, StageTimes, stage_times::timed};
+use super::{AnswerStage, Cancellation, LanguageCounts, PipelineError, StageTimes, stage_times::timed, unread_notice};
 
 pub use changes::{Changes, News, WatchedBank};
 pub(super) use live::{LiveRecords, model_of, record_of};
