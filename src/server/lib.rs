@@ -10,7 +10,8 @@
 //! the same machine where it listens. `platforms` are the chat platforms that it follows, `webhooks` what they send.
 //! `subscriptions` are questions that stay. `mcp` gives agents tools on such a memory, `mem0` the routes that Mem0's
 //! client calls.
-//! `request_trace` has the spans of log lines, `telemetry` the metrics, and `tap` shows records to people.
+//! `request_trace` has the spans of log lines, `telemetry` the metrics, `recent_questions` how long questions take now,
+//! and `tap` shows records to people.
 
 pub mod access;
 mod address;
@@ -33,6 +34,7 @@ mod platforms;
 mod query;
 pub mod quota;
 mod reached;
+mod recent_questions;
 mod request_trace;
 mod served;
 mod service;
