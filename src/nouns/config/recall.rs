@@ -5,7 +5,6 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
 use toml::{Table, Value};
 
 use super::{familiarity::FamiliaritySettings, profile};

@@ -88,7 +88,7 @@ export function SideBySide({ answer, asof, pointed, onPoint, onOpen }: Props) {
         <legend>Flat, without the graph, by</legend>
         {(Object.keys(RANKINGS) as Ranking[]).map((name) => (
           <label key={name}>
-            <input type="radio" name="ranking" checked={ranking === name} onChange={() => setRanking(name)} />{" "}
+            <input type="radio" name="ranking" checked={ranking === name} onChange={() => setRanking(name)} />
             {RANKINGS[name]}
           </label>
         ))}
