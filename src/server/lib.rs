@@ -7,10 +7,11 @@
 //! `api` has the calls, whatever carries them, `v1` carries them over HTTP, `access` says who may do what, `quota` how
 //! much at once, `hosts` checks for whom a request is, `open_routes` has what asks for no token, `console` the page for
 //! people and the server of a report, `manager` tells systemd that it has started, and `address` tells the commands of
-//! the same machine where it listens; they call it through `reached`, and read its log through `reached_topic`. `platforms` are the chat platforms that it follows, `webhooks` what they send.
-//! `subscriptions` are questions that stay. `mcp` gives agents tools on such a memory, `mem0` the routes that Mem0's
+//! the same machine where it listens; they call it through `reached`, and read its log through `reached_topic`.
+//! `platforms` are the chat platforms that it follows, `webhooks` what they send. `subscriptions` are questions that stay. `mcp` gives agents tools on such a memory, `mem0` the routes that Mem0's
 //! client calls.
-//! `request_trace` has the spans of log lines, `telemetry` the metrics, and `tap` shows records to people.
+//! `request_trace` has the spans of log lines, `telemetry` the metrics, `recent_questions` how long questions take now,
+//! and `tap` shows records to people.
 
 pub mod access;
 mod address;
@@ -34,6 +35,7 @@ mod query;
 pub mod quota;
 mod reached;
 mod reached_topic;
+mod recent_questions;
 mod request_trace;
 mod served;
 mod service;

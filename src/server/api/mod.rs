@@ -51,7 +51,7 @@ pub use problem::{Code, Problem};
 pub use records::{ReadRecords, Records, StoredRecord};
 pub use short_ids::short_id;
 pub use snapshots::{SnapshotList, SnapshotView};
-pub use status::Status;
+pub use status::{QuestionTimes, Status};
 pub use token_view::TokenView;
 pub use turns::{ListTurns, TurnView, Turns};
 pub use units::{EdgeReasons, EdgeView, UnitView, WholeUnit};
