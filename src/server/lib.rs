@@ -8,8 +8,8 @@
 //! much at once, `hosts` checks for whom a request is, `open_routes` has what asks for no token, `console` the page for
 //! people and the server of a report, `manager` tells systemd that it has started, and `address` tells the commands of
 //! the same machine where it listens; they call it through `reached`, and read its log through `reached_topic`.
-//! `platforms` are the chat platforms that it follows, `webhooks` what they send. `subscriptions` are questions that stay. `mcp` gives agents tools on such a memory, `mem0` the routes that Mem0's
-//! client calls.
+//! `platforms` are the chat platforms that it follows, `webhooks` what they send. `subscriptions` are questions that
+//! stay. `mcp` gives agents tools on such a memory, `mem0` the routes that Mem0's client calls.
 //! `request_trace` has the spans of log lines, `telemetry` the metrics, `recent_questions` how long questions take now,
 //! and `tap` shows records to people.
 
