@@ -411,3 +411,29 @@ fn what_happens_in_a_bank_is_told_as_it_happens_and_once_to_who_comes_back() {
     assert_eq!(service.send("GET", "/v1/events", "", b"").0, 400);
     assert!(service.stop());
 }
+
+/// A bank that its model does not read is told so for as long as it is so.
+#[test]
+fn a_bank_says_that_its_model_does_not_read_it() {
+    let home = tempfile::tempdir().unwrap();
+    let file = pipeline_file(home.path(), "");
+    let text = fs::read_to_string(&file).unwrap().replace("\"fixed\"", "\"all-MiniLM-L6-v2-int8\"");
+    fs::write(&file, text).unwrap();
+    let service = HttpService::of(home.path());
+    for (bank, text) in
+        [("market", "我昨天和姐姐去了市场。"), ("harbour", "Yesterday I went to the market with my sister.")]
+    {
+        let turn = |n: u64| {
+            json!({"bank": bank, "turn": n.to_string(), "speaker": "Ann", "text": text, "session": n.to_string(),
+                   "time": format!("2024-05-06T09:{n:02}:00Z")})
+        };
+        let turns: Vec<Value> = (0..24).map(turn).collect();
+        assert_eq!(service.post("/v1/turns", &json!({"turns": turns, "wait_ms": 60_000}))["reflected"], true);
+    }
+    let notice = |bank: &str| service.get(&format!("/v1/bank?bank={bank}"))["notice"].clone();
+    let told = notice("market");
+    let told = told.as_str().unwrap();
+    assert!(told.starts_with("100 % of the units of bank market are in languages"), "{told}");
+    assert!(told.contains("embed.model = \"multilingual-e5-small\""), "{told}");
+    assert_eq!(notice("harbour"), Value::Null);
+}

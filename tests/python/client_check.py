@@ -144,6 +144,13 @@ def circumstances(url, token):
         spent = memory.ask("Where is the kayak?", most_tokens=40).raw["tokens"]
         assert spent["spent"] <= spent["most"] == 40, spent
         refused(InvalidError, lambda: memory.ask("Where do I live?", asker="Cy"), "does not speak")
+        question = "Where is the violin?"
+        beside = {"question": question, "compare": True, "profile": "paper"}
+        for evidence in (memory.ask(**beside), asyncio.run(asynchronously(beside))):
+            assert evidence.flat.meaning.units[0].turns and evidence.flat.words.units[0].score > 0, evidence.raw
+            assert evidence.flat.same_score.tokens <= evidence.raw["tokens"]["spent"], evidence.raw
+        assert memory.ask(question).flat is None
+        refused(InvalidError, lambda: memory.ask(question, profile="papers"), "paper-longmemeval")
 
 
 def line_breaks(url, token):
@@ -341,10 +348,11 @@ def matches_the_document(_url, _token):
     from ripplemem.calls import Calls, Circumstances
 
     calls = Calls("b")
+    every = Circumstances(TURNS[0].time, "Ann", [("Bo", "Yes.")], 900, "paper", True)
     made = [
         *calls.remember(TURNS, None),
         calls.end_session("s", None),
-        calls.ask("Who?", None, "0:1", "7", Circumstances(TURNS[0].time, "Ann", [("Bo", "Yes.")], 900), 1.0),
+        calls.ask("Who?", None, "0:1", "7", every, 1.0),
         calls.forget("1", None, 1.0),
         calls.forget_turns(Selector(speakers=["Ann"], since=TURNS[0].time), None, True, "c", 1.0),
         calls.forgets("b"),

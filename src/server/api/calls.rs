@@ -188,7 +188,7 @@ impl Api {
         trace: Option<TraceParent>,
         hand_over: impl FnOnce(Asked) -> F,
     ) -> Result<T, Problem> {
-        let Ask { bank, text, asked_at, asker, said_before, most_tokens, near, walk, .. } = ask;
+        let Ask { bank, text, asked_at, asker, said_before, most_tokens, near, walk, compare, profile, .. } = ask;
         let Ask { after, as_of, timeout_ms, .. } = ask;
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
@@ -205,7 +205,7 @@ impl Api {
             parse_as_of(&text)
                 .ok_or_else(|| Problem::invalid("as_of: neither an offset nor a time in RFC 3339; send one of the two"))
         });
-        let question = Question { bank, text, asked_at, asker, said_before, most_tokens, near, walk };
+        let question = Question { bank, text, asked_at, asker, said_before, most_tokens, near, walk, compare, profile };
         let bank = question.bank.clone();
         let place = after.map(|(partition, next)| {
             let mut place = Written::nothing(self.memory.partitions());

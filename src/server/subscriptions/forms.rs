@@ -45,7 +45,18 @@ impl Subscribe {
     /// A question to follow from now on.
     #[must_use]
     pub fn of(question: Question) -> Self {
-        let Question { bank, text, asked_at, asker, said_before, most_tokens, near: _, walk: _ } = question;
+        let Question {
+            bank,
+            text,
+            asked_at,
+            asker,
+            said_before,
+            most_tokens,
+            near: _,
+            walk: _,
+            compare: _,
+            profile: _,
+        } = question;
         Self { bank, text, asked_at, asker, said_before, most_tokens, last_event_id: None, wait_ms: None }
     }
 }

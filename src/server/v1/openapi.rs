@@ -11,8 +11,8 @@ use super::body::MAX_BYTES;
 use crate::{
     api::{
         AnsweredEvidence, Ask, BankStatus, Banks, Digest, Explain, ForgetTurns, Forgets, Forgotten, ForgottenTurns,
-        Graph, History, Problem, Put, Reextract, Reextracted, ShowUnits, SnapshotList, Stats, Status, TokenView, Turns,
-        UnitView, Units, Words, WrittenTurns,
+        Graph, History, Problem, Put, Records, Reextract, Reextracted, ShowUnits, SnapshotList, Stats, Status, TokenView,
+        Turns, UnitView, Units, Words, WrittenTurns,
     },
     subscriptions::{
         AddedUnit, ArrivedTurn, BankProgress, ChangedEdges, ClosedWindow, Delta, Polled, Progress, RemovedUnit,
@@ -220,6 +220,22 @@ fn document() -> String {
             "post": operation("erase", "Erase the words of all turns that were deleted from every stored byte, now; \
                               answered when it is done. Needs the right admin in every bank, and a log in a directory.",
                               &[], None, &ok::<Erased>(&mut of, "What that took."), &["400"]),
+        },
+        "/v1/admin/records": {
+            "get": operation(
+                "records", "A page of the records of a topic, byte by byte as the log stores them. Needs the right \
+                 admin in every bank, and a log in a directory.",
+                &[
+                    ("topic", true, "turns, memory or dead-letters.", json!({ "type": "string" })),
+                    ("partition", false, "The partition; 0 without it.", json!({ "type": "integer", "minimum": 0 })),
+                    ("from", false, "The first offset; 0 without it.", json!({ "type": "integer", "minimum": 0 })),
+                    ("since_ms", false, "In place of `from`: the first record that was appended then or later, in \
+                     milliseconds since 1970.", json!({ "type": "integer" })),
+                    ("limit", false, "Most records; 64 without it. 0 asks for the offsets alone.",
+                     json!({ "type": "integer", "minimum": 0, "maximum": 1_024 })),
+                ],
+                None, &ok::<Records>(&mut of, "The records."), &["400", "404"],
+            ),
         },
         "/v1/admin/reextract": {
             "post": operation("reextract", "Have the language model read a bank's closed windows again, in the \

@@ -29,7 +29,7 @@ use crate::{
     access::{Caller, Denied},
     api::{
         Api, Ask, Code, Explain, Forget, ForgetTurns, ListBanks, ListHistory, ListTurns, Operations, Problem,
-        ShowGraph, ShowUnits, TokenView,
+        ReadRecords, ShowGraph, ShowUnits, TokenView,
     },
     hosts::Hosts,
     query,
@@ -83,6 +83,7 @@ pub(super) fn routes(
     let operated = Router::new()
         .route("/v1/admin/snapshots", get(snapshots).post(take_snapshot))
         .route("/v1/admin/erase", post(erase))
+        .route("/v1/admin/records", get(records))
         .route("/v1/admin/reextract", post(reextract))
         .route("/v1/status", get(status))
         .route("/metrics", get(metrics))
@@ -443,6 +444,18 @@ async fn take_snapshot(Shared((operations, _)): Operated, Extension(who): Who) -
 
 async fn erase(Shared((operations, _)): Operated, Extension(who): Who) -> Answer<impl Serialize> {
     operations.erase(&who).await.into()
+}
+
+async fn records(Shared((operations, _)): Operated, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
+    let records = async || {
+        let [topic, partition, from, since_ms, limit] =
+            parameters(&uri, ["topic", "partition", "from", "since_ms", "limit"])?;
+        let topic = topic.ok_or_else(|| Problem::invalid("topic: missing; write ?topic=turns"))?;
+        let (partition, from) = (number("partition", partition)?, number("from", from)?);
+        let (since_ms, limit) = (number("since_ms", since_ms)?, number("limit", limit)?);
+        operations.records(&who, ReadRecords { topic, partition, from, since_ms, limit }).await
+    };
+    records().await.into()
 }
 
 async fn reextract(Shared((operations, bodies)): Operated, Extension(who): Who, body: Body) -> Answer<impl Serialize> {

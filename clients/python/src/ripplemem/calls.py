@@ -81,6 +81,8 @@ class Circumstances:
     asker: Optional[str] = None
     said_before: Sequence[tuple[str, str]] = ()
     most_tokens: Optional[int] = None
+    profile: Optional[str] = None
+    compare: bool = False
 
     def fields(self) -> Json:
         """Those that are given, as the service takes them."""
@@ -93,6 +95,10 @@ class Circumstances:
             given["said_before"] = [{"speaker": speaker, "text": text} for speaker, text in self.said_before]
         if self.most_tokens is not None:
             given["most_tokens"] = self.most_tokens
+        if self.profile is not None:
+            given["profile"] = self.profile
+        if self.compare:
+            given["compare"] = True
         return given
 
 

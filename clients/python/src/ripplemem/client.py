@@ -71,6 +71,8 @@ class RippleMem:
         asker: Optional[str] = None,
         said_before: Sequence[tuple[str, str]] = (),
         most_tokens: Optional[int] = None,
+        profile: Optional[str] = None,
+        compare: bool = False,
         timeout: float = 10.0,
     ) -> Evidence:
         """The evidence for a question.
@@ -79,8 +81,10 @@ class RippleMem:
         about the past: an offset, or a time in RFC 3339. ``asked_at`` gives "yesterday" a meaning. ``asker`` is
         the speaker who says "I". ``said_before`` are the last turns of the
         running conversation, as pairs of speaker and words. The context has at most ``most_tokens``.
+        ``profile`` names the profile whose recall settings apply. With ``compare``, ``flat`` has rankings without
+        the graph.
         """
-        circumstances = Circumstances(asked_at, asker, said_before, most_tokens)
+        circumstances = Circumstances(asked_at, asker, said_before, most_tokens, profile, compare)
         return self._send(self._calls.ask(question, bank, after, as_of, circumstances, timeout))
 
     def explain(

@@ -223,11 +223,40 @@ class Unit:
 
 
 @dataclass(frozen=True)
+class FlatUnit:
+    """A unit that a ranking without the graph would quote: its turns, what it is ranked by, and its tokens."""
+
+    id: str
+    label: str
+    said_at: str
+    turns: tuple[str, ...]
+    score: float
+    tokens: int
+
+
+@dataclass(frozen=True)
+class FlatRanking:
+    """What a ranking would quote, best first, and the tokens of its context."""
+
+    units: tuple[FlatUnit, ...]
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Flat:
+    """Three rankings without the graph, each within the tokens of the answer's context."""
+
+    meaning: FlatRanking
+    words: FlatRanking
+    same_score: FlatRanking
+
+
+@dataclass(frozen=True)
 class Evidence:
     """The answer to a question.
 
     ``context`` is text for a prompt. ``supported`` is false where nothing that is remembered answers the
-    question. ``raw`` is the whole answer, with its trace.
+    question. ``raw`` is the whole answer, with its trace. ``flat`` is there where the question asks to ``compare``.
     """
 
     context: str
@@ -237,6 +266,7 @@ class Evidence:
     reflects: tuple[Position, ...]
     stop_reason: str
     raw: Json = field(repr=False)
+    flat: Optional[Flat] = None
 
     @staticmethod
     def from_json(raw: Json) -> Evidence:
@@ -249,6 +279,7 @@ class Evidence:
             reflects=tuple(_position(at) for at in raw["reflects"]),
             stop_reason=raw["stop_reason"],
             raw=raw,
+            flat=_flat(raw["flat"]) if raw.get("flat") else None,
         )
 
 
@@ -504,6 +535,17 @@ class Status:
 
 def _position(raw: Json) -> Position:
     return Position(raw["topic"], raw["partition"], raw["next_offset"])
+
+
+def _flat(raw: Json) -> Flat:
+    def ranking(raw: Json) -> FlatRanking:
+        units = (
+            FlatUnit(unit["id"], unit["label"], unit["said_at"], tuple(unit["turns"]), unit["score"], unit["tokens"])
+            for unit in raw["units"]
+        )
+        return FlatRanking(tuple(units), raw["tokens"])
+
+    return Flat(ranking(raw["meaning"]), ranking(raw["words"]), ranking(raw["same_score"]))
 
 
 def _excerpts(raw: list[Json]) -> tuple[Excerpt, ...]:

@@ -36,7 +36,7 @@ mod surface;
 mod tests;
 mod views;
 
-use super::{AnswerStage, Cancellation, PipelineError, StageTimes, stage_times::timed};
+use super::{AnswerStage, Cancellation, LanguageCounts, PipelineError, StageTimes, stage_times::timed, unread_notice};
 
 pub use changes::{Changes, News, WatchedBank};
 pub use kept_records::{ReadTurn, RecordChange, WrittenWindow};

@@ -372,6 +372,8 @@ export interface components {
              * @default []
              */
             context_turns: string[][];
+            /** @description Rankings without the graph; absent unless the question asks for them. */
+            flat?: components["schemas"]["Flat"] | null;
             /** @description The question. */
             question: components["schemas"]["Question"];
             /** @description The offsets that the first hop reflects. */
@@ -437,10 +439,17 @@ export interface components {
             asker?: string | null;
             /** @description The bank that is asked. */
             bank: components["schemas"]["Bank"];
+            /** @description Whether rankings without the graph stand beside the answer, each within the tokens of its context. */
+            compare?: boolean;
             /** @description Most tokens (o200k) of the context; `recall.stop.most_tokens` without it. */
             most_tokens?: number | null;
             /** @description How many of the best parts that are not quoted the trace shows; none without it. */
             near?: number | null;
+            /**
+             * @description The profile whose recall settings apply, in place of those of the pipeline file: `default`, `paper`,
+             *     `paper-longmemeval` or `paper-evermembench`. Units and edges stay as they are.
+             */
+            profile?: string | null;
             /** @description The last turns of the running conversation, oldest first; at most 8,192 bytes. */
             said_before?: components["schemas"]["SaidBefore"][];
             /** @description The question, at most 8,192 bytes. */
@@ -675,6 +684,8 @@ export interface components {
              * @default []
              */
             context_turns: string[][];
+            /** @description Rankings without the graph; absent unless the question asks for them. */
+            flat?: components["schemas"]["Flat"] | null;
             /** @description The question. */
             question: components["schemas"]["Question"];
             /** @description The offsets that the first hop reflects. */
@@ -783,6 +794,8 @@ export interface components {
              *     familiar one.
              */
             part?: number | null;
+            /** @description The profile whose recall settings apply, in place of those of the pipeline file. */
+            profile?: string | null;
             /** @description The last turns of the running conversation, oldest first; at most 8,192 bytes. */
             said_before?: components["schemas"]["SaidBefore"][];
             /** @description The question, at most 8,192 bytes. */
@@ -898,6 +911,40 @@ export interface components {
              * @description BM25 of the question's words in the part and the turns around it, divided by the bank's best.
              */
             words: number;
+        };
+        /** @description Three rankings without the graph. Each quotes its best within the tokens of the answer's context. */
+        Flat: {
+            /** @description By the cosine of the question and the part's best sentence alone. */
+            meaning: components["schemas"]["FlatRanking"];
+            /** @description By the score of the answer's first hop, without the walk. */
+            same_score: components["schemas"]["FlatRanking"];
+            /** @description By BM25 of the question's words in the part and the turns around it alone. */
+            words: components["schemas"]["FlatRanking"];
+        };
+        /** @description What a ranking would quote. */
+        FlatRanking: {
+            /** @description The tokens of its context, headings included; at most those of the answer's. */
+            tokens: number;
+            /** @description The units, best first. */
+            units: components["schemas"]["FlatUnit"][];
+        };
+        /** @description A unit that a ranking would quote. */
+        FlatUnit: {
+            /** @description The unit. */
+            id: components["schemas"]["UnitId"];
+            /** @description What is quoted of it first, cut to 160 characters. */
+            label: string;
+            /** @description When it was said. */
+            said_at: components["schemas"]["EventTime"];
+            /**
+             * Format: double
+             * @description What it is ranked by: the cosine, BM25 divided by the bank's best, or the score of the first hop.
+             */
+            score: number;
+            /** @description The tokens of a context that quotes it alone, its heading included. */
+            tokens: number;
+            /** @description The turns that are quoted. */
+            turns: string[];
         };
         /** @description Bytes in memory, by part. */
         Footprint: {
@@ -1264,10 +1311,14 @@ export interface components {
             asker?: string | null;
             /** @description The tenant that is asked. */
             bank: components["schemas"]["Bank"];
+            /** @description Whether rankings without the graph stand beside the answer. */
+            compare?: boolean;
             /** @description Most tokens (o200k) of the context; `recall.stop.most_tokens` without it. */
             most_tokens?: number | null;
             /** @description How many of the best parts that are not quoted the trace shows; none without it. */
             near?: number | null;
+            /** @description The profile whose recall settings apply, in place of those of the pipeline file. */
+            profile?: string | null;
             /** @description The last turns of the running conversation, oldest first; at most 8,192 bytes. */
             said_before?: components["schemas"]["SaidBefore"][];
             /** @description The question, as the caller wrote it. */
@@ -1298,6 +1349,22 @@ export interface components {
              * @default null
              */
             time: components["schemas"]["Interval"] | null;
+        };
+        /** @description How many questions there were, and how long they take, from their arrival to their answer. */
+        QuestionTimes: {
+            /**
+             * Format: double
+             * @description What half of those of the last five minutes took at most, in milliseconds; absent without any. Of many, the
+             *     last 4,096 count.
+             */
+            p50_ms?: number | null;
+            /**
+             * Format: double
+             * @description The same for 99 of 100.
+             */
+            p99_ms?: number | null;
+            /** @description Questions since the start, refused ones included. */
+            total: number;
         };
         /** @description A unit and its rank. */
         Ranked: {
@@ -1523,6 +1590,8 @@ export interface components {
             partitions: number;
             /** @description What goes wrong in the background; it is tried again until it succeeds. Only a token of every bank sees it. */
             problem?: string | null;
+            /** @description How many questions there were, and how long they take. Only a token of every bank sees it. */
+            questions?: components["schemas"]["QuestionTimes"] | null;
             /** @description Windows that the language model has read. */
             read_by_model: number;
             /** @description Windows whose reading by the language model could not be used. */

@@ -27,6 +27,7 @@ export type Problem = Forms["Problem"];
 export type Progress = Forms["Progress"];
 export type Delta = Forms["Delta"];
 export type SubscribedUnit = Forms["SubscribedUnit"];
+export type FlatUnit = Forms["FlatUnit"];
 export type NearMiss = Forms["NearMiss"];
 export type Scale = Forms["Scale"];
 export type Walk = Forms["Walk"];

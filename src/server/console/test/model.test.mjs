@@ -339,3 +339,51 @@ test("a map has a place for every unit, in the order of time, and a lane for eve
   );
   assert.deepEqual(mapOf([]).spots, []);
 });
+
+test("flat and recollection are two lists with what they share, and one list of both", async () => {
+  const { comparisonOf } = await load("src/ask/compare.ts");
+  const flat = (id, score) => ({
+    id,
+    label: `Ann: ${id}`,
+    said_at: "2024-03-02T09:00:00Z",
+    turns: [id],
+    score,
+    tokens: 9,
+  });
+  const compared = answer();
+  compared.tokens.spent = 1355;
+  const words = { tokens: 1341, units: [flat("b", 0.9), flat("x", 0.5), flat("a", 0.1)] };
+  compared.flat = { words, meaning: { tokens: 0, units: [] }, same_score: { tokens: 0, units: [] } };
+  const { sentence, ...lists } = comparisonOf(compared, "words");
+  assert.equal(sentence, "flat 3 units, 1,341 tokens · recollection 3, 1,355 · 2 in both");
+  const places = (list) => lists[list].map((unit) => [unit.id, unit.flat, unit.recollection]);
+  const [a, b, d, x] = [
+    ["a", 3, 1],
+    ["b", 1, 2],
+    ["d", undefined, 3],
+    ["x", 2, undefined],
+  ];
+  assert.deepEqual(places("flat"), [b, x, a]);
+  assert.deepEqual(places("recollection"), [a, b, d]);
+  assert.deepEqual(places("merged"), [a, b, x, d]);
+  assert.equal(
+    comparisonOf(compared, "meaning").sentence,
+    "flat 0 units, 0 tokens · recollection 3, 1,355 · 0 in both",
+  );
+  assert.equal(comparisonOf(answer(), "words"), undefined);
+});
+
+test("what was sampled grows a second, and not over a start", async () => {
+  const { sampleOf, perSecond } = await load("src/samples.ts");
+  const status = (after, total) => ({ behind: 2, after, questions: { total, p50_ms: 3, p99_ms: 8 } });
+  const samples = [
+    sampleOf(status("0:9,3:4", 10), 1000),
+    sampleOf(status("0:19,3:4", 11), 3000),
+    sampleOf(status("0:0", 0), 4000),
+    sampleOf({ behind: 0, after: "" }, 5000),
+  ];
+  assert.deepEqual(samples[0], { at: 1000, behind: 2, turns: 15, questions: 10, p99: 8 });
+  assert.deepEqual(samples[3], { at: 5000, behind: 0, turns: undefined, questions: undefined, p99: undefined });
+  assert.deepEqual(perSecond(samples, "turns"), [5, undefined, undefined]);
+  assert.deepEqual(perSecond(samples, "questions"), [0.5, undefined, undefined]);
+});

@@ -136,6 +136,61 @@ test("the context is the agent's, word for word, and the JSON has every number",
   await close();
 });
 
+test("flat stands beside recollection, with the numbers of the answer, at both widths", async () => {
+  const body = JSON.stringify({ bank: "sample/harbour", text: QUESTION, compare: true });
+  const headers = { "content-type": "application/json" };
+  const answer = await (await fetch(`${CONSOLE}/v1/ask`, { method: "POST", headers, body })).json();
+  const found = answer.units.map((unit) => unit.id);
+  assert.ok(found.length > 1, "an answer with something to compare");
+  for (const width of [1280, 390]) {
+    const { page, close } = await opened(ASKED, { width });
+    await answered(page);
+    await page.getByRole("tab", { name: "Side by side" }).click();
+    for (const [name, ranking] of [
+      ["meaning", answer.flat.meaning],
+      ["words", answer.flat.words],
+      ["same score", answer.flat.same_score],
+    ]) {
+      await page.getByRole("radio", { name, exact: true }).check();
+      const flat = ranking.units.map((unit) => unit.id);
+      const both = flat.filter((id) => found.includes(id)).length;
+      const numbers = [flat.length, ranking.tokens, found.length, answer.tokens.spent, both];
+      const counts = page.locator(".counts");
+      await counts.waitFor();
+      const read = async () => (await counts.textContent()).replaceAll(",", "").match(/\d+/g).map(Number).join();
+      await becomes(read, numbers.join(), `${name} at ${width}`);
+      const listed = (list) =>
+        list.locator(".row").evaluateAll((rows) => rows.map((row) => row.getAttribute("data-unit")));
+      if (width > 500) {
+        assert.deepEqual(await listed(page.getByRole("list", { name: "Flat", exact: true })), flat);
+        assert.deepEqual(await listed(page.getByRole("list", { name: "Recollection", exact: true })), found);
+      } else {
+        const list = page.getByRole("list", { name: "Flat and recollection" });
+        assert.deepEqual((await listed(list)).sort(), [...new Set([...flat, ...found])].sort());
+        const badges = await list.locator(".badge").allTextContents();
+        assert.equal(badges.filter((text) => text.startsWith("F")).length, flat.length);
+        assert.equal(badges.filter((text) => text.startsWith("R")).length, found.length);
+      }
+    }
+    const [wide, screen] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+    assert.ok(wide <= screen, `at ${width} it is ${wide} wide`);
+    await page.screenshot({ path: `${PICTURES}/side-by-side-${width}-light.png` });
+    await accessible(page);
+    await close();
+  }
+});
+
+test("Health says how long questions take", async () => {
+  const { page, close } = await opened(ASKED);
+  await answered(page);
+  await page.goto(`${CONSOLE}/console/#/health`);
+  await page.getByRole("img", { name: /^99 of 100 questions take at most, ms: now [\d.,]+$/ }).waitFor();
+  for (const name of ["Turns behind", "Turns a second", "Questions a second"]) {
+    await page.getByRole("img", { name: new RegExp(`^${name}: now [\\d.,]+$`) }).waitFor();
+  }
+  await close();
+});
+
 async function shown(page, tab) {
   await page.getByRole("tab", { name: tab }).click();
   return page.locator("#found pre").textContent();
