@@ -12,6 +12,7 @@ mod buckets;
 mod calibrate;
 mod chat_kafka;
 mod chat_samples;
+mod compare;
 mod console;
 mod containers;
 mod context;

@@ -152,6 +152,7 @@ fn question(id: &str) -> QuestionResult {
                     walk: None,
                 }],
             },
+            flat: None,
         },
     }
 }
