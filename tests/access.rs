@@ -59,6 +59,7 @@ fn routes() -> Vec<(&'static str, &'static str, &'static str, Vec<u8>)> {
         ("read", "GET", "/v1/bank?bank=acme/a", Vec::new()),
         ("read", "GET", "/v1/history?bank=acme/a", Vec::new()),
         ("read", "POST", "/v1/units", bytes(json!({"bank": "acme/a", "ids": ["0000000000000000"]}))),
+        ("read", "GET", "/v1/graph?bank=acme/a", Vec::new()),
         ("read", "GET", "/v1/subscribe?bank=acme/a&text=Where&wait_ms=0", Vec::new()),
         ("read", "POST", "/v1/subscribe", bytes(json!({"bank": "acme/a", "text": "Where", "wait_ms": 0}))),
         ("forget", "DELETE", "/v1/turns?bank=acme/a&turn=9", Vec::new()),
@@ -111,9 +112,14 @@ fn every_route_asks_for_a_token_with_the_right_in_the_bank() {
         assert_eq!(send(token, "GET", "/v1/units?bank=acme/a&id=0000000000000000", b"").0, unit);
         assert_eq!(send(token, "POST", "/v1/ask", asked.as_bytes()).0, answer);
     }
+    for (token, expected) in [("", 401), (by("write"), 403), (&other, 403)] {
+        assert_eq!(send(token, "GET", "/v1/events?bank=acme/a", b"").0, expected);
+    }
     // Snapshots are of every bank: an administrator of one is refused.
     let administrator = add(home.path(), "administrator", "*", &["admin"]);
-    let orders = [("GET", "/v1/admin/snapshots"), ("POST", "/v1/admin/snapshots"), ("POST", "/v1/admin/erase")];
+    let snapshots = [("GET", "/v1/admin/snapshots"), ("POST", "/v1/admin/snapshots")];
+    let others = [("POST", "/v1/admin/erase"), ("GET", "/v1/admin/records?topic=turns")];
+    let orders = snapshots.into_iter().chain(others);
     for (method, path) in orders {
         for (token, expected) in [("", 401), (by("read"), 403), (by("admin"), 403), (&whole, 403)] {
             assert_eq!(send(token, method, path, b"").0, expected, "{method} {path}");

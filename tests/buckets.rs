@@ -94,6 +94,34 @@ fn a_memory_in_a_bucket() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("5 units"), "{output:?}");
 }
 
+#[test]
+fn words_are_found_in_a_bucket_until_a_pass_erases_them() {
+    let Some(server) = Server::start("buckets::words_are_found_in_a_bucket_until_a_pass_erases_them") else { return };
+    let home = tempfile::tempdir().unwrap();
+    let path = file(home.path(), "s3://memory/of/mine");
+    let (path, at) = (path.to_str().unwrap(), server.address);
+    for n in 0..2 {
+        assert!(say(home.path(), at, path, n).status.success());
+    }
+    let verify = |words: &str| {
+        let output = run(at, &["forget", "--verify", "--words", words, "--pipeline", path]);
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, found) = verify("the kayak beside the harbour");
+    let units = |line: &str| line.starts_with("s3://memory/of/mine/shard-00000/units/");
+    assert!(code == Some(1) && found.lines().any(units), "{found}");
+    told(at, &["forget", "--bank", "b", "0", "--pipeline", path]);
+    told(at, &["forget", "--erase-now", "--pipeline", path]);
+    let (code, found) = verify("the kayak beside the harbour");
+    assert!(code == Some(0) && found.starts_with("gone"), "{found}");
+    let (code, found) = verify("the harbour beside the kayak");
+    assert!(code == Some(1) && found.lines().any(units), "{found}");
+    // A bucket that cannot be read counts as a place where they may lie.
+    drop(server);
+    let (code, found) = verify("the kayak beside the harbour");
+    assert!(code == Some(1) && found.contains("not every file could be read"), "{found}");
+}
+
 /// A start with an unavailable or hanging store fails with where, what and what to do.
 #[test]
 fn a_start_without_the_store() {

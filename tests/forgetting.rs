@@ -12,7 +12,7 @@ use std::{
 use heart::memory::Census;
 use jiff::Timestamp;
 use nouns::{
-    config::Pipeline,
+    config::{Edits, HoldSettings, Pipeline},
     model::{Bank, DeadLetter, Question, Selector, Turn, TurnEvent},
 };
 use ripplemem::{
@@ -21,6 +21,7 @@ use ripplemem::{
     pipeline::{
         Asked, ForgetStage, Receipt, Service, Verdict, Verified, forget_turns, held_turns, selected_turns, verify,
     },
+    snapshot::AsOf,
 };
 use serde_json::Value;
 
@@ -60,8 +61,11 @@ fn talk() -> Vec<TurnEvent> {
 }
 
 fn edit() -> TurnEvent {
-    let edited = format!("I dreamt of {SECRET}, twice.");
-    let line = lines("b", "s", &[("ann1", "Ann", &edited)]);
+    edited("ann1", &format!("I dreamt of {SECRET}, twice."))
+}
+
+fn edited(id: &str, text: &str) -> TurnEvent {
+    let line = lines("b", "s", &[(id, "Ann", text)]);
     let mut turn: Value = serde_json::from_str(&line).unwrap();
     turn["version"] = 3.into();
     TurnEvent::from_json(turn.to_string().as_bytes()).unwrap()
@@ -177,6 +181,43 @@ fn an_operation_reaches_each_stage_and_erases_every_stored_byte() {
     append(&mut made_again, &turns.iter().map(|record| event(record.value.as_deref().unwrap())).collect::<Vec<_>>());
     assert_eq!(census(&made_again), before);
     assert_eq!(turns.len(), talk().len() + 3, "every offset is still there");
+}
+
+/// In the past, too; but not without the setting, and not in a bank that is held.
+#[test]
+fn what_edits_replaced_is_erased_where_the_settings_say_so() {
+    let hold = HoldSettings { bank: "b".to_owned(), reason: None };
+    for (edits, holds) in [(Edits::Erase, vec![]), (Edits::Keep, vec![]), (Edits::Erase, vec![hold])] {
+        let erases = edits == Edits::Erase && holds.is_empty();
+        let home = tempfile::tempdir().unwrap();
+        let mut pipeline = settings(home.path());
+        (pipeline.forget.edits, pipeline.forget.holds) = (edits, holds);
+        let mut service = open(&pipeline);
+        append(&mut service, &talk());
+        service.replica().snapshot().unwrap();
+        let before = AsOf::Offset(service.log().end(Topic::Memory, 0).unwrap() - 1);
+        append(&mut service, &["ann1", "ann2"].map(|id| edited(id, "I dreamt of nothing at all.")));
+        service.replica().snapshot().unwrap();
+        let past = |text: &str| service.ask_as_of(&Question::new(bank(), text), before).unwrap().context;
+        let shown = past("Who dreamt of the vermilion submarine of Zanzibar?");
+        assert_eq!(shown.contains(SECRET), !erases, "{edits:?}: {shown}");
+        assert!(past("Which sentence is about the red kayak?").contains("red kayak"));
+
+        let now = census(&service);
+        assert_eq!(look(&pipeline, SECRET, &[]).verdict, Verdict::Stored);
+        assert_eq!(service.erase().unwrap().turns, if erases { 2 } else { 0 });
+        let expected = if erases { Verdict::Gone } else { Verdict::Stored };
+        assert_eq!(look(&pipeline, SECRET, &[]).verdict, expected, "{edits:?}");
+        assert_eq!(service.erase().unwrap().turns, 0, "a second pass finds nothing");
+        assert_eq!(census(&service), now);
+        let turns = service.log().read(Topic::Turns, 0, 0, 10_000).unwrap().records;
+        let again = tempfile::tempdir().unwrap();
+        let mut made_again = open(&super::support::pipeline(again.path(), ""));
+        let event = |value: &[u8]| TurnEvent::from_json(value).unwrap();
+        let events: Vec<TurnEvent> = turns.iter().map(|record| event(record.value.as_deref().unwrap())).collect();
+        append(&mut made_again, &events);
+        assert_eq!(census(&made_again), now);
+    }
 }
 
 #[test]

@@ -232,8 +232,29 @@ fn commands_reach_the_process_that_has_the_directory_open() {
     let to = served.path().join("x.jsonl");
     let export = ["export", "--bank", "sample/harbour", "--to", to.to_str().unwrap(), "--pipeline", there];
     fails(&ripplemem(&export), 1, &["in use by process"]);
+    // The log is read beside it, record by record as it lies in the directory.
+    let topics = ["turns", "memory", "dead-letters"];
+    let printed = |arguments: &[&str]| {
+        let output = ripplemem(&[arguments, &["--pipeline", there]].concat());
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let tables = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let [beside, after] = tables.each_ref().map(|directory| directory.path().to_str().unwrap());
+    let replay = |topic: &str, to: &str| printed(&["replay", "--topic", topic, "--to", to]);
+    let shown = topics.map(|topic| (printed(&["tap", topic]), printed(&["tap", topic, "--last", "2"])));
+    let written = topics.map(|topic| replay(topic, beside));
+    assert!(shown.iter().all(|(all, last)| all.ends_with(last.as_str()) && last.lines().count() > 0), "{shown:?}");
     assert!(service.stop());
     assert!(ripplemem(&["digest", "--pipeline", there]).status.success(), "the directory is free");
+    assert_eq!(topics.map(|topic| (printed(&["tap", topic]), printed(&["tap", topic, "--last", "2"]))), shown);
+    for (topic, written) in topics.iter().zip(written) {
+        assert_eq!(replay(topic, after).replace(after, beside), written, "{topic}");
+        assert!(
+            replay(topic, beside).contains(": 0 records read, 0 files more"),
+            "{topic}: what is read goes on there"
+        );
+    }
 }
 
 #[test]

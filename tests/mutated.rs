@@ -416,6 +416,49 @@ fn every_record_is_stored_or_told() {
     }
 }
 
+/// Whatever stands around them, the words of a record of text are stored or in a dead letter, or a record was left out
+/// by name.
+#[test]
+fn no_words_of_a_text_disappear() {
+    let forms: Vec<Form> = forms().into_iter().filter(|form| !form.is_json).collect();
+    let exports = wanted().div_ceil(RECORDS).max(2 * forms.len() as u64);
+    for seed in 0..exports {
+        let form = &forms[seed as usize % forms.len()];
+        let (home, mut dice) = (tempfile::tempdir().unwrap(), Dice(seed ^ 0x7ecf));
+        let word = |n: u64| format!("zq{n:03}qz");
+        let mut bytes = Vec::new();
+        for n in 0..RECORDS {
+            let whole = (form.record)(n);
+            let said = ["We meet", "hi", "Hello", "Good."].into_iter().find(|said| whole.contains(said)).unwrap();
+            let (before, after) = whole.split_once(said).unwrap();
+            let mut parts = [before.as_bytes().to_vec(), format!(" {}", after).into_bytes()];
+            // The first one shows what the export is.
+            if n > 0 && dice.below(2) == 0 {
+                scramble(&mut parts[dice.below(2) as usize], &mut dice);
+            }
+            let [before, after] = parts;
+            bytes.extend([before, format!("{said} {}", word(n)).into_bytes(), after].concat());
+        }
+        let path = home.path().join(form.file);
+        fs::write(&path, bytes).unwrap();
+        let mut settings = SourceSettings::new(form.format, &path);
+        (settings.bank, settings.include) = ("b".to_owned(), vec![Include::Private, Include::Direct]);
+        let mut source = sources::open(&settings).unwrap();
+        let mut held = String::new();
+        while let Some(batch) = source.next(64).unwrap() {
+            batch.events.iter().for_each(|event| held.push_str(&serde_json::to_string(event).unwrap()));
+            batch.rejects.iter().for_each(|letter| held.push_str(&letter.payload));
+        }
+        let missing: Vec<u64> = (0..RECORDS).filter(|n| !held.contains(&word(*n))).collect();
+        let skipped = source.counts().skipped_by_kind();
+        assert!(
+            missing.len() as u64 <= skipped.values().sum(),
+            "{} at seed {seed}: {missing:?} are nowhere; left out: {skipped:?}",
+            form.format
+        );
+    }
+}
+
 /// Makes the payload of a number.
 type MakePayload = fn(u64) -> Value;
 
@@ -445,8 +488,9 @@ fn live() -> Vec<(LiveSettings, MakePayload)> {
     ]
 }
 
+/// Nothing panics, and each record of a request is stored, left out by name, or a dead letter.
 #[test]
-fn no_request_makes_a_live_source_panic() {
+fn every_request_of_a_platform_is_stored_or_told() {
     for (settings, request) in live() {
         let (leaving, arriving) = crossbeam_channel::bounded(1);
         let mut source = LiveSource::open(&settings, None, None, arriving).unwrap();
@@ -456,7 +500,9 @@ fn no_request_makes_a_live_source_panic() {
             let mut value = request(seed);
             mutate(&mut value, &mut dice);
             let mut body = value.to_string().into_bytes();
-            if dice.below(10) == 0 {
+            let records = value.as_array().map_or(1, Vec::len);
+            let is_scrambled = dice.below(10) == 0;
+            if is_scrambled {
                 scramble(&mut body, &mut dice);
             }
             let (durable, is_durable) = tokio::sync::oneshot::channel();
@@ -466,7 +512,15 @@ fn no_request_makes_a_live_source_panic() {
                 (batch, source.committed())
             }));
             let Ok((batch, committed)) = taken else { panic!("{} panics at seed {seed}", settings.platform.name()) };
-            turns += batch.unwrap().map_or(0, |batch| batch.events.len());
+            let batch = batch.unwrap().unwrap_or_default();
+            turns += batch.events.len();
+            // None disappears: it is stored, a dead letter, or left out by name.
+            let told = batch.events.len() + batch.rejects.len() + batch.skipped.values().sum::<u64>() as usize;
+            if is_scrambled {
+                assert!(told > 0, "{} at seed {seed}: nothing came of it", settings.platform.name());
+            } else {
+                assert_eq!(told, records, "{} at seed {seed}: {value} became {batch:?}", settings.platform.name());
+            }
             committed.unwrap();
             assert!(
                 is_durable.blocking_recv().is_ok(),

@@ -227,6 +227,9 @@ fn of_queries() -> Vec<Call> {
                 "until": "2030-01-01T00:00:00Z", "session": "s", "thread": "t", "limit": "3"}))
         }),
         get("unit", "/v1/units", |n, _| Made::with_query(json!({"bank": "a", "id": format!("{n:016x}")}))),
+        get("graph", "/v1/graph", |n, _| {
+            Made::with_query(json!({"bank": "a", "around": format!("{n:016x}"), "limit": "3"}))
+        }),
         get("banks", "/v1/banks", |_, _| Made::default()),
         get("bank", "/v1/bank", |_, _| Made::with_query(json!({"bank": "a"}))),
         get("stats", "/v1/stats", |_, _| Made::with_query(json!({"bank": "a"}))),

@@ -92,7 +92,11 @@ fn an_embedded_service_has_health_metrics_status_and_orders() {
     let status = |token: &str| service.send("GET", "/v1/status", token, b"");
     let whole = status(&all).2;
     assert_eq!((&whole["units"], &whole["banks"]), (&json!(3), &Value::Null), "{whole}");
+    let took = &whole["questions"];
+    assert_eq!(took["total"], 1, "{whole}");
+    assert!(took["p50_ms"].as_f64() > Some(0.0) && took["p50_ms"] == took["p99_ms"], "of one question: {whole}");
     let own = status(&one).2;
+    assert_eq!(own["questions"], Value::Null, "what other banks ask is not told: {own}");
     let banks: Vec<(&str, u64)> = own["banks"]
         .as_array()
         .unwrap()

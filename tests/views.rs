@@ -1,11 +1,17 @@
-//! Smaller reads over HTTP: who asks, banks with counts, many units, the times of an answer.
+//! Smaller reads over HTTP: who asks, banks with counts, many units, a graph, what happens in a bank, the times of an
+//! answer.
 
-use std::{fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 use serde_json::{Value, json};
 
 use super::{
     access::{TOKENS, add},
+    event_stream::EventStream,
     http_service::{HttpService, pipeline_file},
     support::{data, ripplemem},
 };
@@ -254,4 +260,180 @@ fn an_answer_says_in_its_header_what_its_stages_took_and_nobody_keeps_it() {
     }
     assert!(head.contains("cache-control: no-store"), "{head}");
     assert!(service.stop());
+}
+
+/// An edge of a graph, or of a unit, whichever end it is seen from.
+fn undirected(a: &Value, b: &Value, of: &Value) -> (String, String, String, String) {
+    let ends = [a, b].map(|end| end.as_str().unwrap().to_owned());
+    let [lesser, greater] = if ends[0] < ends[1] { ends } else { [ends[1].clone(), ends[0].clone()] };
+    (lesser, greater, of["channel"].as_str().unwrap().to_owned(), of["weight"].to_string())
+}
+
+fn list<'v>(of: &'v Value, name: &str) -> &'v [Value] {
+    of[name].as_array().unwrap()
+}
+
+#[test]
+fn a_graph_has_the_units_and_edges_of_its_bank_and_says_what_it_leaves_out() {
+    let home = tempfile::tempdir().unwrap();
+    let service = with_sample(home.path());
+    let status = service.get("/v1/bank?bank=sample/harbour");
+    let graph = service.get("/v1/graph?bank=sample/harbour");
+    let counted = |name: &str| status[name].as_u64().unwrap();
+    let edges_total = counted("semantic_edges") + counted("structural_edges");
+    assert_eq!((&graph["total_units"], &graph["total_edges"]), (&status["units"], &json!(edges_total)));
+    assert_eq!((list(&graph, "units").len() as u64, &graph["truncated"]), (counted("units"), &json!(false)));
+    let edges: BTreeSet<_> = list(&graph, "edges").iter().map(|e| undirected(&e["from"], &e["to"], e)).collect();
+    assert_eq!(edges.len() as u64, edges_total, "each once");
+    let times: Vec<jiff::Timestamp> =
+        list(&graph, "units").iter().map(|unit| unit["said_at"].as_str().unwrap().parse().unwrap()).collect();
+    assert!(times.is_sorted_by(|a, b| a >= b), "the latest first");
+
+    // A unit shows its strongest edges; what no unit shows is cut at both ends.
+    let (mut shown, mut degrees) = (BTreeSet::new(), BTreeMap::<(String, String), [usize; 2]>::new());
+    for unit in list(&graph, "units") {
+        let id = unit["id"].as_str().unwrap();
+        let view = service.get(&format!("/v1/units?bank=sample/harbour&id={id}"));
+        for name in ["id", "said_at", "session"] {
+            assert_eq!(unit[name], view["unit"][name], "{id}");
+        }
+        let label: String = view["unit"]["restatement"].as_str().unwrap().chars().take(80).collect();
+        assert_eq!(unit["label"], json!(label));
+        for edge in list(&view, "edges") {
+            shown.insert(undirected(&unit["id"], &edge["unit"]["id"], edge));
+            degrees.entry((id.to_owned(), edge["channel"].as_str().unwrap().to_owned())).or_default()[0] += 1;
+        }
+    }
+    assert!(!shown.is_empty() && shown.is_subset(&edges));
+    for (a, b, channel, _) in &edges {
+        for end in [a, b] {
+            degrees.entry((end.clone(), channel.clone())).or_default()[1] += 1;
+        }
+    }
+    for (a, b, channel, _) in edges.difference(&shown) {
+        for end in [a, b] {
+            let [seen, all] = degrees[&(end.clone(), channel.clone())];
+            assert!(seen < all, "{end} shows all of its {channel} edges, but not that between {a} and {b}");
+        }
+    }
+
+    let few = service.get("/v1/graph?bank=sample/harbour&limit=3");
+    assert_eq!(list(&few, "units"), &list(&graph, "units")[..3]);
+    assert_eq!((&few["truncated"], &few["total_edges"]), (&json!(true), &json!(edges_total)));
+    let ids: Vec<&Value> = list(&few, "units").iter().map(|unit| &unit["id"]).collect();
+    let between = |edge: &&Value| ids.contains(&&edge["from"]) && ids.contains(&&edge["to"]);
+    let expected: Vec<&Value> = list(&graph, "edges").iter().filter(between).collect();
+    assert_eq!(list(&few, "edges").iter().collect::<Vec<_>>(), expected, "those between the units");
+
+    let (a, ..) = edges.first().unwrap();
+    let near: BTreeSet<&str> = edges.iter().filter_map(|(x, y, ..)| other_end(a, x, y)).collect();
+    let around = service.get(&format!("/v1/graph?bank=sample/harbour&around={a}"));
+    let by_hops: Vec<&str> = list(&around, "units").iter().map(|unit| unit["id"].as_str().unwrap()).collect();
+    assert_eq!(by_hops[0], a);
+    let first: BTreeSet<&str> = by_hops[1..=near.len()].iter().copied().collect();
+    assert_eq!(first, near, "one edge away before two");
+    let cut = service.get(&format!("/v1/graph?bank=sample/harbour&around={a}&limit=2"));
+    assert_eq!(list(&cut, "units"), &list(&around, "units")[..2]);
+    for (query, status, word) in [
+        ("bank=sample/harbour&around=00000000000000aa", 404, "has no unit 00000000000000aa"),
+        ("bank=sample/harbour&around=x", 400, "16 hexadecimal digits"),
+        ("bank=sample/harbour&limit=0", 400, "allowed is 1 to 2000"),
+        ("bank=sample/harbour&limit=2001", 400, "allowed is 1 to 2000"),
+        ("bank=nobody", 404, "bank nobody: unknown"),
+        ("limit=3", 400, "bank: missing"),
+    ] {
+        let (found, _, problem) = service.send("GET", &format!("/v1/graph?{query}"), "", b"");
+        assert_eq!(found, status, "{query}: {problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(word), "{query}: {problem}");
+    }
+    assert!(service.stop());
+}
+
+fn other_end<'e>(of: &str, a: &'e str, b: &'e str) -> Option<&'e str> {
+    if of == a { Some(b) } else { (of == b).then_some(a) }
+}
+
+/// What a stream tells up to the progress with this many units: names and data, and the progress's id.
+fn told(stream: &mut EventStream, units: u64) -> (Vec<(String, Value)>, String) {
+    let mut events = Vec::new();
+    loop {
+        let event = stream.next().expect("the stream goes on");
+        assert_eq!(event.id.is_some(), event.name == "progress", "only a progress has an id: {event:?}");
+        match event.id {
+            Some(id) if event.data["units"] == units => return (events, id),
+            Some(_) => {}
+            None => events.push((event.name, event.data)),
+        }
+    }
+}
+
+#[test]
+fn what_happens_in_a_bank_is_told_as_it_happens_and_once_to_who_comes_back() {
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), "");
+    let service = HttpService::of(home.path());
+    let open = |since: &str| {
+        let header = if since.is_empty() { String::new() } else { format!("Last-Event-ID: {since}\r\n") };
+        let stream = EventStream::open(&service, "/v1/events?bank=a", &header);
+        assert_eq!(stream.status, 200);
+        stream
+    };
+    let mut stream = open("");
+    let (nothing, begin) = told(&mut stream, 0);
+    assert!(nothing.is_empty(), "the bank begins with its first turn");
+    // What happens in another bank is not told.
+    put(&service, "", &["b"]);
+    put(&service, "", &["a"]);
+    let (came, with_one) = told(&mut stream, 1);
+    let names: Vec<&str> = came.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["turn", "unit_added"]);
+    let (turn, unit) = (&came[0].1, &came[1].1);
+    assert_eq!((&turn["turn"], &turn["speaker"], &turn["deleted"]), (&json!("1"), &json!("Ann"), &Value::Null));
+    assert_eq!(turn["text"], "The red kayak of a is here");
+    assert_eq!(unit["turns"], json!(["1"]));
+    let shown = service.get(&format!("/v1/units?bank=a&id={}", unit["id"].as_str().unwrap()));
+    assert_eq!(unit["session"], shown["unit"]["session"]);
+    assert_eq!(told(&mut open(&begin), 1), (came.clone(), with_one.clone()), "what was missed, once");
+
+    let (status, _, gone) = service.send("DELETE", "/v1/turns?bank=a&turn=1", "", b"");
+    assert_eq!((status, &gone["gone"]), (200, &json!(true)), "{gone}");
+    let (went, _) = told(&mut stream, 0);
+    let removed: Vec<&Value> = went.iter().filter(|(name, _)| name == "unit_removed").map(|(_, data)| data).collect();
+    assert_eq!(removed, [&json!({"id": unit["id"]})]);
+    let deleted = went.iter().find(|(name, _)| name == "turn").map(|(_, data)| data).unwrap();
+    assert_eq!((&deleted["turn"], &deleted["text"], &deleted["deleted"]), (&json!("1"), &json!(""), &json!(true)));
+    assert_eq!(told(&mut open(&with_one), 0).0, went);
+    for unknown in ["0:999999", "7:1", "x"] {
+        let mut stream = open(unknown);
+        let (events, _) = told(&mut stream, 0);
+        assert_eq!(events.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["reset"], "{unknown}");
+    }
+    assert_eq!(service.send("GET", "/v1/events", "", b"").0, 400);
+    assert!(service.stop());
+}
+
+/// A bank that its model does not read is told so for as long as it is so.
+#[test]
+fn a_bank_says_that_its_model_does_not_read_it() {
+    let home = tempfile::tempdir().unwrap();
+    let file = pipeline_file(home.path(), "");
+    let text = fs::read_to_string(&file).unwrap().replace("\"fixed\"", "\"all-MiniLM-L6-v2-int8\"");
+    fs::write(&file, text).unwrap();
+    let service = HttpService::of(home.path());
+    for (bank, text) in
+        [("market", "我昨天和姐姐去了市场。"), ("harbour", "Yesterday I went to the market with my sister.")]
+    {
+        let turn = |n: u64| {
+            json!({"bank": bank, "turn": n.to_string(), "speaker": "Ann", "text": text, "session": n.to_string(),
+                   "time": format!("2024-05-06T09:{n:02}:00Z")})
+        };
+        let turns: Vec<Value> = (0..24).map(turn).collect();
+        assert_eq!(service.post("/v1/turns", &json!({"turns": turns, "wait_ms": 60_000}))["reflected"], true);
+    }
+    let notice = |bank: &str| service.get(&format!("/v1/bank?bank={bank}"))["notice"].clone();
+    let told = notice("market");
+    let told = told.as_str().unwrap();
+    assert!(told.starts_with("100 % of the units of bank market are in languages"), "{told}");
+    assert!(told.contains("embed.model = \"multilingual-e5-small\""), "{told}");
+    assert_eq!(notice("harbour"), Value::Null);
 }

@@ -66,6 +66,7 @@ mod reextract;
 #[cfg(feature = "kafka")]
 mod repair;
 mod replay;
+mod retention;
 mod run;
 mod schema;
 mod serve;
@@ -96,6 +97,7 @@ command::commands! {
     explain::Explain,
     turns::Turns,
     forget::Forget,
+    retention::Retention,
     mcp::Mcp,
     snapshot::Snapshot,
     diff::Diff,

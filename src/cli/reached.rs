@@ -1,15 +1,18 @@
 //! The memory that a command works on: opened here, or reached in the process that has it open.
 //!
 //! In: a pipeline with an embedded log. Out: its service, or the process that holds the directory's lock
-//! and serves it. If the holder serves nothing, the result is the lock's error.
+//! and serves it; likewise one topic of a log. If the holder serves nothing, the result is the lock's error.
 
 use anyhow::Result;
-use nouns::{config::Pipeline, model::Bank};
+use nouns::{
+    config::{LogKind, LogSettings, Pipeline},
+    model::Bank,
+};
 use ripplemem::{
-    log::{LogError, Written},
+    log::{LogError, TopicView, Written},
     pipeline::{PipelineError, Service},
 };
-use server::{Reached, address_of, api::Status, running_address};
+use server::{Reached, address_of, api::Status, reached_topic, running_address};
 
 use super::{
     open_memory::open_memory,
@@ -33,6 +36,28 @@ pub(crate) fn open_or_reach(pipeline: &Pipeline) -> Result<Memory> {
         Some(holder) => Ok(Memory::There(holder)),
         None => Err(error),
     }
+}
+
+/// Who may write to a topic while a command reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Nobody: the command has the directory open.
+    Alone,
+    /// The process that has the directory open, or a cluster's writers.
+    Shared,
+}
+
+/// Opens a topic to read it, or reaches the process that has its directory open.
+pub(crate) fn open_topic(settings: &LogSettings, topic: &str) -> Result<(TopicView, Place)> {
+    let error = match TopicView::open(settings, topic) {
+        Ok(view) => {
+            let is_alone = settings.kind == LogKind::Embedded;
+            return Ok((view, if is_alone { Place::Alone } else { Place::Shared }));
+        }
+        Err(error) => PipelineError::from(error),
+    };
+    let Some(process) = holder_of(&error) else { return Err(error.into()) };
+    Ok((reached_topic(process, &settings.directory, topic)?, Place::Shared))
 }
 
 /// The process that has the directory open, if that is why a memory cannot be opened and if the process serves it.

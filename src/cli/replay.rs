@@ -8,7 +8,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::{Context, Result};
 use clap::Args;
 use ripplemem::{
-    pipeline::{self, Progress, ReplayRequest},
+    pipeline::{Progress, Replay as RunningReplay, ReplayRequest},
     snapshot::Table,
 };
 
@@ -16,6 +16,7 @@ use super::{
     memory_arguments::MemoryArguments,
     output::{print, say},
     progress_bar::with_progress,
+    reached::open_topic,
 };
 
 /// Write a topic of the log as Parquet, continuing where the last run into the directory ended.
@@ -49,7 +50,9 @@ impl Replay {
         })?;
         let (to, from) = (&*self.to, self.from.as_deref());
         let request = ReplayRequest { table, to, partition: self.partition, from, by_bank: self.by_bank };
-        let mut replay = pipeline::Replay::open(&self.memory.pipeline()?.log, &request)?;
+        let log = self.memory.pipeline()?.log;
+        let (view, _) = open_topic(&log, table.name())?;
+        let mut replay = RunningReplay::of(view, log.kafka.expired, &request)?;
         if let Some(notice) = replay.notice() {
             say(notice);
         }

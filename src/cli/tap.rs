@@ -8,7 +8,11 @@ use anyhow::Result;
 use clap::Args;
 use nouns::config::LogKind;
 
-use super::{memory_arguments::MemoryArguments, output::print};
+use super::{
+    memory_arguments::MemoryArguments,
+    output::print,
+    reached::{Place, open_topic},
+};
 
 /// Print the records of a topic of the log: one JSON object per record, without vectors.
 #[derive(Args)]
@@ -18,7 +22,7 @@ pub(crate) struct Tap {
     /// Only the last LAST offsets of each partition. On Kafka, transaction markers count as offsets.
     #[arg(long)]
     last: Option<usize>,
-    /// Continue with new records until stopped (log on Kafka).
+    /// Continue with new records until stopped, if a service writes the log.
     #[arg(long)]
     follow: bool,
     #[command(flatten)]
@@ -32,8 +36,11 @@ impl Tap {
         if !known.contains(&topic) {
             anyhow::bail!("{topic:?} is not a topic of this log; write one of {}", known.join(", "));
         }
+        let (view, place) = open_topic(&pipeline.log, topic)?;
+        // Nobody writes to a directory while this command has it open.
+        let follow = self.follow && place == Place::Shared;
         let mut printed = Ok(());
-        server::tap(&pipeline, topic, self.last, self.follow, &mut |record| {
+        server::tap(view, topic, self.last, follow, &mut |record| {
             printed = serde_json::to_string(record).map_err(Into::into).and_then(|line| print(&format!("{line}\n")));
             printed.is_ok()
         })?;

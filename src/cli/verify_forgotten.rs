@@ -40,15 +40,12 @@ pub(super) fn verified(pipeline: &Pipeline, given: Vec<String>) -> Result<ExitCo
         },
     };
     let started = Instant::now();
-    let Verified { verdict, search, outside } = verify(pipeline, &words, &receipts, jiff::Timestamp::now())?;
+    let Verified { verdict, search } = verify(pipeline, &words, &receipts, jiff::Timestamp::now())?;
     for Found { file, at } in &search.found {
         print(&format!("{}: {at}\n", file.display()))?;
     }
     for (file, problem) in &search.unread {
         say(&format!("{}: not read whole: {problem}", file.display()));
-    }
-    for place in &outside {
-        say(&format!("{place}: not read from here; its objects that hold deleted rows went with the snapshot after"));
     }
     let megabytes = search.bytes as f64 / 1e6;
     let rate = megabytes / started.elapsed().as_secs_f64().max(1e-9);

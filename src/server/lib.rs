@@ -7,10 +7,11 @@
 //! `api` has the calls, whatever carries them, `v1` carries them over HTTP, `access` says who may do what, `quota` how
 //! much at once, `hosts` checks for whom a request is, `open_routes` has what asks for no token, `console` the page for
 //! people and the server of a report, `manager` tells systemd that it has started, and `address` tells the commands of
-//! the same machine where it listens. `platforms` are the chat platforms that it follows, `webhooks` what they send.
-//! `subscriptions` are questions that stay. `mcp` gives agents tools on such a memory, `mem0` the routes that Mem0's
-//! client calls.
-//! `request_trace` has the spans of log lines, `telemetry` the metrics, and `tap` shows records to people.
+//! the same machine where it listens; they call it through `reached`, and read its log through `reached_topic`.
+//! `platforms` are the chat platforms that it follows, `webhooks` what they send. `subscriptions` are questions that
+//! stay. `mcp` gives agents tools on such a memory, `mem0` the routes that Mem0's client calls.
+//! `request_trace` has the spans of log lines, `telemetry` the metrics, `recent_questions` how long questions take now,
+//! and `tap` shows records to people.
 
 pub mod access;
 mod address;
@@ -33,6 +34,8 @@ mod platforms;
 mod query;
 pub mod quota;
 mod reached;
+mod reached_topic;
+mod recent_questions;
 mod request_trace;
 mod served;
 mod service;
@@ -54,6 +57,7 @@ pub use kafka::AskError;
 pub use kafka::ask;
 pub use mcp::{McpError, McpOptions, serve_stdio};
 pub use reached::{ReachError, Reached};
+pub use reached_topic::reached_topic;
 pub use service::run;
 pub use tap::{Lag, TOPICS, TappedRecord, lag, tap};
 pub use v1::openapi;

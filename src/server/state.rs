@@ -10,10 +10,11 @@ use std::{
         Arc, Mutex, OnceLock, Weak,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::{
+    recent_questions::RecentQuestions,
     source_status::SourceStatuses,
     telemetry::{Metrics, OfPartition, Outcome, Purpose, QuestionsWaiting},
     webhooks::Webhooks,
@@ -40,6 +41,8 @@ const BYTES_A_TOKEN: f64 = 4.0;
 /// What the threads of a service share.
 pub(super) struct State {
     pub(super) metrics: Metrics,
+    /// How long questions take now.
+    pub(super) questions: RecentQuestions,
     /// Whether the memory reflects what its log held at the start; true without `serve`.
     pub(super) loaded: AtomicBool,
     /// Whether this process is a member of the extractors' group; true without `extract`, and without a group.
@@ -70,6 +73,7 @@ impl State {
         let has = |role| pipeline.roles.contains(&role);
         Self {
             metrics: Metrics::new(),
+            questions: RecentQuestions::default(),
             loaded: AtomicBool::new(!has(Role::Serve)),
             joined: AtomicBool::new(!by_group || !has(Role::Extract)),
             replica: OnceLock::new(),
@@ -184,6 +188,7 @@ impl State {
         let outcome = answer.err().unwrap_or("answered");
         metrics.questions.get_or_create(&Outcome { outcome }).inc();
         metrics.question_seconds.observe(seconds);
+        self.questions.note(Instant::now(), took);
         let Ok(evidence) = answer else {
             return debug!(outcome, seconds, "question refused");
         };

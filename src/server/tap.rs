@@ -1,17 +1,14 @@
 //! Shows records of a topic, and the lag of the extraction, to people.
 //!
-//! In: a log and a topic's name. Out: records as JSON, without their vectors; positions and
+//! In: a view of a topic, or a log. Out: records as JSON, without their vectors; positions and
 //! ends by partition. It writes nothing and joins no consumer group.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
 
 use serde::Serialize;
 use serde_json::Value;
 
-use nouns::{
-    config::{LogKind, Pipeline},
-    model::MemoryKey,
-};
+use nouns::{config::Pipeline, model::MemoryKey};
 use ripplemem::log::{self, LogError, Record, Topic, TopicView};
 
 /// Topics that can be shown.
@@ -19,6 +16,8 @@ pub const TOPICS: [&str; 6] = ["turns", "memory", "dead-letters", "questions", "
 
 /// Records read at once.
 const READ_AT_ONCE: usize = 64;
+/// Time between two reads when there is nothing new.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A record in readable form.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -54,20 +53,18 @@ pub struct Lag {
     pub problem: Option<String>,
 }
 
-/// Shows the last `last` records of every partition of a topic (all without it), then goes
-/// on with `follow` until `each` says no. An embedded log is ours alone while we look: what
-/// is followed there ends at its end.
+/// Shows the last `last` records of every partition of `view`, which is a view of `topic` (all without `last`). With
+/// `follow` it goes on with what is written then, until `each` says no.
 ///
 /// # Errors
 /// [`LogError`].
 pub fn tap(
-    pipeline: &Pipeline,
+    mut view: TopicView,
     topic: &str,
     last: Option<usize>,
     follow: bool,
     each: &mut dyn FnMut(&TappedRecord) -> bool,
 ) -> Result<(), LogError> {
-    let mut view = TopicView::open(&pipeline.log, topic)?;
     let mut next = (0..view.partitions()).map(|p| start(&mut view, p, last)).collect::<Result<Vec<u64>, _>>()?;
     loop {
         let mut any = false;
@@ -81,10 +78,10 @@ pub fn tap(
             }
         }
         if !any {
-            if !follow || pipeline.log.kind == LogKind::Embedded {
+            if !follow {
                 return Ok(());
             }
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(PAUSE);
         }
     }
 }

@@ -317,7 +317,8 @@ fn no_answer_reflects_a_part_of_a_load() {
         .map(|n| {
             let so_far = History { banks: history.banks.clone(), operations: loads[..n].concat() };
             let reference = Reference::new(&so_far.live(), &pipeline(), Score::from_f64(THRESHOLD)).census();
-            let of = |bank: &Bank| reference.unit_list.iter().filter(|unit| unit.bank == bank.key()).count() as u64;
+            let of =
+                |bank: &Bank| reference.unit_list.iter().filter(|(unit, _)| unit.bank == bank.key()).count() as u64;
             history.banks.iter().map(of).collect()
         })
         .collect();

@@ -74,6 +74,11 @@ def each_call(url, token):
         shown = memory.units(evidence.units[0].id, "0" * 16)
         assert [unit.restatement for unit in shown.units] == [evidence.units[0].restatement], shown
         assert shown.missing == ("0" * 16,) and shown.reflects, shown
+        graph = memory.graph()
+        assert (graph.total_units, graph.truncated) == (before.units, False), graph
+        assert graph.total_edges == len(graph.edges) == before.semantic_edges + before.structural_edges, graph
+        first = memory.graph(around=graph.units[-1].id, limit=1).units
+        assert first == graph.units[-1:] and first[0].label and first[0].session, first
         history = memory.history(limit=5)
         assert (history.points, history.oldest, history.more) == ((), None, 0), "no snapshots are kept"
         held = memory.token()
@@ -139,6 +144,13 @@ def circumstances(url, token):
         spent = memory.ask("Where is the kayak?", most_tokens=40).raw["tokens"]
         assert spent["spent"] <= spent["most"] == 40, spent
         refused(InvalidError, lambda: memory.ask("Where do I live?", asker="Cy"), "does not speak")
+        question = "Where is the violin?"
+        beside = {"question": question, "compare": True, "profile": "paper"}
+        for evidence in (memory.ask(**beside), asyncio.run(asynchronously(beside))):
+            assert evidence.flat.meaning.units[0].turns and evidence.flat.words.units[0].score > 0, evidence.raw
+            assert evidence.flat.same_score.tokens <= evidence.raw["tokens"]["spent"], evidence.raw
+        assert memory.ask(question).flat is None
+        refused(InvalidError, lambda: memory.ask(question, profile="papers"), "paper-longmemeval")
 
 
 def line_breaks(url, token):
@@ -178,6 +190,7 @@ def asynchronous(url, token):
             assert (await memory.counted_banks()).banks[0].bank == "async"
             assert not (await memory.history()).points and "read" in (await memory.token()).rights
             assert not (await memory.units("0" * 16)).units
+            assert len((await memory.graph(limit=1)).units) == 1
             assert (await memory.status()).version
             await memory.end_session("monday")
 
@@ -335,10 +348,11 @@ def matches_the_document(_url, _token):
     from ripplemem.calls import Calls, Circumstances
 
     calls = Calls("b")
+    every = Circumstances(TURNS[0].time, "Ann", [("Bo", "Yes.")], 900, "paper", True)
     made = [
         *calls.remember(TURNS, None),
         calls.end_session("s", None),
-        calls.ask("Who?", None, "0:1", "7", Circumstances(TURNS[0].time, "Ann", [("Bo", "Yes.")], 900), 1.0),
+        calls.ask("Who?", None, "0:1", "7", every, 1.0),
         calls.forget("1", None, 1.0),
         calls.forget_turns(Selector(speakers=["Ann"], since=TURNS[0].time), None, True, "c", 1.0),
         calls.forgets("b"),
@@ -349,6 +363,7 @@ def matches_the_document(_url, _token):
         calls.answer("Who?", None, Circumstances(TURNS[0].time), 1.0),
         calls.unit("0" * 16, None),
         calls.units(["0" * 16], None),
+        calls.graph("0" * 16, 3, None),
         calls.history("7", 3, None),
         calls.counted_banks("a", "b", 3),
         calls.token(),

@@ -71,6 +71,26 @@ pub(super) fn within(
     }
 }
 
+/// As much of a ranking as fits into `most_tokens`, by the tokens of the context itself; and these tokens.
+pub(super) fn fill(
+    ranked: &[RankedCandidate],
+    impressions: &Impressions,
+    most_tokens: usize,
+) -> (Vec<RankedCandidate>, usize) {
+    let quotes = quotes(ranked, impressions);
+    let first = |count: usize| {
+        let kept = kept(ranked, &quotes[..count]);
+        let tokens = tokens::count(&context(kept.iter().map(quoted), None).text);
+        (kept, tokens)
+    };
+    let (mut fits, mut over) = (0, quotes.len() + 1);
+    while over - fits > 1 {
+        let half = usize::midpoint(fits, over);
+        if first(half).1 <= most_tokens { fits = half } else { over = half }
+    }
+    first(fits)
+}
+
 /// A part, or a whole unit, that may be quoted.
 struct Quote {
     /// The index of its unit in the order of the evidence.

@@ -51,6 +51,12 @@ pub enum RecallError {
         /// What the question asks for.
         near: u32,
     },
+    /// The question names a profile that is not known.
+    #[error("{problem}")]
+    UnknownProfile {
+        /// What is wrong, with the profiles that are known.
+        problem: String,
+    },
     /// A text could not be embedded.
     #[error("the {what} could not be embedded; check the model with `ripplemem validate`")]
     Embed {
@@ -65,7 +71,7 @@ pub enum RecallError {
     Memory {
         /// The bank that was asked.
         bank: String,
-        /// `first hop`, `expansion` with its round, or `look at every part`.
+        /// Such as `first hop`, or `expansion` with its round.
         what: String,
         /// Why the memory did not answer.
         #[source]

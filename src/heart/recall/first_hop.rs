@@ -18,7 +18,7 @@ use crate::{
     memory::{Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, FixedVector, Hit},
 };
 use nouns::{
-    config::{FirstHop, RecallSettings},
+    config::{FamiliarityWeights, FirstHop, RecallSettings},
     model::{Position, Provenance, QuestionCues, Reranked, UnitId, canonical_name},
 };
 
@@ -120,6 +120,16 @@ pub(super) fn every_part(
     Ok(memory.familiar(FamiliarityProbe { limit: usize::MAX, candidates: 0, ..familiarity(asked, settings) })?.value)
 }
 
+/// The most familiar parts if these weights alone made their score.
+pub(super) fn by_weights(
+    memory: &dyn Memory,
+    asked: &FirstHopQuestion<'_>,
+    settings: &RecallSettings,
+    weights: FamiliarityWeights,
+) -> Result<FamiliarParts, Failure> {
+    Ok(memory.familiar(FamiliarityProbe { weights, ..familiarity(asked, settings) })?.value)
+}
+
 pub(super) fn channels(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> FirstHopProbe {
     let cues = asked.cues;
     FirstHopProbe {
@@ -181,7 +191,7 @@ fn from_hit(hit: &Hit, impressions: &Impressions) -> Candidate {
 }
 
 /// The quoted parts as one candidate a unit, in the order of each unit's best part; `told` says whether each tells its share.
-fn candidates(familiar: &FamiliarParts, quoted: &[(usize, f64)], told: bool) -> Vec<Candidate> {
+pub(super) fn candidates(familiar: &FamiliarParts, quoted: &[(usize, f64)], told: bool) -> Vec<Candidate> {
     let mut out: Vec<Candidate> = Vec::new();
     let mut index: BTreeMap<UnitId, usize> = BTreeMap::new();
     for &(at, share) in quoted {

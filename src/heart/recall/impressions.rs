@@ -22,16 +22,17 @@ impl Impressions {
     /// Reads the answer to a probe.
     #[must_use]
     pub fn of(familiar: &FamiliarParts) -> Self {
-        Self::sorted(familiar.best.iter().map(|part| (part.unit.id, (part.part, familiar.share(part.score)))))
+        Self::of_parts(familiar.best.iter().map(|part| (part.unit.id, (part.part, familiar.share(part.score)))))
     }
 
     /// One part a unit, for tests.
     #[cfg(test)]
     pub(super) fn from_shares(shares: &[(UnitId, f64)]) -> Self {
-        Self::sorted(shares.iter().map(|(id, share)| (*id, (0, *share))))
+        Self::of_parts(shares.iter().map(|(id, share)| (*id, (0, *share))))
     }
 
-    fn sorted(parts: impl Iterator<Item = (UnitId, (usize, f64))>) -> Self {
+    /// Each part's unit, its index there and what it is ranked by; the best first.
+    pub(super) fn of_parts(parts: impl Iterator<Item = (UnitId, (usize, f64))>) -> Self {
         let mut parts: Vec<_> = parts.collect();
         // The sort is stable: the parts of a unit stay best first.
         parts.sort_by_key(|(id, _)| *id);

@@ -9,7 +9,7 @@
 //! Each round then makes a plan and runs `expand`. Plans come from a `planner`: `rules_planner` or `unplanned`, with
 //! `target`, or the language model's planner in `models`. `agreement`, `assemble`, `abstain`, `budget` and `context`
 //! follow. `trace` renders evidence as text; `scale` and `walk` are what a trace shows on request, and `explanation`
-//! says why a turn is quoted or not.
+//! says why a turn is quoted or not. `flat` ranks without the graph, for comparison.
 
 mod abstain;
 mod agreement;
@@ -24,6 +24,7 @@ mod every_part;
 mod expand;
 mod explanation;
 mod first_hop;
+mod flat;
 mod impressions;
 mod memory;
 mod planner;

@@ -12,7 +12,7 @@ use super::{
     budget::{self, Fitting},
     cues, expand,
     expand::Support,
-    first_hop,
+    first_hop, flat,
     planner::{self, Planner},
     recollection::{PlannedRound, QuotedUnits, Recollection},
     rerank::Rerank,
@@ -62,7 +62,16 @@ pub fn recollect(
     planner: &dyn Planner,
     settings: &RecallSettings,
 ) -> Result<Evidence, RecallError> {
-    Ok(recollection(memory, models, question, planner, settings)?.evidence)
+    let mut found = recollection(memory, models, question, planner, settings)?;
+    if question.compare {
+        let failed = |source| RecallError::Memory {
+            bank: question.bank.to_string(),
+            what: "rankings without the graph".to_owned(),
+            source,
+        };
+        found.evidence.flat = Some(flat::flat(memory, &found).map_err(failed)?);
+    }
+    Ok(found.evidence)
 }
 
 /// As [`recollect`], with what the evidence was chosen from.
@@ -168,6 +177,7 @@ pub(super) fn recollection<'q>(
         stop_reason,
         reflects: first.reflects.clone(),
         trace,
+        flat: None,
     };
     let vector = vectors.asking;
     Ok(Recollection { settings: within, read, vector, first, rounds, found: evidence, quoted, evidence: answer })
@@ -213,7 +223,8 @@ impl QuestionVectors {
     }
 }
 
-/// Checks the question's conversation and its `most_tokens`, and fits the settings to that number of tokens.
+/// Checks the question's conversation and its `most_tokens`. Takes the settings of its profile, and fits them to that
+/// number of tokens.
 fn asked_settings(question: &Question, settings: &RecallSettings) -> Result<RecallSettings, RecallError> {
     let bound = settings.stop.bound_tokens;
     let bytes = question.said_before.iter().map(|said| said.speaker.len() + said.text.len()).sum();
@@ -223,8 +234,12 @@ fn asked_settings(question: &Question, settings: &RecallSettings) -> Result<Reca
     if let Some(near) = question.near.filter(|near| *near > MAX_NEAR_MISSES) {
         return Err(RecallError::ManyNearMisses { near });
     }
+    let settings = match &question.profile {
+        None => settings.clone(),
+        Some(name) => settings.of_profile(name).map_err(|problem| RecallError::UnknownProfile { problem })?,
+    };
     match question.most_tokens {
-        None => Ok(settings.clone()),
+        None => Ok(settings),
         Some(most) if most as usize <= bound => Ok(settings.within(most as usize)),
         Some(most) => Err(RecallError::ManyTokens { most, bound }),
     }

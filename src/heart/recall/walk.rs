@@ -15,8 +15,6 @@ use nouns::model::{Step, UnitId, Walk, WalkState, WalkUnit};
 
 /// Most units of a trace.
 const MOST_UNITS: usize = 500;
-/// Most characters of a label.
-const LABEL: usize = 80;
 
 /// What a round's walk met.
 pub(super) fn walk(round: &PlannedRound, evidence: &[Candidate], impressions: &Impressions) -> Walk {
@@ -57,7 +55,5 @@ pub(super) fn walk(round: &PlannedRound, evidence: &[Candidate], impressions: &I
 }
 
 fn walk_unit(state: WalkState, share: Option<f64>, unit: &UnitBody) -> WalkUnit {
-    let said = unit.restatement();
-    let end = said.char_indices().nth(LABEL).map_or(said.len(), |(end, _)| end);
-    WalkUnit { id: unit.id, label: said[..end].to_owned(), said_at: unit.said_at, share, state }
+    WalkUnit { id: unit.id, label: unit.label().to_owned(), said_at: unit.said_at, share, state }
 }

@@ -153,6 +153,7 @@ fn question(id: &str) -> QuestionResult {
                     walk: None,
                 }],
             },
+            flat: None,
         },
     }
 }

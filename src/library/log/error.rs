@@ -117,6 +117,14 @@ pub enum LogError {
     /// The log is on Kafka, but this build is without Kafka.
     #[error("log.kind: this build has no Kafka; build it with `cargo build --release`, or write \"embedded\"")]
     NoKafka,
+    /// The process that has the log open does not show its records.
+    #[error("{directory}: {problem}")]
+    Reached {
+        /// Where the log is.
+        directory: PathBuf,
+        /// What the process says, or why it says nothing.
+        problem: String,
+    },
     /// A request to the cluster failed.
     #[error("{brokers}: {doing} failed: {problem}; {remedy}")]
     Cluster {

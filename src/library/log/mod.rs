@@ -41,4 +41,5 @@ pub use record::{KeyedValue, LiveKey, RawRecord, ReadBatch, Record, Transaction,
 pub use record::{MAX_RECORD_BYTES, MAX_VALUE_BYTES};
 pub use source_log::{SourceLog, SourceState, SourceTransaction, SourceWriter};
 pub use topic::{REMOVALS_KEPT_MS, Topic, memory_name, partition_of};
+pub use topic_reader::TopicReader;
 pub use view::TopicView;

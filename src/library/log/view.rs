@@ -1,9 +1,11 @@
 //! A read-only view of one topic, for tools and replays.
 //!
-//! In: settings and a topic's name. Out: records with their headers, by partition. It owns no
-//! partition and commits nothing. On the embedded log it excludes every other process.
+//! In: settings and a topic's name, or a reader of a log that another process has open. Out: records with their headers,
+//! by partition. It owns no partition and commits nothing. Opened on an embedded log, it excludes every other process.
 
-use super::{LogError, RawRecord, embedded::EmbeddedTopic, kafka, topic_reader::TopicReader};
+use std::sync::Arc;
+
+use super::{Log, LogError, RawRecord, embedded::EmbeddedTopic, kafka, topic_reader::TopicReader};
 use nouns::config::{LogKind, LogSettings};
 
 /// A read-only view of a topic.
@@ -19,6 +21,18 @@ impl TopicView {
             LogKind::Embedded => Box::new(EmbeddedTopic::open(settings, topic)?),
             LogKind::Kafka => kafka::read_topic(settings, topic)?,
         }))
+    }
+
+    /// `turns`, `memory` or `dead-letters` of a log in a directory that this process has open.
+    #[must_use]
+    pub fn of(log: Arc<dyn Log>, topic: &str) -> Self {
+        Self(Box::new(EmbeddedTopic::of(log, topic, topic.to_owned())))
+    }
+
+    /// What another reader shows.
+    #[must_use]
+    pub fn over(reader: Box<dyn TopicReader>) -> Self {
+        Self(reader)
     }
 
     /// The topic's full name: its name on the cluster, or its name together with the log's directory.

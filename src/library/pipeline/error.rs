@@ -20,6 +20,19 @@ pub enum PipelineError {
         /// The field, what is wrong with it and what to do.
         problem: Invalid,
     },
+    /// A hold covers the bank: nothing may be deleted there.
+    #[error(
+        "bank {bank}: held by [[hold]] bank = {by:?}{reason}; nothing was deleted, and nothing can be until the \
+         operator removes that table from the pipeline file, and starts the service again"
+    )]
+    Held {
+        /// The bank.
+        bank: Bank,
+        /// The banks that the hold covers, as the pipeline file names them.
+        by: String,
+        /// Why, in parentheses after a space; empty where the file gives no reason.
+        reason: String,
+    },
     /// What forgetting keeps of itself cannot be read or written.
     #[error("{what}: {problem}")]
     Forget {

@@ -23,6 +23,7 @@ pub fn logged(error: &PipelineError) -> String {
             format!("bank {}: its shard, {partition}, is loaded again", LoggedBank(bank))
         }
         PipelineError::UnknownBank { bank, .. } => format!("bank {}: unknown", LoggedBank(bank)),
+        PipelineError::Held { bank, .. } => format!("bank {}: a hold covers it", LoggedBank(bank)),
         PipelineError::Turn { index, .. } => format!("turn {index} of the batch is not valid"),
         PipelineError::Record { partition, offset, .. } => {
             format!("memory partition {partition}, offset {offset}: the record cannot be used")

@@ -12,6 +12,7 @@
 //! - `replica`: what follows the memory log and answers questions.
 //! - `front`: where the questions of every transport wait; `cancellation`: until when.
 //! - `stage_times`: how long the stages of an answer take.
+//! - `unread_languages`: notices about text in a language that the embedding model does not read.
 //! - `logged`: errors as log lines say them.
 //! - `explaining`: explanations, with what the log knows of a turn.
 //! - `extract`: the extraction of the partitions that a group gives to this process.
@@ -39,6 +40,7 @@ mod replica;
 mod service;
 mod snapshot_interval;
 mod stage_times;
+mod unread_languages;
 
 pub use cancellation::{Cancellation, Ended};
 pub use engine::{
@@ -49,11 +51,12 @@ pub use error::PipelineError;
 pub use extract::extract;
 pub use extraction_status::ExtractionStatus;
 pub use forgetting::{
-    Deleted, Erased, ForgetOperation, ForgetStage, Found, Receipt, Search, Verdict, Verified, stored_receipts, verify,
+    Deleted, Erased, ForgetOperation, ForgetStage, Found, Outlived, Receipt, RetentionStatus, Search, Verdict,
+    Verified, stored_receipts, verify,
 };
 pub use front::{Asked, Front, FrontLoad, parse_after, parse_as_of, refusal};
+pub use ingest::unit_texts;
 pub use ingest::{ArrivingOrders, Committed, ExtractionEvent, ExtractionOrders};
-pub use ingest::{LanguageCounts, unit_texts, unread_notice};
 pub use live::{LiveEvent, LiveRun, follow_source};
 pub use logged::logged;
 pub use maintenance::{
@@ -63,8 +66,10 @@ pub use maintenance::{
 pub use progress::{Finished, Ingested, Progress};
 pub use replica::snapshots;
 pub use replica::{
-    Changes, News, OnRestoredTurns, Replica, ReplicaOptions, ShardPlace, ShardStatus, WatchedBank, WrittenSnapshots,
+    Changes, News, OnRestoredTurns, ReadTurn, RecordChange, Replica, ReplicaOptions, ShardPlace, ShardStatus,
+    WatchedBank, WrittenSnapshots, WrittenWindow,
 };
 pub use service::Service;
 pub use snapshot_interval::write_snapshots;
 pub use stage_times::{AnswerStage, StageTimes};
+pub use unread_languages::{LanguageCounts, notice as unread_notice};

@@ -44,6 +44,7 @@ pub use manifest::{DeletedTurn, Gap, LiveCounts, Manifest, ManifestId, Reached, 
 pub use restore::Snapshots;
 pub use restored::{AsOf, BankDiff, Restored, RestoredRecord};
 pub use row::TopicRow;
+pub use store::each_object;
 pub use table::Table;
 pub use update::UpdateTable;
 pub use writer::{LogRead, SnapshotWriter};

@@ -1,9 +1,10 @@
-//! Rewrites the files of a snapshot: without deleted turns, without old history, and into fewer files.
+//! Rewrites the files of a snapshot: without deleted turns, without what edits replaced, without old history, and into
+//! fewer files.
 //!
 //! In: a manifest and its files. Out: the manifest with some files replaced by new ones. The old files
 //! stay until a manifest without them is stored.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use arrow_array::{BooleanArray, RecordBatch};
 use bytes::Bytes;
@@ -31,6 +32,8 @@ type ChoiceCounts = BTreeMap<String, BTreeMap<GraphChoice, i64>>;
 type RecordVersion = (RecordKey, u64);
 /// A unit of a version of a record.
 type UnitVersion = (RecordVersion, UnitId);
+/// Turns that a version of a record holds as they were before an edit, by id.
+type ReplacedTurns = HashMap<RecordVersion, HashSet<String>>;
 
 /// Removes deleted turns from all rows that are not live: the turns, the units made from them, the units with a part
 /// from the turn after them (whose vector was computed with the deleted turn as context), and the choices of those
@@ -48,28 +51,36 @@ pub(super) fn delete_turns(
     let units = deleted_units(files, manifest, live, deleted)?;
     let live_units = live.unit_ids();
     let ids: HashSet<UnitId> = units.iter().map(|unit| unit.1).filter(|id| !live_units.contains(id)).collect();
-    let mut any = false;
-    // The manifest changes only after all files have succeeded: otherwise a retry would not find the removed units
-    // again.
-    let (mut segments, mut still_live) = (Vec::new(), BTreeSet::new());
-    for segment in manifest.segments.clone() {
-        let mut replaced = Vec::new();
-        for file in segment.files {
-            let kept = kept(files, &file, |batch| match file.table {
-                UpdateTable::Turns => keep_turns(live, deleted, batch, &mut still_live),
-                UpdateTable::Units => keep_units(&units, batch),
-                UpdateTable::Edges => keep_choices(&ids, batch),
-            })?;
-            any |= kept.is_some();
-            replace(files, file, kept, &mut replaced)?;
-        }
-        if !replaced.is_empty() {
-            segments.push(Segment { files: replaced });
-        }
-    }
-    manifest.segments = segments;
+    let mut still_live = BTreeSet::new();
+    let any = keep_rows(files, manifest, &mut |table, batch| match table {
+        UpdateTable::Turns => keep_turns(live, deleted, batch, &mut still_live),
+        UpdateTable::Units => keep_units(&units, batch),
+        UpdateTable::Edges => keep_choices(&ids, batch),
+    })?;
     manifest.deleted = still_live.into_iter().filter_map(|turn| deleted.get(&turn).cloned()).collect();
     Ok(any)
+}
+
+/// Removes what edits replaced from all rows that are not live, in the banks that `erases` passes: the turns as they
+/// were before, the units made from them, and the choices of those units. Returns whether it removed anything.
+pub(super) fn erase_edits(
+    files: &mut SegmentFiles,
+    manifest: &mut Manifest,
+    live: &LiveRows,
+    erases: &dyn Fn(&Bank) -> bool,
+) -> Result<bool, SnapshotError> {
+    let replaced = replaced_turns(files, manifest, live, erases)?;
+    if replaced.is_empty() {
+        return Ok(false);
+    }
+    let units = units_of(files, manifest, &replaced)?;
+    let live_units = live.unit_ids();
+    let ids: HashSet<UnitId> = units.iter().map(|unit| unit.1).filter(|id| !live_units.contains(id)).collect();
+    keep_rows(files, manifest, &mut |table, batch| match table {
+        UpdateTable::Turns => keep_current(&replaced, batch),
+        UpdateTable::Units => keep_units(&units, batch),
+        UpdateTable::Edges => keep_choices(&ids, batch),
+    })
 }
 
 /// Removes history up to `until_ms`, in milliseconds since 1970. The oldest point for as-of questions
@@ -146,6 +157,29 @@ pub(super) fn merge_segments(files: &mut SegmentFiles, manifest: &mut Manifest) 
     }
     manifest.segments = merged;
     Ok(())
+}
+
+/// Keeps those rows of all files that `keep` says. Returns whether any row went. The manifest changes only after all
+/// files have succeeded: otherwise a retry would not find again what belongs to the removed rows.
+fn keep_rows(
+    files: &mut SegmentFiles,
+    manifest: &mut Manifest,
+    keep: &mut dyn FnMut(UpdateTable, &RecordBatch) -> Result<Vec<bool>, String>,
+) -> Result<bool, SnapshotError> {
+    let (mut any, mut segments) = (false, Vec::new());
+    for segment in manifest.segments.clone() {
+        let mut replaced = Vec::new();
+        for file in segment.files {
+            let kept = kept(files, &file, |batch| keep(file.table, batch))?;
+            any |= kept.is_some();
+            replace(files, file, kept, &mut replaced)?;
+        }
+        if !replaced.is_empty() {
+            segments.push(Segment { files: replaced });
+        }
+    }
+    manifest.segments = segments;
+    Ok(any)
 }
 
 /// A file of which some rows are kept.
@@ -322,6 +356,97 @@ fn deleted_units(
         }
     }
     Ok(units_to_remove)
+}
+
+/// The turns that rows which are not live hold as they were before an edit.
+fn replaced_turns(
+    files: &SegmentFiles,
+    manifest: &Manifest,
+    live: &LiveRows,
+    erases: &dyn Fn(&Bank) -> bool,
+) -> Result<ReplacedTurns, SnapshotError> {
+    let mut newest: HashMap<[u8; 16], (u64, u64)> = HashMap::new();
+    each_turn(files, manifest, &mut |heads, turns, row| {
+        let version = turns.version(row)?;
+        let of_turn = newest.entry(turn_hash(heads.bank(row), turns.name(row))).or_insert(version);
+        *of_turn = version.max(*of_turn);
+        Ok(())
+    })?;
+    let mut replaced = ReplacedTurns::new();
+    each_turn(files, manifest, &mut |heads, turns, row| {
+        let version = turns.version(row)?;
+        let is_replaced = |newest: &(u64, u64)| version < *newest;
+        if newest.get(&turn_hash(heads.bank(row), turns.name(row))).is_some_and(is_replaced) {
+            let key = heads.key(row)?;
+            let of_record = (RecordKey::from(&key), heads.since(row));
+            if erases(&key.bank) && !live.is_live(&of_record.0, of_record.1) {
+                replaced.entry(of_record).or_default().insert(turns.name(row).to_owned());
+            }
+        }
+        Ok(())
+    })?;
+    Ok(replaced)
+}
+
+/// Calls `each` with every added row of the turns, without reading what was said.
+fn each_turn(
+    files: &SegmentFiles,
+    manifest: &Manifest,
+    each: &mut dyn FnMut(&HeadColumns<'_>, &TurnColumns<'_>, usize) -> Result<(), String>,
+) -> Result<(), SnapshotError> {
+    let columns = [&HeadColumns::COLUMNS[..], &["turn", "state", "version", "source_offset"]].concat();
+    for file in manifest.files(UpdateTable::Turns) {
+        let unfit = |problem| file.unfit(&files.store, problem);
+        for batch in batches(file.read(&files.store)?, &columns).map_err(unfit)? {
+            let batch = batch.map_err(unfit)?;
+            let (heads, turns) = (HeadColumns::of(&batch).map_err(unfit)?, TurnColumns::of(&batch).map_err(unfit)?);
+            for row in (0..batch.num_rows()).filter(|row| heads.added(*row)) {
+                each(&heads, &turns, row).map_err(unfit)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The units that were made from turns before an edit.
+fn units_of(
+    files: &SegmentFiles,
+    manifest: &Manifest,
+    replaced: &ReplacedTurns,
+) -> Result<HashSet<UnitVersion>, SnapshotError> {
+    let mut found = HashSet::new();
+    for file in manifest.files(UpdateTable::Units) {
+        let unfit = |problem| file.unfit(&files.store, problem);
+        for batch in files.read(file)? {
+            let batch = batch?;
+            let (heads, units) = (HeadColumns::of(&batch).map_err(unfit)?, UnitColumns::of(&batch).map_err(unfit)?);
+            for row in (0..batch.num_rows()).filter(|row| heads.added(*row)) {
+                let of_record = (RecordKey::from(&heads.key(row).map_err(unfit)?), heads.since(row));
+                let Some(turns) = replaced.get(&of_record) else { continue };
+                if units.sources(row).map_err(unfit)?.iter().any(|turn| turns.contains(turn)) {
+                    found.insert((of_record, units.id(row)));
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn turn_hash(bank: &str, turn: &str) -> [u8; 16] {
+    let mut hash = blake3::Hasher::new();
+    hash.update(&(bank.len() as u64).to_le_bytes()).update(bank.as_bytes()).update(turn.as_bytes());
+    let mut short = [0; 16];
+    hash.finalize_xof().fill(&mut short);
+    short
+}
+
+fn keep_current(replaced: &ReplacedTurns, batch: &RecordBatch) -> Result<Vec<bool>, String> {
+    let (heads, turns) = (HeadColumns::of(batch)?, TurnColumns::of(batch)?);
+    let keep = |row| {
+        let of_record = (RecordKey::from(&heads.key(row)?), heads.since(row));
+        Ok(replaced.get(&of_record).is_none_or(|names| !names.contains(turns.name(row))))
+    };
+    (0..batch.num_rows()).map(keep).collect()
 }
 
 /// Adds to `still_live` the deleted turns that a live record still holds with their text.

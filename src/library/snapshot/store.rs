@@ -129,6 +129,31 @@ impl SnapshotStore {
     }
 }
 
+/// Calls `each` with the path and the bytes of every object of a bucket, whatever wrote it. One that is replaced
+/// meanwhile is left out. Writes nothing.
+///
+/// # Errors
+/// [`SnapshotError::Place`] when the bucket, or one of its objects, cannot be read.
+pub fn each_object(place: &str, each: &mut dyn FnMut(&str, Bytes)) -> Result<(), SnapshotError> {
+    let failed = |problem: &dyn Display| SnapshotError::Place {
+        place: place.to_owned(),
+        doing: "reading all of it",
+        problem: problem.to_string(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| failed(&e))?;
+    let url = Url::parse(place).map_err(|e| failed(&e))?;
+    let remote = Remote { store: bucket(&url, TIMEOUT).map_err(|e| failed(&message(&e)))?, runtime };
+    let listing = remote.store.list(None).try_collect::<Vec<_>>();
+    let listed = remote.runtime.block_on(within(0, listing)).map_err(|e| failed(&message(&e)))?;
+    for meta in listed {
+        let path = meta.location.to_string();
+        if let Some(bytes) = remote.get(&path).map_err(|problem| failed(&format!("{path}: {problem}")))? {
+            each(&path, bytes);
+        }
+    }
+    Ok(())
+}
+
 fn directory(path: &FilePath) -> Result<Arc<dyn ObjectStore>, SnapshotError> {
     let opened = create_private(path).and_then(|()| Ok(LocalFileSystem::new_with_prefix(path)?));
     let files = opened.map_err(|e| SnapshotError::disk(path, "creating the directory", e))?;

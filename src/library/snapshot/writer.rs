@@ -24,7 +24,10 @@ use super::{
     update::{ChoiceRows, RowHead, TurnRows, UnitRows, UpdateTable},
 };
 use heart::memory::{ChoiceChanges, RecordKey};
-use nouns::model::{Bank, BankKey, MemoryKey, MemoryRecord};
+use nouns::{
+    config::ForgetSettings,
+    model::{Bank, BankKey, MemoryKey, MemoryRecord},
+};
 
 /// A segment is closed once its rows exceed this many bytes.
 const SEGMENT_BYTES: usize = 4 << 20;
@@ -80,6 +83,10 @@ pub struct SnapshotWriter {
     pending: VecDeque<Vec<(TableFile, Bytes)>>,
     /// How much history is kept; 0: all.
     history_ms: i64,
+    /// In which banks edits erase what was said before; none: in no bank.
+    forget: Option<ForgetSettings>,
+    /// Whether no snapshot was written yet since `forget` was set.
+    edits_left: bool,
     /// The first offset that this run read after the snapshot that it continues; `None` after its own first snapshot.
     first_offset: Option<u64>,
     /// The last read of this run that wrote a row: an as-of question can ask for it.
@@ -130,12 +137,20 @@ impl SnapshotWriter {
             has_rows: false,
             pending: VecDeque::new(),
             history_ms: i64::try_from(history_days).unwrap_or(i64::MAX).saturating_mul(DAY_MS),
+            forget: None,
+            edits_left: false,
             first_offset,
             last_change: None,
             rows_lost: false,
             cleanup_due: true,
             unavailable: false,
         }
+    }
+
+    /// From the next snapshot on, removes what edits replaced from rows that are not live, as the settings say.
+    pub fn erase_edits(&mut self, settings: ForgetSettings) {
+        self.edits_left = true;
+        self.forget = Some(settings);
     }
 
     /// Adds the next read of the log, with the choices that it changed.
@@ -198,7 +213,8 @@ impl SnapshotWriter {
     }
 
     /// Writes a snapshot of everything that was added; `None` when nothing has changed since the last.
-    /// Afterwards no stored file of the shard has the text of a deleted turn.
+    /// Afterwards no stored file of the shard has the text of a deleted turn, nor of one before an edit where
+    /// [`Self::erase_edits`] says so.
     ///
     /// # Errors
     /// [`SnapshotError::Elsewhere`] while `rule` leaves the snapshots to another process;
@@ -221,7 +237,11 @@ impl SnapshotWriter {
         self.reach_ends();
         let until_ms = now_ms.saturating_sub(self.history_ms);
         let trims = self.history_ms > 0 && until_ms >= self.manifest.trimmed_ms + DAY_MS;
-        if !trims && self.is_unchanged() && (self.claim.is_some() || self.obsolete(&before)?.is_empty()) {
+        if !trims
+            && !self.edits_left
+            && self.is_unchanged()
+            && (self.claim.is_some() || self.obsolete(&before)?.is_empty())
+        {
             self.clean(&before)?;
             if let Some(claim) = &mut self.claim {
                 claim.renew(&self.files.store, partition, now_ms)?;
@@ -232,6 +252,12 @@ impl SnapshotWriter {
         self.store_pending()?;
         if rewrite::delete_turns(&mut self.files, &mut self.manifest, &self.live, &self.deleted)? {
             self.manifest.last_deletion = self.manifest.number + 1;
+        }
+        if let Some(settings) = &self.forget {
+            let erases = |bank: &Bank| settings.erases_edits_of(bank);
+            if rewrite::erase_edits(&mut self.files, &mut self.manifest, &self.live, &erases)? {
+                self.manifest.last_deletion = self.manifest.number + 1;
+            }
         }
         if trims {
             rewrite::trim_history(&mut self.files, &mut self.manifest, until_ms)?;
@@ -254,6 +280,7 @@ impl SnapshotWriter {
         self.manifest = manifest.clone();
         self.newest = Some(manifest.clone());
         self.deleted = deleted_turns(&manifest);
+        self.edits_left = false;
         if let Some(claim) = &mut self.claim {
             claim.renew(&self.files.store, partition, now_ms)?;
         }

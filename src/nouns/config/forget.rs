@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::retention::HoldSettings;
+use crate::model::Bank;
+
 /// What follows a deletion, on a log in a directory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -14,6 +17,8 @@ pub struct ForgetSettings {
     /// again. 0: only `ripplemem forget --erase-now` erases.
     #[schemars(range(min = 0, max = 100_000))]
     pub erase_within_hours: u64,
+    /// What becomes of what was said before an edit, on a log in a directory.
+    pub edits: Edits,
     /// A file outside the log's directory, relative to the pipeline file, to which each request to forget adds a line
     /// with the ids of the turns. Every start applies it, so that a restored backup forgets again.
     #[serde(default)]
@@ -21,4 +26,33 @@ pub struct ForgetSettings {
     /// A file with a secret, relative to the pipeline file: receipts then carry an HMAC-SHA256 made with it.
     #[serde(default)]
     pub key_file: Option<PathBuf>,
+    /// What `[[hold]]` says, which stands outside this section in a file.
+    #[serde(skip)]
+    pub holds: Vec<HoldSettings>,
+}
+
+/// What becomes of earlier versions of edited turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Edits {
+    /// They stay in the log, and answers about the past show what was said then.
+    #[default]
+    Keep,
+    /// Their words are erased like those of deleted turns, within `erase_within_hours`. Answers about the past leave
+    /// them out from the next snapshot on.
+    Erase,
+}
+
+impl ForgetSettings {
+    /// Whether earlier versions of edited turns of a bank are erased: not while a hold covers it.
+    #[must_use]
+    pub fn erases_edits_of(&self, bank: &Bank) -> bool {
+        self.edits == Edits::Erase && self.hold_of(bank).is_none()
+    }
+
+    /// What holds the turns of a bank; none where they may be deleted.
+    #[must_use]
+    pub fn hold_of(&self, bank: &Bank) -> Option<&HoldSettings> {
+        self.holds.iter().find(|hold| hold.covers(bank))
+    }
 }

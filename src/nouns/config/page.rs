@@ -97,7 +97,10 @@ fn table(page: &mut String, path: &str, schema: &Json, defaults: Option<&Table>)
         let depth = "#".repeat(2 + path.matches('.').count().min(2));
         let of_each = property["additionalProperties"].is_object();
         let heading = if of_each { format!("{path}.NAME") } else { path.clone() };
-        let _ = writeln!(page, "\n{depth} `[{heading}]`\n\n{}", text(property));
+        // The key of the live sources has its brackets in its name.
+        let is_list = property["type"] == "array" && name != LIVE_KEY;
+        let shown = if is_list { format!("[{heading}]") } else { heading.clone() };
+        let _ = writeln!(page, "\n{depth} `[{shown}]`\n\n{}", text(property));
         let Some(entry) = entries(property) else { continue };
         if let Some((twin, _)) = before.iter().find(|(_, other)| other["properties"] == entry["properties"]) {
             let _ = writeln!(

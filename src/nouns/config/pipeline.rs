@@ -17,7 +17,7 @@ use super::{
     embed::{EmbedSettings, ModelSettings},
     error::{ConfigError, with_nearest_key},
     extract::ExtractSettings,
-    forget::ForgetSettings,
+    forget::{Edits, ForgetSettings},
     http::HttpSettings,
     live::LiveSettings,
     llm::LlmSettings,
@@ -28,6 +28,7 @@ use super::{
     profile, range,
     recall::RecallSettings,
     replay::ReplaySettings,
+    retention::{HoldSettings, RetentionSettings},
     role::Role,
     serve::{Hold, ServeSettings},
     snapshot::SnapshotSettings,
@@ -77,6 +78,12 @@ pub struct Pipeline {
     pub snapshot: SnapshotSettings,
     /// What follows a deletion.
     pub forget: ForgetSettings,
+    /// Rules by which turns are deleted once they are old or many, each a table `[[retention]]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retention: Vec<RetentionSettings>,
+    /// Banks in which no rule deletes anything and no request may, each a table `[[hold]]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hold: Vec<HoldSettings>,
     /// The HTTP interface of a running service: turns in, questions answered.
     pub http: HttpSettings,
     /// The HTTP address of a running service.
@@ -161,6 +168,7 @@ impl Pipeline {
         range::check(&SCHEMA, &table, "")?;
         pipeline.check()?;
         pipeline.recall.familiarity.cosines = pipeline.model().cosines();
+        pipeline.forget.holds = pipeline.hold.clone();
         if !pipeline.snapshot.directory.is_empty() {
             pipeline.log.kafka.snapshot_lag_ms = 2 * 1_000 * pipeline.snapshot.interval_seconds;
         }
@@ -222,11 +230,31 @@ impl Pipeline {
             }
         }
         self.check_live()?;
+        self.check_retention()?;
         self.check_hold()?;
         if self.log.kind == LogKind::Kafka && self.source.is_some() {
             return Err("source: a log on Kafka has the turns topic as its source; remove [source], and load files \
                         with `ripplemem ingest FORMAT FILE --pipeline THIS`"
                 .to_owned());
+        }
+        Ok(())
+    }
+
+    /// Checks rules of retention and holds, and that the log can find turns and erase them where that is asked for.
+    fn check_retention(&self) -> Result<(), String> {
+        self.retention.iter().try_for_each(RetentionSettings::check)?;
+        self.hold.iter().try_for_each(HoldSettings::check)?;
+        if self.log.kind == LogKind::Kafka && self.forget.edits == Edits::Erase {
+            return Err("forget.edits: \"erase\" needs a log in a directory; on Kafka, records leave the topics as \
+                        log.kafka.turns_retention_hours and the topics' own settings say; write \"keep\""
+                .to_owned());
+        }
+        if self.log.kind == LogKind::Kafka && !self.retention.is_empty() {
+            return Err(
+                "retention: rules need a log in a directory, which can find turns; on Kafka, records leave the topics \
+                        as log.kafka.turns_retention_hours and the topics' own settings say, see docs/forgetting.md"
+                    .to_owned(),
+            );
         }
         Ok(())
     }

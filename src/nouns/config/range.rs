@@ -15,6 +15,7 @@ pub(super) fn check(schema: &Json, value: &Value, key: &str) -> Result<(), Strin
             let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
             check(below, value, &key)
         }),
+        Value::Array(values) => values.iter().try_for_each(|value| check(&schema["items"], value, key)),
         Value::Integer(number) => within(schema, *number as f64, value, key),
         Value::Float(number) => within(schema, *number, value, key),
         _ => Ok(()),

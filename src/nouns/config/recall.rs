@@ -5,8 +5,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
 
-use super::familiarity::FamiliaritySettings;
+use super::{familiarity::FamiliaritySettings, profile};
 use crate::model::Language;
 
 /// What the first hop looks for.
@@ -250,6 +251,26 @@ impl RecallSettings {
 }
 
 impl RecallSettings {
+    /// The settings of a profile in place of these. What belongs to the service stays: who plans and reads cues, how
+    /// many tokens a context has, and the scale of its model's cosines.
+    ///
+    /// # Errors
+    /// A profile that is not known.
+    pub fn of_profile(&self, name: &str) -> Result<Self, String> {
+        let recall = profile::settings(name)?.remove("recall").unwrap_or_else(|| Value::Table(Table::new()));
+        let mut settings: Self =
+            recall.try_into().map_err(|e: toml::de::Error| format!("built-in profile: {}", e.message()))?;
+        settings.planned = self.planned;
+        settings.planner.clone_from(&self.planner);
+        settings.cues_by.clone_from(&self.cues_by);
+        settings.budget_tokens = self.budget_tokens;
+        settings.stop.least_tokens = self.stop.least_tokens;
+        settings.stop.most_tokens = self.stop.most_tokens;
+        settings.stop.bound_tokens = self.stop.bound_tokens;
+        settings.familiarity.cosines = self.familiarity.cosines;
+        Ok(settings)
+    }
+
     /// The settings for a question that names the maximum number of tokens in its context; the other settings change in
     /// proportion.
     #[must_use]
@@ -259,5 +280,33 @@ impl RecallSettings {
         settings.stop.most_tokens = most_tokens;
         settings.stop.least_tokens = self.stop.least_tokens.min(most_tokens);
         settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Pipeline;
+
+    fn recall(text: &str) -> RecallSettings {
+        Pipeline::parse(&format!("version = 1\n{text}")).unwrap().recall
+    }
+
+    #[test]
+    fn a_profile_brings_its_recall_and_leaves_what_is_the_services() {
+        for name in profile::names() {
+            for own in [recall(""), recall("profile = \"paper\"")] {
+                let mut expected = recall(&format!("profile = {name:?}"));
+                expected.familiarity.cosines = own.familiarity.cosines;
+                assert_eq!(own.of_profile(name), Ok(expected), "{name}");
+            }
+        }
+        let file = "embed.model = \"multilingual-e5-small\"\n[recall]\nbudget = 7\n[recall.stop]\nbound_tokens = 4000";
+        let own = recall(file);
+        let paper = own.of_profile("paper").unwrap();
+        assert_eq!((paper.first_hop, paper.budget, paper.stop.bound_tokens), (FirstHop::Channels, 30, 4_000));
+        assert_eq!(paper.familiarity.cosines, own.familiarity.cosines);
+        let error = own.of_profile("papers").unwrap_err();
+        assert!(error.contains("\"paper-longmemeval\""), "{error}");
     }
 }

@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Bank, Channel, Cues, EventTime, SCHEMA_VERSION, TextRange, UnitId, Usage};
+use super::{Bank, Channel, Cues, EventTime, Flat, SCHEMA_VERSION, TextRange, UnitId, Usage};
 
 /// A score in fixed point, so that no processor or summation order changes a comparison.
 ///
@@ -75,6 +75,12 @@ pub struct Question {
     /// Whether the trace of each round shows the units that the walk reached, and the edges to them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub walk: bool,
+    /// Whether rankings without the graph stand beside the answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compare: bool,
+    /// The profile whose recall settings apply, in place of those of the pipeline file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
 }
 
 /// A turn of the conversation in which a question is asked.
@@ -100,6 +106,8 @@ impl Question {
             most_tokens: None,
             near: None,
             walk: false,
+            compare: false,
+            profile: None,
         }
     }
 }
@@ -603,4 +611,7 @@ pub struct Evidence {
     pub reflects: Vec<Position>,
     /// How the answer was found.
     pub trace: Trace,
+    /// Rankings without the graph; absent unless the question asks for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flat: Option<Flat>,
 }

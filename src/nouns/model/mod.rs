@@ -3,8 +3,8 @@
 //! In: plain values. Out: types that all crates share, each with one JSON form (the schemas in `schemas/topics` are
 //! generated from here). Never imports another of our crates, reads a clock or opens a file.
 //!
-//! `bank` and `time` come first, then `turn`, `vector`, `unit`, `channel`, `answer` and `explanation` in the data's
-//! order; `usage` is what a language model used; `export` is the file in which a bank moves to another log.
+//! `bank` and `time` come first, then `turn`, `vector`, `unit`, `channel`, `flat`, `answer` and `explanation` in the
+//! data's order; `usage` is what a language model used; `export` is the file in which a bank moves to another log.
 
 mod answer;
 mod bank;
@@ -12,6 +12,7 @@ mod channel;
 mod error;
 mod explanation;
 mod export;
+mod flat;
 mod language;
 mod limits;
 mod selector;
@@ -34,6 +35,7 @@ pub use explanation::{
     ExplainStep, ExplainedSubject, Explanation, OtherPart, StepName, StepNumbers, StepState, Subject, SubjectId,
 };
 pub use export::{EXPORT_FORM, EXPORT_VERSION, ExportDigest, ExportHeader, ExportLine, ExportRecord, ExportSeal};
+pub use flat::{Flat, FlatRanking, FlatUnit};
 pub use language::Language;
 pub use limits::{
     FIRST_YEAR, LAST_YEAR, MAX_ATTACHMENTS, MAX_BANK_CHARACTERS, MAX_NAME_BYTES, MAX_NEAR_MISSES, MAX_QUESTION_BYTES,

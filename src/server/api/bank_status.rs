@@ -26,6 +26,9 @@ pub struct BankStatus {
     pub behind: u64,
     /// How log lines name the bank.
     pub logged_as: String,
+    /// What its owner should know: that most of it is in a language that the embedding model does not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
 }
 
 /// The status of a bank in a memory.
@@ -33,9 +36,11 @@ pub(super) fn bank_status(memory: &Memory, bank: Bank) -> Result<BankStatus, Pro
     // Read before the counts, so that the counts reflect at least these offsets.
     let complete_through = memory.replica().read_to(&bank);
     let logged_as = LoggedBank(&bank).to_string();
-    let counts = Digest::of(Some(bank.clone()), memory.replica().digest(Some(&bank))?);
+    let counted = memory.replica().digest(Some(&bank))?;
+    let notice = memory.replica().unread_notice(&bank, &counted.value);
+    let counts = Digest::of(Some(bank.clone()), counted);
     let behind = behind(&bank, &complete_through, &memory.end()?);
-    Ok(BankStatus { counts, complete_through, behind, logged_as })
+    Ok(BankStatus { counts, complete_through, behind, logged_as, notice })
 }
 
 /// How many turns before the end of the log are not reflected, of the bank's partition.

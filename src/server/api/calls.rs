@@ -30,7 +30,7 @@ use crate::{
     access::{Caller, Right},
     quota::{Limits, Share},
     request_trace,
-    subscriptions::{Hub, Polled, Subscribe, Subscriber},
+    subscriptions::{BankFollower, Hub, Polled, Subscribe, Subscriber},
 };
 use heart::memory::Answered;
 use nouns::{
@@ -50,7 +50,8 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// How long a deletion or a digest waits until turns are reflected, if the request does not say.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// Most lists of points of the past that are made at once: each reads the snapshot tables of a whole shard.
+/// Most lists of points of the past and graphs that are made at once: each list reads the snapshot tables of a whole
+/// shard, each graph all edges of a bank.
 const LISTS_AT_ONCE: usize = 2;
 /// How long a question may still take once the service is being stopped. The listener waits longer, so that the
 /// client gets a response.
@@ -63,11 +64,11 @@ pub struct Api {
     deadline: Duration,
     /// Which instances hold the other banks, if instances divide the memory.
     holders: Option<Arc<Holders>>,
-    /// The questions that are followed.
+    /// The questions and banks that are followed.
     hub: Hub,
     answers: Answers,
     operations: Arc<Operations>,
-    /// The lists of points of the past that may still begin.
+    /// The lists of points of the past, and the graphs, that may still begin.
     pub(super) listings: Semaphore,
 }
 
@@ -106,7 +107,8 @@ impl Api {
     /// caller has left.
     ///
     /// # Errors
-    /// [`Problem`] that names the first invalid turn, or the missing right; [`Code::Failed`] if the log failed.
+    /// [`Problem`] that names the first invalid turn, or the missing right; [`Code::Held`] for a deletion in a bank
+    /// that is held; [`Code::Failed`] if the log failed.
     pub async fn put(&self, who: &Arc<Caller>, put: Put, held: impl Send + 'static) -> Result<WrittenTurns, Problem> {
         let Put { turns, dead_letters, wait_ms } = put;
         let wait = wait(Some(wait_ms.unwrap_or_default()))?;
@@ -124,6 +126,8 @@ impl Api {
                 let right = if matches!(event, TurnEvent::Deletion(_)) { Right::Forget } else { Right::Write };
                 who.may_in(right, event.bank())?;
             }
+            let deleting = events.iter().filter(|event| matches!(event, TurnEvent::Deletion(_)));
+            deleting.map(TurnEvent::bank).try_for_each(|bank| memory.check_hold(bank))?;
             if !dead_letters.is_empty() {
                 // Dead letters belong to no bank, so a token for some banks is not enough.
                 who.may_everywhere(Right::Admin)?;
@@ -187,7 +191,7 @@ impl Api {
         trace: Option<TraceParent>,
         hand_over: impl FnOnce(Asked) -> F,
     ) -> Result<T, Problem> {
-        let Ask { bank, text, asked_at, asker, said_before, most_tokens, near, walk, .. } = ask;
+        let Ask { bank, text, asked_at, asker, said_before, most_tokens, near, walk, compare, profile, .. } = ask;
         let Ask { after, as_of, timeout_ms, .. } = ask;
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
@@ -204,7 +208,7 @@ impl Api {
             parse_as_of(&text)
                 .ok_or_else(|| Problem::invalid("as_of: neither an offset nor a time in RFC 3339; send one of the two"))
         });
-        let question = Question { bank, text, asked_at, asker, said_before, most_tokens, near, walk };
+        let question = Question { bank, text, asked_at, asker, said_before, most_tokens, near, walk, compare, profile };
         let bank = question.bank.clone();
         let place = after.map(|(partition, next)| {
             let mut place = Written::nothing(self.memory.partitions());
@@ -286,6 +290,23 @@ impl Api {
     pub async fn poll(&self, who: &Arc<Caller>, subscribe: Subscribe) -> Result<Polled, Problem> {
         let wait = wait(Some(subscribe.wait_ms.unwrap_or_default()))?;
         self.subscribe(who, subscribe).await?.poll(wait).await
+    }
+
+    /// Follows a bank: what happens in it from now on, or since `last_event_id`.
+    ///
+    /// # Errors
+    /// [`Problem`]: too many subscriptions, or the bank cannot be looked at.
+    pub async fn follow_bank(
+        &self,
+        who: &Arc<Caller>,
+        bank: &Bank,
+        last_event_id: Option<&str>,
+    ) -> Result<BankFollower, Problem> {
+        who.may_in(Right::Read, bank)?;
+        self.check_here(bank)?;
+        let followed = self.before_the_end(self.hub.follow_bank(who, bank, last_event_id), || true).await?;
+        // The shard may have moved meanwhile.
+        followed.map_err(|problem| self.check_here(bank).err().unwrap_or(problem))
     }
 
     /// A place among the subscriptions, for a client that waits for news of what it follows.

@@ -57,6 +57,9 @@ pub struct Explain {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub most_tokens: Option<u32>,
+    /// The profile whose recall settings apply, in place of those of the pipeline file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
     /// The `after` of turns of this bank: the explanation waits until it reflects them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
@@ -74,7 +77,8 @@ impl Explain {
     /// Of a question, without anything that it leaves out.
     #[must_use]
     pub fn of(question: Question, subject: Subject) -> Self {
-        let Question { bank, text, asked_at, asker, said_before, most_tokens, near: _, walk: _ } = question;
+        let Question { bank, text, asked_at, asker, said_before, most_tokens, near: _, walk: _, compare: _, profile } =
+            question;
         let Subject { id, part, every_part } = subject;
         let (turn, unit) = match id {
             SubjectId::Turn(turn) => (Some(turn), None),
@@ -92,6 +96,7 @@ impl Explain {
             asker,
             said_before,
             most_tokens,
+            profile,
             after,
             as_of,
             timeout_ms,
@@ -101,13 +106,13 @@ impl Explain {
     /// The question, and what is asked about.
     fn parse(self) -> Result<(Ask, Subject), Problem> {
         let Self { bank, text, turn, unit, part, every_part, asked_at, asker, said_before, most_tokens, .. } = self;
-        let Self { after, as_of, timeout_ms, .. } = self;
+        let Self { profile, after, as_of, timeout_ms, .. } = self;
         let id = match (turn, unit) {
             (Some(turn), None) => SubjectId::Turn(turn),
             (None, Some(unit)) => SubjectId::Unit(unit),
             _ => return Err(Problem::invalid("turn: name either a turn or a unit, as `turn` or as `unit`")),
         };
-        let question = Question { asked_at, asker, said_before, most_tokens, ..Question::new(bank, text) };
+        let question = Question { asked_at, asker, said_before, most_tokens, profile, ..Question::new(bank, text) };
         Ok((Ask { after, as_of, timeout_ms, ..Ask::of(question) }, Subject { id, part, every_part }))
     }
 }

@@ -69,6 +69,13 @@ pub struct Ask {
     /// Whether the trace of each round shows the units that the walk reached, and the edges to them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub walk: bool,
+    /// Whether rankings without the graph stand beside the answer, each within the tokens of its context.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compare: bool,
+    /// The profile whose recall settings apply, in place of those of the pipeline file: `default`, `paper`,
+    /// `paper-longmemeval` or `paper-evermembench`. Units and edges stay as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
     /// The `after` of turns of this bank: the answer waits until it reflects them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
@@ -89,9 +96,24 @@ impl Ask {
     /// A question, with the default for everything else.
     #[must_use]
     pub fn of(question: Question) -> Self {
-        let Question { bank, text, asked_at, asker, said_before, most_tokens, near, walk } = question;
+        let Question { bank, text, asked_at, asker, said_before, most_tokens, near, walk, compare, profile } = question;
         let (after, as_of, timeout_ms, answer) = (None, None, None, false);
-        Self { bank, text, asked_at, asker, said_before, most_tokens, near, walk, after, as_of, timeout_ms, answer }
+        Self {
+            bank,
+            text,
+            asked_at,
+            asker,
+            said_before,
+            most_tokens,
+            near,
+            walk,
+            compare,
+            profile,
+            after,
+            as_of,
+            timeout_ms,
+            answer,
+        }
     }
 }
 

@@ -8,8 +8,9 @@
 //! - `holders`: which instance holds a bank, if several instances divide the memory.
 //! - `status`: how the service is, and its metrics; `bank_status`: counts and offsets of a bank; `bank_list`: which
 //!   banks there are; `history`: which points of its past a bank has; `token_view`: what a caller may do.
-//! - `operations`: what administrators order; `snapshots`: those that are there, and new ones.
-//! - `units`: a unit and its neighbours; `many_units`: units without theirs.
+//! - `operations`: what administrators order; `snapshots`: those that are there, and new ones; `records`: what the log
+//!   stores.
+//! - `units`: a unit and its neighbours; `many_units`: units without theirs; `graph`: a part of a bank's graph.
 //! - `problem`: why there is no answer (RFC 9457). `blocking`: work that blocks.
 //! - `turns`: lists the turns of a bank; `forgetting`: deletes turns that a selector takes, and lists receipts;
 //!   `short_ids`: short names of turns, which a model can repeat.
@@ -22,11 +23,13 @@ mod calls;
 mod explaining;
 mod forgetting;
 mod forms;
+mod graph;
 mod history;
 mod holders;
 mod many_units;
 mod operations;
 mod problem;
+mod records;
 mod short_ids;
 mod snapshots;
 mod status;
@@ -41,14 +44,16 @@ pub use calls::Api;
 pub use explaining::Explain;
 pub use forgetting::{ForgetTurns, Forgets, ForgottenTurns};
 pub use forms::{Ask, Digest, Forget, Forgotten, Put, Stats, WrittenTurns};
+pub use graph::{Graph, GraphUnit, ShowGraph};
 pub use history::{History, ListHistory, Point};
 pub use holders::Holders;
 pub use many_units::{ShowUnits, Units};
 pub use operations::{Operations, Reextract, Reextracted};
 pub use problem::{Code, Problem};
+pub use records::{ReadRecords, Records, StoredRecord};
 pub use short_ids::short_id;
 pub use snapshots::{SnapshotList, SnapshotView};
-pub use status::Status;
+pub use status::{QuestionTimes, Status};
 pub use token_view::TokenView;
 pub use turns::{ListTurns, TurnView, Turns};
 pub use units::{EdgeReasons, EdgeView, UnitView, WholeUnit};

@@ -55,6 +55,8 @@ pub enum Code {
     UnknownUnit,
     /// A record of the bank cannot be read; the bank answers nothing until that is mended.
     Quarantined,
+    /// A hold covers the bank: nothing may be deleted there.
+    Held,
     /// No language model is set, so there are no answers in words.
     NoModel,
     /// The deadline passed before the answer was ready.
@@ -88,6 +90,7 @@ impl Code {
             Self::UnknownBank => ("unknown_bank", 404, "The bank holds nothing"),
             Self::UnknownUnit => ("unknown_unit", 404, "The bank has no such unit"),
             Self::Quarantined => ("quarantined", 409, "The bank is quarantined"),
+            Self::Held => ("held", 409, "The bank is held"),
             Self::NoModel => ("no_model", 422, "No language model is set"),
             Self::Deadline => ("deadline", 504, "The deadline passed"),
             Self::Busy => ("busy", 429, "Too much waits already"),
@@ -149,6 +152,9 @@ impl From<PipelineError> for Problem {
     fn from(error: PipelineError) -> Self {
         if matches!(error, PipelineError::Turn { .. }) {
             return Self::invalid(error.to_string());
+        }
+        if matches!(error, PipelineError::Held { .. }) {
+            return Self::new(Code::Held, error.to_string());
         }
         if matches!(error, PipelineError::Loading { .. } | PipelineError::OtherInstance { .. }) {
             return Self::new(Code::Loading, error.to_string());

@@ -3,7 +3,10 @@
 //! In: the caller, with the right `read`. Out: counts; a token for some banks gets only those of its banks, and no
 //! metrics. Works without a memory in this process. Nothing here shows what was remembered.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,18 +19,19 @@ use super::{
 };
 use crate::{
     access::{Caller, Right},
+    recent_questions::RecentQuestions,
     source_status::SourceStatus,
 };
 use ripplemem::{
     log::{Topic, Written},
-    pipeline::PipelineError,
+    pipeline::{PipelineError, RetentionStatus},
 };
 
 /// Most banks in a status.
 const MOST_BANKS: usize = 100;
 
 /// How the memory is.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Status {
     /// The version of the program.
@@ -54,9 +58,15 @@ pub struct Status {
     pub read_by_model: u64,
     /// Windows whose reading by the language model could not be used.
     pub refused_by_model: u64,
+    /// How many questions there were, and how long they take. Only a token of every bank sees it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub questions: Option<QuestionTimes>,
     /// What the service waits for before it is ready, as `/ready` says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<String>,
+    /// What the rules of `[[retention]]` did; absent without a rule. Only a token of every bank sees it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<RetentionStatus>,
     /// What goes wrong in the background; it is tried again until it succeeds. Only a token of every bank sees it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
@@ -66,6 +76,33 @@ pub struct Status {
     /// For a token of some banks: these, at most 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub banks: Vec<BankStatus>,
+}
+
+/// How many questions there were, and how long they take, from their arrival to their answer.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QuestionTimes {
+    /// Questions since the start, refused ones included.
+    pub total: u64,
+    /// What half of those of the last five minutes took at most, in milliseconds; absent without any. Of many, the
+    /// last 4,096 count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_ms: Option<f64>,
+    /// The same for 99 of 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_ms: Option<f64>,
+}
+
+impl QuestionTimes {
+    fn of(questions: &RecentQuestions) -> Self {
+        let percentiles = questions.percentiles(Instant::now());
+        let milliseconds = |time: Duration| time.as_secs_f64() * 1_000.0;
+        Self {
+            total: questions.total(),
+            p50_ms: percentiles.map(|of| milliseconds(of.p50)),
+            p99_ms: percentiles.map(|of| milliseconds(of.p99)),
+        }
+    }
 }
 
 impl Operations {
@@ -107,7 +144,9 @@ impl Operations {
             dead_letters: metrics.dead_letters.get(),
             read_by_model: metrics.read_by_model.get(),
             refused_by_model: metrics.refused_by_model.get(),
+            questions: Some(QuestionTimes::of(&self.state.questions)),
             waiting_for: self.state.waiting_for(),
+            retention: self.memory.as_ref().and_then(|memory| memory.status().retention),
             problem: self.state.problem(),
             sources: self.state.sources.all(),
             banks: Vec::new(),

@@ -85,7 +85,8 @@ pub(super) fn answer(
     state.front.get_or_init(|| Arc::downgrade(&front));
     let (mut http, mut instance) = (None, None);
     if !pipeline.http.listen.is_empty() {
-        let memory = Memory::over(Arc::<KafkaLog>::clone(log), Arc::clone(replica), Arc::clone(&front));
+        let forget = pipeline.forget.clone();
+        let memory = Memory::over(Arc::<KafkaLog>::clone(log), Arc::clone(replica), Arc::clone(&front), forget);
         let holders = (pipeline.serve.hold == Hold::Assigned).then(Arc::<Holders>::default);
         let (log, memory): (Arc<dyn Log>, _) = (Arc::<KafkaLog>::clone(log), Some(Arc::new(memory)));
         let parts = ServedParts { state: Arc::clone(state), log, memory, holders: holders.clone() };

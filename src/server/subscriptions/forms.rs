@@ -45,7 +45,18 @@ impl Subscribe {
     /// A question to follow from now on.
     #[must_use]
     pub fn of(question: Question) -> Self {
-        let Question { bank, text, asked_at, asker, said_before, most_tokens, near: _, walk: _ } = question;
+        let Question {
+            bank,
+            text,
+            asked_at,
+            asker,
+            said_before,
+            most_tokens,
+            near: _,
+            walk: _,
+            compare: _,
+            profile: _,
+        } = question;
         Self { bank, text, asked_at, asker, said_before, most_tokens, last_event_id: None, wait_ms: None }
     }
 }
@@ -142,7 +153,7 @@ pub struct Progress {
     pub reflects: Vec<Position>,
 }
 
-/// `reset`: what was received is void, and a snapshot follows. `lagged`: the stream ends; subscribe again.
+/// `reset`: what was received is void; of a question, a snapshot follows. `lagged`: the stream ends; subscribe again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Told {

@@ -1,8 +1,9 @@
-//! All questions that are followed.
+//! All questions and banks that are followed.
 //!
-//! In: questions, each with who follows it, and the memory's news. Out: followers. One thread, which the first follower
-//! starts, takes the news and asks again every question that a change may concern. A question without followers stays
-//! for a while, for followers that come back, and is not asked in that time.
+//! In: questions and banks, each with who follows it, and the memory's news. Out: followers. One thread, which the
+//! first follower starts, takes the news; it asks again every question that a change may concern, and looks at every
+//! bank that has changed. What has no followers stays for a while, for followers that come back, and is left alone in
+//! that time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +21,10 @@ use tokio::{
 };
 
 use super::{
+    bank_feed::BankFeed,
+    bank_follower::BankFollower,
     live_question::{AskContext, LiveQuestion, SlotLimits},
+    standing::Standing,
     subscriber::Subscriber,
 };
 use crate::{
@@ -54,7 +58,7 @@ const ADVANCE: Duration = Duration::from_secs(1);
 /// The limits for a slow follower.
 const SLOT: SlotLimits = SlotLimits { bytes: 256 << 10, behind: Duration::from_secs(60) };
 
-/// All questions that are followed.
+/// All questions and banks that are followed.
 pub struct Hub {
     shared: Arc<Shared>,
     followers: Arc<Quota>,
@@ -70,9 +74,12 @@ struct HubThread {
 /// By bank, then by the question.
 type Questions = BTreeMap<Bank, BTreeMap<String, Arc<LiveQuestion>>>;
 
+type Feeds = BTreeMap<Bank, Arc<BankFeed>>;
+
 struct Shared {
     asking: AskContext,
     questions: Mutex<Questions>,
+    feeds: Mutex<Feeds>,
 }
 
 impl Hub {
@@ -80,7 +87,7 @@ impl Hub {
     #[must_use]
     pub fn new(memory: Arc<Memory>, deadline: Duration, limits: Limits) -> Self {
         let asking = AskContext { memory, places: Semaphore::new(ASKINGS), deadline, begun: AtomicU64::new(0) };
-        let shared = Arc::new(Shared { asking, questions: Mutex::default() });
+        let shared = Arc::new(Shared { asking, questions: Mutex::default(), feeds: Mutex::default() });
         let (followers, closing) = (Quota::new(limits, REFUSALS), watch::Sender::new(false));
         Self { shared, followers, closing, running: Mutex::default() }
     }
@@ -110,9 +117,9 @@ impl Hub {
                 questions.entry(live.question.bank.clone()).or_default().insert(key, Arc::clone(&live));
                 live
             });
+            let standing = Standing::new(Arc::clone(who), live.question.bank.clone(), self.closing.subscribe(), share);
             // Within the lock, so that the removal of idle questions sees this follower.
-            let follower =
-                Subscriber::new(Arc::clone(&live), Arc::clone(who), self.closing.subscribe(), last_event_id, share);
+            let follower = Subscriber::new(Arc::clone(&live), standing, last_event_id);
             (live, follower)
         };
         if live.begin() {
@@ -121,6 +128,41 @@ impl Hub {
         let late = |_| Problem::new(Code::Deadline, "the deadline passed before the first answer; subscribe again");
         tokio::time::timeout(self.shared.asking.deadline, subscriber.begun()).await.map_err(late)??;
         Ok(subscriber)
+    }
+
+    /// Follows a bank, once it was looked at; `last_event_id` is the id that the follower received last.
+    ///
+    /// # Errors
+    /// [`Problem`]: too many follow already, or the bank cannot be looked at.
+    pub async fn follow_bank(
+        &self,
+        who: &Arc<Caller>,
+        bank: &Bank,
+        last_event_id: Option<&str>,
+    ) -> Result<BankFollower, Problem> {
+        let share = self.followers.take(who.name())?;
+        let handle = self.run()?;
+        let (feed, mut follower) = {
+            let mut feeds = sync::lock(&self.shared.feeds);
+            let known = feeds.get(bank).cloned();
+            let feed = known.unwrap_or_else(|| {
+                let is_roomy = feeds.len() < self.followers.limits().all;
+                forget_idle_feeds(&mut feeds, if is_roomy { LINGER } else { Duration::ZERO });
+                let feed = Arc::new(self.shared.feed(bank));
+                feeds.insert(bank.clone(), Arc::clone(&feed));
+                feed
+            });
+            let standing = Standing::new(Arc::clone(who), bank.clone(), self.closing.subscribe(), share);
+            // Within the lock, so that the removal of idle feeds sees this follower.
+            let follower = BankFollower::new(Arc::clone(&feed), standing, last_event_id);
+            (feed, follower)
+        };
+        if feed.begin() {
+            self.shared.look(&handle, feed);
+        }
+        let late = |_| Problem::new(Code::Deadline, "the deadline passed before the first look at the bank; ask again");
+        tokio::time::timeout(self.shared.asking.deadline, follower.begun()).await.map_err(late)??;
+        Ok(follower)
     }
 
     /// How many questions are followed, or were followed a moment ago.
@@ -224,9 +266,19 @@ async fn follow_news(shared: &Arc<Shared>) {
                 shared.ask(&handle, live);
             }
         }
+        for feed in shared.feeds_where(|feed| banks.contains(&feed.bank)) {
+            if feed.note_change() {
+                shared.look(&handle, feed);
+            }
+        }
         for live in shared.of_partitions(&lost) {
             if live.reset() {
                 shared.ask(&handle, live);
+            }
+        }
+        for feed in shared.feeds_where(|feed| lost.contains(&feed.partition)) {
+            if feed.reset() {
+                shared.look(&handle, feed);
             }
         }
         untold.extend(read);
@@ -236,6 +288,7 @@ async fn follow_news(shared: &Arc<Shared>) {
         if *due.get_or_insert_with(|| Instant::now() + ADVANCE) <= Instant::now() {
             shared.of_partitions(&untold).iter().for_each(|live| live.advance(&shared.asking.memory));
             forget_idle(&mut sync::lock(&shared.questions), LINGER);
+            forget_idle_feeds(&mut sync::lock(&shared.feeds), LINGER);
             (untold, due) = (BTreeSet::new(), None);
         }
     }
@@ -263,6 +316,27 @@ impl Shared {
         });
     }
 
+    fn feed(&self, bank: &Bank) -> BankFeed {
+        let memory = &self.asking.memory;
+        let watched = memory.replica().changes().watch_records(bank);
+        BankFeed::new(bank.clone(), partition_of(bank, memory.partitions()), watched)
+    }
+
+    /// Looks at a bank until the newest look shows what it holds.
+    fn look(self: &Arc<Self>, handle: &Handle, feed: Arc<BankFeed>) {
+        let shared = Arc::clone(self);
+        handle.spawn(async move {
+            if !feed.look(&shared.asking.memory).await {
+                // As for a question that is no longer asked.
+                sync::lock(&shared.feeds).retain(|_, other| !Arc::ptr_eq(other, &feed));
+            }
+        });
+    }
+
+    fn feeds_where(&self, passes: impl Fn(&BankFeed) -> bool) -> Vec<Arc<BankFeed>> {
+        sync::lock(&self.feeds).values().filter(|feed| passes(feed)).cloned().collect()
+    }
+
     fn of_banks(&self, banks: &BTreeSet<Bank>) -> Vec<Arc<LiveQuestion>> {
         let questions = sync::lock(&self.questions);
         banks.iter().filter_map(|bank| questions.get(bank)).flat_map(BTreeMap::values).cloned().collect()
@@ -284,4 +358,9 @@ fn forget_idle(questions: &mut Questions, linger: Duration) {
         of_bank.retain(|_, live| live.idle().is_none_or(|idle| idle < linger));
     }
     questions.retain(|_, of_bank| !of_bank.is_empty());
+}
+
+/// Drops banks that no one has followed for some time.
+fn forget_idle_feeds(feeds: &mut Feeds, linger: Duration) {
+    feeds.retain(|_, feed| feed.idle().is_none_or(|idle| idle < linger));
 }

@@ -1,25 +1,39 @@
-//! Questions that are followed: the evidence now, and every change to it.
+//! Questions that are followed: the evidence now, and every change to it; and banks that are followed: what happens in
+//! them.
 //!
 //! In: questions, each with who follows it, and the news of which banks changed. Out: for each follower a snapshot,
 //! then deltas, each with the progress that it leads to. At every progress, what a follower has put together is equal
 //! to the result of asking the question again as of the progress's offsets: the same units in the same order with the
 //! same excerpts. Versions in between may be left out. A question is asked again only when its bank has changed, once
-//! for all who follow it. Nothing that changes the memory ever waits for a follower.
+//! for all who follow it. The same holds for a bank, of which events are told. Nothing that changes the memory ever
+//! waits for a follower.
 //!
 //! - `forms`: what goes in and what comes out, each with one JSON form.
 //! - `version`: the evidence of a question at one time, and the delta between two.
 //! - `live_question`: asks again, and keeps the last versions.
 //! - `subscriber`: what one follower is sent next; a slow follower gets the newest version, or its stream is ended.
-//! - `hub`: all questions that are followed.
+//! - `event_forms`: what those who follow a bank are sent; `bank_look`: what a bank holds, and what changed in it.
+//! - `bank_feed`: looks at a bank, and keeps the last events; `bank_follower`: what one follower of it is sent next.
+//! - `standing`: whether a follower may go on.
+//! - `hub`: all questions and banks that are followed.
 
+mod bank_feed;
+mod bank_follower;
+mod bank_look;
+mod event_forms;
 mod forms;
 mod hub;
 mod live_question;
+mod standing;
 mod subscriber;
 #[cfg(test)]
 mod tests;
 mod version;
 
+pub use bank_follower::BankFollower;
+pub use event_forms::{
+    AddedUnit, ArrivedTurn, BankEvent, BankProgress, ChangedEdges, ClosedWindow, RemovedUnit, Skipped,
+};
 pub use forms::{Delta, Moved, Polled, Progress, Ranked, Snapshot, Subscribe, SubscribedUnit, Told, Updated};
 pub use hub::Hub;
 pub use subscriber::{Event, Subscriber};

@@ -11,19 +11,16 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::{pending, select};
+use futures_util::future::select;
 use tokio::sync::watch;
 
 use super::{
     forms::{Delta, Polled, Progress, Snapshot, SubscribedUnit, Told},
     live_question::{LiveQuestion, Newest, Slot, Value},
+    standing::Standing,
     version::{Version, bytes},
 };
-use crate::{
-    access::{Caller, Right},
-    api::{Code, Problem},
-    quota::Share,
-};
+use crate::api::{Code, Problem};
 use nouns::sync;
 
 /// The approximate size of a piece of a snapshot in bytes.
@@ -53,13 +50,9 @@ pub struct Subscriber {
     question: Arc<LiveQuestion>,
     newest: watch::Receiver<Newest>,
     slot: Arc<Mutex<Slot>>,
-    who: Arc<Caller>,
-    access: Option<watch::Receiver<()>>,
-    closing: watch::Receiver<bool>,
+    standing: Standing,
     resets: u64,
     next: Next,
-    /// Frees the follower's place when it is dropped.
-    _share: Share,
 }
 
 /// What has to be sent of the version in the slot.
@@ -81,13 +74,7 @@ enum Next {
 
 impl Subscriber {
     /// A follower; `last_event_id` is the id that it received last.
-    pub(super) fn new(
-        question: Arc<LiveQuestion>,
-        who: Arc<Caller>,
-        closing: watch::Receiver<bool>,
-        last_event_id: Option<&str>,
-        share: Share,
-    ) -> Self {
+    pub(super) fn new(question: Arc<LiveQuestion>, standing: Standing, last_event_id: Option<&str>) -> Self {
         let (newest, slot) = question.follow();
         let resets = newest.borrow().resets;
         let next = match last_event_id {
@@ -100,8 +87,7 @@ impl Subscriber {
                 }
             },
         };
-        let access = who.changes();
-        Self { question, newest, slot, who, access, closing, resets, next, _share: share }
+        Self { question, newest, slot, standing, resets, next }
     }
 
     /// Waits for the first version; returns the problem if there is none.
@@ -119,7 +105,7 @@ impl Subscriber {
     pub async fn next(&mut self, quiet: Duration) -> Option<Event> {
         let until = tokio::time::Instant::now() + quiet;
         loop {
-            if self.next == Next::End || *self.closing.borrow() {
+            if self.next == Next::End || self.standing.is_closing() {
                 return None;
             }
             let event = self.refused().or_else(|| self.ready());
@@ -133,7 +119,7 @@ impl Subscriber {
                 }
                 return Some(event);
             }
-            let until = self.who.expires_in().map_or(until, |left| until.min(tokio::time::Instant::now() + left));
+            let until = self.standing.until(until);
             if tokio::time::timeout_at(until, self.something()).await.is_err() && self.refused().is_none() {
                 return Some(Event::Quiet);
             }
@@ -226,24 +212,13 @@ impl Subscriber {
 
     /// Waits until there may be something to send.
     async fn something(&mut self) {
-        let Self { newest, closing, access, .. } = self;
-        let access = async {
-            if let Some(access) = access
-                && access.changed().await.is_ok()
-            {
-                return;
-            }
-            // Nothing changes any more.
-            pending().await
-        };
-        let (newest, closing) = (pin!(newest.changed()), pin!(closing.changed()));
-        select(select(newest, closing), pin!(access)).await;
+        let Self { newest, standing, .. } = self;
+        select(pin!(newest.changed()), pin!(standing.changed())).await;
     }
 
     /// Why the follower may no longer read the bank.
     fn refused(&self) -> Option<Event> {
-        let may = self.who.still_may_in(Right::Read, &self.question.question.bank);
-        may.err().map(|denied| Event::Problem(denied.into()))
+        self.standing.refusal().map(Event::Problem)
     }
 
     fn slot(&self) -> MutexGuard<'_, Slot> {

@@ -1,5 +1,5 @@
-//! Tests followed questions on an open memory: which followers share one answer, what a reset says, and which followers
-//! are dropped.
+//! Tests followed questions and banks on an open memory: which followers share one answer, what a reset says, and which
+//! followers are dropped.
 
 use std::{
     sync::Arc,
@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    Event, Hub, Subscriber,
+    BankEvent, BankFollower, Event, Hub, Subscriber,
     live_question::{Slot, SlotLimits},
     version::Version,
 };
@@ -51,6 +51,11 @@ impl Home {
 
     fn follow(&self, text: &str) -> Subscriber {
         self.follow_question(Question::new(bank(), text))
+    }
+
+    fn follow_bank(&self, last_event_id: Option<&str>) -> BankFollower {
+        let who = Arc::new(Caller::anybody());
+        self.runtime.block_on(self.hub.follow_bank(&who, &bank(), last_event_id)).unwrap()
     }
 
     fn follow_question(&self, question: Question) -> Subscriber {
@@ -191,4 +196,60 @@ fn who_keeps_too_much_or_for_too_long_is_given_up() {
     std::thread::sleep(Duration::from_millis(1));
     impatient.look_at(&mut behind, &version(3));
     assert!(behind.held.is_none() && behind.lagged);
+}
+
+/// The events up to the next progress, by name, and its id.
+fn happened(home: &Home, follower: &mut BankFollower) -> (Vec<&'static str>, String) {
+    let mut names = Vec::new();
+    loop {
+        names.push(match home.runtime.block_on(follower.next(LONG)).expect("it goes on") {
+            BankEvent::Turn(_) => "turn",
+            BankEvent::Window(_) => "window",
+            BankEvent::UnitAdded(_) => "unit_added",
+            BankEvent::UnitRemoved(_) => "unit_removed",
+            BankEvent::Edges(_) => "edges",
+            BankEvent::Skipped(_) => "skipped",
+            BankEvent::Reset(_) => "reset",
+            BankEvent::Progress(id, _) => return (names, id),
+            other => panic!("{other:?}"),
+        });
+    }
+}
+
+#[test]
+fn a_bank_tells_what_happens_in_it_and_a_shard_that_is_another_one_resets_that() {
+    let home = Home::new();
+    let mut follower = home.follow_bank(None);
+    assert_eq!(happened(&home, &mut follower).0, [""; 0], "it holds nothing yet");
+    home.put("1", "The red kayak is in the boathouse");
+    let (names, id) = happened(&home, &mut follower);
+    assert_eq!(names, ["turn", "unit_added"]);
+    drop(follower);
+    // Nobody follows, and nothing is lost.
+    home.put("2", "Marta took the red kayak");
+    let mut again = home.follow_bank(Some(&id));
+    let (names, _) = happened(&home, &mut again);
+    assert_eq!(names[..2], ["turn", "unit_added"]);
+    home.memory.replica().changes().lost(0);
+    assert_eq!(happened(&home, &mut again).0, ["reset"]);
+    home.hub.close();
+    assert_eq!(home.runtime.block_on(again.next(LONG)), None);
+}
+
+/// One who does not read keeps nothing: the events that are kept are those of all.
+#[test]
+fn who_reads_too_slowly_is_told_that_something_is_left_out() {
+    let home = Home::new();
+    let (mut slow, mut quick) = (home.follow_bank(None), home.follow_bank(None));
+    assert_eq!(happened(&home, &mut slow), happened(&home, &mut quick));
+    let time = EventTime::parse("2024-05-01T10:00:00Z").unwrap();
+    let mut turns = 0;
+    for round in 0..12 {
+        let said = (0..100).map(|n| Turn::new(bank(), &format!("{round}-{n}"), "Ann", "The tide turns", time));
+        home.memory.put(said).unwrap();
+        while turns < 100 * (round + 1) {
+            turns += happened(&home, &mut quick).0.iter().filter(|name| **name == "turn").count();
+        }
+    }
+    assert_eq!(happened(&home, &mut slow).0[0], "skipped");
 }

@@ -1,8 +1,8 @@
 //! Responses as server-sent events.
 //!
-//! In: a subscriber, or an answer that is being generated. Out: the body of a response, made piece by piece as the
-//! client reads it. Only progress events have an id, so that a client that comes back never begins in the middle of a
-//! change. A comment keeps the connection alive when nothing else was sent for a while.
+//! In: a subscriber, a follower of a bank, or an answer that is being generated. Out: the body of a response, made
+//! piece by piece as the client reads it. Only progress events have an id, so that a client that comes back never begins in
+//! the middle of a change. A comment keeps the connection alive when nothing else was sent for a while.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -21,7 +21,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::{
     api::{AnswerPiece, Words},
-    subscriptions::{Event, Subscriber},
+    subscriptions::{BankEvent, BankFollower, Event, Subscriber},
 };
 use nouns::model::Evidence;
 
@@ -38,6 +38,14 @@ pub(super) fn subscription(subscriber: Subscriber) -> Response {
     response(unfold(subscriber, |mut subscriber| async move {
         let event = subscriber.next(QUIET).await?;
         Some((Ok(encoded(&event)), subscriber))
+    }))
+}
+
+/// What happens in a bank, as a response.
+pub(super) fn bank_events(follower: BankFollower) -> Response {
+    response(unfold(follower, |mut follower| async move {
+        let event = follower.next(QUIET).await?;
+        Some((Ok(encoded_of_bank(&event)), follower))
     }))
 }
 
@@ -87,5 +95,20 @@ fn encoded(what: &Event) -> Bytes {
         Event::Lagged(told) => event("lagged", None, told),
         Event::Problem(problem) => event("problem", None, problem),
         Event::Quiet => Bytes::from_static(COMMENT),
+    }
+}
+
+fn encoded_of_bank(what: &BankEvent) -> Bytes {
+    match what {
+        BankEvent::Turn(turn) => event("turn", None, turn),
+        BankEvent::Window(window) => event("window", None, window),
+        BankEvent::UnitAdded(unit) => event("unit_added", None, unit),
+        BankEvent::UnitRemoved(unit) => event("unit_removed", None, unit),
+        BankEvent::Edges(edges) => event("edges", None, edges),
+        BankEvent::Skipped(skipped) => event("skipped", None, skipped),
+        BankEvent::Progress(id, progress) => event("progress", Some(id), progress),
+        BankEvent::Reset(told) => event("reset", None, told),
+        BankEvent::Problem(problem) => event("problem", None, problem),
+        BankEvent::Quiet => Bytes::from_static(COMMENT),
     }
 }

@@ -11,10 +11,13 @@ use super::body::MAX_BYTES;
 use crate::{
     api::{
         AnsweredEvidence, Ask, BankStatus, Banks, Digest, Explain, ForgetTurns, Forgets, Forgotten, ForgottenTurns,
-        History, Problem, Put, Reextract, Reextracted, ShowUnits, SnapshotList, Stats, Status, TokenView, Turns,
-        UnitView, Units, Words, WrittenTurns,
+        Graph, History, Problem, Put, Records, Reextract, Reextracted, ShowUnits, SnapshotList, Stats, Status, TokenView,
+        Turns, UnitView, Units, Words, WrittenTurns,
     },
-    subscriptions::{Delta, Polled, Progress, Snapshot, Subscribe, Told},
+    subscriptions::{
+        AddedUnit, ArrivedTurn, BankProgress, ChangedEdges, ClosedWindow, Delta, Polled, Progress, RemovedUnit,
+        Skipped, Snapshot, Subscribe, Told,
+    },
 };
 use models::llm;
 use nouns::model::{Evidence, Explanation};
@@ -126,6 +129,32 @@ fn document() -> String {
                 &["400", "404", "408", "409", "413", "421", "429", "503", "504"],
             ),
         },
+        "/v1/events": {
+            "get": operation(
+                "events", "Follow a bank: server-sent events with what happens in it. Only a progress has an id; all \
+                 events between two of them are what happened between their offsets.",
+                &[
+                    ("bank", true, "The bank.", json!({ "type": "string" })),
+                    ("last_event_id", false, "The id of the last progress that was received: what happened since is \
+                     sent, where it is still known. The header Last-Event-ID says the same.",
+                     json!({ "type": "string" })),
+                ],
+                None, &happening(&mut of), &["400", "409", "421", "429", "503", "504"],
+            ),
+        },
+        "/v1/graph": {
+            "get": operation(
+                "graph", "A part of a bank's graph: units with labels, and the edges between them.",
+                &[
+                    ("bank", true, "The bank.", json!({ "type": "string" })),
+                    ("around", false, "The unit in the middle, as an answer names it; without it, the units that were \
+                     said last are shown.", json!({ "type": "string", "pattern": "^[0-9a-f]{16}$" })),
+                    ("limit", false, "Most units; 2,000 without it.",
+                     json!({ "type": "integer", "minimum": 1, "maximum": 2_000 })),
+                ],
+                None, &ok::<Graph>(&mut of, "The units and edges."), &["400", "404", "409", "421", "503"],
+            ),
+        },
         "/v1/units": {
             "get": operation(
                 "unit", "A unit with its parts and its edges of both kinds, each with its reasons.",
@@ -191,6 +220,22 @@ fn document() -> String {
             "post": operation("erase", "Erase the words of all turns that were deleted from every stored byte, now; \
                               answered when it is done. Needs the right admin in every bank, and a log in a directory.",
                               &[], None, &ok::<Erased>(&mut of, "What that took."), &["400"]),
+        },
+        "/v1/admin/records": {
+            "get": operation(
+                "records", "A page of the records of a topic, byte by byte as the log stores them. Needs the right \
+                 admin in every bank, and a log in a directory.",
+                &[
+                    ("topic", true, "turns, memory or dead-letters.", json!({ "type": "string" })),
+                    ("partition", false, "The partition; 0 without it.", json!({ "type": "integer", "minimum": 0 })),
+                    ("from", false, "The first offset; 0 without it.", json!({ "type": "integer", "minimum": 0 })),
+                    ("since_ms", false, "In place of `from`: the first record that was appended then or later, in \
+                     milliseconds since 1970.", json!({ "type": "integer" })),
+                    ("limit", false, "Most records; 64 without it. 0 asks for the offsets alone.",
+                     json!({ "type": "integer", "minimum": 0, "maximum": 1_024 })),
+                ],
+                None, &ok::<Records>(&mut of, "The records."), &["400", "404"],
+            ),
         },
         "/v1/admin/reextract": {
             "post": operation("reextract", "Have the language model read a bank's closed windows again, in the \
@@ -322,6 +367,22 @@ fn followed(of: &mut SchemaGenerator) -> Value {
     ];
     followed["content"]["text/event-stream"] = events(data);
     followed
+}
+
+/// The response to who follows a bank.
+fn happening(of: &mut SchemaGenerator) -> Value {
+    let data = [
+        ("turn", of.subschema_for::<ArrivedTurn>()),
+        ("window", of.subschema_for::<ClosedWindow>()),
+        ("unit_added", of.subschema_for::<AddedUnit>()),
+        ("unit_removed", of.subschema_for::<RemovedUnit>()),
+        ("edges", of.subschema_for::<ChangedEdges>()),
+        ("skipped", of.subschema_for::<Skipped>()),
+        ("progress", of.subschema_for::<BankProgress>()),
+        ("reset", of.subschema_for::<Told>()),
+        ("problem", of.subschema_for::<Problem>()),
+    ];
+    json!({ "description": "Events.", "content": { "text/event-stream": events(data) } })
 }
 
 /// Events, each with the schema of its data. They are in an extension, as OpenAPI 3.1 cannot describe them.

@@ -29,7 +29,7 @@ use crate::{
     access::{Caller, Denied},
     api::{
         Api, Ask, Code, Explain, Forget, ForgetTurns, ListBanks, ListHistory, ListTurns, Operations, Problem,
-        ShowUnits, TokenView,
+        ReadRecords, ShowGraph, ShowUnits, TokenView,
     },
     hosts::Hosts,
     query,
@@ -83,6 +83,7 @@ pub(super) fn routes(
     let operated = Router::new()
         .route("/v1/admin/snapshots", get(snapshots).post(take_snapshot))
         .route("/v1/admin/erase", post(erase))
+        .route("/v1/admin/records", get(records))
         .route("/v1/admin/reextract", post(reextract))
         .route("/v1/status", get(status))
         .route("/metrics", get(metrics))
@@ -125,7 +126,9 @@ fn of_memory(v1: V1) -> Router {
         .route("/v1/ask", post(ask))
         .route("/v1/explain", post(explain))
         .route("/v1/subscribe", get(subscribe).post(subscribe_with_body))
+        .route("/v1/events", get(events))
         .route("/v1/units", get(unit).post(units))
+        .route("/v1/graph", get(graph))
         .route("/v1/banks", get(banks))
         .route("/v1/bank", get(bank))
         .route("/v1/history", get(history))
@@ -312,6 +315,19 @@ async fn subscribed(
     Ok(event_stream::subscription(v1.api.subscribe(who, subscribe).await?))
 }
 
+async fn events(
+    Shared(v1): Shared<V1>,
+    Extension(who): Who,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Answer<()>> {
+    let [bank, last_event_id] = parameters(&uri, ["bank", "last_event_id"])?;
+    let bank = the_bank(&bank.ok_or_else(|| Problem::invalid("bank: missing; write ?bank=NAME"))?)?;
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned).or(last_event_id);
+    let follower = v1.api.follow_bank(&who, &bank, last.as_deref()).await?;
+    Ok(event_stream::bank_events(follower))
+}
+
 async fn forget(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
     let forget = async || {
         let [bank, turn, wait] = parameters(&uri, ["bank", "turn", "wait_ms"])?;
@@ -374,6 +390,15 @@ async fn units(Shared(v1): Shared<V1>, Extension(who): Who, body: Body) -> Answe
     units().await.into()
 }
 
+async fn graph(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
+    let graph = async || {
+        let [bank, around, limit] = parameters(&uri, ["bank", "around", "limit"])?;
+        let bank = the_bank(&bank.ok_or_else(|| Problem::invalid("bank: missing; write ?bank=NAME"))?)?;
+        v1.api.graph(&who, ShowGraph { bank, around, limit: number("limit", limit)? }).await
+    };
+    graph().await.into()
+}
+
 async fn banks(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
     let banks = async || {
         let [counts, prefix, from, limit] = parameters(&uri, ["counts", "prefix", "from", "limit"])?;
@@ -419,6 +444,18 @@ async fn take_snapshot(Shared((operations, _)): Operated, Extension(who): Who) -
 
 async fn erase(Shared((operations, _)): Operated, Extension(who): Who) -> Answer<impl Serialize> {
     operations.erase(&who).await.into()
+}
+
+async fn records(Shared((operations, _)): Operated, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
+    let records = async || {
+        let [topic, partition, from, since_ms, limit] =
+            parameters(&uri, ["topic", "partition", "from", "since_ms", "limit"])?;
+        let topic = topic.ok_or_else(|| Problem::invalid("topic: missing; write ?topic=turns"))?;
+        let (partition, from) = (number("partition", partition)?, number("from", from)?);
+        let (since_ms, limit) = (number("since_ms", since_ms)?, number("limit", limit)?);
+        operations.records(&who, ReadRecords { topic, partition, from, since_ms, limit }).await
+    };
+    records().await.into()
 }
 
 async fn reextract(Shared((operations, bodies)): Operated, Extension(who): Who, body: Body) -> Answer<impl Serialize> {

@@ -21,6 +21,7 @@ from .forms import (
     Followed,
     Forgotten,
     ForgottenTurns,
+    Graph,
     HeldTurns,
     History,
     Piece,
@@ -70,6 +71,8 @@ class AsyncRippleMem:
         asker: Optional[str] = None,
         said_before: Sequence[tuple[str, str]] = (),
         most_tokens: Optional[int] = None,
+        profile: Optional[str] = None,
+        compare: bool = False,
         timeout: float = 10.0,
     ) -> Evidence:
         """The evidence for a question.
@@ -78,8 +81,10 @@ class AsyncRippleMem:
         about the past: an offset, or a time in RFC 3339. ``asked_at`` gives "yesterday" a meaning. ``asker`` is
         the speaker who says "I". ``said_before`` are the last turns of the
         running conversation, as pairs of speaker and words. The context has at most ``most_tokens``.
+        ``profile`` names the profile whose recall settings apply. With ``compare``, ``flat`` has rankings without
+        the graph.
         """
-        circumstances = Circumstances(asked_at, asker, said_before, most_tokens)
+        circumstances = Circumstances(asked_at, asker, said_before, most_tokens, profile, compare)
         return await self._send(self._calls.ask(question, bank, after, as_of, circumstances, timeout))
 
     async def explain(
@@ -182,6 +187,12 @@ class AsyncRippleMem:
     async def units(self, *units: str, bank: Optional[str] = None) -> Units:
         """Many units that answers name, at most 200, as of one moment; without their neighbours."""
         return await self._send(self._calls.units(units, bank))
+
+    async def graph(
+        self, *, around: Optional[str] = None, limit: int = 2_000, bank: Optional[str] = None
+    ) -> Graph:
+        """Units and the edges between them: those that were said last, or those around one, by distance."""
+        return await self._send(self._calls.graph(around, limit, bank))
 
     async def history(
         self, *, before: Optional[str] = None, limit: int = 200, bank: Optional[str] = None

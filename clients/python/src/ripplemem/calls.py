@@ -22,6 +22,7 @@ from .forms import (
     Explanation,
     Forgotten,
     ForgottenTurns,
+    Graph,
     HeldTurns,
     History,
     Json,
@@ -36,6 +37,7 @@ from .forms import (
     answer,
     counted_banks,
     digest,
+    graph,
     held_turn,
     history,
     receipt,
@@ -79,6 +81,8 @@ class Circumstances:
     asker: Optional[str] = None
     said_before: Sequence[tuple[str, str]] = ()
     most_tokens: Optional[int] = None
+    profile: Optional[str] = None
+    compare: bool = False
 
     def fields(self) -> Json:
         """Those that are given, as the service takes them."""
@@ -91,6 +95,10 @@ class Circumstances:
             given["said_before"] = [{"speaker": speaker, "text": text} for speaker, text in self.said_before]
         if self.most_tokens is not None:
             given["most_tokens"] = self.most_tokens
+        if self.profile is not None:
+            given["profile"] = self.profile
+        if self.compare:
+            given["compare"] = True
         return given
 
 
@@ -184,6 +192,13 @@ class Calls:
     def units(self, ids: Sequence[str], bank: Optional[str]) -> Call[Units]:
         """Many units, as of one moment, without their neighbours."""
         return Call("POST", "/v1/units", units, body={"bank": self.bank(bank), "ids": list(ids)})
+
+    def graph(self, around: Optional[str], limit: int, bank: Optional[str]) -> Call[Graph]:
+        """A part of a bank's graph."""
+        query = {"bank": self.bank(bank), "limit": str(limit)}
+        if around is not None:
+            query["around"] = around
+        return Call("GET", "/v1/graph", graph, query=query)
 
     def history(self, before: Optional[str], limit: int, bank: Optional[str]) -> Call[History]:
         """The points of a bank's past that ``as_of`` answers for."""

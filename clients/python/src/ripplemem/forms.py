@@ -223,11 +223,40 @@ class Unit:
 
 
 @dataclass(frozen=True)
+class FlatUnit:
+    """A unit that a ranking without the graph would quote: its turns, what it is ranked by, and its tokens."""
+
+    id: str
+    label: str
+    said_at: str
+    turns: tuple[str, ...]
+    score: float
+    tokens: int
+
+
+@dataclass(frozen=True)
+class FlatRanking:
+    """What a ranking would quote, best first, and the tokens of its context."""
+
+    units: tuple[FlatUnit, ...]
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Flat:
+    """Three rankings without the graph, each within the tokens of the answer's context."""
+
+    meaning: FlatRanking
+    words: FlatRanking
+    same_score: FlatRanking
+
+
+@dataclass(frozen=True)
 class Evidence:
     """The answer to a question.
 
     ``context`` is text for a prompt. ``supported`` is false where nothing that is remembered answers the
-    question. ``raw`` is the whole answer, with its trace.
+    question. ``raw`` is the whole answer, with its trace. ``flat`` is there where the question asks to ``compare``.
     """
 
     context: str
@@ -237,6 +266,7 @@ class Evidence:
     reflects: tuple[Position, ...]
     stop_reason: str
     raw: Json = field(repr=False)
+    flat: Optional[Flat] = None
 
     @staticmethod
     def from_json(raw: Json) -> Evidence:
@@ -249,6 +279,7 @@ class Evidence:
             reflects=tuple(_position(at) for at in raw["reflects"]),
             stop_reason=raw["stop_reason"],
             raw=raw,
+            flat=_flat(raw["flat"]) if raw.get("flat") else None,
         )
 
 
@@ -388,6 +419,42 @@ class Units:
 
 
 @dataclass(frozen=True)
+class GraphUnit:
+    """A unit of a graph; ``label`` is what it says, cut to 80 characters."""
+
+    id: str
+    label: str
+    said_at: str
+    session: str
+
+
+@dataclass(frozen=True)
+class GraphEdge:
+    """An edge between the units ``start`` and ``end``; it has no direction."""
+
+    start: str
+    end: str
+    channel: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A part of a bank's graph: units, and the edges between them, the strongest first.
+
+    ``truncated``: whether a limit left out units or edges.
+    """
+
+    bank: str
+    units: tuple[GraphUnit, ...]
+    edges: tuple[GraphEdge, ...]
+    total_units: int
+    total_edges: int
+    truncated: bool
+    reflects: tuple[Position, ...]
+
+
+@dataclass(frozen=True)
 class BankCounts:
     """What a bank holds. ``state``: ``here``, or why there are no counts: ``loading``, ``elsewhere``, ``quarantined``.
 
@@ -470,6 +537,17 @@ def _position(raw: Json) -> Position:
     return Position(raw["topic"], raw["partition"], raw["next_offset"])
 
 
+def _flat(raw: Json) -> Flat:
+    def ranking(raw: Json) -> FlatRanking:
+        units = (
+            FlatUnit(unit["id"], unit["label"], unit["said_at"], tuple(unit["turns"]), unit["score"], unit["tokens"])
+            for unit in raw["units"]
+        )
+        return FlatRanking(tuple(units), raw["tokens"])
+
+    return Flat(ranking(raw["meaning"]), ranking(raw["words"]), ranking(raw["same_score"]))
+
+
 def _excerpts(raw: list[Json]) -> tuple[Excerpt, ...]:
     return tuple(Excerpt(e["turn"], e["speaker"], e["said_at"], e["text"]) for e in raw)
 
@@ -512,6 +590,14 @@ def units(raw: Json) -> Units:
     """Reads many units."""
     held = tuple(_followed_unit(unit, "parts") for unit in raw["units"])
     return Units(raw["bank"], held, tuple(raw["missing"]), tuple(_position(at) for at in raw["reflects"]))
+
+
+def graph(raw: Json) -> Graph:
+    """Reads a part of a bank's graph."""
+    held = (GraphUnit(unit["id"], unit["label"], unit["said_at"], unit["session"]) for unit in raw["units"])
+    edges = (GraphEdge(edge["from"], edge["to"], edge["channel"], edge["weight"]) for edge in raw["edges"])
+    totals = (raw["total_units"], raw["total_edges"], raw["truncated"])
+    return Graph(raw["bank"], tuple(held), tuple(edges), *totals, tuple(_position(at) for at in raw["reflects"]))
 
 
 def counted_banks(raw: Json) -> CountedBanks:

@@ -4,7 +4,7 @@
 //! order or batching; on request, the units and edges themselves. It walks the arrangements, or only the part of one
 //! bank if the probe names a bank, and keeps nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use differential_dataflow::{
     ExchangeData,
@@ -25,7 +25,7 @@ use crate::memory::units::{
     live::{LiveUnit, UnitKey},
     score::Edge,
 };
-use nouns::model::{BankKey, Channel, Score, UnitId};
+use nouns::model::{BankKey, Channel, EventTime, Language, Score, UnitId};
 
 /// What to count.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -64,8 +64,10 @@ pub struct Census {
     pub hash: u128,
     /// The same sum for the units alone.
     pub units_hash: u128,
-    /// Every unit, when asked for, in order.
-    pub unit_list: Vec<UnitKey>,
+    /// Units by the language that they are read in.
+    pub languages: BTreeMap<Language, u64>,
+    /// Every unit and when it was said, when asked for, in the order of the units.
+    pub unit_list: Vec<(UnitKey, EventTime)>,
     /// Every edge, when asked for, in order.
     pub edge_list: Vec<GraphEdge>,
 }
@@ -78,6 +80,9 @@ impl Census {
         self.structural_edges += part.structural_edges;
         self.hash = self.hash.wrapping_add(part.hash);
         self.units_hash = self.units_hash.wrapping_add(part.units_hash);
+        for (language, units) in part.languages {
+            *self.languages.entry(language).or_default() += units;
+        }
         self.unit_list.extend(part.unit_list);
         self.edge_list.extend(part.edge_list);
         self.unit_list.sort_unstable();
@@ -87,11 +92,12 @@ impl Census {
     /// Counts one unit.
     pub fn unit(&mut self, key: &UnitKey, unit: &LiveUnit, listing: bool) {
         self.units += 1;
+        *self.languages.entry(unit.body.language()).or_default() += 1;
         let hash = hash(&(key, unit.hashed_form()));
         self.hash = self.hash.wrapping_add(hash);
         self.units_hash = self.units_hash.wrapping_add(hash);
         if listing {
-            self.unit_list.push(*key);
+            self.unit_list.push((*key, unit.body.said_at));
         }
     }
 

@@ -13,6 +13,8 @@ use nouns::model::{Cues, EventTime, Excerpt, Interval, Language, Marks, Part, Sp
 
 /// The texts of a part: its turn, its speaker and its words.
 const OF_PART: usize = 3;
+/// Most characters of a label.
+const LABEL: usize = 80;
 /// The texts before the participants: restatement and session.
 const HEAD: usize = 2;
 
@@ -241,6 +243,14 @@ impl UnitBody {
     /// The places that it is cued by.
     pub fn locations(&self) -> impl ExactSizeIterator<Item = &str> {
         self.some(HEAD + self.participants as usize, self.locations)
+    }
+
+    /// What it says, cut to 80 characters.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        let said = self.restatement();
+        let end = said.char_indices().nth(LABEL).map_or(said.len(), |(end, _)| end);
+        &said[..end]
     }
 
     /// What it is cued by.

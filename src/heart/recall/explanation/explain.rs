@@ -81,7 +81,7 @@ pub fn explain(
                 hits: Vec::new(),
                 rank_of_every_part: None,
             };
-            if settings.first_hop == FirstHop::Channels {
+            if found.settings.first_hop == FirstHop::Channels {
                 explaining.hits = more_hits(memory, &found).map_err(failed("look at the indexes"))?;
             }
             if subject.every_part && part.scored.is_none() {

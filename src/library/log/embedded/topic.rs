@@ -1,6 +1,9 @@
 //! One topic of an embedded log, as a view shows it.
 //!
-//! In: the directory's settings and a topic's name. Out: its records, by partition. Appends nothing.
+//! In: the directory's settings, or a log that is open, and a topic's name. Out: its records, by partition. Appends
+//! nothing.
+
+use std::sync::Arc;
 
 use super::EmbeddedLog;
 use crate::log::{Log, LogError, RawRecord, Topic, topic_reader::TopicReader};
@@ -9,24 +12,28 @@ use nouns::config::LogSettings;
 /// Records that are read at once when a time is looked for.
 const READ_AT_ONCE: usize = 1_024;
 
-/// A topic, with the log that was opened for this view alone.
+/// A topic of a log in a directory.
 pub(in crate::log) struct EmbeddedTopic {
-    log: EmbeddedLog,
+    log: Arc<dyn Log>,
     topic: Topic,
     name: String,
 }
 
 impl EmbeddedTopic {
-    /// Opens the log.
+    /// Opens the log for this view alone.
     pub(in crate::log) fn open(settings: &LogSettings, topic: &str) -> Result<Self, LogError> {
-        let log = EmbeddedLog::open(settings)?;
-        let name = format!("{topic} in {}", settings.directory.display());
+        let log = Arc::new(EmbeddedLog::open(settings)?);
+        Ok(Self::of(log, topic, format!("{topic} in {}", settings.directory.display())))
+    }
+
+    /// Of a log that is open already. The view is called `name`.
+    pub(in crate::log) fn of(log: Arc<dyn Log>, topic: &str, name: String) -> Self {
         let topic = match topic {
             "turns" => Topic::Turns,
             "memory" => Topic::Memory,
             _ => Topic::DeadLetters,
         };
-        Ok(Self { log, topic, name })
+        Self { log, topic, name }
     }
 }
 

@@ -75,9 +75,9 @@ impl Memory {
         Ok(Self { upkeep, front, replica, log, forget, places })
     }
 
-    /// A memory on a log on Kafka. It does not extract; the caller feeds `replica`.
-    pub fn over(log: Arc<dyn Log>, replica: Arc<Replica>, front: Arc<Front>) -> Self {
-        let (forget, places) = (ForgetSettings::default(), TurnPlaces::default());
+    /// A memory on a log on Kafka. It does not extract; the caller feeds `replica`. Of `forget`, only the holds count.
+    pub fn over(log: Arc<dyn Log>, replica: Arc<Replica>, front: Arc<Front>, forget: ForgetSettings) -> Self {
+        let places = TurnPlaces::default();
         Self { upkeep: None, front, replica, log, forget, places }
     }
 
@@ -130,9 +130,19 @@ impl Memory {
     /// Deletes turns of a bank as one operation, as [`Self::forget`]. Repeating it is harmless.
     ///
     /// # Errors
-    /// As [`Self::put`], and [`PipelineError::Forget`] where the ledger cannot be written.
+    /// As [`Self::put`], [`PipelineError::Held`] where a hold covers the bank, and [`PipelineError::Forget`] where the
+    /// ledger cannot be written.
     pub fn forget_all(&self, bank: &Bank, turns: impl Iterator<Item = String>) -> Result<Deleted, PipelineError> {
         turns::forget_turns(&*self.log, &self.forget, bank, turns)
+    }
+
+    /// Refuses where a hold covers the bank, as [`Self::forget`] does. [`Self::put`] does not: a deletion that a
+    /// platform sends is taken.
+    ///
+    /// # Errors
+    /// [`PipelineError::Held`].
+    pub fn check_hold(&self, bank: &Bank) -> Result<(), PipelineError> {
+        turns::check_hold(&self.forget, bank)
     }
 
     /// The turns of a bank that a selector takes, in the order of time, each as last edited. An empty selector takes
@@ -202,16 +212,19 @@ impl Memory {
         turns::append_ms(&*self.log, bank, offset)
     }
 
-    /// The versions of a turn, oldest first; none if the memory does not hold the turn. Reads the bank's partition
+    /// The versions of a turn, oldest first; none if the memory does not hold the turn. Where edits erase what was said
+    /// before, only the last one. Reads the bank's partition
     /// of the turns topic, up to the newest version.
     ///
     /// # Errors
     /// As [`Self::turns`].
     pub fn versions(&self, bank: &Bank, turn: &str) -> Result<Vec<turns::TurnVersion>, PipelineError> {
-        match self.turn(bank, turn)? {
-            Some(held) => turns::versions(&*self.log, bank, turn, held.offset),
-            None => Ok(Vec::new()),
+        let Some(held) = self.turn(bank, turn)? else { return Ok(Vec::new()) };
+        let mut versions = turns::versions(&*self.log, bank, turn, held.offset)?;
+        if self.forget.erases_edits_of(bank) {
+            versions.drain(..versions.len().saturating_sub(1));
         }
+        Ok(versions)
     }
 
     /// Answers a question. Dropping the future cancels the question.

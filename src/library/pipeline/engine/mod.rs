@@ -10,7 +10,7 @@
 //! - `forgets`: receipts of a memory, and erasing on request; `eraser`: its passes.
 //! - `turn_places`: finds pages of turns and single turns without reading every record.
 //! - `turns`: reads and deletes the turns of a bank.
-//! - `upkeep`: the background threads: extraction, snapshots at an interval, and erasing in time.
+//! - `upkeep`: the background threads: extraction, snapshots at an interval, erasing in time, and retention.
 
 mod eraser;
 mod explaining;
@@ -28,7 +28,9 @@ use super::{
     LiveEvent, LiveRun, PipelineError, Progress, Receipt,
     explaining::complete,
     follow_source,
-    forgetting::{Forgets, Places, Settled, erase_in_time, receipts, settled},
+    forgetting::{
+        Forgets, Places, Retention, RetentionNews, RetentionStatus, Settled, erase_in_time, receipts, settled,
+    },
     replica::Replica,
     service::Service,
     write_snapshots,
@@ -37,4 +39,5 @@ use super::{
 pub use memory::{Memory, MemoryOptions};
 pub use status::{MemoryEvent, MemoryStatus};
 pub use turn_places::{PageOf, TurnPage, TurnSpan};
+pub(super) use turns::append_ms;
 pub use turns::{HeldTurn, TurnVersion, forget_turns, held_turns, selected_turns};

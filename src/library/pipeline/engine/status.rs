@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{ExtractionEvent, Ingested, PipelineError};
+use super::{ExtractionEvent, Ingested, PipelineError, RetentionStatus};
 
 /// The state of a memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -13,6 +13,8 @@ pub struct MemoryStatus {
     pub written: Ingested,
     /// Closed windows that wait for the language model.
     pub waiting_for_model: u64,
+    /// What retention did since the memory was opened; none without a rule.
+    pub retention: Option<RetentionStatus>,
     /// What fails in the background. It is tried again until it succeeds.
     pub problem: Option<String>,
 }

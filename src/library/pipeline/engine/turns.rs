@@ -111,14 +111,16 @@ pub fn selected_turns(log: &dyn Log, bank: &Bank, select: &Selector) -> Result<V
 /// Repeating it is harmless. On Kafka there are no operations: each write of some deletions is whole.
 ///
 /// # Errors
-/// [`PipelineError::Turn`]: an id that no turn can have; nothing was written. [`PipelineError::Forget`]: the ledger
-/// cannot be written; nothing else was. [`PipelineError::Log`]: some may have been written.
+/// [`PipelineError::Held`]: a hold covers the bank; nothing was written. [`PipelineError::Turn`]: an id that no turn
+/// can have; nothing was written. [`PipelineError::Forget`]: the ledger cannot be written; nothing else was.
+/// [`PipelineError::Log`]: some may have been written.
 pub fn forget_turns(
     log: &dyn Log,
     settings: &ForgetSettings,
     bank: &Bank,
     turns: impl IntoIterator<Item = String>,
 ) -> Result<Deleted, PipelineError> {
+    check_hold(settings, bank)?;
     if let Some(forgets) = Forgets::of(log, settings) {
         return forgets.begin(bank, turns.into_iter().collect(), jiff::Timestamp::now().as_millisecond());
     }
@@ -134,8 +136,22 @@ pub fn forget_turns(
     Ok(Deleted { written, operation: None })
 }
 
+/// Refuses to delete turns of a bank that a hold covers.
+///
+/// # Errors
+/// [`PipelineError::Held`].
+pub(super) fn check_hold(settings: &ForgetSettings, bank: &Bank) -> Result<(), PipelineError> {
+    match settings.hold_of(bank) {
+        Some(hold) => {
+            let reason = hold.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+            Err(PipelineError::Held { bank: bank.clone(), by: hold.bank.clone(), reason })
+        }
+        None => Ok(()),
+    }
+}
+
 /// When the record at an offset of the turns topic was appended, in milliseconds since 1970; `None` without one.
-pub(super) fn append_ms(log: &dyn Log, bank: &Bank, offset: u64) -> Result<Option<i64>, PipelineError> {
+pub(in crate::pipeline) fn append_ms(log: &dyn Log, bank: &Bank, offset: u64) -> Result<Option<i64>, PipelineError> {
     let read = log.read(Topic::Turns, partition_of(bank, log.partitions()), offset, 1)?;
     Ok(read.records.first().filter(|record| record.offset == offset).map(|record| record.append_ms))
 }

@@ -1,4 +1,4 @@
-//! The background threads of an open memory: extraction, snapshots at an interval, and erasing in time.
+//! The background threads of an open memory: extraction, snapshots at an interval, erasing in time, and retention.
 //!
 //! In: a service that was just opened. Out: memory records of the turns, snapshots, and events for
 //! [`MemoryStatus`] and the metrics. The threads run until the memory is closed or dropped.
@@ -13,7 +13,8 @@ use std::{
 };
 
 use super::{
-    ArrivingOrders, ExtractionEvent, ExtractionOrders, ExtractionStatus, Ingested, PipelineError, Service,
+    ArrivingOrders, ExtractionEvent, ExtractionOrders, ExtractionStatus, Ingested, PipelineError, Retention,
+    RetentionNews, RetentionStatus, Service,
     eraser::Eraser,
     status::{MemoryEvent, MemoryStatus},
     write_snapshots,
@@ -42,6 +43,8 @@ struct Shared {
     snapshots: Option<String>,
     /// Why deleted turns are not erased.
     erasing: Option<String>,
+    /// What retention did; none without a rule.
+    retention: Option<RetentionStatus>,
 }
 
 impl Upkeep {
@@ -60,6 +63,15 @@ impl Upkeep {
             upkeep.spawn("memory-erase", move |shared, stopping| {
                 let waiting = || sync::lock(shared).extraction.waiting_for_model();
                 eraser.erase_in_time(&waiting, stopping, &|problem| sync::lock(shared).erasing = problem);
+            })?;
+        }
+        if !pipeline.retention.is_empty() {
+            sync::lock(&upkeep.shared).retention = Some(RetentionStatus::default());
+            let (pipeline, replica, log) = (pipeline.clone(), Arc::clone(&replica), Arc::clone(&log));
+            upkeep.spawn("memory-retention", move |shared, stopping| {
+                if let Some(retention) = Retention::of(&pipeline, &*log, &replica) {
+                    retention.retain_in_time(stopping, &|news| note(shared, news));
+                }
             })?;
         }
         if !pipeline.snapshot.directory.is_empty() {
@@ -97,11 +109,13 @@ impl Upkeep {
     /// What the threads have done, and what they fail at.
     pub(super) fn status(&self) -> MemoryStatus {
         let shared = sync::lock(&self.shared);
-        let Shared { written, extraction, snapshots, erasing } = &*shared;
-        let behind = snapshots.as_deref().or(erasing.as_deref());
+        let Shared { written, extraction, snapshots, erasing, retention } = &*shared;
+        let retaining = retention.as_ref().and_then(|status| status.problem.as_deref());
+        let behind = snapshots.as_deref().or(erasing.as_deref()).or(retaining);
         let problem = extraction.problem().or(behind).or(extraction.model_problem()).map(str::to_owned);
         let waiting_for_model = extraction.waiting_for_model();
-        MemoryStatus { behind: 0, written: *written, waiting_for_model, problem }
+        let retention = retention.clone();
+        MemoryStatus { behind: 0, written: *written, waiting_for_model, retention, problem }
     }
 }
 
@@ -113,6 +127,17 @@ impl Drop for Upkeep {
         if !end_threads(self.threads.drain(..)) {
             info!("a request to the embedding endpoint is still open; its turns are extracted after the next start");
         }
+    }
+}
+
+/// Notes what retention did.
+fn note(shared: &Mutex<Shared>, news: RetentionNews) {
+    let mut shared = sync::lock(shared);
+    let status = shared.retention.get_or_insert_default();
+    match news {
+        RetentionNews::Deleted(turns) => status.deleted_turns += turns,
+        RetentionNews::Looked(at) => (status.looked, status.problem) = (Some(at), None),
+        RetentionNews::Failed(why) => status.problem = Some(why),
     }
 }
 

@@ -1,11 +1,12 @@
 //! Erasing: words of deleted turns out of every place where this memory stores them.
 //!
 //! In: the log, the replica with its snapshots, the caches. Out: each of these without the words, and how much that
-//! took. A pass covers every deletion that answers reflect, whoever wrote it, and every copy of a turn that was sent
-//! again after its deletion. Emptied records keep their offsets, times and places in their sessions, so that a memory
-//! made again from the turns log is the same. A pass that fails, or whose process dies, is done again as a whole.
+//! took. A pass covers every deletion that answers reflect, whoever wrote it, every copy of a turn that was sent again
+//! after its deletion, and where the settings say so, every version that an edit replaced. Emptied records keep their
+//! offsets, times and places in their sessions, so that a memory made again from the turns log is the same. A pass that
+//! fails, or whose process dies, is done again as a whole.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, hash_map::Entry};
 
 use super::{Erased, Forgets, PipelineError, Replica, Settled, operation::DELETED_AT_ONCE, shared_words::SharedWords};
 use crate::log::Topic;
@@ -26,8 +27,24 @@ pub(in crate::pipeline) struct Places<'p> {
     pub(in crate::pipeline) erase_caches: &'p mut dyn FnMut() -> Result<(), PipelineError>,
 }
 
-/// Deletions of a partition: the version of each turn up to which it is deleted, by the hash of bank and id.
-type Deletions = HashMap<[u8; 16], u64>;
+/// What of a partition's turns is to be erased, by the hash of bank and id.
+#[derive(Default)]
+struct Going {
+    /// The version of each turn up to which it is deleted.
+    deleted: HashMap<[u8; 16], u64>,
+    /// The version of each turn that counts: the highest, and of equal ones the last with other words. Only of banks in
+    /// which edits erase what was said before.
+    current: HashMap<[u8; 16], Current>,
+}
+
+/// The version of a turn that counts.
+struct Current {
+    version: u64,
+    /// Where it lies first.
+    offset: u64,
+    /// The hash of all that it says.
+    content: [u8; 16],
+}
 
 impl Places<'_> {
     /// Erases what was deleted, and notes it in the operations that are hidden.
@@ -54,9 +71,9 @@ impl Places<'_> {
     pub(super) fn are_words_left(&self) -> Result<bool, PipelineError> {
         let mut found = false;
         for partition in 0..self.forgets.log.partitions() {
-            let deletions = self.deletions(partition)?;
-            self.each(partition, &mut |_, event| {
-                found |= matches!(&event, TurnEvent::Turn(turn) if is_to_empty(&deletions, turn));
+            let going = self.going(partition)?;
+            self.each(partition, &mut |offset, event| {
+                found |= matches!(&event, TurnEvent::Turn(turn) if going.has_words_of(offset, turn));
                 Ok(())
             })?;
         }
@@ -64,14 +81,14 @@ impl Places<'_> {
     }
 
     fn empty_turns(&self, partition: u32, erased: &mut Erased) -> Result<(), PipelineError> {
-        let deletions = self.deletions(partition)?;
-        if deletions.is_empty() {
+        let going = self.going(partition)?;
+        if going.is_empty() {
             return Ok(());
         }
         let (mut some, mut words) = (Vec::new(), SharedWords::default());
         self.each(partition, &mut |offset, event| {
             let TurnEvent::Turn(turn) = event else { return Ok(()) };
-            if !is_to_empty(&deletions, &turn) {
+            if !going.has_words_of(offset, &turn) {
                 return Ok(());
             }
             std::iter::once(turn.text.as_str()).chain(turn.captions()).for_each(|text| words.add(text));
@@ -130,17 +147,22 @@ impl Places<'_> {
         Ok(())
     }
 
-    /// The deletions of a partition that answers reflect.
-    fn deletions(&self, partition: u32) -> Result<Deletions, PipelineError> {
-        let mut deletions = Deletions::new();
-        self.each(partition, &mut |_, event| {
-            if let TurnEvent::Deletion(deletion) = event {
-                let version = deletions.entry(key(&deletion.bank, &deletion.turn)).or_default();
-                *version = deletion.version.max(*version);
+    /// What the deletions and edits of a partition, as answers reflect them, leave to erase.
+    fn going(&self, partition: u32) -> Result<Going, PipelineError> {
+        let mut going = Going::default();
+        let settings = self.forgets.settings;
+        self.each(partition, &mut |offset, event| {
+            match event {
+                TurnEvent::Deletion(deletion) => {
+                    let version = going.deleted.entry(key(&deletion.bank, &deletion.turn)).or_default();
+                    *version = deletion.version.max(*version);
+                }
+                TurnEvent::Turn(turn) if settings.erases_edits_of(&turn.bank) => going.note(offset, &turn),
+                _ => {}
             }
             Ok(())
         })?;
-        Ok(deletions)
+        Ok(going)
     }
 
     /// Calls `each` with the events of a partition that answers reflect.
@@ -178,9 +200,47 @@ fn key(bank: &Bank, turn: &str) -> [u8; 16] {
     key
 }
 
-fn is_to_empty(deletions: &Deletions, turn: &Turn) -> bool {
-    deletions.get(&key(&turn.bank, &turn.turn)).is_some_and(|version| turn.version <= *version)
-        && *turn != without_words(turn)
+impl Going {
+    fn is_empty(&self) -> bool {
+        self.deleted.is_empty() && self.current.is_empty()
+    }
+
+    /// Notes a version of a turn. Versions come in the order of the log.
+    fn note(&mut self, offset: u64, turn: &Turn) {
+        let found = Current { version: turn.version, offset, content: content(turn) };
+        match self.current.entry(key(&turn.bank, &turn.turn)) {
+            Entry::Vacant(place) => {
+                place.insert(found);
+            }
+            Entry::Occupied(mut place) => {
+                let current = place.get();
+                let is_other = (found.version, found.content) != (current.version, current.content);
+                // An emptied record replaces nothing.
+                if found.version >= current.version && is_other && *turn != without_words(turn) {
+                    place.insert(found);
+                }
+            }
+        }
+    }
+
+    /// Whether a record has words, and they are to be erased.
+    fn has_words_of(&self, offset: u64, turn: &Turn) -> bool {
+        let key = key(&turn.bank, &turn.turn);
+        let is_deleted = || self.deleted.get(&key).is_some_and(|version| turn.version <= *version);
+        let is_replaced = || {
+            self.current.get(&key).is_some_and(|current| current.offset != offset && current.content != content(turn))
+        };
+        (is_deleted() || is_replaced()) && *turn != without_words(turn)
+    }
+}
+
+/// The hash of all that a turn says of itself, without its version.
+fn content(turn: &Turn) -> [u8; 16] {
+    let mut hash = blake3::Hasher::new();
+    hash.update(&serde_json::to_vec(&Turn { version: 0, ..turn.clone() }).unwrap_or_default());
+    let mut content = [0; 16];
+    hash.finalize_xof().fill(&mut content);
+    content
 }
 
 /// A turn that has the place of another one in its session, and none of its words.
@@ -197,4 +257,43 @@ fn holds(letter: &DeadLetter, ids: &BTreeSet<(&str, &str)>, words: &SharedWords)
         || words.are_in(&letter.payload)
         || words.are_in(&letter.reason)
         || field("text").is_some_and(|text| words.are_in(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nouns::model::EventTime;
+
+    fn said(version: u64, text: &str) -> Turn {
+        let time = EventTime::parse("2024-05-06T09:00:00Z").unwrap();
+        let turn = Turn::new(Bank::parse("b").unwrap(), "t", "Ann", text, time);
+        Turn { version, ..turn }
+    }
+
+    /// The places of the records of one turn that are emptied.
+    fn emptied(records: &[(u64, &str)]) -> Vec<usize> {
+        let records: Vec<Turn> = records
+            .iter()
+            .map(|(version, text)| match *text {
+                EMPTIED => without_words(&said(*version, "x")),
+                text => said(*version, text),
+            })
+            .collect();
+        let mut going = Going::default();
+        records.iter().zip(0..).for_each(|(turn, offset)| going.note(offset, turn));
+        let goes = |(place, turn): &(usize, &Turn)| going.has_words_of(*place as u64, turn);
+        records.iter().enumerate().filter(goes).map(|(place, _)| place).collect()
+    }
+
+    #[test]
+    fn all_words_but_those_of_the_version_that_counts_go() {
+        assert_eq!(emptied(&[(0, "a")]), [0; 0]);
+        assert_eq!(emptied(&[(0, "a"), (3, "b")]), [0]);
+        assert_eq!(emptied(&[(3, "b"), (0, "a")]), [1], "a late retry");
+        assert_eq!(emptied(&[(0, "a"), (0, "b")]), [0], "of equal versions the last one counts");
+        assert_eq!(emptied(&[(0, "a"), (0, "a")]), [0; 0], "sent again");
+        assert_eq!(emptied(&[(0, "a"), (0, "b"), (0, "a")]), [1]);
+        assert_eq!(emptied(&[(0, EMPTIED), (3, "b"), (0, EMPTIED)]), [0; 0], "a second pass finds nothing");
+        assert_eq!(emptied(&[(0, EMPTIED), (3, "b"), (4, "c")]), [1]);
+    }
 }

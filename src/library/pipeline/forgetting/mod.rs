@@ -11,17 +11,19 @@
 //! - `shared_words`: which dead letters hold words of a turn.
 //! - `search`: where words lie in stored bytes; `verify`: whether they may.
 //! - `due`: erasing in time, while a memory stays open.
+//! - `retention`: forgetting what rules no longer keep.
 
 mod due;
 mod erase;
 mod ledger;
 mod operation;
 mod receipt;
+mod retention;
 mod search;
 mod shared_words;
 mod verify;
 
-use super::{PipelineError, Replica, logged};
+use super::{PipelineError, Replica, engine, logged};
 
 pub(super) use due::erase_in_time;
 pub(super) use erase::Places;
@@ -29,5 +31,7 @@ pub use operation::{Deleted, Erased, ForgetOperation};
 pub(super) use operation::{Forgets, Settled, settled};
 pub(super) use receipt::receipts;
 pub use receipt::{ForgetStage, Receipt, stored_receipts};
+pub use retention::{Outlived, RetentionStatus};
+pub(super) use retention::{Retention, RetentionNews};
 pub use search::{Found, Search};
 pub use verify::{Verdict, Verified, verify};

@@ -13,8 +13,9 @@ use std::{
 };
 
 use aho_corasick::AhoCorasick;
+use bytes::Bytes;
 use memchr::memmem;
-use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::file::reader::{ChunkReader, FileReader as _, SerializedFileReader};
 
 use super::PipelineError;
 
@@ -42,7 +43,7 @@ mod tag {
 /// Where words lie.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Found {
-    /// The file.
+    /// The file, or the URL of a bucket's object.
     pub file: PathBuf,
     /// Where in it: an offset in bytes, or the offset of a record in the log.
     pub at: String,
@@ -138,7 +139,7 @@ impl<'w> Searcher<'w> {
         let is = |name: &str| path.extension().is_some_and(|extension| extension == name);
         let in_tables = path.parent().is_some_and(|parent| parent.file_name().is_some_and(|name| name == "tables"));
         let unpacked = if is("parquet") {
-            self.parquet(path)
+            File::open(path).map_err(|e| e.to_string()).and_then(|file| self.parquet(file, path))
         } else if is("jnl") {
             self.journal(path)
         } else if in_tables {
@@ -151,10 +152,29 @@ impl<'w> Searcher<'w> {
         }
     }
 
+    /// Searches an object of a bucket: Parquet by pages, and anything as it is.
+    pub(super) fn object(&mut self, name: &Path, bytes: &Bytes) {
+        self.in_file = 0;
+        self.search.bytes += bytes.len() as u64;
+        self.search.files += 1;
+        let mut unread: &[u8] = bytes;
+        let read = self.blocks(&mut unread, name, "byte").map(drop).map_err(|e| e.to_string());
+        let is_parquet = name.extension().is_some_and(|extension| extension == "parquet");
+        let unpacked = if is_parquet { self.parquet(bytes.clone(), name) } else { Ok(()) };
+        if let Err(problem) = read.and(unpacked) {
+            self.not_read(name, &problem);
+        }
+    }
+
+    /// Notes a place that could not be read.
+    pub(super) fn not_read(&mut self, place: &Path, problem: &dyn std::fmt::Display) {
+        self.search.unread.push((place.to_owned(), problem.to_string()));
+    }
+
     /// A store replaces its files while they are read; what it removed is no place any more.
     fn unread(&mut self, path: &Path, problem: &dyn std::fmt::Display) {
         if path.exists() {
-            self.search.unread.push((path.to_owned(), problem.to_string()));
+            self.not_read(path, problem);
         }
     }
 
@@ -254,8 +274,7 @@ impl<'w> Searcher<'w> {
     }
 
     /// A Parquet file: the pages of every column, unpacked.
-    fn parquet(&mut self, path: &Path) -> Result<(), String> {
-        let file = File::open(path).map_err(|e| e.to_string())?;
+    fn parquet<R: ChunkReader + 'static>(&mut self, file: R, path: &Path) -> Result<(), String> {
         let reader = SerializedFileReader::new(file).map_err(|e| e.to_string())?;
         for group in 0..reader.num_row_groups() {
             let rows = reader.get_row_group(group).map_err(|e| e.to_string())?;

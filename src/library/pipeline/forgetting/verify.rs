@@ -1,7 +1,8 @@
 //! Whether words are gone from every stored byte.
 //!
 //! In: a pipeline, words, and the receipts of its operations. Out: gone, pending with the time by which they will be,
-//! or where they lie although they should be gone. Reads the files while others have them open, and writes nothing.
+//! or where they lie although they should be gone. Reads the files while others have them open, and the objects of a
+//! bucket, and writes nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,7 @@ use super::{
     ForgetStage, PipelineError, Receipt,
     search::{Search, Searcher, Words},
 };
+use crate::snapshot::each_object;
 use nouns::config::{LogKind, Pipeline};
 
 /// What became of words.
@@ -35,8 +37,6 @@ pub struct Verified {
     pub verdict: Verdict,
     /// What was read, and where they lie.
     pub search: Search,
-    /// Places that cannot be read from here.
-    pub outside: Vec<String>,
 }
 
 /// Looks for words in everything that the memory of a pipeline stores.
@@ -54,11 +54,19 @@ pub fn verify(
     }
     let words = Words::new(words)?;
     let mut searcher = Searcher::new(&words);
-    let (places, outside) = places(pipeline);
+    let (places, bucket) = places(pipeline);
     places.iter().for_each(|place| searcher.below(place));
+    if let Some(place) = bucket.map(Path::new) {
+        let read = each_object(&pipeline.snapshot.directory, &mut |path, bytes| {
+            searcher.object(&place.join(path), &bytes);
+        });
+        if let Err(error) = read {
+            searcher.not_read(place, &error);
+        }
+    }
     let search = searcher.done();
     let verdict = if search.found.is_empty() { Verdict::Gone } else { pending(receipts, now) };
-    Ok(Verified { verdict, search, outside })
+    Ok(Verified { verdict, search })
 }
 
 /// Whether operations will erase what is found. Which of them the words belong to is not known: one that is late
@@ -73,9 +81,10 @@ fn pending(receipts: &[Receipt], now: Timestamp) -> Verdict {
     }
 }
 
-/// The directories and files where the memory stores words, each once; and the places that no file is read of.
-fn places(pipeline: &Pipeline) -> (Vec<PathBuf>, Vec<String>) {
-    let (mut places, mut outside) = (Vec::new(), Vec::new());
+/// The directories and files where the memory stores words, each once; and the bucket of its snapshots, if they are in
+/// one.
+fn places(pipeline: &Pipeline) -> (Vec<PathBuf>, Option<&str>) {
+    let (mut places, mut bucket) = (Vec::new(), None);
     let mut add = |path: &Path| {
         let is_within = places.iter().any(|place: &PathBuf| path.starts_with(place));
         if path.exists() && !is_within {
@@ -92,11 +101,11 @@ fn places(pipeline: &Pipeline) -> (Vec<PathBuf>, Vec<String>) {
                 add(&path);
             }
         }
-        Ok(_) if snapshots.contains("://") => outside.push(snapshots.clone()),
+        Ok(_) if snapshots.contains("://") => bucket = Some(snapshots.as_str()),
         _ if snapshots.is_empty() => {}
         _ => add(Path::new(snapshots)),
     }
     let files = [&pipeline.forget.ledger, &pipeline.access.audit_file];
     files.into_iter().flatten().for_each(|file| add(file));
-    (places, outside)
+    (places, bucket)
 }

@@ -25,6 +25,7 @@ pub fn refusal(error: &PipelineError) -> Refusal {
             | RecallError::ManyTokens { .. }
             | RecallError::ManyNearMisses { .. }
             | RecallError::UnknownAsker { .. }
+            | RecallError::UnknownProfile { .. }
             | RecallError::LongConversation { .. },
         )
         | PipelineError::Snapshot(SnapshotError::Before { .. } | SnapshotError::None) => RefusalCode::Invalid,

@@ -8,7 +8,6 @@
 //! - `extraction`: the driver of all stages of this process, on either log.
 //! - `background`: threads that ask a language model, so that a slow endpoint delays no stage.
 //! - `vectors` and `parts`: what is embedded for a unit, and the resulting units.
-//! - `unread`: notices about turns in a language that the embedding model does not read.
 //! - `split`: splits a record that is too large for the log into several values.
 
 mod background;
@@ -17,10 +16,9 @@ mod live_turns;
 mod parts;
 mod split;
 mod stage;
-mod unread;
 mod vectors;
 
-use super::PipelineError;
+use super::{PipelineError, unread_languages::UnreadLanguages};
 
 pub(super) use background::Extractors;
 pub use extraction::{ArrivingOrders, Committed, ExtractionEvent, ExtractionOrders};
@@ -29,5 +27,4 @@ pub(super) use live_turns::LiveTurns;
 pub use parts::unit_texts;
 pub(super) use split::{MAX_VALUE_BYTES, values};
 pub(super) use stage::Stage;
-pub use unread::{LanguageCounts, notice as unread_notice};
 pub(super) use vectors::{DeclinedText, EmbeddedDrafts, Vectors, WindowDrafts};

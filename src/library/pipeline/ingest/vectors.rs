@@ -17,9 +17,8 @@ use nouns::{
 };
 
 use super::{
-    PipelineError,
+    PipelineError, UnreadLanguages,
     parts::{Layout, UnitVectors},
-    unread::Unread,
 };
 
 /// An embedding model with its cache.
@@ -28,7 +27,7 @@ pub(in crate::pipeline) struct Vectors {
     model: ModelSettings,
     cache_directory: std::path::PathBuf,
     open: Option<Open>,
-    unread: Unread,
+    unread: UnreadLanguages,
 }
 
 struct Open {
@@ -75,7 +74,7 @@ impl Vectors {
             model: pipeline.model(),
             cache_directory: pipeline.log.directory.join("cache"),
             open: None,
-            unread: Unread::default(),
+            unread: UnreadLanguages::default(),
         }
     }
 

@@ -108,9 +108,17 @@ impl Replay {
     /// # Errors
     /// [`ReplayError`].
     pub fn open(log: &LogSettings, request: &ReplayRequest<'_>) -> Result<Self, ReplayError> {
+        Self::of(TopicView::open(log, request.table.name())?, log.kafka.expired, request)
+    }
+
+    /// As [`Self::open`], of a topic that is open already. `expired` says what becomes of records that are no longer
+    /// stored.
+    ///
+    /// # Errors
+    /// [`ReplayError`].
+    pub fn of(mut view: TopicView, expired: ExpiredPolicy, request: &ReplayRequest<'_>) -> Result<Self, ReplayError> {
         let ReplayRequest { table, to, partition, from, by_bank } = *request;
         let begin = from.map(Begin::parse).transpose()?;
-        let mut view = TopicView::open(log, table.name())?;
         let partitions = view.partitions();
         if let Some(partition) = partition.filter(|p| *p >= partitions) {
             return Err(ReplayError::NoPartition { topic: view.name().to_owned(), partition, partitions });
@@ -128,7 +136,7 @@ impl Replay {
                 (None, Begin::Time(append_ms)) => view.offset_at(partition, append_ms)?.max(earliest),
             };
             if position < earliest {
-                if log.kafka.expired == ExpiredPolicy::Stop {
+                if expired == ExpiredPolicy::Stop {
                     let topic = view.name().to_owned();
                     return Err(ReplayError::Expired { topic, partition, position, earliest });
                 }
@@ -137,7 +145,7 @@ impl Replay {
             archive.begin(partition, position);
             ends.insert(partition, end);
         }
-        Ok(Self { table, view, archive, expired: log.kafka.expired, ends })
+        Ok(Self { table, view, archive, expired, ends })
     }
 
     /// Takes the next records of each partition, up to its end when the replay was opened, or with `beyond` newer ones,

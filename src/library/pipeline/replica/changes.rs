@@ -15,7 +15,11 @@ use std::{
 
 use tokio::sync::Notify;
 
-use nouns::{model::Bank, sync};
+use super::kept_records::{KeptRecords, RecordChange};
+use nouns::{
+    model::{Bank, MemoryRecord},
+    sync,
+};
 
 /// What happened since the news was last taken.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -47,6 +51,10 @@ struct WatchState {
     by: usize,
     /// The offset of the memory partition after the last record of the bank that was read.
     changed_at: u64,
+    /// How many watch its records, too.
+    of_records: usize,
+    /// What its records say, while somebody watches them.
+    kept: KeptRecords,
 }
 
 /// A bank is watched until this is dropped.
@@ -54,15 +62,31 @@ struct WatchState {
 pub struct WatchedBank {
     changes: Arc<Changes>,
     bank: Bank,
+    has_records: bool,
 }
 
 impl Changes {
     /// Watches a bank. Changes from now on are reported.
     #[must_use]
     pub fn watch(self: &Arc<Self>, bank: &Bank) -> WatchedBank {
-        sync::lock(&self.state).watched.entry(bank.clone()).or_default().by += 1;
+        self.watched(bank, false)
+    }
+
+    /// As [`Self::watch`]; what the bank's records say from now on is kept until [`WatchedBank::take_records`].
+    #[must_use]
+    pub fn watch_records(self: &Arc<Self>, bank: &Bank) -> WatchedBank {
+        self.watched(bank, true)
+    }
+
+    fn watched(self: &Arc<Self>, bank: &Bank, has_records: bool) -> WatchedBank {
+        {
+            let mut state = sync::lock(&self.state);
+            let watched = state.watched.entry(bank.clone()).or_default();
+            watched.by += 1;
+            watched.of_records += usize::from(has_records);
+        }
         self.watching.fetch_add(1, Ordering::Release);
-        WatchedBank { changes: Arc::clone(self), bank: bank.clone() }
+        WatchedBank { changes: Arc::clone(self), bank: bank.clone(), has_records }
     }
 
     /// Waits for news, and takes them.
@@ -86,6 +110,15 @@ impl Changes {
         let Some(watched) = state.watched.get_mut(bank) else { return false };
         watched.changed_at = next_offset;
         true
+    }
+
+    /// Keeps what a record of a bank says, if somebody watches its records. `covered` is the first offset of the turns
+    /// that no earlier load covers.
+    pub(super) fn keep(&self, bank: &Bank, record: &MemoryRecord, next_offset: u64, covered: u64) {
+        let mut state = sync::lock(&self.state);
+        if let Some(watched) = state.watched.get_mut(bank).filter(|watched| watched.of_records > 0) {
+            watched.kept.note(record, next_offset, covered);
+        }
     }
 
     /// Reports that a load was handed over, with the banks that were noted.
@@ -115,6 +148,14 @@ impl WatchedBank {
     pub fn changed_at(&self) -> u64 {
         sync::lock(&self.changes.state).watched.get(&self.bank).map_or(0, |watched| watched.changed_at)
     }
+
+    /// Takes what the records before an offset of the memory partition say, in their order, and how many further
+    /// changes were not kept. Nothing unless the bank's records are watched.
+    #[must_use]
+    pub fn take_records(&self, until: u64) -> (Vec<RecordChange>, u64) {
+        let mut state = sync::lock(&self.changes.state);
+        state.watched.get_mut(&self.bank).map(|watched| watched.kept.take(until)).unwrap_or_default()
+    }
 }
 
 impl Drop for WatchedBank {
@@ -123,6 +164,12 @@ impl Drop for WatchedBank {
         let mut state = sync::lock(&self.changes.state);
         if let Some(watched) = state.watched.get_mut(&self.bank) {
             watched.by -= 1;
+            if self.has_records {
+                watched.of_records -= 1;
+                if watched.of_records == 0 {
+                    watched.kept = KeptRecords::default();
+                }
+            }
             if watched.by == 0 {
                 state.watched.remove(&self.bank);
             }

@@ -5,7 +5,8 @@
 //!
 //! - `surface`: the memory, and every call to it but those in `views`, which show units, banks and points of the past.
 //! - `shards`: the shards of all partitions that are held; `shard`: one of them; `held`: its banks.
-//! - `reached`: how far the turns are reflected; `changes`: reports which banks changed, to those who watch them.
+//! - `reached`: how far the turns are reflected; `changes`: reports which banks changed, to those who watch them;
+//!   `kept_records`: what the records of such a bank say.
 //! - `reader`: reads one partition of the memory log into its shard.
 //! - `asking`: asks a question of a shard; `recall_memory`: the shard as recall sees it.
 //! - `recording`: which shards' snapshots are written here; `recorder`: the thread that writes them;
@@ -17,6 +18,7 @@
 mod asking;
 mod changes;
 mod held;
+mod kept_records;
 mod live;
 mod past;
 mod reached;
@@ -34,9 +36,10 @@ mod surface;
 mod tests;
 mod views;
 
-use super::{AnswerStage, Cancellation, PipelineError, StageTimes, stage_times::timed};
+use super::{AnswerStage, Cancellation, LanguageCounts, PipelineError, StageTimes, stage_times::timed, unread_notice};
 
 pub use changes::{Changes, News, WatchedBank};
+pub use kept_records::{ReadTurn, RecordChange, WrittenWindow};
 pub(super) use live::{LiveRecords, model_of, record_of};
 pub(super) use record_value::{Unread, check_schema, read_value};
 pub use recording::WrittenSnapshots;

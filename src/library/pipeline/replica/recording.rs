@@ -29,7 +29,7 @@ use crate::{
 };
 use heart::memory::ChoiceChanges;
 use nouns::{
-    config::{Hold, LogKind, Pipeline},
+    config::{Edits, ForgetSettings, Hold, LogKind, Pipeline},
     model::Bank,
 };
 
@@ -67,6 +67,8 @@ pub(super) struct Recording {
     hold: Hold,
     interval_seconds: u64,
     history_days: u64,
+    /// In which banks edits erase what was said before.
+    forget: ForgetSettings,
     /// Where snapshots are kept.
     snapshots: Option<Arc<Snapshots>>,
     recorder: Option<Recorder>,
@@ -85,6 +87,7 @@ impl Recording {
             hold: pipeline.serve.hold,
             interval_seconds: pipeline.snapshot.interval_seconds,
             history_days: pipeline.snapshot.history_days,
+            forget: pipeline.forget.clone(),
             snapshots: None,
             recorder: None,
             run: format!("{:x}-{:x}", jiff::Timestamp::now().as_nanosecond(), std::process::id()),
@@ -148,6 +151,9 @@ impl Recording {
         let run = format!("{}.{}", self.run, shard.id.0);
         let mut writer =
             snapshots.writer(*partition, *seen, restored.as_ref(), run, self.history_days, self.claim_rule())?;
+        if self.forget.edits == Edits::Erase {
+            writer.erase_edits(self.forget.clone());
+        }
         if let (Some(restored), Some(brought)) = (restored, brought) {
             if !restored.same_settings {
                 writer.replace_choices(restored, brought.choices.clone());

@@ -39,7 +39,7 @@ use nouns::{
 };
 
 use super::{
-    Cancellation, PipelineError, StageTimes, WrittenSnapshots,
+    Cancellation, LanguageCounts, PipelineError, StageTimes, WrittenSnapshots,
     asking::{Asking, Recollector},
     changes::Changes,
     past::{PastMemories, PastPoint},
@@ -49,6 +49,7 @@ use super::{
     recording::Recording,
     shard::{RestoredShard, Shard},
     shards::Shards,
+    unread_notice,
 };
 
 /// A memory that follows a log: a shard for each partition that it holds.
@@ -424,9 +425,11 @@ impl Replica {
         }
         let record = |read, choices: &Receiver<ChoiceChanges>| self.recording.take(&shard, read, choices);
         let mut watched = BTreeSet::new();
+        let covered = self.position(partition).unwrap_or_default();
         let noted = |key: &MemoryKey, record: Option<&MemoryRecord>, next_offset| {
             if self.changes.note(&key.bank, next_offset) {
                 watched.insert(key.bank.clone());
+                record.into_iter().for_each(|record| self.changes.keep(&key.bank, record, next_offset, covered));
             }
             each(key, record, next_offset);
         };
@@ -675,6 +678,14 @@ impl Replica {
             return Ok(shard.memory.census(probe)?);
         }
         self.of_all(|memory| memory.census(probe.clone()), Census::add)
+    }
+
+    /// Whether most of a bank is in languages that the embedding model does not read, by the units of its census: the
+    /// notice with the line to write.
+    #[must_use]
+    pub fn unread_notice(&self, bank: &Bank, census: &Census) -> Option<String> {
+        let found = LanguageCounts::from(census.languages.clone()).unread_by(&self.pipeline.model())?;
+        Some(unread_notice(&format!("the units of bank {bank}"), found, &self.pipeline.embed))
     }
 
     /// How much memory one bank takes, or all of them.

@@ -1,4 +1,4 @@
-//! Smaller reads of a memory: units by id, when a bank was written, the points of its past.
+//! Smaller reads of a memory: units by id, all units and edges of a bank, when it was written, the points of its past.
 //!
 //! In: banks that are held here. Out: what they hold, as of one epoch; for the past, what the snapshots say.
 
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{PipelineError, surface::Replica};
 use crate::snapshot::{HistoryPoint, SnapshotError};
-use heart::memory::{Answered, UnitBody};
+use heart::memory::{Answered, Census, CensusProbe, UnitBody};
 use nouns::{
     model::{Bank, UnitId},
     sync,
@@ -19,6 +19,15 @@ impl Replica {
     /// As [`Self::unit`].
     pub fn units(&self, bank: &Bank, ids: Vec<UnitId>) -> Result<Answered<Vec<Arc<UnitBody>>>, PipelineError> {
         Ok(self.shard_to_show(bank)?.memory.units(bank.key(), ids)?)
+    }
+
+    /// The units and edges of a bank, counted and listed, as of one epoch. Walks all of them.
+    ///
+    /// # Errors
+    /// As [`Self::unit`].
+    pub fn listing(&self, bank: &Bank) -> Result<Answered<Census>, PipelineError> {
+        let probe = CensusProbe { bank: Some(bank.key()), listing: true };
+        Ok(self.shard_to_show(bank)?.memory.census(probe)?)
     }
 
     /// When the last record of a bank was appended, in milliseconds since 1970; `None` if it is not held here.

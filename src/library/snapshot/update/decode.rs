@@ -158,6 +158,12 @@ impl<'b> TurnColumns<'b> {
         Ok(column::<BooleanArray>(self.batch, "deleted")?.value(row))
     }
 
+    /// The version of the turn of an added row, and its offset in the turns topic. What replaces it has a greater pair.
+    pub(in super::super) fn version(&self, row: usize) -> Result<(u64, u64), String> {
+        let number = |name| Ok::<_, String>(column::<UInt64Array>(self.batch, name)?.value(row));
+        Ok((number("version")?, number("source_offset")?))
+    }
+
     /// The extractor of the record of an added row.
     pub(in super::super) fn extractor(&self, row: usize) -> Result<&'b str, String> {
         Ok(column::<StringArray>(self.batch, "extractor")?.value(row))

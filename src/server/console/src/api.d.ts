@@ -124,6 +124,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Follow a bank: server-sent events with what happens in it. Only a progress has an id; all events between two of them are what happened between their offsets. */
+        get: operations["events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/explain": {
         parameters: {
             query?: never;
@@ -167,6 +184,23 @@ export interface paths {
         };
         /** @description What became of the operations that forgot turns, in the banks where the token may forget, the latest first. For a log in a directory; on Kafka there are none. */
         get: operations["forgets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/graph": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A part of a bank's graph: units with labels, and the edges between them. */
+        get: operations["graph"];
         put?: never;
         post?: never;
         delete?: never;
@@ -302,6 +336,19 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description `unit_added`: the bank has another unit. */
+        AddedUnit: {
+            /** @description The unit. */
+            id: components["schemas"]["UnitId"];
+            /** @description What it says, cut to 80 characters. */
+            label: string;
+            /** @description When it was said. */
+            said_at: components["schemas"]["EventTime"];
+            /** @description The session that its turns lie in. */
+            session: string;
+            /** @description The turns that it was made from. */
+            turns: string[];
+        };
         /** @description An answer in words. */
         Answer: {
             /** @description The reasoning that led to it. */
@@ -325,6 +372,8 @@ export interface components {
              * @default []
              */
             context_turns: string[][];
+            /** @description Rankings without the graph; absent unless the question asks for them. */
+            flat?: components["schemas"]["Flat"] | null;
             /** @description The question. */
             question: components["schemas"]["Question"];
             /** @description The offsets that the first hop reflects. */
@@ -356,6 +405,23 @@ export interface components {
             /** @description The units, best first; at most `recall.budget`. */
             units: components["schemas"]["EvidenceUnit"][];
         };
+        /** @description `turn`: a version of a turn was read for the first time: it was said, edited or deleted. */
+        ArrivedTurn: {
+            /** @description Whether the text is cut. */
+            cut?: boolean;
+            /** @description Whether this version deletes the turn. */
+            deleted?: boolean;
+            /** @description The session that it lies in. */
+            session: string;
+            /** @description Who said it. */
+            speaker: string;
+            /** @description What was said, at most 1,000 characters; empty once it is deleted. */
+            text: string;
+            /** @description When it was said. */
+            time: components["schemas"]["EventTime"];
+            /** @description Its id. */
+            turn: string;
+        };
         /** @description A question, and what its answer must reflect. */
         Ask: {
             /** @description The `after` of turns of this bank: the answer waits until it reflects them. */
@@ -373,10 +439,17 @@ export interface components {
             asker?: string | null;
             /** @description The bank that is asked. */
             bank: components["schemas"]["Bank"];
+            /** @description Whether rankings without the graph stand beside the answer, each within the tokens of its context. */
+            compare?: boolean;
             /** @description Most tokens (o200k) of the context; `recall.stop.most_tokens` without it. */
             most_tokens?: number | null;
             /** @description How many of the best parts that are not quoted the trace shows; none without it. */
             near?: number | null;
+            /**
+             * @description The profile whose recall settings apply, in place of those of the pipeline file: `default`, `paper`,
+             *     `paper-longmemeval` or `paper-evermembench`. Units and edges stay as they are.
+             */
+            profile?: string | null;
             /** @description The last turns of the running conversation, oldest first; at most 8,192 bytes. */
             said_before?: components["schemas"]["SaidBefore"][];
             /** @description The question, at most 8,192 bytes. */
@@ -421,6 +494,19 @@ export interface components {
             /** @description Units; absent, as the other counts, where the bank does not answer here. */
             units?: number | null;
         };
+        /** @description `progress` of a bank: everything up to these offsets was sent, and this is what the bank holds as of them. */
+        BankProgress: {
+            /** @description The bank. */
+            bank: components["schemas"]["Bank"];
+            /** @description The offsets that this reflects. */
+            reflects: components["schemas"]["Position"][];
+            /** @description Semantic edges. */
+            semantic_edges: number;
+            /** @description Structural edges. */
+            structural_edges: number;
+            /** @description Units. */
+            units: number;
+        };
         /** @description Whether a bank answers. */
         BankState: "here" | "loading" | "elsewhere" | "quarantined";
         /** @description A bank, counted, and how far it reaches. */
@@ -453,6 +539,13 @@ export interface components {
             /** @description Where the list goes on: the `from` of another request; absent at its end. */
             next?: components["schemas"]["Bank"] | null;
         };
+        /** @description `edges`: how many edges came and went since the last progress. */
+        ChangedEdges: {
+            /** @description Edges that there were not. */
+            added: number;
+            /** @description Edges that there are no more. */
+            removed: number;
+        };
         /** @description What joins two units, or a question and a unit. */
         Channel: "semantic" | "structural" | "lexical";
         /** @description A line of the context that an answer cites. */
@@ -463,6 +556,15 @@ export interface components {
             sources: string[];
             /** @description The units that the line quotes. */
             units: components["schemas"]["UnitId"][];
+        };
+        /** @description `window`: a closed window was written, for the first time or again because its turns or units changed. */
+        ClosedWindow: {
+            /** @description The session that it lies in. */
+            session: string;
+            /** @description Ordinal, in the session, of its first turn. */
+            start: number;
+            /** @description The ids of its turns that are not deleted. A window that is too large for one record comes in parts. */
+            turns: string[];
         };
         /** @description What kind of problem it is. */
         Code: "invalid" | "unauthorised" | "forbidden" | "not_found" | "method" | "slow" | "too_large" | "media_type" | "unknown_bank" | "unknown_unit" | "quarantined" | "no_model" | "deadline" | "busy" | "misdirected" | "loading" | "stopping" | "endpoint_away" | "failed";
@@ -582,6 +684,8 @@ export interface components {
              * @default []
              */
             context_turns: string[][];
+            /** @description Rankings without the graph; absent unless the question asks for them. */
+            flat?: components["schemas"]["Flat"] | null;
             /** @description The question. */
             question: components["schemas"]["Question"];
             /** @description The offsets that the first hop reflects. */
@@ -690,6 +794,8 @@ export interface components {
              *     familiar one.
              */
             part?: number | null;
+            /** @description The profile whose recall settings apply, in place of those of the pipeline file. */
+            profile?: string | null;
             /** @description The last turns of the running conversation, oldest first; at most 8,192 bytes. */
             said_before?: components["schemas"]["SaidBefore"][];
             /** @description The question, at most 8,192 bytes. */
@@ -806,6 +912,40 @@ export interface components {
              */
             words: number;
         };
+        /** @description Three rankings without the graph. Each quotes its best within the tokens of the answer's context. */
+        Flat: {
+            /** @description By the cosine of the question and the part's best sentence alone. */
+            meaning: components["schemas"]["FlatRanking"];
+            /** @description By the score of the answer's first hop, without the walk. */
+            same_score: components["schemas"]["FlatRanking"];
+            /** @description By BM25 of the question's words in the part and the turns around it alone. */
+            words: components["schemas"]["FlatRanking"];
+        };
+        /** @description What a ranking would quote. */
+        FlatRanking: {
+            /** @description The tokens of its context, headings included; at most those of the answer's. */
+            tokens: number;
+            /** @description The units, best first. */
+            units: components["schemas"]["FlatUnit"][];
+        };
+        /** @description A unit that a ranking would quote. */
+        FlatUnit: {
+            /** @description The unit. */
+            id: components["schemas"]["UnitId"];
+            /** @description What is quoted of it first, cut to 160 characters. */
+            label: string;
+            /** @description When it was said. */
+            said_at: components["schemas"]["EventTime"];
+            /**
+             * Format: double
+             * @description What it is ranked by: the cosine, BM25 divided by the bank's best, or the score of the first hop.
+             */
+            score: number;
+            /** @description The tokens of a context that quotes it alone, its heading included. */
+            tokens: number;
+            /** @description The turns that are quoted. */
+            turns: string[];
+        };
         /** @description Bytes in memory, by part. */
         Footprint: {
             /** @description The index that finds candidates in a large bank. */
@@ -892,6 +1032,40 @@ export interface components {
             shown?: components["schemas"]["TurnView"][];
             /** @description How many the bank held. Absent for a token that may not read. */
             turns?: number | null;
+        };
+        /** @description A part of a bank's graph. */
+        Graph: {
+            /** @description The bank. */
+            bank: components["schemas"]["Bank"];
+            /** @description The edges between these units, each once, the strongest first; at most 6,000. */
+            edges: components["schemas"]["Step"][];
+            /** @description The offsets that this reflects. */
+            reflects: components["schemas"]["Position"][];
+            /** @description How many edges the bank has, of both kinds. */
+            total_edges: number;
+            /** @description How many units the bank has. */
+            total_units: number;
+            /**
+             * @description Whether a limit left out units of the bank, or around a unit such as its edges lead to, or edges between the
+             *     units.
+             */
+            truncated: boolean;
+            /**
+             * @description The units: those that were said last, the latest first. Around a unit: that unit, then what lies one edge from
+             *     it, then two, and so on; of the same distance the one with the strongest edge first.
+             */
+            units: components["schemas"]["GraphUnit"][];
+        };
+        /** @description A unit of a map. */
+        GraphUnit: {
+            /** @description The unit. */
+            id: components["schemas"]["UnitId"];
+            /** @description What it says, cut to 80 characters. */
+            label: string;
+            /** @description When it was said. */
+            said_at: components["schemas"]["EventTime"];
+            /** @description The session that its turns lie in. */
+            session: string;
         };
         /** @description The points of a bank's past that `as_of` answers for. */
         History: {
@@ -1137,10 +1311,14 @@ export interface components {
             asker?: string | null;
             /** @description The tenant that is asked. */
             bank: components["schemas"]["Bank"];
+            /** @description Whether rankings without the graph stand beside the answer. */
+            compare?: boolean;
             /** @description Most tokens (o200k) of the context; `recall.stop.most_tokens` without it. */
             most_tokens?: number | null;
             /** @description How many of the best parts that are not quoted the trace shows; none without it. */
             near?: number | null;
+            /** @description The profile whose recall settings apply, in place of those of the pipeline file. */
+            profile?: string | null;
             /** @description The last turns of the running conversation, oldest first; at most 8,192 bytes. */
             said_before?: components["schemas"]["SaidBefore"][];
             /** @description The question, as the caller wrote it. */
@@ -1171,6 +1349,22 @@ export interface components {
              * @default null
              */
             time: components["schemas"]["Interval"] | null;
+        };
+        /** @description How many questions there were, and how long they take, from their arrival to their answer. */
+        QuestionTimes: {
+            /**
+             * Format: double
+             * @description What half of those of the last five minutes took at most, in milliseconds; absent without any. Of many, the
+             *     last 4,096 count.
+             */
+            p50_ms?: number | null;
+            /**
+             * Format: double
+             * @description The same for 99 of 100.
+             */
+            p99_ms?: number | null;
+            /** @description Questions since the start, refused ones included. */
+            total: number;
         };
         /** @description A unit and its rank. */
         Ranked: {
@@ -1222,6 +1416,11 @@ export interface components {
             bank: components["schemas"]["Bank"];
             /** @description Its closed windows. One that is not read again keeps its units. */
             windows: number;
+        };
+        /** @description `unit_removed`: the bank has a unit no more. */
+        RemovedUnit: {
+            /** @description The unit. */
+            id: components["schemas"]["UnitId"];
         };
         /** @description A kind of request. None includes another. */
         Right: "read" | "write" | "forget" | "admin";
@@ -1315,6 +1514,11 @@ export interface components {
             /** @description The units, as answers name them; at most 200. */
             ids: components["schemas"]["UnitId"][];
         };
+        /** @description `skipped`: events are left out here, because too much happened at once or they were read too slowly. */
+        Skipped: {
+            /** @description How many. */
+            events: number;
+        };
         /** @description `snapshot`: a piece of the whole evidence. All pieces up to the next progress are the evidence. */
         Snapshot: {
             /** @description The rank of the piece's first unit, from 0. */
@@ -1386,6 +1590,8 @@ export interface components {
             partitions: number;
             /** @description What goes wrong in the background; it is tried again until it succeeds. Only a token of every bank sees it. */
             problem?: string | null;
+            /** @description How many questions there were, and how long they take. Only a token of every bank sees it. */
+            questions?: components["schemas"]["QuestionTimes"] | null;
             /** @description Windows that the language model has read. */
             read_by_model: number;
             /** @description Windows whose reading by the language model could not be used. */
@@ -1515,7 +1721,7 @@ export interface components {
             /** @description What it may do; no right includes another. */
             rights: components["schemas"]["Right"][];
         };
-        /** @description `reset`: what was received is void, and a snapshot follows. `lagged`: the stream ends; subscribe again. */
+        /** @description `reset`: what was received is void; of a question, a snapshot follows. `lagged`: the stream ends; subscribe again. */
         Told: {
             /** @description Why. */
             reason: string;
@@ -1995,6 +2201,40 @@ export interface operations {
             504: components["responses"]["Problem"];
         };
     };
+    events: {
+        parameters: {
+            query: {
+                /** @description The bank. */
+                bank: string;
+                /** @description The id of the last progress that was received: what happened since is sent, where it is still known. The header Last-Event-ID says the same. */
+                last_event_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Events. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            409: components["responses"]["Problem"];
+            421: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+            504: components["responses"]["Problem"];
+        };
+    };
     explain: {
         parameters: {
             query?: never;
@@ -2091,6 +2331,42 @@ export interface operations {
             403: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];
+        };
+    };
+    graph: {
+        parameters: {
+            query: {
+                /** @description The bank. */
+                bank: string;
+                /** @description The unit in the middle, as an answer names it; without it, the units that were said last are shown. */
+                around?: string;
+                /** @description Most units; 2,000 without it. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The units and edges. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Graph"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
+            409: components["responses"]["Problem"];
+            421: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
         };
     };
     history: {

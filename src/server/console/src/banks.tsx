@@ -1,6 +1,7 @@
 // Banks: what each holds, and the turns of one.
 import { useEffect, useState } from "preact/hooks";
 import type { BankPage, BankStatus, Stats, Turns, TurnView } from "./forms";
+import { BankMap } from "./map";
 import { ProblemView } from "./problem";
 import { hashOf, place } from "./route";
 import { type Failure, failureOf, get, remove } from "./service";
@@ -144,6 +145,7 @@ function Opened({ name }: { name: string }) {
   const [state, setState] = useState<BankStatus>();
   const [stats, setStats] = useState<Stats>();
   const [failure, setFailure] = useState<Failure>();
+  const [hasMap, setHasMap] = useState(false);
   useEffect(() => {
     const stop = new AbortController();
     Promise.all([
@@ -163,7 +165,12 @@ function Opened({ name }: { name: string }) {
     <section class="opened" aria-label={name}>
       <div class="head">
         <h2>{name}</h2>
-        <a href={hashOf("ask", { bank: name })}>Ask it</a>
+        <span>
+          <button type="button" aria-expanded={hasMap} onClick={() => setHasMap(!hasMap)}>
+            Map
+          </button>{" "}
+          <a href={hashOf("ask", { bank: name })}>Ask it</a>
+        </span>
       </div>
       {failure && <ProblemView failure={failure} />}
       {state && (
@@ -177,6 +184,7 @@ function Opened({ name }: { name: string }) {
           </span>
         </p>
       )}
+      {hasMap && <BankMap name={name} />}
       <div class="both">
         <TurnTable name={name} />
         {stats && (

@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { SnapshotList, Status } from "./forms";
 import { ProblemView } from "./problem";
+import { perSecond, type Sample, sampleOf } from "./samples";
 import { type Failure, failureOf, get, hasToken, post } from "./service";
 import { logOut, look, may, status, who } from "./session";
 import { ago, bytes, count, moment, plural } from "./words";
@@ -9,12 +10,6 @@ import { ago, bytes, count, moment, plural } from "./words";
 const LOOK_MILLISECONDS = 2000;
 /** Fifteen minutes of looks. */
 const MOST_SAMPLES = 450;
-
-interface Sample {
-  at: number;
-  behind: number;
-  units: number;
-}
 
 export function Health() {
   const [samples, setSamples] = useState<Sample[]>([]);
@@ -24,9 +19,7 @@ export function Health() {
       if (!document.hidden) await look(stop.signal);
       const now = status.value;
       if (now && !stop.signal.aborted) {
-        setSamples((samples) =>
-          [...samples, { at: Date.now(), behind: now.behind, units: now.units }].slice(-MOST_SAMPLES),
-        );
+        setSamples((samples) => [...samples, sampleOf(now, Date.now())].slice(-MOST_SAMPLES));
       }
     };
     void sample();
@@ -63,7 +56,13 @@ export function Health() {
               </dl>
               <h2>While this page is open</h2>
               <Line name="Turns behind" values={samples.map((sample) => sample.behind)} />
-              <Line name="Units written since the start" values={samples.map((sample) => sample.units)} />
+              {now.questions && (
+                <>
+                  <Line name="Turns a second" values={perSecond(samples, "turns")} />
+                  <Line name="Questions a second" values={perSecond(samples, "questions")} />
+                  <Line name="99 of 100 questions take at most, ms" values={samples.map((sample) => sample.p99)} />
+                </>
+              )}
             </div>
             <div>
               <Access />
@@ -93,22 +92,38 @@ function rows(now: Status): [string, string, string][] {
     ["Dead letters", count(now.dead_letters), "Since the start"],
     ["Waiting for the model", count(now.waiting_for_model), "Closed windows that wait for the language model"],
     ["Refused by the model", count(now.refused_by_model), "Windows whose reading could not be used"],
+    ...(now.questions ? questionRows(now.questions) : []),
   ];
 }
 
-/** A line of what was sampled, with its last and its greatest value. */
-function Line({ name, values }: { name: string; values: number[] }) {
+function questionRows({ total, p50_ms, p99_ms }: NonNullable<Status["questions"]>): [string, string, string][] {
+  const took = (milliseconds: number | null | undefined) => (milliseconds ? `${rounded(milliseconds)} ms` : "none");
+  return [
+    ["Questions", count(total), "Since the start, refused ones included"],
+    ["p50", took(p50_ms), "What half of the questions of the last five minutes took at most"],
+    ["p99", took(p99_ms), "What 99 of 100 of them took at most"],
+  ];
+}
+
+/** Two digits of what is small; no more than a person compares. */
+const rounded = (number: number): string => count(number < 10 ? Math.round(number * 10) / 10 : Math.round(number));
+
+/** A line of what was sampled, with its last and its greatest value; what is unknown is left out. */
+function Line({ name, values }: { name: string; values: (number | undefined)[] }) {
   const [width, height] = [300, 44];
-  const most = Math.max(1, ...values);
-  const points = (values.length === 1 ? [...values, ...values] : values).map(
-    (value, at) =>
-      `${(at / Math.max(1, values.length === 1 ? 1 : values.length - 1)) * width},${height - 2 - (value / most) * (height - 6)}`,
-  );
-  const last = values.at(-1) ?? 0;
+  const known = values.flatMap((value, at) => (value === undefined ? [] : [{ value, at }]));
+  const most = Math.max(1, ...known.map(({ value }) => value));
+  const y = (value: number) => height - 2 - (value / most) * (height - 6);
+  const points = known.map(({ value, at }) => `${(at / Math.max(1, values.length - 1)) * width},${y(value)}`);
+  const [only] = known;
+  if (only && known.length === 1) points.splice(0, 1, `0,${y(only.value)}`, `${width},${y(only.value)}`);
+  const now = values.at(-1);
+  const last = now === undefined ? "none" : rounded(now);
   return (
     <figure class="line">
       <figcaption>
-        {name} <b>{count(last)}</b> <small>most {count(Math.max(0, ...values))}</small>
+        {name} <b>{last}</b>{" "}
+        {known.length > 0 && <small>most {rounded(Math.max(...known.map(({ value }) => value)))}</small>}
       </figcaption>
       <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" role="img" aria-label={`${name}: now ${last}`}>
         <polyline points={points.join(" ")} />

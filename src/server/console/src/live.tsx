@@ -1,12 +1,23 @@
-// Live: turns as they come, and a question that is followed.
+// Live: turns as they come with what becomes of them, and a question that is followed.
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { BankStatus, Delta, Problem, Progress, SubscribedUnit, Turns, TurnView } from "./forms";
+import { type Row, rowsOf, withEvent } from "./arrivals";
+import type {
+  BankProgress,
+  ChangedEdges,
+  Delta,
+  Problem,
+  Progress,
+  Skipped,
+  SubscribedUnit,
+  Told,
+  Turns,
+} from "./forms";
 import { ProblemView } from "./problem";
-import { Failure, failureOf, follow, get, post } from "./service";
+import { Failure, failureOf, follow, followGet, get, post } from "./service";
 import { bank, may } from "./session";
-import { plural, saidAt, share, short } from "./words";
+import { count, plural, saidAt, share, short } from "./words";
 
-const LOOK_MILLISECONDS = 1500;
+const AGAIN_MILLISECONDS = 2000;
 const MOST_TURNS = 100;
 
 export function Live() {
@@ -25,41 +36,60 @@ export function Live() {
 }
 
 function Arriving() {
-  const [turns, setTurns] = useState<TurnView[]>([]);
-  const [state, setState] = useState<BankStatus>();
+  const [rows, setRows] = useState<Row[]>([]);
+  const [progress, setProgress] = useState<BankProgress>();
+  const [edges, setEdges] = useState<ChangedEdges>();
+  const [notice, setNotice] = useState("");
   const [failure, setFailure] = useState<Failure>();
+  const [connection, setConnection] = useState<"connecting" | "on" | "off">("connecting");
   const [pauses, setPauses] = useState(false);
   const [speaker, setSpeaker] = useState("");
-  const known = useRef<Set<string>>(undefined);
-  const [fresh, setFresh] = useState<Set<string>>(new Set());
+  const last = useRef<string>(undefined);
   useEffect(() => {
     if (pauses || !bank.value) return;
     const stop = new AbortController();
-    const look = async () => {
+    let timer: ReturnType<typeof setTimeout>;
+    const listen = async () => {
       try {
-        const asked = { bank: bank.value, limit: MOST_TURNS, speaker: speaker || undefined };
-        const page = await get<Turns>("turns", asked, stop.signal);
-        setState(await get<BankStatus>("bank", { bank: bank.value }, stop.signal));
-        // What was there before the page was opened has not just come.
-        const here = new Set(page.turns.map((turn) => turn.turn));
-        if (known.current) setFresh(new Set([...here].filter((turn) => !known.current?.has(turn))));
-        known.current = new Set([...(known.current ?? []), ...here]);
-        setTurns(page.turns);
-        setFailure(undefined);
+        const asked = { bank: bank.value, last_event_id: last.current };
+        for await (const { event, id, data } of followGet("events", asked, stop.signal)) {
+          setConnection("on");
+          setFailure(undefined);
+          if (event === "problem") {
+            const problem = data as Problem;
+            throw new Failure(problem.status, problem);
+          }
+          if (event === "progress") {
+            // What was there before the page was opened has not just come.
+            if (last.current === undefined) setRows(await turnsThatAreThere(stop.signal));
+            last.current = id;
+            setProgress(data as BankProgress);
+          } else if (event === "edges") setEdges(data as ChangedEdges);
+          else if (event === "skipped") setNotice(`${plural((data as Skipped).events, "event")} left out here`);
+          else if (event === "reset") {
+            setNotice((data as Told).reason);
+            last.current = undefined;
+          } else setRows((rows) => withEvent(rows, { event, data }));
+        }
       } catch (thrown) {
         const failure = failureOf(thrown);
-        // A bank begins with its first turn.
-        if (failure && failure.problem.code !== "unknown_bank") setFailure(failure);
+        if (!failure) return;
+        setFailure(failure);
+        // Another try does not help where the request itself is refused.
+        if (failure.status >= 400 && failure.status < 500 && failure.status !== 429) return;
       }
-      if (!stop.signal.aborted) timer = setTimeout(look, LOOK_MILLISECONDS);
+      if (stop.signal.aborted) return;
+      setConnection("off");
+      timer = setTimeout(listen, AGAIN_MILLISECONDS);
     };
-    let timer = setTimeout(look, 0);
+    void listen();
     return () => {
       stop.abort();
       clearTimeout(timer);
     };
-  }, [pauses, speaker, bank.value]);
-  const speakers = [...new Set(turns.map((turn) => turn.speaker))].sort();
+  }, [pauses, bank.value]);
+  const speakers = [...new Set([speaker, ...rows.map((row) => row.speaker)])].filter(Boolean).sort();
+  const shown = speaker ? rows.filter((row) => row.speaker === speaker) : rows;
   return (
     <div>
       <div class="head">
@@ -69,44 +99,72 @@ function Arriving() {
         </button>
       </div>
       <p class="verdict" aria-live="polite">
-        {state && (
+        {progress && (
           <>
-            <span>{plural(state.units, "unit")}</span>
-            <span>{plural(state.semantic_edges, "semantic edge")}</span>
-            <span>{plural(state.structural_edges, "structural edge")}</span>
-            <span>
-              {state.behind ? `${plural(state.behind, "turn")} not reflected yet` : "every turn is reflected"}
-            </span>
+            <span>{plural(progress.units, "unit")}</span>
+            <span>{plural(progress.semantic_edges, "semantic edge")}</span>
+            <span>{plural(progress.structural_edges, "structural edge")}</span>
           </>
         )}
+        {edges && (
+          <span>
+            last change of edges: +{count(edges.added)} −{count(edges.removed)}
+          </span>
+        )}
+        {pauses && <span>paused</span>}
+        {!pauses && connection === "off" && <span class="bad">not connected; tries again in a moment</span>}
       </p>
+      {notice && (
+        <p class="quiet" role="status">
+          {notice}
+        </p>
+      )}
       <label class="filter">
         Speaker
         <select value={speaker} onChange={(event) => setSpeaker(event.currentTarget.value)}>
           <option value="">everybody</option>
-          {[...new Set([speaker, ...speakers])].filter(Boolean).map((name) => (
+          {speakers.map((name) => (
             <option key={name}>{name}</option>
           ))}
         </select>
       </label>
       {failure && <ProblemView failure={failure} />}
       <ol class="turn-list">
-        {turns.map((turn) => (
-          <li key={turn.turn} class={fresh.has(turn.turn) ? "fresh" : ""}>
-            <p class="words">
-              <b>{turn.speaker}</b> {short(turn.text, 280)}
-            </p>
-            <small>
-              {saidAt(turn.time)} · {turn.turn}
-              {turn.session ? ` · session ${turn.session}` : ""}
-              {fresh.has(turn.turn) ? " · new" : ""}
-            </small>
+        {shown.map((row) => (
+          <li key={row.turn} class={row.fresh ? "fresh" : ""}>
+            {row.deleted ? (
+              <p class="quiet">Deleted</p>
+            ) : (
+              <p class="words">
+                <b>{row.speaker}</b> {short(row.text, 280)}
+              </p>
+            )}
+            <small>{factsOf(row).join(" · ")}</small>
           </li>
         ))}
       </ol>
-      {turns.length === 0 && !failure && <p class="empty">No turn yet.</p>}
+      {shown.length === 0 && !failure && <p class="empty">No turn yet.</p>}
     </div>
   );
+}
+
+/** The latest turns; none where the log cannot list them, or the bank has none. */
+async function turnsThatAreThere(signal: AbortSignal): Promise<Row[]> {
+  try {
+    return rowsOf((await get<Turns>("turns", { bank: bank.value, limit: MOST_TURNS }, signal)).turns);
+  } catch (thrown) {
+    if (failureOf(thrown) === undefined) throw thrown;
+    return [];
+  }
+}
+
+function factsOf(row: Row): string[] {
+  const facts = [saidAt(row.time), row.turn];
+  if (row.session) facts.push(`session ${row.session}`);
+  if (row.units.length) facts.push(row.units.length === 1 ? `unit ${row.units[0]}` : plural(row.units.length, "unit"));
+  if (row.closed) facts.push("window closed");
+  if (row.fresh) facts.push("new");
+  return facts;
 }
 
 interface Shown {

@@ -61,15 +61,17 @@ async function send(method: string, path: string, body: unknown, signal?: AbortS
   throw new Failure(response.status, problem, after > 0 ? after : undefined);
 }
 
-export async function get<T>(
-  path: string,
-  query: Record<string, string | number | undefined>,
-  signal?: AbortSignal,
-): Promise<T> {
+type Query = Record<string, string | number | undefined>;
+
+function withQuery(path: string, query: Query): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
   const text = search.toString();
-  return (await send("GET", `/v1/${path}${text ? `?${text}` : ""}`, undefined, signal)).json();
+  return `/v1/${path}${text ? `?${text}` : ""}`;
+}
+
+export async function get<T>(path: string, query: Query, signal?: AbortSignal): Promise<T> {
+  return (await send("GET", withQuery(path, query), undefined, signal)).json();
 }
 
 /** A file beside the page. */
@@ -93,7 +95,15 @@ export interface ServerEvent {
 
 /** Follows a stream of events. EventSource cannot show a token, and would put the question into the address. */
 export async function* follow(path: string, body: unknown, signal: AbortSignal): AsyncGenerator<ServerEvent> {
-  const response = await send("POST", `/v1/${path}`, body, signal);
+  yield* eventsOf(await send("POST", `/v1/${path}`, body, signal));
+}
+
+/** Follows a stream of events that needs no body. */
+export async function* followGet(path: string, query: Query, signal: AbortSignal): AsyncGenerator<ServerEvent> {
+  yield* eventsOf(await send("GET", withQuery(path, query), undefined, signal));
+}
+
+async function* eventsOf(response: Response): AsyncGenerator<ServerEvent> {
   if (!response.body) return;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

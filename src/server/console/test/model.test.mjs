@@ -300,3 +300,90 @@ test("a question is found, missed, or expects nothing, and filters join", async 
     [5, 2, 1, 1, 0],
   );
 });
+
+test("the rows of Live follow the events, and no more than 500 are kept", async () => {
+  const { rowsOf, withEvent, MOST_ROWS } = await load("src/arrivals.ts");
+  const turn = (id, more = {}) => ({
+    event: "turn",
+    data: { turn: id, speaker: "Ann", time: "2024-05-01T10:00:00Z", session: "s", text: `says ${id}`, ...more },
+  });
+  const added = (id, ...turns) => ({ event: "unit_added", data: { id, label: "", said_at: "", session: "s", turns } });
+  let rows = rowsOf([{ turn: "0", short: "0", speaker: "Bo", time: "2024-05-01T09:00:00Z", text: "hi" }]);
+  for (const event of [turn("1"), added("u1", "1"), turn("2"), added("u2", "2")]) rows = withEvent(rows, event);
+  const facts = () => rows.map((row) => [row.turn, row.text, row.units.join(), row.closed, row.fresh].join(" ").trim());
+  assert.deepEqual(facts(), ["2 says 2 u2 false true", "1 says 1 u1 false true", "0 hi  false false"]);
+  rows = withEvent(rows, { event: "window", data: { session: "s", start: 0, turns: ["1", "2"] } });
+  for (const id of ["u1", "u2"]) rows = withEvent(rows, { event: "unit_removed", data: { id } });
+  for (const event of [added("u3", "1", "2"), turn("2", { text: "edited" })]) rows = withEvent(rows, event);
+  assert.deepEqual(facts().slice(0, 2), ["2 edited u3 true true", "1 says 1 u3 true true"]);
+  rows = withEvent(rows, turn("1", { text: "", speaker: "", deleted: true }));
+  assert.deepEqual([rows[1].deleted, rows[1].text], [true, ""]);
+  for (let i = 0; i < 600; i++) rows = withEvent(rows, turn(`more ${i}`));
+  assert.equal(rows.length, MOST_ROWS);
+  assert.equal(rows[0].turn, "more 599");
+});
+
+test("a map has a place for every unit, in the order of time, and a lane for every session", async () => {
+  const { mapOf } = await load("src/map.tsx");
+  const unit = (id, said_at, session) => ({ id, label: id, said_at, session });
+  const { spots, ticks } = mapOf([
+    unit("c", "2024-05-03T10:00:00Z", "two"),
+    unit("a", "2024-05-01T10:00:00Z", "one"),
+    unit("b", "2024-05-01T12:00:00+02:00", "two"),
+  ]);
+  const places = spots.map(({ unit, x, y }) => `${unit.id} ${x} ${y}`);
+  assert.deepEqual(places, ["a 0 0.25", "b 0.5 0.75", "c 1 0.75"]);
+  assert.deepEqual(
+    ticks.map(({ label }) => label),
+    ["1 May 2024", "3 May 2024"],
+  );
+  assert.deepEqual(mapOf([]).spots, []);
+});
+
+test("flat and recollection are two lists with what they share, and one list of both", async () => {
+  const { comparisonOf } = await load("src/ask/compare.ts");
+  const flat = (id, score) => ({
+    id,
+    label: `Ann: ${id}`,
+    said_at: "2024-03-02T09:00:00Z",
+    turns: [id],
+    score,
+    tokens: 9,
+  });
+  const compared = answer();
+  compared.tokens.spent = 1355;
+  const words = { tokens: 1341, units: [flat("b", 0.9), flat("x", 0.5), flat("a", 0.1)] };
+  compared.flat = { words, meaning: { tokens: 0, units: [] }, same_score: { tokens: 0, units: [] } };
+  const { sentence, ...lists } = comparisonOf(compared, "words");
+  assert.equal(sentence, "flat 3 units, 1,341 tokens · recollection 3, 1,355 · 2 in both");
+  const places = (list) => lists[list].map((unit) => [unit.id, unit.flat, unit.recollection]);
+  const [a, b, d, x] = [
+    ["a", 3, 1],
+    ["b", 1, 2],
+    ["d", undefined, 3],
+    ["x", 2, undefined],
+  ];
+  assert.deepEqual(places("flat"), [b, x, a]);
+  assert.deepEqual(places("recollection"), [a, b, d]);
+  assert.deepEqual(places("merged"), [a, b, x, d]);
+  assert.equal(
+    comparisonOf(compared, "meaning").sentence,
+    "flat 0 units, 0 tokens · recollection 3, 1,355 · 0 in both",
+  );
+  assert.equal(comparisonOf(answer(), "words"), undefined);
+});
+
+test("what was sampled grows a second, and not over a start", async () => {
+  const { sampleOf, perSecond } = await load("src/samples.ts");
+  const status = (after, total) => ({ behind: 2, after, questions: { total, p50_ms: 3, p99_ms: 8 } });
+  const samples = [
+    sampleOf(status("0:9,3:4", 10), 1000),
+    sampleOf(status("0:19,3:4", 11), 3000),
+    sampleOf(status("0:0", 0), 4000),
+    sampleOf({ behind: 0, after: "" }, 5000),
+  ];
+  assert.deepEqual(samples[0], { at: 1000, behind: 2, turns: 15, questions: 10, p99: 8 });
+  assert.deepEqual(samples[3], { at: 5000, behind: 0, turns: undefined, questions: undefined, p99: undefined });
+  assert.deepEqual(perSecond(samples, "turns"), [5, undefined, undefined]);
+  assert.deepEqual(perSecond(samples, "questions"), [0.5, undefined, undefined]);
+});

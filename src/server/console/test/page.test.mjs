@@ -136,6 +136,61 @@ test("the context is the agent's, word for word, and the JSON has every number",
   await close();
 });
 
+test("flat stands beside recollection, with the numbers of the answer, at both widths", async () => {
+  const body = JSON.stringify({ bank: "sample/harbour", text: QUESTION, compare: true });
+  const headers = { "content-type": "application/json" };
+  const answer = await (await fetch(`${CONSOLE}/v1/ask`, { method: "POST", headers, body })).json();
+  const found = answer.units.map((unit) => unit.id);
+  assert.ok(found.length > 1, "an answer with something to compare");
+  for (const width of [1280, 390]) {
+    const { page, close } = await opened(ASKED, { width });
+    await answered(page);
+    await page.getByRole("tab", { name: "Side by side" }).click();
+    for (const [name, ranking] of [
+      ["meaning", answer.flat.meaning],
+      ["words", answer.flat.words],
+      ["same score", answer.flat.same_score],
+    ]) {
+      await page.getByRole("radio", { name, exact: true }).check();
+      const flat = ranking.units.map((unit) => unit.id);
+      const both = flat.filter((id) => found.includes(id)).length;
+      const numbers = [flat.length, ranking.tokens, found.length, answer.tokens.spent, both];
+      const counts = page.locator(".counts");
+      await counts.waitFor();
+      const read = async () => (await counts.textContent()).replaceAll(",", "").match(/\d+/g).map(Number).join();
+      await becomes(read, numbers.join(), `${name} at ${width}`);
+      const listed = (list) =>
+        list.locator(".row").evaluateAll((rows) => rows.map((row) => row.getAttribute("data-unit")));
+      if (width > 500) {
+        assert.deepEqual(await listed(page.getByRole("list", { name: "Flat", exact: true })), flat);
+        assert.deepEqual(await listed(page.getByRole("list", { name: "Recollection", exact: true })), found);
+      } else {
+        const list = page.getByRole("list", { name: "Flat and recollection" });
+        assert.deepEqual((await listed(list)).sort(), [...new Set([...flat, ...found])].sort());
+        const badges = await list.locator(".badge").allTextContents();
+        assert.equal(badges.filter((text) => text.startsWith("F")).length, flat.length);
+        assert.equal(badges.filter((text) => text.startsWith("R")).length, found.length);
+      }
+    }
+    const [wide, screen] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+    assert.ok(wide <= screen, `at ${width} it is ${wide} wide`);
+    await page.screenshot({ path: `${PICTURES}/side-by-side-${width}-light.png` });
+    await accessible(page);
+    await close();
+  }
+});
+
+test("Health says how long questions take", async () => {
+  const { page, close } = await opened(ASKED);
+  await answered(page);
+  await page.goto(`${CONSOLE}/console/#/health`);
+  await page.getByRole("img", { name: /^99 of 100 questions take at most, ms: now [\d.,]+$/ }).waitFor();
+  for (const name of ["Turns behind", "Turns a second", "Questions a second"]) {
+    await page.getByRole("img", { name: new RegExp(`^${name}: now [\\d.,]+$`) }).waitFor();
+  }
+  await close();
+});
+
 async function shown(page, tab) {
   await page.getByRole("tab", { name: tab }).click();
   return page.locator("#found pre").textContent();
@@ -239,8 +294,99 @@ test("a turn is put, seen, and changes a question that is followed", async () =>
   await put.getByLabel("Speaker").fill("Priya");
   await put.getByLabel("Says").fill("The walrus figurehead went to the museum in Schleswig.");
   await put.getByRole("button", { name: "Put" }).click();
-  await page.locator(".turn-list li.fresh", { hasText: "walrus figurehead" }).waitFor();
+  const row = page.locator(".turn-list li.fresh", { hasText: "walrus figurehead" });
+  await row.waitFor();
+  await row.filter({ hasText: /unit [0-9a-f]{16}/ }).waitFor();
   await page.locator(".followed li", { hasText: "museum in Schleswig" }).waitFor();
+  await page.getByLabel("Speaker").first().selectOption("Priya");
+  assert.ok(!(await page.locator(".turn-list b").allTextContents()).some((name) => name !== "Priya"));
+  // What is put during a pause is told afterwards.
+  await page.getByRole("button", { name: "Pause" }).click();
+  await put.getByLabel("Says").fill("The walrus is back, and is painted green.");
+  await put.getByRole("button", { name: "Put" }).click();
+  await put.getByText("answers reflect it").waitFor();
+  assert.equal(await page.locator(".turn-list li", { hasText: "painted green" }).count(), 0);
+  await page.getByRole("button", { name: "Go on" }).click();
+  await page.locator(".turn-list li.fresh", { hasText: "painted green" }).waitFor();
+  await close();
+});
+
+test("a stream that ends is said, and what came stays", async () => {
+  const progress = { bank: "sample/harbour", units: 3, semantic_edges: 2, structural_edges: 1, reflects: [] };
+  const turn = {
+    turn: "t1",
+    speaker: "Ida",
+    time: "2024-03-02T09:00:00+01:00",
+    session: "s",
+    text: "The tide tables came.",
+  };
+  const events = `event: progress\nid: 0:1\ndata: ${JSON.stringify(progress)}\n\nevent: turn\ndata: ${JSON.stringify(turn)}\n\n`;
+  const { page, close } = await opened(`live?${HARBOUR}`, {
+    prepare: (page) =>
+      page.route("**/v1/events?**", (route) => route.fulfill({ contentType: "text/event-stream", body: events })),
+  });
+  await page.getByText("not connected").waitFor();
+  await page.locator(".turn-list li.fresh", { hasText: "tide tables" }).waitFor();
+  await close();
+});
+
+test("the map of a bank is drawn once, and not again while it is panned", async () => {
+  const many = 2000;
+  const id = (i) => i.toString(16).padStart(16, "0");
+  const asked = [];
+  const { page, close } = await opened(`banks?${HARBOUR}`, {
+    prepare: (page) =>
+      page.route("**/v1/graph?**", async (route) => {
+        asked.push(new URL(route.request().url()).searchParams.get("around"));
+        const units = Array.from({ length: many }, (_, i) => ({
+          id: id(i),
+          label: `Unit ${i}`,
+          said_at: new Date(Date.UTC(2024, 0, 1) + i * 3_600_000).toISOString(),
+          session: `caller:s${i % 40}`,
+        }));
+        const edges = Array.from({ length: 3 * many }, (_, i) => ({
+          from: id(i % many),
+          to: id((i * 7 + 1) % many),
+          channel: i % 2 ? "semantic" : "structural",
+          weight: 0.5,
+        }));
+        const json = { bank: "sample/harbour", units, edges, total_units: 51_887, total_edges: 420_000 };
+        await route.fulfill({ json: { ...json, truncated: true, reflects: [] } });
+      }),
+  });
+  await page.getByRole("button", { name: "Map" }).click();
+  await page.getByText("2,000 of 51,887 units").waitFor();
+  await page.getByText("6,000 of 420,000 edges").waitFor();
+  const before = await timesDrawn(page);
+  assert.equal(before, 1);
+  const box = await page.locator(".picture canvas").boundingBox();
+  await page.getByLabel("Zoom in").click();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  await page.mouse.down();
+  for (let i = 0; i < 60; i++) await page.mouse.move(box.x + box.width / 2 - i * 4, box.y + box.height / 2 + i * 2);
+  await page.mouse.up();
+  assert.equal(await timesDrawn(page), before, "panned and zoomed without drawing");
+  const first = page.locator(".map-list button").first();
+  await first.focus();
+  assert.equal(await timesDrawn(page), before, "pointed at without drawing");
+  await accessible(page);
+  await page.screenshot({ path: `${PICTURES}/map-1280-light.png` });
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "What was said last" }).waitFor();
+  assert.deepEqual(asked, [null, id(0)]);
+  await close();
+});
+
+test("the map of the sample has all of its units, also on a narrow screen", async () => {
+  const { page, close } = await opened(`banks?${HARBOUR}`, { width: 390, look: "dark" });
+  await page.getByRole("button", { name: "Map" }).click();
+  const said = await page.locator(".map .verdict span").first().textContent();
+  const [shown, all] = said.match(/\d+/g);
+  assert.ok(Number(shown) > 20 && shown === all, said);
+  await page.locator(".map-list button").first().click();
+  await page.getByRole("button", { name: "What was said last" }).waitFor();
+  await accessible(page);
+  await page.screenshot({ path: `${PICTURES}/map-390-dark.png` });
   await close();
 });
 

@@ -12,7 +12,8 @@ import { ContextView, EvidenceList, JsonView } from "./evidence";
 import { layoutOf } from "./layout";
 import { Player } from "./player";
 import { rippleOf } from "./ripple";
-import { Tabs } from "./tabs";
+import { SideBySide } from "./side_by_side";
+import { Tabs, tabId } from "./tabs";
 import { UnitDrawer } from "./unit";
 
 /** Near misses that are asked for. */
@@ -26,7 +27,7 @@ interface Answered {
   asof: string | undefined;
 }
 
-const TABS = ["Evidence", "Context", "JSON"] as const;
+const TABS = ["Evidence", "Side by side", "Context", "JSON"] as const;
 
 export function Ask() {
   const { q, at, asof, unit } = place.value.parameters;
@@ -277,13 +278,22 @@ function Answer({ answered, before, history, unit, waits }: AnswerProps) {
             counts={{ Evidence: answer.units.length }}
             choose={setTab}
           />
-          <div id="found" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={tab === "Evidence" ? -1 : 0}>
+          <div id="found" role="tabpanel" aria-labelledby={tabId(tab)} tabIndex={tab === "Evidence" ? -1 : 0}>
             {tab === "Evidence" && (
               <EvidenceList
                 answer={answer}
                 ripple={ripple}
                 pointed={pointed ?? unit}
                 fresh={differs?.fresh}
+                onPoint={setPointed}
+                onOpen={open}
+              />
+            )}
+            {tab === "Side by side" && (
+              <SideBySide
+                answer={answer}
+                asof={answered.asof}
+                pointed={pointed ?? unit}
                 onPoint={setPointed}
                 onOpen={open}
               />

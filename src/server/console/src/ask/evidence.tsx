@@ -8,7 +8,7 @@ import { saidAt, share } from "../words";
 import type { Ripple } from "./ripple";
 
 /** On a narrow screen the picture follows the first of the evidence. */
-const NARROW = "(max-width: 759px)";
+export const NARROW = "(max-width: 759px)";
 const FIRST = 5;
 
 interface ListProps {
@@ -117,7 +117,7 @@ export function EvidenceList({ answer, ripple, pointed, fresh, onPoint, onOpen }
 }
 
 /** How a unit was reached, in a few words each. */
-function waysIn(unit: EvidenceUnit, places: Map<string, number>): { kind: string; text: string }[] {
+export function waysIn(unit: EvidenceUnit, places: Map<string, number>): { kind: string; text: string }[] {
   return unit.provenance.map((way) => {
     if (way.reached_by === "familiar") {
       return { kind: "", text: way.share === undefined ? `familiar, number ${way.rank}` : `share ${share(way.share)}` };

@@ -9,6 +9,7 @@ import { type ZoomTransform, zoom, zoomIdentity } from "d3-zoom";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { saidAt, share as shown } from "../words";
 import type { Layout } from "./layout";
+import { type Look, lookOf } from "./look";
 import type { Ripple, RippleUnit } from "./ripple";
 
 /** How long one step takes. */
@@ -18,41 +19,8 @@ const MOST_MOVED = 400;
 /** Longest side of the layer, in its own pixels. */
 const MOST_PIXELS = 4096;
 
-interface Look {
-  text: string;
-  quiet: string;
-  line: string;
-  ground: string;
-  semantic: string;
-  structural: string;
-  good: string;
-  bad: string;
-}
-
 /** Units that hold evidence which somebody expects, each found or lost. */
 export type Ringed = Map<string, "found" | "lost">;
-
-/** The colours of the page as they are now: a canvas takes no `light-dark()`. */
-function lookOf(element: HTMLElement): Look {
-  const probe = document.createElement("span");
-  element.parentElement?.append(probe);
-  const colour = (name: string) => {
-    probe.style.color = `var(${name})`;
-    return getComputedStyle(probe).color;
-  };
-  const look = {
-    text: colour("--text"),
-    quiet: colour("--quiet"),
-    line: colour("--line"),
-    ground: colour("--ground"),
-    semantic: colour("--semantic"),
-    structural: colour("--structural"),
-    good: colour("--good"),
-    bad: colour("--bad"),
-  };
-  probe.remove();
-  return look;
-}
 
 interface Props {
   ripple: Ripple;

@@ -9,6 +9,9 @@ interface Props<Name extends string> {
   choose: (name: Name) => void;
 }
 
+/** The id of a tab's button. */
+export const tabId = (name: string): string => `tab-${name.replaceAll(" ", "-")}`;
+
 export function Tabs<Name extends string>({ names, label, chosen, counts = {}, choose }: Props<Name>) {
   return (
     <div class="tabs" role="tablist" aria-label={label}>
@@ -17,7 +20,7 @@ export function Tabs<Name extends string>({ names, label, chosen, counts = {}, c
           key={name}
           type="button"
           role="tab"
-          id={`tab-${name}`}
+          id={tabId(name)}
           aria-selected={chosen === name}
           aria-controls="found"
           tabIndex={chosen === name ? 0 : -1}
@@ -27,7 +30,7 @@ export function Tabs<Name extends string>({ names, label, chosen, counts = {}, c
             const next = by ? names[(at + by) % names.length] : undefined;
             if (!next) return;
             choose(next);
-            document.getElementById(`tab-${next}`)?.focus();
+            document.getElementById(tabId(next))?.focus();
           }}
         >
           {name}

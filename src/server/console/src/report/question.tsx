@@ -4,7 +4,7 @@ import { ContextView, EvidenceList, JsonView } from "../ask/evidence";
 import { layoutOf } from "../ask/layout";
 import { Player } from "../ask/player";
 import type { Ripple } from "../ask/ripple";
-import { Tabs } from "../ask/tabs";
+import { Tabs, tabId } from "../ask/tabs";
 import { UnitDrawer } from "../ask/unit";
 import { ProblemView } from "../problem";
 import { change, place } from "../route";
@@ -127,7 +127,7 @@ function Asked({ question }: { question: QuestionReport }) {
             counts={{ Expected: evidence.length, Evidence: answer.units.length }}
             choose={setTab}
           />
-          <div id="found" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={tab === "Evidence" ? -1 : 0}>
+          <div id="found" role="tabpanel" aria-labelledby={tabId(tab)} tabIndex={tab === "Evidence" ? -1 : 0}>
             {tab === "Expected" && (
               <ExpectedList
                 evidence={evidence}

@@ -19,6 +19,12 @@ const LEAST_TURNS: u64 = 20;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LanguageCounts(BTreeMap<Language, u64>);
 
+impl From<BTreeMap<Language, u64>> for LanguageCounts {
+    fn from(counts: BTreeMap<Language, u64>) -> Self {
+        Self(counts)
+    }
+}
+
 impl LanguageCounts {
     /// Counts a turn.
     pub fn add(&mut self, language: Language) {
@@ -52,12 +58,12 @@ pub fn notice(whose: &str, (language, share): (Language, f64), embed: &EmbedSett
 
 /// Reports once for each language that the model does not read it.
 #[derive(Debug, Default)]
-pub(super) struct Unread {
+pub(super) struct UnreadLanguages {
     counts: LanguageCounts,
     told: BTreeSet<Language>,
 }
 
-impl Unread {
+impl UnreadLanguages {
     /// Counts turns; returns the notice if most turns that this process has seen cannot be read, and the language has
     /// not been reported yet.
     pub(super) fn add(
@@ -85,16 +91,16 @@ mod tests {
         };
         let (english, embed) = of("all-MiniLM-L6-v2-int8");
         let turns = |count, language| std::iter::repeat_n(language, count);
-        let mut unread = Unread::default();
+        let mut unread = UnreadLanguages::default();
         assert_eq!(unread.add(turns(12, Language::Zh), &embed, &english), None, "too few");
         let told = unread.add(turns(12, Language::Zh), &embed, &english).expect("most are unread");
         for words in ["100 %", "all-MiniLM-L6-v2-int8", "(zh)", "embed.model = \"multilingual-e5-small\"", "setup"] {
             assert!(told.contains(words), "{told}");
         }
         assert_eq!(unread.add(turns(12, Language::Zh), &embed, &english), None, "said already");
-        assert_eq!(Unread::default().add(turns(30, Language::En), &embed, &english), None);
+        assert_eq!(UnreadLanguages::default().add(turns(30, Language::En), &embed, &english), None);
         let (every, embed) = of("multilingual-e5-small");
-        assert_eq!(Unread::default().add(turns(30, Language::Zh), &embed, &every), None);
+        assert_eq!(UnreadLanguages::default().add(turns(30, Language::Zh), &embed, &every), None);
         let mut mixed = LanguageCounts::default();
         turns(15, Language::En).chain(turns(15, Language::De)).for_each(|language| mixed.add(language));
         assert_eq!(mixed.unread_by(&english), None, "half of them is not most");

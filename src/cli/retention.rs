@@ -1,0 +1,80 @@
+//! `ripplemem retention`.
+//!
+//! In: a pipeline file with rules of retention, and a directory that no service has open. Out: how many turns no rule
+//! keeps, by bank and rule; and their deletion, unless only the numbers were asked for. A running service applies its
+//! rules itself.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail, ensure};
+use clap::Args;
+use ripplemem::pipeline::Outlived;
+
+use super::{
+    forgets::ensure_embedded,
+    memory_arguments::MemoryArguments,
+    output::print,
+    reached::{Memory, open_or_reach},
+};
+
+/// Delete the turns that no rule of retention in the pipeline file keeps, once. A running service does so every day.
+#[derive(Args)]
+pub(crate) struct Retention {
+    /// Only count them, by bank and rule; delete nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON, a line for each bank and rule.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    memory: MemoryArguments,
+}
+
+impl Retention {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let pipeline = self.memory.pipeline()?;
+        ensure_embedded(&pipeline)?;
+        ensure!(
+            !pipeline.retention.is_empty(),
+            "retention: the pipeline file has no rule; add a table [[retention]] with bank and keep"
+        );
+        let Memory::Here(mut service) = open_or_reach(&pipeline)? else {
+            bail!(
+                "a service has {} open, and applies the rules that it was started with itself: `retention` of GET \
+                 /v1/status says what it deleted; stop it to count or to delete here",
+                pipeline.log.directory.display()
+            );
+        };
+        service.pause_model();
+        service.catch_up()?;
+        let now_ms = jiff::Timestamp::now().as_millisecond();
+        let outlived = service.outlived(now_ms)?;
+        if !self.dry_run {
+            service.delete_outlived(&outlived, now_ms)?;
+            service.catch_up()?;
+            // Notes the stages that the operations have reached.
+            service.receipts()?;
+        }
+        self.show(&outlived)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn show(&self, outlived: &[Outlived]) -> Result<()> {
+        let done = if self.dry_run { "would go" } else { "deleted" };
+        for Outlived { bank, by_rule, .. } in outlived {
+            for (rule, turns) in by_rule {
+                let line = if self.json {
+                    let deleted = !self.dry_run;
+                    serde_json::json!({"bank": bank, "rule": rule, "turns": turns, "deleted": deleted}).to_string()
+                } else {
+                    format!("bank {bank}: {turns} turns {done} by rule {rule}")
+                };
+                print(&format!("{line}\n"))?;
+            }
+        }
+        if outlived.is_empty() && !self.json {
+            print("every turn is kept\n")?;
+        }
+        Ok(())
+    }
+}

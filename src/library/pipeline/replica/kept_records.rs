@@ -1,0 +1,177 @@
+//! What the records of a bank say of its turns and windows, kept until whoever follows the bank takes it.
+//!
+//! In: the bank's records, as they are loaded. Out: versions of turns that were not read before, and closed windows, in
+//! the order of the log. Only a bounded number is kept, with words cut; the rest is counted. Pure.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use nouns::model::{EventTime, MemoryRecord, WindowState, WindowTurn};
+
+/// Most changes that are kept.
+const MOST_KEPT: usize = 1_000;
+/// Most characters of what was said.
+const MOST_CHARACTERS: usize = 1_000;
+
+/// What a record says that was not known before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecordChange {
+    /// A version of a turn was read for the first time: it was said, edited or deleted.
+    Turn(ReadTurn),
+    /// A closed window was written: for the first time, or again because its turns or units changed.
+    Window(WrittenWindow),
+}
+
+/// A version of a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadTurn {
+    /// Its id.
+    pub turn: String,
+    /// Who said it.
+    pub speaker: String,
+    /// When it was said.
+    pub time: EventTime,
+    /// The session that it lies in.
+    pub session: String,
+    /// What was said, at most 1,000 characters; empty once it is deleted.
+    pub text: String,
+    /// Whether the text is cut.
+    pub is_cut: bool,
+    /// Whether this version deletes it.
+    pub is_deleted: bool,
+}
+
+/// A closed window, or a part of one that is too large for a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrittenWindow {
+    /// The session that it lies in.
+    pub session: String,
+    /// Ordinal, in the session, of its first turn.
+    pub start: u32,
+    /// The ids of its turns that are not deleted.
+    pub turns: Vec<String>,
+}
+
+/// The changes of a bank that nobody has taken yet.
+#[derive(Debug, Default)]
+pub(super) struct KeptRecords {
+    /// Each with the offset after its record.
+    changes: VecDeque<(u64, RecordChange)>,
+    /// Offsets of versions in the turns topic that the memory did not cover when they were kept. A version may stand in
+    /// several records of a load.
+    noted: BTreeSet<u64>,
+    left_out: u64,
+}
+
+impl KeptRecords {
+    /// Keeps what a record says. `covered` is the first offset of the turns topic that no load before this one covers.
+    pub(super) fn note(&mut self, record: &MemoryRecord, next_offset: u64, covered: u64) {
+        self.noted = self.noted.split_off(&covered);
+        let own = || record.turns.iter().filter(|turn| !turn.context);
+        for turn in own().filter(|turn| turn.source_offset >= covered) {
+            if self.noted.insert(turn.source_offset) {
+                let session = record.window.session.0.clone();
+                self.keep(next_offset, || RecordChange::Turn(read_turn(turn, session)));
+            }
+        }
+        if record.state == WindowState::Final {
+            self.keep(next_offset, || {
+                let turns = own().filter(|turn| !turn.deleted).map(|turn| turn.turn.turn.clone()).collect();
+                let session = record.window.session.0.clone();
+                RecordChange::Window(WrittenWindow { session, start: record.window.start, turns })
+            });
+        }
+    }
+
+    /// Takes the changes of the records before an offset, and how many more there were.
+    pub(super) fn take(&mut self, until: u64) -> (Vec<RecordChange>, u64) {
+        let end = self.changes.partition_point(|(next_offset, _)| *next_offset <= until);
+        let taken = self.changes.drain(..end).map(|(_, change)| change).collect();
+        (taken, std::mem::take(&mut self.left_out))
+    }
+
+    fn keep(&mut self, next_offset: u64, change: impl FnOnce() -> RecordChange) {
+        if self.changes.len() < MOST_KEPT {
+            self.changes.push_back((next_offset, change()));
+        } else {
+            self.left_out += 1;
+        }
+    }
+}
+
+fn read_turn(held: &WindowTurn, session: String) -> ReadTurn {
+    let turn = &*held.turn;
+    let end = turn.text.char_indices().nth(MOST_CHARACTERS).map(|(end, _)| end);
+    ReadTurn {
+        turn: turn.turn.clone(),
+        speaker: turn.speaker.clone(),
+        time: turn.time,
+        session,
+        text: turn.text[..end.unwrap_or(turn.text.len())].to_owned(),
+        is_cut: end.is_some(),
+        is_deleted: held.deleted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nouns::model::{Bank, ModelRef, SCHEMA_VERSION, SessionId, Turn, WindowId};
+
+    /// A record with turns, each with its offset in the turns topic.
+    fn record(state: WindowState, turns: &[(&str, u64)]) -> MemoryRecord {
+        let bank = Bank::parse("b").unwrap();
+        let time = EventTime::parse("2024-05-06T09:00:00Z").unwrap();
+        let turn = |(id, source_offset): &(&str, u64)| {
+            let turn = Turn::new(bank.clone(), id, "Ann", &"é".repeat(1_001), time);
+            WindowTurn { turn: turn.into(), ordinal: 0, context: false, deleted: false, source_offset: *source_offset }
+        };
+        MemoryRecord {
+            schema: SCHEMA_VERSION,
+            window: WindowId { session: SessionId("s".to_owned()), start: 0 },
+            state,
+            turns_hash: String::new(),
+            extractor: "none/1".to_owned(),
+            cutter: None,
+            model: ModelRef { name: "none".to_owned(), hash: String::new() },
+            turns: turns.iter().map(turn).collect(),
+            units: Vec::new(),
+            bank: bank.clone(),
+        }
+    }
+
+    /// The turns that are taken, and how many windows.
+    fn taken(kept: &mut KeptRecords, until: u64) -> (Vec<String>, usize) {
+        let (mut turns, mut windows) = (Vec::new(), 0);
+        for change in kept.take(until).0 {
+            match change {
+                RecordChange::Turn(turn) => turns.push(turn.turn),
+                RecordChange::Window(_) => windows += 1,
+            }
+        }
+        (turns, windows)
+    }
+
+    #[test]
+    fn a_version_of_a_turn_is_told_once_however_many_records_hold_it() {
+        let mut kept = KeptRecords::default();
+        kept.note(&record(WindowState::Open, &[("2", 7)]), 10, 6);
+        // In the same load as the turn between them, and again when the window closes.
+        kept.note(&record(WindowState::Open, &[("1", 6)]), 11, 6);
+        kept.note(&record(WindowState::Final, &[("1", 6), ("2", 7)]), 12, 6);
+        kept.note(&record(WindowState::Final, &[("1", 6), ("2", 9)]), 20, 8);
+        assert_eq!(taken(&mut kept, 11), (vec!["2".to_owned(), "1".to_owned()], 0));
+        assert_eq!(taken(&mut kept, 99), (vec!["2".to_owned()], 2), "it was edited");
+    }
+
+    #[test]
+    fn no_more_is_kept_than_fits_and_words_are_cut() {
+        let mut kept = KeptRecords::default();
+        for offset in 0..MOST_KEPT as u64 + 5 {
+            kept.note(&record(WindowState::Open, &[("1", offset)]), offset + 1, 0);
+        }
+        let (changes, left_out) = kept.take(u64::MAX);
+        assert_eq!((changes.len(), left_out), (MOST_KEPT, 5));
+        let Some(RecordChange::Turn(turn)) = changes.first() else { panic!("{changes:?}") };
+        assert_eq!((turn.text.chars().count(), turn.is_cut), (MOST_CHARACTERS, true));
+    }
+}

@@ -1,0 +1,70 @@
+//! A topic of a log in a directory that another process of this machine has open.
+//!
+//! In: the process, and a topic's name. Out: the topic's records, read over HTTP.
+
+use std::path::{Path, PathBuf};
+
+use super::{ReachError, Reached, api::Records};
+use ripplemem::log::{LogError, RawRecord, TopicReader, TopicView};
+
+/// A topic of a log that another process has open.
+struct ReachedTopic {
+    process: Reached,
+    directory: PathBuf,
+    topic: String,
+    /// As a view that opens the directory itself is called.
+    name: String,
+    partitions: u32,
+}
+
+/// A view of `turns`, `memory` or `dead-letters` of the log in `directory`, which `process` has open.
+///
+/// # Errors
+/// [`LogError::Reached`].
+pub fn reached_topic(process: Reached, directory: &Path, topic: &str) -> Result<TopicView, LogError> {
+    let name = format!("{topic} in {}", directory.display());
+    let (directory, topic) = (directory.to_owned(), topic.to_owned());
+    let mut reader = ReachedTopic { process, directory, topic, name, partitions: 1 };
+    reader.partitions = reader.page(0, &[("limit", Some("0"))])?.partitions;
+    Ok(TopicView::over(Box::new(reader)))
+}
+
+impl ReachedTopic {
+    /// A page of the records of a partition.
+    fn page(&self, partition: u32, more: &[(&str, Option<&str>)]) -> Result<Records, LogError> {
+        let partition = partition.to_string();
+        let parameters = [&[("topic", Some(&*self.topic)), ("partition", Some(&*partition))], more].concat();
+        self.process.get("/v1/admin/records", &parameters).map_err(|error: ReachError| self.failed(error.to_string()))
+    }
+
+    fn failed(&self, problem: String) -> LogError {
+        LogError::Reached { directory: self.directory.clone(), problem }
+    }
+}
+
+impl TopicReader for ReachedTopic {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn partitions(&self) -> u32 {
+        self.partitions
+    }
+
+    fn span(&mut self, partition: u32) -> Result<(u64, u64), LogError> {
+        let Records { first, end, .. } = self.page(partition, &[("limit", Some("0"))])?;
+        Ok((first, end))
+    }
+
+    fn read(&mut self, partition: u32, from: u64, limit: usize) -> Result<Vec<RawRecord>, LogError> {
+        let (from, limit) = (from.to_string(), limit.to_string());
+        let page = self.page(partition, &[("from", Some(&*from)), ("limit", Some(&*limit))])?;
+        let bytes = page.records.iter().map(|record| record.bytes());
+        bytes.collect::<Result<_, _>>().map_err(|error| self.failed(format!("a record is not in base64: {error}")))
+    }
+
+    fn offset_at(&mut self, partition: u32, append_ms: i64) -> Result<u64, LogError> {
+        let since = append_ms.to_string();
+        Ok(self.page(partition, &[("since_ms", Some(&*since)), ("limit", Some("0"))])?.from)
+    }
+}

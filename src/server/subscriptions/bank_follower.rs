@@ -1,0 +1,155 @@
+//! What one follower of a bank is sent next.
+//!
+//! In: the events of the bank, the end of the service, and changes to who may read. Out: one event per call. There is
+//! no queue: a follower reads the events that are kept for all, and one that is late is told how many it missed. The
+//! events end when the follower loses the right to read the bank, or when the service ends.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use futures_util::future::select;
+use tokio::sync::watch;
+
+use super::{
+    bank_feed::{BankFeed, FeedNews, FeedValue, ToldLook},
+    bank_look::skipped,
+    event_forms::BankEvent,
+    forms::Told,
+    standing::Standing,
+};
+use crate::api::{Code, Problem};
+
+/// One follower of a bank.
+pub struct BankFollower {
+    feed: Arc<BankFeed>,
+    newest: watch::Receiver<FeedNews>,
+    standing: Standing,
+    resets: u64,
+    next: NextEvent,
+}
+
+/// What has to be sent.
+enum NextEvent {
+    /// Where it begins.
+    Begin,
+    /// What happened since this id.
+    Since(String),
+    /// An event of a look, then its progress.
+    Of(Arc<ToldLook>, usize),
+    /// The look after this many events.
+    After(u64),
+    /// Everything was sent.
+    End,
+}
+
+impl BankFollower {
+    /// A follower; `last_event_id` is the id that it received last.
+    pub(super) fn new(feed: Arc<BankFeed>, standing: Standing, last_event_id: Option<&str>) -> Self {
+        let newest = feed.follow();
+        let resets = newest.borrow().resets;
+        let next = last_event_id.map_or(NextEvent::Begin, |id| NextEvent::Since(id.to_owned()));
+        Self { feed, newest, standing, resets, next }
+    }
+
+    /// Waits for the first look; returns the problem if there is none.
+    pub(super) async fn begun(&mut self) -> Result<(), Problem> {
+        let begun = self.newest.wait_for(|news| !matches!(news.value, FeedValue::Pending)).await;
+        match begun.map(|news| news.value.clone()) {
+            Ok(FeedValue::Ended(problem)) => Err(problem),
+            Ok(FeedValue::Moved) => Err(Problem::new(Code::Failed, "another instance has the bank now; ask again")),
+            Ok(FeedValue::Pending | FeedValue::Going) => Ok(()),
+            Err(_) => Err(Problem::stopping()),
+        }
+    }
+
+    /// What to send next, at most `quiet` later; `None` once everything was sent.
+    pub async fn next(&mut self, quiet: Duration) -> Option<BankEvent> {
+        let until = tokio::time::Instant::now() + quiet;
+        loop {
+            if matches!(self.next, NextEvent::End) || self.standing.is_closing() {
+                return None;
+            }
+            let event = self.standing.refusal().map(BankEvent::Problem).or_else(|| self.ready());
+            if let Some(event) = event {
+                if matches!(event, BankEvent::Problem(_)) {
+                    self.next = NextEvent::End;
+                }
+                return Some(event);
+            }
+            if matches!(self.newest.borrow().value, FeedValue::Moved) {
+                // The next request gets the name of the new holder.
+                return None;
+            }
+            let until = self.standing.until(until);
+            let waited = tokio::time::timeout_at(until, self.something()).await;
+            if waited.is_err() && self.standing.refusal().is_none() {
+                return Some(BankEvent::Quiet);
+            }
+        }
+    }
+
+    /// What can be sent now.
+    fn ready(&mut self) -> Option<BankEvent> {
+        let FeedNews { resets, value } = self.newest.borrow_and_update().clone();
+        if resets != std::mem::replace(&mut self.resets, resets) && !matches!(self.next, NextEvent::Begin) {
+            self.next = NextEvent::Begin;
+            return Some(reset("the memory of the bank was moved, or is being loaded again"));
+        }
+        if let FeedValue::Ended(problem) = value {
+            return Some(BankEvent::Problem(problem));
+        }
+        match std::mem::replace(&mut self.next, NextEvent::Begin) {
+            NextEvent::Begin => {
+                let (told, progress) = self.feed.now()?;
+                self.next = NextEvent::After(told);
+                Some(progress)
+            }
+            NextEvent::Since(id) => {
+                if self.feed.now().is_none() {
+                    self.next = NextEvent::Since(id);
+                    return None;
+                }
+                let told = self.feed.offset_of(&id).and_then(|offset| self.feed.told_at(offset));
+                let Some(told) = told else { return Some(reset("what happened since is no longer known here")) };
+                self.next = NextEvent::After(told);
+                self.ready()
+            }
+            NextEvent::Of(look, at) => {
+                let event = look.events.get(at).cloned();
+                self.next = if event.is_some() {
+                    NextEvent::Of(Arc::clone(&look), at + 1)
+                } else {
+                    NextEvent::After(look.end())
+                };
+                Some(event.unwrap_or_else(|| self.feed.progress_of(&look)))
+            }
+            NextEvent::After(told) => {
+                let Some((look, missed)) = self.feed.after(told) else {
+                    self.next = NextEvent::After(told);
+                    return None;
+                };
+                self.next = NextEvent::Of(look, 0);
+                skipped(missed).or_else(|| self.ready())
+            }
+            NextEvent::End => {
+                self.next = NextEvent::End;
+                None
+            }
+        }
+    }
+
+    /// Waits until there may be something to send.
+    async fn something(&mut self) {
+        let Self { newest, standing, .. } = self;
+        select(pin!(newest.changed()), pin!(standing.changed())).await;
+    }
+}
+
+impl Drop for BankFollower {
+    fn drop(&mut self) {
+        self.feed.unfollow();
+    }
+}
+
+fn reset(reason: &str) -> BankEvent {
+    BankEvent::Reset(Told { reason: reason.to_owned() })
+}
