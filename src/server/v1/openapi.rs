@@ -11,8 +11,8 @@ use super::body::MAX_BYTES;
 use crate::{
     api::{
         AnsweredEvidence, Ask, BankStatus, Banks, Digest, Explain, ForgetTurns, Forgets, Forgotten, ForgottenTurns,
-        Graph, History, Problem, Put, Records, Reextract, Reextracted, ShowUnits, SnapshotList, Stats, Status, TokenView,
-        Turns, UnitView, Units, Words, WrittenTurns,
+        Graph, History, Problem, Put, Records, Reextract, Reextracted, ShowUnits, SnapshotList, Stats, Status,
+        TokenView, Turns, UnitView, Units, Words, WrittenTurns,
     },
     subscriptions::{
         AddedUnit, ArrivedTurn, BankProgress, ChangedEdges, ClosedWindow, Delta, Polled, Progress, RemovedUnit,
