@@ -52,7 +52,7 @@ pub(super) fn delete_turns(
     let live_units = live.unit_ids();
     let ids: HashSet<UnitId> = units.iter().map(|unit| unit.1).filter(|id| !live_units.contains(id)).collect();
     let mut still_live = BTreeSet::new();
-    let any = keep_rows(files, manifest, &mut |table, batch| match table {
+    let any = keep_rows(files, manifest, |table, batch| match table {
         UpdateTable::Turns => keep_turns(live, deleted, batch, &mut still_live),
         UpdateTable::Units => keep_units(&units, batch),
         UpdateTable::Edges => keep_choices(&ids, batch),
@@ -76,7 +76,7 @@ pub(super) fn erase_edits(
     let units = units_of(files, manifest, &replaced)?;
     let live_units = live.unit_ids();
     let ids: HashSet<UnitId> = units.iter().map(|unit| unit.1).filter(|id| !live_units.contains(id)).collect();
-    keep_rows(files, manifest, &mut |table, batch| match table {
+    keep_rows(files, manifest, |table, batch| match table {
         UpdateTable::Turns => keep_current(&replaced, batch),
         UpdateTable::Units => keep_units(&units, batch),
         UpdateTable::Edges => keep_choices(&ids, batch),
@@ -164,7 +164,7 @@ pub(super) fn merge_segments(files: &mut SegmentFiles, manifest: &mut Manifest) 
 fn keep_rows(
     files: &mut SegmentFiles,
     manifest: &mut Manifest,
-    keep: &mut dyn FnMut(UpdateTable, &RecordBatch) -> Result<Vec<bool>, String>,
+    mut keep: impl FnMut(UpdateTable, &RecordBatch) -> Result<Vec<bool>, String>,
 ) -> Result<bool, SnapshotError> {
     let (mut any, mut segments) = (false, Vec::new());
     for segment in manifest.segments.clone() {

@@ -21,6 +21,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/admin/records": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A page of the records of a topic, byte by byte as the log stores them. Needs the right admin in every bank, and a log in a directory. */
+        get: operations["records"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/admin/reextract": {
         parameters: {
             query?: never;
@@ -521,6 +538,8 @@ export interface components {
             hash: string;
             /** @description How log lines name the bank. */
             logged_as: string;
+            /** @description What its owner should know: that most of it is in a language that the embedding model does not read. */
+            notice?: string | null;
             /** @description The offsets that it reflects. */
             reflects: components["schemas"]["Position"][];
             /** @description Semantic edges. */
@@ -567,7 +586,7 @@ export interface components {
             turns: string[];
         };
         /** @description What kind of problem it is. */
-        Code: "invalid" | "unauthorised" | "forbidden" | "not_found" | "method" | "slow" | "too_large" | "media_type" | "unknown_bank" | "unknown_unit" | "quarantined" | "no_model" | "deadline" | "busy" | "misdirected" | "loading" | "stopping" | "endpoint_away" | "failed";
+        Code: "invalid" | "unauthorised" | "forbidden" | "not_found" | "method" | "slow" | "too_large" | "media_type" | "unknown_bank" | "unknown_unit" | "quarantined" | "held" | "no_model" | "deadline" | "busy" | "misdirected" | "loading" | "stopping" | "endpoint_away" | "failed";
         /** @description What a context costs, in o200k tokens. */
         ContextTokens: {
             /** @description The most that it may have. */
@@ -898,6 +917,11 @@ export interface components {
             pair: number;
             /**
              * Format: double
+             * @description What a reranker adds; absent where it adds nothing.
+             */
+            rerank?: number;
+            /**
+             * Format: double
              * @description A share of the scores of its session's best parts.
              */
             session: number;
@@ -1141,6 +1165,18 @@ export interface components {
             share: number;
             /** @description Its unit. */
             unit: components["schemas"]["UnitId"];
+        };
+        /** @description How well a part answers the question, as a reranker sees it. */
+        PartLogit: {
+            /** @description The unit that holds the part. */
+            id: components["schemas"]["UnitId"];
+            /**
+             * Format: double
+             * @description The model's logit.
+             */
+            logit: number;
+            /** @description Its index among the unit's parts. */
+            part: number;
         };
         /** @description A record of the turns topic. */
         Place: {
@@ -1405,6 +1441,19 @@ export interface components {
             /** @description How many turns it names. */
             turns: number;
         };
+        /** @description A page of the records of a topic. */
+        Records: {
+            /** @description The offset that its next record will get. */
+            end: number;
+            /** @description The first stored offset of the partition. */
+            first: number;
+            /** @description The offset of the first record that was asked for. */
+            from: number;
+            /** @description How many partitions the topic has. */
+            partitions: number;
+            /** @description In order; none at the end of the partition. There may be fewer than were asked for. */
+            records: components["schemas"]["StoredRecord"][];
+        };
         /** @description A bank that the language model is to read again. */
         Reextract: {
             /** @description The bank. */
@@ -1421,6 +1470,34 @@ export interface components {
         RemovedUnit: {
             /** @description The unit. */
             id: components["schemas"]["UnitId"];
+        };
+        /** @description What a reranker said of the most familiar parts, each read together with the question. */
+        Reranked: {
+            /**
+             * @description The logit of each part that was read, the most familiar part first. Empty where the answer was made without
+             *     the reranker.
+             */
+            logits: components["schemas"]["PartLogit"][];
+            /** @description The name of its model. */
+            model: string;
+            /** @description Hash of the model's files. */
+            model_hash: string;
+            /** @description Why the answer was made without the reranker; absent where it was made with it. */
+            problem?: string | null;
+            /**
+             * Format: double
+             * @description How much the logits count (`recall.rerank.weight`).
+             */
+            weight: number;
+        };
+        /** @description What retention did in this process. */
+        RetentionStatus: {
+            /** @description How many turns it has deleted. */
+            deleted_turns: number;
+            /** @description When it had looked at every bank the last time; the next look begins a day later. Absent before the first one. */
+            looked?: string | null;
+            /** @description Why it failed last; it is tried again after an hour. */
+            problem?: string | null;
         };
         /** @description A kind of request. None includes another. */
         Right: "read" | "write" | "forget" | "admin";
@@ -1598,6 +1675,8 @@ export interface components {
             refused_by_model: number;
             /** @description Turns that were rejected. */
             rejected: number;
+            /** @description What the rules of `[[retention]]` did; absent without a rule. Only a token of every bank sees it. */
+            retention?: components["schemas"]["RetentionStatus"] | null;
             /** @description The live sources that this process follows, by name. Only a token of every bank sees them. */
             sources?: components["schemas"]["SourceStatus"][];
             /** @description Units that were written. */
@@ -1632,6 +1711,20 @@ export interface components {
         StepName: "stored" | "reflected" | "window" | "unit" | "vectors" | "edges" | "candidate" | "score" | "cutoff" | "walk" | "assembly" | "context";
         /** @description What a step did with the turn. */
         StepState: "passed" | "failed" | "not_reached" | "unknown";
+        /** @description A record as it is stored. */
+        StoredRecord: {
+            /**
+             * Format: int64
+             * @description When it was appended, in milliseconds since 1970.
+             */
+            append_ms: number;
+            /** @description The bytes of its key, in base64. */
+            key: string;
+            /** @description Its offset. */
+            offset: number;
+            /** @description The bytes of its value, in base64; null if it deletes its key. */
+            value?: string | null;
+        };
         /** @description A question to follow. */
         Subscribe: {
             /** @description When it is asked, in RFC 3339; relative times such as "yesterday" need it. */
@@ -1741,6 +1834,8 @@ export interface components {
             llm?: components["schemas"]["Usage"] | null;
             /** @description The best parts that are not quoted, best first, as many as the question asks for. */
             near?: components["schemas"]["NearMiss"][];
+            /** @description What the reranker said; absent where the pipeline names none, and for a question that is followed. */
+            rerank?: components["schemas"]["Reranked"] | null;
             /** @description The rounds, in order. */
             rounds: components["schemas"]["Round"][];
             /** @description The scale of the scores; absent where the bank has no parts. */
@@ -1974,6 +2069,43 @@ export interface operations {
             400: components["responses"]["Problem"];
             401: components["responses"]["Problem"];
             403: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+        };
+    };
+    records: {
+        parameters: {
+            query: {
+                /** @description turns, memory or dead-letters. */
+                topic: string;
+                /** @description The partition; 0 without it. */
+                partition?: number;
+                /** @description The first offset; 0 without it. */
+                from?: number;
+                /** @description In place of `from`: the first record that was appended then or later, in milliseconds since 1970. */
+                since_ms?: number;
+                /** @description Most records; 64 without it. 0 asks for the offsets alone. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The records. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Records"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];
         };
