@@ -5,6 +5,7 @@
 //! with turns, dead letters or an error that names the file.
 
 use std::{
+    collections::BTreeSet,
     fs,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
@@ -421,6 +422,7 @@ fn every_record_is_stored_or_told() {
 #[test]
 fn no_words_of_a_text_disappear() {
     let forms: Vec<Form> = forms().into_iter().filter(|form| !form.is_json).collect();
+    let mut lost = Vec::new();
     let exports = wanted().div_ceil(RECORDS).max(2 * forms.len() as u64);
     for seed in 0..exports {
         let form = &forms[seed as usize % forms.len()];
@@ -428,13 +430,17 @@ fn no_words_of_a_text_disappear() {
         let word = |n: u64| format!("zq{n:03}qz");
         let mut bytes = Vec::new();
         for n in 0..RECORDS {
-            let whole = (form.record)(n);
+            // An edit replaces words, and a reader leaves out what a mail quotes.
+            let whole =
+                (form.record)(n).replace("Edited 30 seconds later: Hi\n", "").replace(">From here\n> quoted\n", "");
             let said = ["We meet", "hi", "Hello", "Good."].into_iter().find(|said| whole.contains(said)).unwrap();
             let (before, after) = whole.split_once(said).unwrap();
             let mut parts = [before.as_bytes().to_vec(), format!(" {}", after).into_bytes()];
             // The first one shows what the export is.
             if n > 0 && dice.below(2) == 0 {
-                scramble(&mut parts[dice.below(2) as usize], &mut dice);
+                // The head of a mail says where its words are, and whether there are any.
+                let at = if form.format == "mbox" { 1 } else { dice.below(2) as usize };
+                scramble(&mut parts[at], &mut dice);
             }
             let [before, after] = parts;
             bytes.extend([before, format!("{said} {}", word(n)).into_bytes(), after].concat());
@@ -451,12 +457,11 @@ fn no_words_of_a_text_disappear() {
         }
         let missing: Vec<u64> = (0..RECORDS).filter(|n| !held.contains(&word(*n))).collect();
         let skipped = source.counts().skipped_by_kind();
-        assert!(
-            missing.len() as u64 <= skipped.values().sum(),
-            "{} at seed {seed}: {missing:?} are nowhere; left out: {skipped:?}",
-            form.format
-        );
+        if missing.len() as u64 > skipped.values().sum() {
+            lost.push(format!("{} at seed {seed}: {missing:?} are nowhere; left out: {skipped:?}", form.format));
+        }
     }
+    assert!(lost.is_empty(), "{} exports:\n{}", lost.len(), lost.join("\n"));
 }
 
 /// Makes the payload of a number.
@@ -494,7 +499,7 @@ fn every_request_of_a_platform_is_stored_or_told() {
     for (settings, request) in live() {
         let (leaving, arriving) = crossbeam_channel::bounded(1);
         let mut source = LiveSource::open(&settings, None, None, arriving).unwrap();
-        let mut turns = 0;
+        let (mut turns, mut updates) = (0, BTreeSet::new());
         for seed in 0..wanted() / 4 {
             let mut dice = Dice(seed);
             let mut value = request(seed);
@@ -505,6 +510,10 @@ fn every_request_of_a_platform_is_stored_or_told() {
             if is_scrambled {
                 scramble(&mut body, &mut dice);
             }
+            let sent = String::from_utf8_lossy(&body).into_owned();
+            // Of what Telegram sends again lately, nothing comes.
+            let update = serde_json::from_str(&sent).ok().and_then(|sent: Value| sent["update_id"].as_i64());
+            let is_again = update.is_some_and(|id| !updates.insert(id));
             let (durable, is_durable) = tokio::sync::oneshot::channel();
             leaving.send(Delivered { body, durable }).unwrap();
             let taken = catch_unwind(AssertUnwindSafe(|| {
@@ -513,19 +522,28 @@ fn every_request_of_a_platform_is_stored_or_told() {
             }));
             let Ok((batch, committed)) = taken else { panic!("{} panics at seed {seed}", settings.platform.name()) };
             let batch = batch.unwrap().unwrap_or_default();
-            turns += batch.events.len();
-            // None disappears: it is stored, a dead letter, or left out by name.
-            let told = batch.events.len() + batch.rejects.len() + batch.skipped.values().sum::<u64>() as usize;
-            if is_scrambled {
-                assert!(told > 0, "{} at seed {seed}: nothing came of it", settings.platform.name());
-            } else {
-                assert_eq!(told, records, "{} at seed {seed}: {value} became {batch:?}", settings.platform.name());
-            }
             committed.unwrap();
             assert!(
                 is_durable.blocking_recv().is_ok(),
                 "whatever came is confirmed, or it comes for ever: seed {seed}"
             );
+            turns += batch.events.len();
+            // None disappears: it is stored, a dead letter, or left out by name.
+            let told = batch.events.len() + batch.rejects.len() + batch.skipped.values().sum::<u64>() as usize;
+            if is_again {
+                continue;
+            }
+            if is_scrambled {
+                let holds_none =
+                    sent.trim().is_empty() || serde_json::from_str(&sent).is_ok_and(|v: Value| v == json!([]));
+                assert!(
+                    told > 0 || holds_none,
+                    "{} at seed {seed}: nothing came of {sent:?}",
+                    settings.platform.name()
+                );
+            } else {
+                assert_eq!(told, records, "{} at seed {seed}: {value} became {batch:?}", settings.platform.name());
+            }
         }
         assert!(turns > 100, "{} was hardly read: {turns}", settings.platform.name());
     }

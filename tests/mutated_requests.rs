@@ -228,7 +228,9 @@ fn of_queries() -> Vec<Call> {
         }),
         get("unit", "/v1/units", |n, _| Made::with_query(json!({"bank": "a", "id": format!("{n:016x}")}))),
         get("graph", "/v1/graph", |n, _| {
-            Made::with_query(json!({"bank": "a", "around": format!("{n:016x}"), "limit": "3"}))
+            let whole = json!({"bank": "a", "limit": "3"});
+            let around = json!({"bank": "a", "around": format!("{n:016x}"), "limit": "3"});
+            Made::with_query(if n % 2 == 0 { whole } else { around })
         }),
         get("banks", "/v1/banks", |_, _| Made::default()),
         get("bank", "/v1/bank", |_, _| Made::with_query(json!({"bank": "a"}))),

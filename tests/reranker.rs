@@ -26,7 +26,7 @@ const FOLLOWED: &str = "c";
 const ASKED: &str = "Where does Mira keep her bees?";
 /// The words of the question are in the first turn, and its answer is in the second.
 const TURNS: [(&str, &str, &str); 4] = [
-    ("1", "Tom", "Does Mira keep her promises?"),
+    ("1", "Tom", "Mira does keep her promises."),
     ("2", "Ann", "Mira keeps hives on the roof of the bakery."),
     ("3", "Tom", "I painted the boat before Thursday."),
     ("4", "Ann", "We missed the last tram home."),

@@ -128,7 +128,8 @@ impl Block {
 /// A line that is a date, alone or with the time at which the message was read.
 pub(super) fn header(line: &str) -> Option<(DateTime, &str)> {
     let (time, rest) = date_time(line)?;
-    (rest.is_empty() || rest.starts_with(" (Read by ")).then_some((time, rest))
+    let is_read = rest.starts_with(" (Read by ") && rest.trim_end().ends_with(')');
+    (rest.is_empty() || is_read).then_some((time, rest))
 }
 
 /// The end of an answer that begins before `from`: the next answer, or a line that is not indented.

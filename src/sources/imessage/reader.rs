@@ -297,7 +297,17 @@ impl OpenFile {
             return;
         };
         if let Some(notice) = notice {
-            found.push_back(self.notice(&notice, local));
+            // A notice is a line of its own. Lines below it are words of somebody, behind a date that is not known.
+            found.push_back(if text.trim().is_empty() {
+                self.notice(&notice, local)
+            } else {
+                let lines = format!("{notice}\n{text}");
+                self.reject(
+                    line,
+                    "what stands behind its date is not known, and lines follow; correct its date",
+                    &lines,
+                )
+            });
             return;
         }
         let lines: Vec<&str> = text.lines().collect();

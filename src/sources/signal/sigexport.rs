@@ -277,10 +277,12 @@ fn split_quote(text: &str) -> (String, String) {
 
 /// A text without the line `(- Jim: 👍 -)` of its reactions.
 fn without_reactions(text: &str) -> String {
-    let Some(start) = text.rfind("\n(- ") else { return text.to_owned() };
-    let Some(length) = text.get(start..).and_then(|rest| rest.find(" -)")) else { return text.to_owned() };
-    let (before, behind) = (text.get(..start), text.get(start + length + 3..));
-    format!("{}\n{}", before.unwrap_or_default(), behind.unwrap_or_default())
+    let Some((before, from)) = text.rsplit_once("\n(- ") else { return text.to_owned() };
+    // Lines below one without an end are words.
+    let line = from.lines().next().unwrap_or_default();
+    let Some((reactions, _)) = line.split_once(" -)") else { return text.to_owned() };
+    let behind = from.get(reactions.len() + " -)".len()..).unwrap_or_default();
+    format!("{before}\n{behind}")
 }
 
 /// The words of a text, and the files and stickers that are linked after them.

@@ -358,6 +358,11 @@ impl OpenChat {
             return self.reject(origin, message.line, reason, &message.text);
         };
         let Sender::Person(name, said) = self.chat.survey.sender(&message.text) else {
+            // A notice is one line. What follows it may be somebody's words behind a date that cannot be read.
+            if message.text.trim_end().contains('\n') {
+                let reason = "lines follow a notice; if somebody said them, write the date and the name in front";
+                return self.reject(origin, message.line, reason.to_owned(), &message.text);
+            }
             return ChatItem::Skip(Skip::ServiceMessage);
         };
         let body = body(said);
