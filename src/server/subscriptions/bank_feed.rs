@@ -16,14 +16,11 @@ use tokio::sync::watch;
 use super::{
     bank_look::{BankLook, HeldGraph, skipped},
     event_forms::{BankEvent, BankProgress},
+    work::{Attempts, Work},
 };
 use crate::api::{Code, Problem};
-use nouns::{
-    backoff::Backoff,
-    model::{Bank, RefusalCode},
-    sync,
-};
-use ripplemem::pipeline::{Memory, PipelineError, WatchedBank, refusal};
+use nouns::{model::Bank, sync};
+use ripplemem::pipeline::{Memory, PipelineError, WatchedBank};
 
 /// How many events are kept for those who read slowly or come back.
 const RETAINED: usize = 1_000;
@@ -31,10 +28,6 @@ const RETAINED: usize = 1_000;
 const PAUSE: Duration = Duration::from_millis(50);
 /// The pause is at least this many times as long as the look took, so that looks take at most a tenth of the time.
 const PAUSE_SHARE: u32 = 9;
-/// The pauses after failures that may be temporary.
-const RETRY: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
-/// How many failures in a row, other than too much load, it takes until followers get the problem.
-const FAILURES: u32 = 6;
 
 /// A bank that is followed.
 pub(super) struct BankFeed {
@@ -67,14 +60,9 @@ pub(super) enum FeedValue {
     Moved,
 }
 
-#[derive(Default)]
 struct FeedState {
-    /// Whether the bank has changed since the last look.
-    changed: bool,
-    looking: bool,
-    followers: usize,
-    /// Since when there is no follower.
-    idle_since: Option<Instant>,
+    /// Looks at the bank.
+    work: Work,
     held: Option<Arc<HeldGraph>>,
     /// The first offset after which all events are kept.
     from: u64,
@@ -105,8 +93,16 @@ impl ToldLook {
 
 impl BankFeed {
     pub(super) fn new(bank: Bank, partition: u32, watched: WatchedBank) -> Self {
-        let state = Mutex::new(FeedState { changed: true, ..FeedState::default() });
-        Self { bank, partition, watched, newest: watch::Sender::new(FeedNews::default()), state }
+        let state = FeedState {
+            work: Work::new(),
+            held: None,
+            from: 0,
+            offset: 0,
+            progress: None,
+            retained: VecDeque::new(),
+            told: 0,
+        };
+        Self { bank, partition, watched, newest: watch::Sender::new(FeedNews::default()), state: Mutex::new(state) }
     }
 
     /// The id of the events up to an offset: the place in the memory log up to which they are told.
@@ -122,35 +118,29 @@ impl BankFeed {
 
     pub(super) fn follow(&self) -> watch::Receiver<FeedNews> {
         let mut state = self.state();
-        state.followers += 1;
-        state.idle_since = None;
+        state.work.follow();
         self.newest.subscribe()
     }
 
     /// Notes that a follower has left.
     pub(super) fn unfollow(&self) {
-        let mut state = self.state();
-        state.followers -= 1;
-        state.idle_since = (state.followers == 0).then(Instant::now);
+        self.state().work.unfollow();
     }
 
     /// For how long no one has followed it; `None` while someone does.
     pub(super) fn idle(&self) -> Option<Duration> {
-        self.state().idle_since.map(|since| since.elapsed())
+        self.state().work.idle()
     }
 
     /// Notes that the bank has changed; returns whether [`Self::look`] must be started.
     pub(super) fn note_change(&self) -> bool {
-        self.state().changed = true;
+        self.state().work.note_change();
         self.begin()
     }
 
     /// Whether [`Self::look`] must be started now.
     pub(super) fn begin(&self) -> bool {
-        let mut state = self.state();
-        let begins = state.changed && !state.looking && state.followers > 0;
-        state.looking |= begins;
-        begins
+        self.state().work.begin()
     }
 
     /// Forgets what was held and told, because the shard was replaced or dropped.
@@ -196,15 +186,13 @@ impl BankFeed {
     /// Looks until the newest look shows all that the bank holds. Only one call may run at a time, as [`Self::begin`]
     /// ensures. Returns false if the bank is no longer looked at.
     pub(super) async fn look(&self, memory: &Memory) -> bool {
-        let (mut failures, mut retry) = (0, RETRY);
+        let mut attempts = Attempts::new();
         loop {
             let before = {
                 let mut state = self.state();
-                if !state.changed || state.followers == 0 {
-                    state.looking = false;
+                if !state.work.go_on() {
                     return true;
                 }
-                state.changed = false;
                 state.held.clone()
             };
             let began = Instant::now();
@@ -225,24 +213,21 @@ impl BankFeed {
                 }
                 Err(PipelineError::OtherInstance { .. }) => return self.end(FeedValue::Moved),
                 Err(error) => {
-                    let code = refusal(&error).code;
-                    let passes = matches!(error, PipelineError::Loading { .. }) || code == RefusalCode::Busy;
-                    failures += u32::from(!passes);
-                    if !passes && (code != RefusalCode::Failed || failures >= FAILURES) {
+                    let Some(pause) = attempts.pause_after(&error) else {
                         return self.end(FeedValue::Ended(error.into()));
-                    }
-                    tokio::time::sleep(retry.pause()).await;
-                    self.state().changed = true;
+                    };
+                    tokio::time::sleep(pause).await;
+                    self.state().work.note_change();
                     continue;
                 }
             };
-            (failures, retry) = (0, RETRY);
+            attempts = Attempts::new();
             {
                 let mut state = self.state();
                 match found {
                     // A look from before a reset says nothing about what is held now.
                     Some(look) if self.newest.borrow().resets == resets => self.tell(&mut state, look),
-                    _ => state.changed = true,
+                    _ => state.work.note_change(),
                 }
             }
             let took = began.elapsed();

@@ -15,24 +15,22 @@ use std::{
 
 use tokio::sync::{Semaphore, watch};
 
-use super::version::{Version, memory_offset};
+use super::{
+    version::{Version, memory_offset},
+    work::{Attempts, Work},
+};
 use crate::api::Problem;
 use models::embed::KeptVectors;
 use nouns::{
-    backoff::Backoff,
-    model::{Evidence, Question, RefusalCode},
+    model::{Evidence, Question},
     sync,
 };
-use ripplemem::pipeline::{Asked, Cancellation, Memory, PipelineError, WatchedBank, refusal};
+use ripplemem::pipeline::{Asked, Cancellation, Memory, PipelineError, WatchedBank};
 
 /// How many versions are kept for followers that come back.
 const RETAINED: usize = 32;
 /// The pause before a question is asked again.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The pauses after failures that may be temporary.
-const RETRY: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
-/// How many failures in a row, other than too much load, it takes until followers get the problem.
-const FAILURES: u32 = 6;
 
 /// A question that is followed.
 pub(super) struct LiveQuestion {
@@ -68,16 +66,11 @@ pub(super) enum Value {
     Moved,
 }
 
-#[derive(Default)]
 struct State {
-    /// Whether the bank has changed since the question was last asked.
-    changed: bool,
-    asking: bool,
+    /// Asking.
+    work: Work,
     retained: VecDeque<Arc<Version>>,
     slots: Vec<Weak<Mutex<Slot>>>,
-    followers: usize,
-    /// Since when there is no follower.
-    idle_since: Option<Instant>,
     /// The number of the last version.
     last: u64,
 }
@@ -113,7 +106,7 @@ pub(super) struct AskContext {
 
 impl LiveQuestion {
     pub(super) fn new(question: Question, partition: u32, watched: WatchedBank, limits: SlotLimits) -> Self {
-        let state = Mutex::new(State { changed: true, ..State::default() });
+        let state = Mutex::new(State { work: Work::new(), retained: VecDeque::new(), slots: Vec::new(), last: 0 });
         let run = format!("{:016x}", fastrand::u64(..));
         let (kept, newest) = (Arc::default(), watch::Sender::new(Newest::default()));
         Self { question, partition, run, watched, kept, newest, state, limits }
@@ -135,39 +128,33 @@ impl LiveQuestion {
         let mut state = self.state();
         state.slots.retain(|slot| slot.strong_count() > 0);
         state.slots.push(Arc::downgrade(&slot));
-        if state.followers == 0 && state.changed {
+        if state.work.was_missed() {
             // The bank changed while no one followed: the first follower to come back waits for a new answer.
             self.newest.send_modify(|newest| newest.value = Value::Pending);
         }
-        state.followers += 1;
-        state.idle_since = None;
+        state.work.follow();
         (self.newest.subscribe(), slot)
     }
 
     /// Notes that a follower has left.
     pub(super) fn unfollow(&self) {
-        let mut state = self.state();
-        state.followers -= 1;
-        state.idle_since = (state.followers == 0).then(Instant::now);
+        self.state().work.unfollow();
     }
 
     /// For how long no one has followed it; `None` while someone does.
     pub(super) fn idle(&self) -> Option<Duration> {
-        self.state().idle_since.map(|since| since.elapsed())
+        self.state().work.idle()
     }
 
     /// Notes that the bank has changed; returns whether [`Self::ask`] must be started.
     pub(super) fn note_change(&self) -> bool {
-        self.state().changed = true;
+        self.state().work.note_change();
         self.begin()
     }
 
     /// Whether [`Self::ask`] must be started now.
     pub(super) fn begin(&self) -> bool {
-        let mut state = self.state();
-        let begins = state.changed && !state.asking && state.followers > 0;
-        state.asking |= begins;
-        begins
+        self.state().work.begin()
     }
 
     /// Invalidates all earlier versions, because the shard was replaced or dropped.
@@ -185,7 +172,7 @@ impl LiveQuestion {
         let read_to = memory.replica().read_to(&self.question.bank);
         let mut state = self.state();
         let Value::Version(newest) = self.newest.borrow().value.clone() else { return };
-        let unchanged = !state.changed && !state.asking && self.watched.changed_at() <= newest.memory_offset();
+        let unchanged = state.work.rests() && self.watched.changed_at() <= newest.memory_offset();
         if unchanged && memory_offset(&read_to) >= newest.memory_offset() && read_to != newest.reflects {
             self.publish(&mut state, Version { reflects: read_to, ..(*newest).clone() });
         }
@@ -194,15 +181,10 @@ impl LiveQuestion {
     /// Asks until the answer reflects all that the bank holds. Only one call may run at a time, as [`Self::begin`]
     /// ensures. Returns false if the question is no longer asked.
     pub(super) async fn ask(&self, asking: &AskContext) -> bool {
-        let (mut failures, mut retry) = (0, RETRY);
+        let mut attempts = Attempts::new();
         loop {
-            {
-                let mut state = self.state();
-                if !state.changed || state.followers == 0 {
-                    state.asking = false;
-                    return true;
-                }
-                state.changed = false;
+            if !self.state().work.go_on() {
+                return true;
             }
             let began = Instant::now();
             let resets = self.newest.borrow().resets;
@@ -218,33 +200,27 @@ impl LiveQuestion {
                 Err(PipelineError::UnknownBank { .. }) => {
                     Some(Version::empty(read_to)).filter(|empty| self.watched.changed_at() <= empty.memory_offset())
                 }
+                Err(PipelineError::OtherInstance { .. }) => {
+                    self.newest.send_modify(|newest| newest.value = Value::Moved);
+                    return false;
+                }
                 Err(error) => {
-                    let loaded = matches!(&error, PipelineError::Loading { .. });
-                    let code = refusal(&error).code;
-                    let passes =
-                        loaded || matches!(code, RefusalCode::Busy | RefusalCode::Deadline | RefusalCode::EndpointAway);
-                    failures += u32::from(!passes);
-                    let stays = !passes && (code != RefusalCode::Failed || failures >= FAILURES);
-                    if matches!(error, PipelineError::OtherInstance { .. }) {
-                        self.newest.send_modify(|newest| newest.value = Value::Moved);
-                        return false;
-                    }
-                    if stays {
+                    let Some(pause) = attempts.pause_after(&error) else {
                         self.newest.send_modify(|newest| newest.value = Value::Ended(error.into()));
                         return false;
-                    }
-                    tokio::time::sleep(retry.pause()).await;
-                    self.state().changed = true;
+                    };
+                    tokio::time::sleep(pause).await;
+                    self.state().work.note_change();
                     continue;
                 }
             };
-            (failures, retry) = (0, RETRY);
+            attempts = Attempts::new();
             {
                 let mut state = self.state();
                 match found {
                     // An answer from before a reset says nothing about what is held now.
                     Some(version) if self.newest.borrow().resets == resets => self.publish(&mut state, version),
-                    _ => state.changed = true,
+                    _ => state.work.note_change(),
                 }
             }
             tokio::time::sleep(PAUSE.saturating_sub(began.elapsed())).await;

@@ -14,7 +14,7 @@
 //! - `subscriber`: what one follower is sent next; a slow follower gets the newest version, or its stream is ended.
 //! - `event_forms`: what those who follow a bank are sent; `bank_look`: what a bank holds, and what changed in it.
 //! - `bank_feed`: looks at a bank, and keeps the last events; `bank_follower`: what one follower of it is sent next.
-//! - `standing`: whether a follower may go on.
+//! - `standing`: whether a follower may go on; `work`: when those who follow something need it looked at again.
 //! - `hub`: all questions and banks that are followed.
 
 mod bank_feed;
@@ -29,6 +29,7 @@ mod subscriber;
 #[cfg(test)]
 mod tests;
 mod version;
+mod work;
 
 pub use bank_follower::BankFollower;
 pub use event_forms::{

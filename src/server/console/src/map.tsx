@@ -3,10 +3,9 @@
 // In: a bank. Out: a canvas, and a list that says the same. The map is drawn once into a layer (`data-drawn` counts);
 // panning, zooming and pointing only copy it. Places are those of the order in time, so that nothing lies on another.
 import { quadtree } from "d3-quadtree";
-import { select } from "d3-selection";
-import { type ZoomTransform, zoom, zoomIdentity } from "d3-zoom";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { lookOf } from "./ask/look";
+import { copyLayer, Tip, usePanZoom, useSizeAndLook, ZoomButtons } from "./canvas";
 import type { Graph } from "./forms";
 import { ProblemView } from "./problem";
 import { type Failure, failureOf, get } from "./service";
@@ -145,27 +144,14 @@ function MapPicture({ graph, pointed, onPoint, onOpen }: PictureProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const layer = useRef<HTMLCanvasElement>(undefined);
   const drawn = useRef(0);
-  const transform = useRef<ZoomTransform>(zoomIdentity);
   const copy = useRef<() => void>(() => {});
   const pointedNow = useRef(pointed);
-  const zooming = useRef<(by: number) => void>(() => {});
-  const [size, setSize] = useState({ width: 0, height: 0 });
-  const [look, setLook] = useState(0);
+  const { size, look } = useSizeAndLook(box);
   const [tip, setTip] = useState<{ unit: Unit; x: number; y: number }>();
-
-  useEffect(() => {
-    const element = box.current;
-    if (!element) return;
-    const observer = new ResizeObserver(() => setSize({ width: element.clientWidth, height: element.clientHeight }));
-    observer.observe(element);
-    const dark = matchMedia("(prefers-color-scheme: dark)");
-    const changed = () => setLook((look) => look + 1);
-    dark.addEventListener("change", changed);
-    return () => {
-      observer.disconnect();
-      dark.removeEventListener("change", changed);
-    };
-  }, []);
+  const { transform, zoomBy } = usePanZoom(canvas, size, 16, () => {
+    setTip(undefined);
+    copy.current();
+  });
 
   const map = useMemo(() => {
     const { spots, ticks } = mapOf(graph.units);
@@ -224,13 +210,9 @@ function MapPicture({ graph, pointed, onPoint, onOpen }: PictureProps) {
     drawn.current += 1;
     element.dataset.drawn = String(drawn.current);
     copy.current = () => {
-      const context = element.getContext("2d");
+      const context = copyLayer(element, under, size, transform.current);
       if (!context) return;
-      const { x, y, k } = transform.current;
-      context.setTransform(1, 0, 0, 1, 0, 0);
-      context.clearRect(0, 0, element.width, element.height);
-      context.setTransform(ratio * k, 0, 0, ratio * k, ratio * x, ratio * y);
-      context.drawImage(under, 0, 0, size.width, size.height);
+      const { k } = transform.current;
       const spot = pointedNow.current === undefined ? undefined : map.at.get(pointedNow.current);
       if (!spot) return;
       context.strokeStyle = colours.text;
@@ -246,32 +228,6 @@ function MapPicture({ graph, pointed, onPoint, onOpen }: PictureProps) {
     pointedNow.current = pointed;
     copy.current();
   }, [pointed]);
-
-  useEffect(() => {
-    const element = canvas.current;
-    if (!element || !size.width) return;
-    const behaviour = zoom<HTMLCanvasElement, unknown>()
-      .scaleExtent([1, 16])
-      .translateExtent([
-        [0, 0],
-        [size.width, size.height],
-      ])
-      // The wheel scrolls the page; with Ctrl, as a pinch sends it, it zooms here.
-      .filter((event: Event) =>
-        event.type === "wheel" ? (event as WheelEvent).ctrlKey : !("button" in event) || event.button === 0,
-      )
-      .on("zoom", (event: { transform: ZoomTransform }) => {
-        transform.current = event.transform;
-        setTip(undefined);
-        copy.current();
-      });
-    // A click shows what lies around a unit, so two of them do not zoom.
-    select(element).call(behaviour).on("dblclick.zoom", null);
-    zooming.current = (by) => behaviour.scaleBy(select(element), by);
-    return () => {
-      select(element).on(".zoom", null);
-    };
-  }, [size.width, size.height]);
 
   const find = (event: { offsetX: number; offsetY: number }) => {
     const [x, y] = transform.current.invert([event.offsetX, event.offsetY]);
@@ -299,22 +255,12 @@ function MapPicture({ graph, pointed, onPoint, onOpen }: PictureProps) {
         }}
       />
       {tip && (
-        <div
-          class={`tip words${tip.y > size.height / 2 ? " above" : ""}`}
-          style={{ left: `${Math.max(8, Math.min(tip.x, size.width - 268))}px`, top: `${tip.y}px` }}
-        >
+        <Tip at={tip} size={size}>
           {tip.unit.label}
           <small>{saidAt(tip.unit.said_at)}</small>
-        </div>
+        </Tip>
       )}
-      <div class="zoom">
-        <button type="button" aria-label="Zoom in" onClick={() => zooming.current(1.5)}>
-          +
-        </button>
-        <button type="button" aria-label="Zoom out" onClick={() => zooming.current(1 / 1.5)}>
-          −
-        </button>
-      </div>
+      <ZoomButtons zoomBy={zoomBy} />
     </div>
   );
 }

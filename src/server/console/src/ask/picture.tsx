@@ -4,9 +4,8 @@
 // size and look; panning and pointing only copy it (`data-drawn` counts). Nothing moves while nobody asks it to. The
 // list beside it says the same.
 import { quadtree } from "d3-quadtree";
-import { select } from "d3-selection";
-import { type ZoomTransform, zoom, zoomIdentity } from "d3-zoom";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { copyLayer, Tip, usePanZoom, useSizeAndLook, ZoomButtons } from "../canvas";
 import { saidAt, share as shown } from "../words";
 import type { Layout } from "./layout";
 import { type Look, lookOf } from "./look";
@@ -44,28 +43,16 @@ export function Picture({ ripple, layout, step, moves, pointed, fresh, gone, rin
   const canvas = useRef<HTMLCanvasElement>(null);
   const layer = useRef<HTMLCanvasElement>(undefined);
   const drawn = useRef(0);
-  const transform = useRef<ZoomTransform>(zoomIdentity);
-  const [size, setSize] = useState({ width: 0, height: 0 });
-  const [look, setLook] = useState(0);
+  const { size, look } = useSizeAndLook(box);
   const [tip, setTip] = useState<{ id: string; x: number; y: number }>();
   const copy = useRef<() => void>(() => {});
   const pointedNow = useRef(pointed);
-  const zooming = useRef<(by: number) => void>(() => {});
   const [scale, setScale] = useState(1);
-
-  useEffect(() => {
-    const element = box.current;
-    if (!element) return;
-    const observer = new ResizeObserver(() => setSize({ width: element.clientWidth, height: element.clientHeight }));
-    observer.observe(element);
-    const dark = matchMedia("(prefers-color-scheme: dark)");
-    const changed = () => setLook((look) => look + 1);
-    dark.addEventListener("change", changed);
-    return () => {
-      observer.disconnect();
-      dark.removeEventListener("change", changed);
-    };
-  }, []);
+  const moved = () => {
+    setTip(undefined);
+    copy.current();
+  };
+  const { transform, zoomBy } = usePanZoom(canvas, size, 8, moved, setScale);
 
   const narrow = size.width < 480;
   const centre = { x: size.width / 2, y: size.height / 2 };
@@ -97,13 +84,9 @@ export function Picture({ ripple, layout, step, moves, pointed, fresh, gone, rin
       element.dataset.drawn = String(drawn.current);
     };
     copy.current = () => {
-      const context = element.getContext("2d");
+      const context = copyLayer(element, under, size, transform.current);
       if (!context) return;
-      const { x, y, k } = transform.current;
-      context.setTransform(1, 0, 0, 1, 0, 0);
-      context.clearRect(0, 0, element.width, element.height);
-      context.setTransform(ratio * k, 0, 0, ratio * k, ratio * x, ratio * y);
-      context.drawImage(under, 0, 0, size.width, size.height);
+      const { k } = transform.current;
       const place = pointedNow.current === undefined ? undefined : at(pointedNow.current);
       const unit = ripple.units.find((unit) => unit.id === pointedNow.current);
       if (place && unit) {
@@ -134,33 +117,6 @@ export function Picture({ ripple, layout, step, moves, pointed, fresh, gone, rin
     pointedNow.current = pointed;
     copy.current();
   }, [pointed]);
-
-  useEffect(() => {
-    const element = canvas.current;
-    if (!element || !size.width) return;
-    const behaviour = zoom<HTMLCanvasElement, unknown>()
-      .scaleExtent([1, 8])
-      .translateExtent([
-        [0, 0],
-        [size.width, size.height],
-      ])
-      // The wheel scrolls the page; with Ctrl, as a pinch sends it, it zooms here.
-      .filter((event: Event) =>
-        event.type === "wheel" ? (event as WheelEvent).ctrlKey : !("button" in event) || event.button === 0,
-      )
-      .on("zoom", (event: { transform: ZoomTransform }) => {
-        transform.current = event.transform;
-        setTip(undefined);
-        copy.current();
-      })
-      .on("end", (event: { transform: ZoomTransform }) => setScale(event.transform.k));
-    // A click opens a unit, so two of them do not zoom.
-    select(element).call(behaviour).on("dblclick.zoom", null);
-    zooming.current = (by) => behaviour.scaleBy(select(element), by);
-    return () => {
-      select(element).on(".zoom", null);
-    };
-  }, [size.width, size.height]);
 
   const visible = ripple.units.filter((unit) => unit.step <= step);
   const find = (event: { offsetX: number; offsetY: number }) => {
@@ -196,26 +152,16 @@ export function Picture({ ripple, layout, step, moves, pointed, fresh, gone, rin
         }}
       />
       {unit && tip && (
-        <div
-          class={`tip words${tip.y > size.height / 2 ? " above" : ""}`}
-          style={{ left: `${Math.max(8, Math.min(tip.x, size.width - 268))}px`, top: `${tip.y}px` }}
-        >
+        <Tip at={tip} size={size}>
           {unit.label.slice(0, 140)}
           <small>
             {[unit.saidAt && saidAt(unit.saidAt), unit.share !== undefined && `share ${shown(unit.share)}`, unit.reason]
               .filter(Boolean)
               .join(" · ")}
           </small>
-        </div>
+        </Tip>
       )}
-      <div class="zoom">
-        <button type="button" aria-label="Zoom in" onClick={() => zooming.current(1.5)}>
-          +
-        </button>
-        <button type="button" aria-label="Zoom out" onClick={() => zooming.current(1 / 1.5)}>
-          −
-        </button>
-      </div>
+      <ZoomButtons zoomBy={zoomBy} />
     </div>
   );
 }
