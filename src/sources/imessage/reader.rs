@@ -292,21 +292,18 @@ impl OpenFile {
     /// Ends the message whose lines were read so far, and adds its items to `found`.
     fn finish(&mut self, zone: &Zone, found: &mut VecDeque<ChatItem>) {
         let Some(OpenMessage { line, time: local, notice, text }) = self.begun.take() else { return };
+        let whole = || notice.iter().map(String::as_str).chain([text.as_str()]).collect::<Vec<_>>().join("\n");
         let Some(time) = zone.moment(local) else {
-            found.push_back(self.reject(line, "its date is out of range; correct it", &text));
+            found.push_back(self.reject(line, "its date is out of range; correct it", &whole()));
             return;
         };
-        if let Some(notice) = notice {
+        if let Some(notice) = &notice {
             // A notice is a line of its own. Lines below it are words of somebody, behind a date that is not known.
             found.push_back(if text.trim().is_empty() {
-                self.notice(&notice, local)
+                self.notice(notice, local)
             } else {
-                let lines = format!("{notice}\n{text}");
-                self.reject(
-                    line,
-                    "what stands behind its date is not known, and lines follow; correct its date",
-                    &lines,
-                )
+                let reason = "what stands behind its date is not known, and lines follow; correct its date";
+                self.reject(line, reason, &whole())
             });
             return;
         }
