@@ -11,6 +11,7 @@ const FEW_FILES: u64 = 4_096;
 pub(super) fn program() -> Finding {
     let features: Vec<&str> = [
         ("buckets", cfg!(feature = "buckets")),
+        ("console", cfg!(feature = "console")),
         ("imessage", cfg!(feature = "imessage")),
         ("kafka", cfg!(feature = "kafka")),
         ("lab", cfg!(feature = "lab")),
