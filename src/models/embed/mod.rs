@@ -11,6 +11,7 @@
 //!   models), `qwen3` (a build feature), `served` (an endpoint), `fixed` (hashes, for tests).
 //! - What they share: `assets` and `model_files` (where files are), `runtime` (ONNX Runtime), `passes` (texts cut to a
 //!   model's length), `worker_pool` (runs the passes), `spans`, `unit_vector`.
+//! - `session_inputs`: what a pass of `onnx`, or of a reranker, reads.
 //! - `setup` installs the files of the default model where `assets` looks for them.
 //! - `render`: makes a text with spans from a unit's parts; `cache`: vectors that have already been computed.
 
@@ -32,6 +33,7 @@ mod qwen3;
 mod render;
 mod runtime;
 mod served;
+mod session_inputs;
 pub mod setup;
 mod spans;
 mod unit_vector;
@@ -49,6 +51,7 @@ pub use unit_vector::pool;
 pub(crate) use assets::TOKENIZER_FILE;
 pub(crate) use onnx::{MODEL_FILE, load_session, read_tokenizer, sha256};
 pub(crate) use runtime::environment;
+pub(crate) use session_inputs::session_inputs;
 
 #[cfg(test)]
 mod tests;

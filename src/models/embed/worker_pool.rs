@@ -6,10 +6,10 @@
 
 use std::sync::Mutex;
 
-use ort::session::{RunOptions, Session, SessionInputs};
-use ort::value::TensorRef;
+use ort::session::{RunOptions, Session};
 
 use super::passes::{Pass, TextPooling};
+use super::session_inputs::session_inputs;
 use super::{EmbedError, SpanVectors};
 use nouns::sync;
 
@@ -140,14 +140,8 @@ impl ModelSignature {
         let types = vec![0i64; if self.token_types { ids.len() } else { 0 }];
         let shape = [batch.len(), width];
         let failed = |e: ort::Error| self.failed(e.to_string());
-        let tensor = |data| TensorRef::<i64>::from_array_view((shape, data)).map_err(failed);
-        let (ids, mask) = (tensor(ids.as_slice())?, tensor(mask.as_slice())?);
-        let inputs: SessionInputs<'_, '_> = if self.token_types {
-            ort::inputs!["input_ids" => ids, "attention_mask" => mask, "token_type_ids" => tensor(types.as_slice())?]
-                .into()
-        } else {
-            ort::inputs!["input_ids" => ids, "attention_mask" => mask].into()
-        };
+        let types = self.token_types.then_some(types.as_slice());
+        let inputs = session_inputs(shape, &ids, &mask, types).map_err(failed)?;
         let mut options = RunOptions::new().map_err(failed)?;
         if give_back {
             let [key, value] = GIVE_ROOM_BACK;

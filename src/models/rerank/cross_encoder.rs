@@ -6,15 +6,13 @@
 
 use std::path::Path;
 
-use ort::{
-    session::{Session, SessionInputs},
-    value::TensorRef,
-};
+use ort::session::Session;
 use tokenizers::Tokenizer;
 
 use super::RerankError;
 use crate::embed::{
-    EmbedError, MODEL_FILE, TOKENIZER_FILE, assets, environment, load_session, read_tokenizer, setup, sha256,
+    EmbedError, MODEL_FILE, TOKENIZER_FILE, assets, environment, load_session, read_tokenizer, session_inputs, setup,
+    sha256,
 };
 use nouns::{config::EmbedSettings, model::ModelRef};
 
@@ -86,14 +84,8 @@ impl CrossEncoder {
         let (ids, mask, types) = (cut(pair.get_ids()), cut(pair.get_attention_mask()), cut(pair.get_type_ids()));
         let shape = [1, ids.len()];
         let run_failed = |e: ort::Error| failed(e.to_string());
-        let tensor = |data| TensorRef::<i64>::from_array_view((shape, data)).map_err(run_failed);
-        let (ids, mask) = (tensor(ids.as_slice())?, tensor(mask.as_slice())?);
-        let inputs: SessionInputs<'_, '_> = if self.token_types {
-            ort::inputs!["input_ids" => ids, "attention_mask" => mask, "token_type_ids" => tensor(types.as_slice())?]
-                .into()
-        } else {
-            ort::inputs!["input_ids" => ids, "attention_mask" => mask].into()
-        };
+        let types = self.token_types.then_some(types.as_slice());
+        let inputs = session_inputs(shape, &ids, &mask, types).map_err(run_failed)?;
         let outputs = self.session.run(inputs).map_err(run_failed)?;
         let logits = outputs.get(&self.output).ok_or_else(|| failed(format!("no output {}", self.output)))?;
         let (shape, logits) = logits.try_extract_tensor::<f32>().map_err(run_failed)?;
