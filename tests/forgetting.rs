@@ -19,7 +19,8 @@ use ripplemem::{
     Memory,
     log::Topic,
     pipeline::{
-        Asked, ForgetStage, Receipt, Service, Verdict, Verified, forget_turns, held_turns, selected_turns, verify,
+        Asked, ForgetStage, Receipt, Search, Service, Verdict, Verified, VerifiedOperation, forget_turns, held_turns,
+        selected_turns, verify, verify_operations,
     },
     snapshot::AsOf,
 };
@@ -129,8 +130,8 @@ fn look(pipeline: &Pipeline, words: &str, receipts: &[Receipt]) -> Verified {
 }
 
 /// The files of an embedded store and of snapshots in which something was found.
-fn kinds(verified: &Verified) -> Vec<&'static str> {
-    let has = |part: &str| verified.search.found.iter().any(|found| found.file.to_string_lossy().contains(part));
+fn kinds(search: &Search) -> Vec<&'static str> {
+    let has = |part: &str| search.found.iter().any(|found| found.file.to_string_lossy().contains(part));
     ["store/", "snapshots/"].into_iter().filter(|part| has(part)).collect()
 }
 
@@ -150,7 +151,7 @@ fn an_operation_reaches_each_stage_and_erases_every_stored_byte() {
     // Hidden, and still on the disk.
     let found = look(&pipeline, SECRET, &service.receipts().unwrap());
     assert_eq!(found.verdict, Verdict::Pending { due: after.due.unwrap() });
-    assert_eq!(kinds(&found), ["store/", "snapshots/"]);
+    assert_eq!(kinds(&found.search), ["store/", "snapshots/"]);
     let late = verify(&pipeline, &[SECRET.to_owned()], &service.receipts().unwrap(), Timestamp::MAX).unwrap();
     assert_eq!(late.verdict, Verdict::Stored);
 
@@ -181,6 +182,51 @@ fn an_operation_reaches_each_stage_and_erases_every_stored_byte() {
     append(&mut made_again, &turns.iter().map(|record| event(record.value.as_deref().unwrap())).collect::<Vec<_>>());
     assert_eq!(census(&made_again), before);
     assert_eq!(turns.len(), talk().len() + 3, "every offset is still there");
+}
+
+/// Without a word of theirs: in the store and the snapshots until the pass, and wherever a leftover lies after it.
+#[test]
+fn what_is_left_of_an_operation_is_found_by_its_fingerprints() {
+    let home = tempfile::tempdir().unwrap();
+    let mut pipeline = settings(home.path());
+    let prints = home.path().join("prints");
+    pipeline.forget.fingerprints = Some(prints.clone());
+    pipeline.forget.ledger = Some(home.path().join("ledger.jsonl"));
+    let mut service = remembered(&pipeline);
+    let operation = forget_ann(&mut service, &pipeline);
+    let files = || fs::read_dir(&prints).unwrap().count();
+    assert_eq!(files(), 1);
+    let look = |service: &Service| {
+        let found = verify_operations(&pipeline, &service.receipts().unwrap(), Timestamp::now()).unwrap();
+        assert_eq!(found.search.unread, []);
+        found
+    };
+    let became = |verdict: Verdict, removed: bool| {
+        [VerifiedOperation { operation: operation.clone(), verdict, without: 0, removed }]
+    };
+    let found = look(&service);
+    let due = receipt(&service).due.unwrap();
+    assert_eq!(found.operations, became(Verdict::Pending { due }, false));
+    assert_eq!(kinds(&found.search), ["store/", "snapshots/"]);
+
+    service.erase().unwrap();
+    let quote = format!("{{\"text\":\"\\u00bbI DREAMT of\\n{SECRET}\\u00ab, she said\"}}");
+    let snapshots = PathBuf::from(&pipeline.snapshot.directory);
+    let places = [pipeline.log.directory.clone(), pipeline.llm_directory(), snapshots];
+    for path in places.map(|place| place.join("left")) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, &quote).unwrap();
+        let found = look(&service);
+        assert_eq!(found.operations, became(Verdict::Stored, false));
+        assert!(found.search.found.iter().all(|found| found.file == path), "{:?}", found.search.found);
+        fs::remove_file(path).unwrap();
+    }
+    fs::write(home.path().join("key"), "another secret").unwrap();
+    let refused = verify_operations(&pipeline, &[], Timestamp::now()).unwrap_err().to_string();
+    assert!(refused.contains("another key"), "{refused}");
+    fs::write(home.path().join("key"), "a long random secret").unwrap();
+    assert_eq!((look(&service).operations.as_slice(), files()), (&became(Verdict::Gone, true)[..], 0));
+    assert_eq!(look(&service).operations, [], "once it is verified, nothing is looked for");
 }
 
 /// In the past, too; but not without the setting, and not in a bank that is held.
@@ -431,7 +477,10 @@ fn journal_bytes(log: &Path) -> u64 {
 #[test]
 fn the_command_lists_erases_and_verifies() {
     let home = tempfile::tempdir().unwrap();
-    let file = write(&home.path().join("p.toml"), "version = 1\nembed.model = \"fixed\"\nlog.directory = \"log\"\n");
+    let settings = "version = 1\nembed.model = \"fixed\"\nlog.directory = \"log\"\n\
+                    forget = { fingerprints = \"prints\", key_file = \"key\" }\n";
+    let file = write(&home.path().join("p.toml"), settings);
+    write(&home.path().join("key"), "a long random secret\n");
     let mut service = open(&pipeline(home.path(), ""));
     append(&mut service, &talk());
     drop(service);
@@ -452,8 +501,11 @@ fn the_command_lists_erases_and_verifies() {
     );
     assert_eq!(run(&["forget", "--list", "--bank", "c"], 0), "");
     assert!(run(&verify, 3).contains("pending"));
+    assert!(run(&["forget", "--verify"], 3).contains("  pending, to be erased by"));
     assert!(run(&["forget", "--erase-now"], 0).contains("2 records of turns"));
     assert!(run(&verify, 0).starts_with("gone"));
+    assert!(run(&["forget", "--verify"], 0).contains("  gone; its fingerprints are removed\n"));
+    assert!(run(&["forget", "--verify"], 0).starts_with("nothing to look for"));
     let receipt: Value = serde_json::from_str(run(&["forget", "--list", "--json"], 0).trim()).unwrap();
     assert_eq!((&receipt["stage"], &receipt["turns"]), (&Value::from("erased"), &Value::from(2)));
     assert_eq!(run(&["forget", "--verify", "--words", ""], 1), "");

@@ -121,7 +121,7 @@ fn rooms_import_in_the_datas_direction() {
                 ("private_directory", &[]),
                 ("log", &["file_lock", "private_directory"]),
                 ("snapshot", &["file_lock", "private_directory"]),
-                ("pipeline", &["log", "snapshot"]),
+                ("pipeline", &["log", "private_directory", "snapshot"]),
             ]),
         ),
     ]);

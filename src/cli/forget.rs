@@ -65,8 +65,8 @@ pub(crate) struct Forget {
     #[arg(long)]
     erase_now: bool,
     /// Read every stored byte, and say whether --words are gone (exit code 0), still to be erased by a stated time (3),
-    /// or stored although they should not be (1).
-    #[arg(long, requires = "words", conflicts_with_all = ["turns", "all", "mentions", "dry_run", "erase_now", "list"])]
+    /// or stored although they should not be (1). Without --words, look for the fingerprints of each operation.
+    #[arg(long, conflicts_with_all = ["turns", "all", "mentions", "dry_run", "erase_now", "list"])]
     verify: bool,
     /// Words to look for with --verify; - reads them from standard input, one a line. May be given several times.
     #[arg(long, requires = "verify", allow_hyphen_values = true)]

@@ -1,13 +1,16 @@
 //! Whether words are gone from every stored byte: `ripplemem forget --verify`.
 //!
-//! In: words, from arguments or standard input. Out: gone, pending or stored, each with its exit code, and where they
-//! lie. The words are neither printed nor written.
+//! In: words, from arguments or standard input; without words, the fingerprints that operations left. Out: gone,
+//! pending or stored, each with its exit code, and where they lie. The words are neither printed nor written.
 
 use std::{io::BufRead as _, process::ExitCode, time::Instant};
 
 use anyhow::Result;
 use nouns::config::Pipeline;
-use ripplemem::pipeline::{Found, Verdict, Verified, stored_receipts, verify};
+use ripplemem::pipeline::{
+    Found, Receipt, Search, Verdict, Verified, VerifiedOperation, VerifiedOperations, stored_receipts, verify,
+    verify_operations,
+};
 use server::api::Forgets;
 
 use super::{
@@ -19,9 +22,10 @@ use super::{
 /// The exit code while words are still to be erased in time.
 const PENDING: u8 = 3;
 
-/// Looks for words, and says what became of them.
+/// Looks for words, or for fingerprints where none are given, and says what became of them.
 pub(super) fn verified(pipeline: &Pipeline, given: Vec<String>) -> Result<ExitCode> {
     ensure_embedded(pipeline)?;
+    let by_fingerprints = given.is_empty();
     let mut words = Vec::new();
     for word in given {
         if word == "-" {
@@ -39,18 +43,12 @@ pub(super) fn verified(pipeline: &Pipeline, given: Vec<String>) -> Result<ExitCo
             None => return Err(error.into()),
         },
     };
+    if by_fingerprints {
+        return operations_verified(pipeline, &receipts);
+    }
     let started = Instant::now();
     let Verified { verdict, search } = verify(pipeline, &words, &receipts, jiff::Timestamp::now())?;
-    for Found { file, at } in &search.found {
-        print(&format!("{}: {at}\n", file.display()))?;
-    }
-    for (file, problem) in &search.unread {
-        say(&format!("{}: not read whole: {problem}", file.display()));
-    }
-    let megabytes = search.bytes as f64 / 1e6;
-    let rate = megabytes / started.elapsed().as_secs_f64().max(1e-9);
-    let read = format!("{} files, {megabytes:.1} MB read at {rate:.0} MB/s", search.files);
-    let places = search.found.len();
+    let (read, places) = (shown(&search, started)?, search.found.len());
     let (line, code) = match verdict {
         Verdict::Gone if search.unread.is_empty() => (format!("gone: {read}"), ExitCode::SUCCESS),
         Verdict::Gone => (format!("not found, but not every file could be read: {read}"), ExitCode::FAILURE),
@@ -61,4 +59,60 @@ pub(super) fn verified(pipeline: &Pipeline, given: Vec<String>) -> Result<ExitCo
     };
     print(&format!("{line}\n"))?;
     Ok(code)
+}
+
+/// Looks for the fingerprints of all operations, and says what became of each. The worst of them is the exit code.
+fn operations_verified(pipeline: &Pipeline, receipts: &[Receipt]) -> Result<ExitCode> {
+    let started = Instant::now();
+    let VerifiedOperations { operations, search } = verify_operations(pipeline, receipts, jiff::Timestamp::now())?;
+    if operations.is_empty() {
+        print("nothing to look for: no operation has fingerprints that are still to be verified\n")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let read = shown(&search, started)?;
+    let is_whole = search.unread.is_empty();
+    for VerifiedOperation { operation, verdict, without, removed } in &operations {
+        let state = match verdict {
+            Verdict::Gone if *removed => "gone; its fingerprints are removed".to_owned(),
+            Verdict::Gone if !is_whole => "not found, but not every file could be read".to_owned(),
+            Verdict::Gone => "gone; its fingerprints stay until it is erased".to_owned(),
+            Verdict::Pending { due } => format!("pending, to be erased by {due:.0}"),
+            Verdict::Stored => "still stored".to_owned(),
+        };
+        let without = match *without {
+            0 => String::new(),
+            turns => format!("; turns without a fingerprint: {turns}"),
+        };
+        print(&format!("{operation}  {state}{without}\n"))?;
+    }
+    if !search.found.is_empty() {
+        say("what others said with the same eight words, or with all words of a shorter turn, is found, too");
+    }
+    print(&format!("{read}\n"))?;
+    let is = |stored: bool| {
+        operations.iter().any(|of| match of.verdict {
+            Verdict::Gone => false,
+            Verdict::Pending { .. } => !stored,
+            Verdict::Stored => stored,
+        })
+    };
+    Ok(match (is(true) || !is_whole, is(false)) {
+        (true, _) => ExitCode::FAILURE,
+        (false, true) => ExitCode::from(PENDING),
+        (false, false) => ExitCode::SUCCESS,
+    })
+}
+
+/// Prints where something was found, and what could not be read; returns how much was read.
+fn shown(search: &Search, started: Instant) -> Result<String> {
+    let megabytes = search.bytes as f64 / 1e6;
+    let rate = megabytes / started.elapsed().as_secs_f64().max(1e-9);
+    for Found { file, at, operation } in &search.found {
+        let of = operation.as_ref().map(|operation| format!(" (operation {operation})")).unwrap_or_default();
+        print(&format!("{}: {at}{of}\n", file.display()))?;
+    }
+    for (file, problem) in &search.unread {
+        say(&format!("{}: not read whole: {problem}", file.display()));
+    }
+    Ok(format!("{} files, {megabytes:.1} MB read at {rate:.0} MB/s", search.files))
 }

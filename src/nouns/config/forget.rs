@@ -26,6 +26,11 @@ pub struct ForgetSettings {
     /// A file with a secret, relative to the pipeline file: receipts then carry an HMAC-SHA256 made with it.
     #[serde(default)]
     pub key_file: Option<PathBuf>,
+    /// A directory outside the log's, relative to the pipeline file: each request to forget writes fingerprints of the
+    /// words into it, made with the secret of `key_file`, by which `ripplemem forget --verify` finds what is left of
+    /// them. Those of an operation are removed once it is erased and nothing of it is found.
+    #[serde(default)]
+    pub fingerprints: Option<PathBuf>,
     /// What `[[hold]]` says, which stands outside this section in a file.
     #[serde(skip)]
     pub holds: Vec<HoldSettings>,
@@ -54,5 +59,20 @@ impl ForgetSettings {
     #[must_use]
     pub fn hold_of(&self, bank: &Bank) -> Option<&HoldSettings> {
         self.holds.iter().find(|hold| hold.covers(bank))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Pipeline;
+
+    #[test]
+    fn fingerprints_need_a_key_and_lie_outside_the_log() {
+        let parse =
+            |keys: &str| Pipeline::parse(&format!("version = 1\nlog.directory = \"log\"\nforget = {{ {keys} }}\n"));
+        assert!(parse("fingerprints = \"prints\", key_file = \"key\"").is_ok());
+        assert!(parse("fingerprints = \"prints\"").unwrap_err().contains("forget.key_file"));
+        let inside = parse("fingerprints = \"log/prints\", key_file = \"key\"").unwrap_err();
+        assert!(inside.starts_with("forget.fingerprints:"), "{inside}");
     }
 }

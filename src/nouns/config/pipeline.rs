@@ -134,7 +134,7 @@ impl Pipeline {
         let embed = &mut pipeline.embed;
         let (access, http, forget) = (&mut pipeline.access, &mut pipeline.http, &mut pipeline.forget);
         let access = [&mut access.token_file, &mut access.audit_file, &mut http.certificate, &mut http.key];
-        let forget = [&mut forget.ledger, &mut forget.key_file];
+        let forget = [&mut forget.ledger, &mut forget.key_file, &mut forget.fingerprints];
         let files = [Some(&mut embed.onnxruntime), Some(&mut embed.models_directory), ca_file, cache];
         for file in files.into_iter().flatten().chain(access).chain(forget).flatten() {
             *file = base.join(&*file);
@@ -244,6 +244,14 @@ impl Pipeline {
     fn check_retention(&self) -> Result<(), String> {
         self.retention.iter().try_for_each(RetentionSettings::check)?;
         self.hold.iter().try_for_each(HoldSettings::check)?;
+        if let Some(fingerprints) = &self.forget.fingerprints {
+            if self.forget.key_file.is_none() {
+                return Err("forget.fingerprints: they are made with a secret; set forget.key_file, too".to_owned());
+            }
+            if fingerprints.starts_with(&self.log.directory) {
+                return Err("forget.fingerprints: it lies in log.directory; name a directory outside of it".to_owned());
+            }
+        }
         if self.log.kind == LogKind::Kafka && self.forget.edits == Edits::Erase {
             return Err("forget.edits: \"erase\" needs a log in a directory; on Kafka, records leave the topics as \
                         log.kafka.turns_retention_hours and the topics' own settings say; write \"keep\""

@@ -9,12 +9,15 @@
 //! - `receipt`: what an operation has reached, signed where a key is configured.
 //! - `erase`: words out of the turns log, the dead letters, the snapshots, the caches and the files under them.
 //! - `shared_words`: which dead letters hold words of a turn.
-//! - `search`: where words lie in stored bytes; `verify`: whether they may.
+//! - `key`: the operator's key; `word_runs`: runs of words in any bytes; `fingerprints`: those of what is forgotten.
+//! - `search`: where words or fingerprints lie in stored bytes; `verify`: whether they may.
 //! - `due`: erasing in time, while a memory stays open.
 //! - `retention`: forgetting what rules no longer keep.
 
 mod due;
 mod erase;
+mod fingerprints;
+mod key;
 mod ledger;
 mod operation;
 mod receipt;
@@ -22,6 +25,7 @@ mod retention;
 mod search;
 mod shared_words;
 mod verify;
+mod word_runs;
 
 use super::{PipelineError, Replica, engine, logged};
 
@@ -34,4 +38,4 @@ pub use receipt::{ForgetStage, Receipt, stored_receipts};
 pub use retention::{Outlived, RetentionStatus};
 pub(super) use retention::{Retention, RetentionNews};
 pub use search::{Found, Search};
-pub use verify::{Verdict, Verified, verify};
+pub use verify::{Verdict, Verified, VerifiedOperation, VerifiedOperations, verify, verify_operations};

@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, sync::Mutex, time::Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{PipelineError, Replica, ledger::Ledger};
+use super::{PipelineError, Replica, fingerprints::keep_fingerprints, ledger::Ledger};
 use crate::log::{ErasableLog, Log, LogEntry, Written};
 use nouns::{
     config::ForgetSettings,
@@ -113,6 +113,7 @@ impl<'l> Forgets<'l> {
         if let Some(known) = self.known(&id)? {
             return self.finish(known);
         }
+        keep_fingerprints(self.settings, self.log, &id, bank, &turns)?;
         if let Some(path) = &self.settings.ledger {
             Ledger::at(path).add(&id, bank, &turns, now_ms)?;
         }
@@ -127,6 +128,7 @@ impl<'l> Forgets<'l> {
         if let Some(path) = &self.settings.ledger {
             for line in Ledger::at(path).lines()? {
                 if self.known(&line.operation)?.is_none() {
+                    keep_fingerprints(self.settings, self.log, &line.operation, &line.bank, &line.turns)?;
                     self.put(line.operation, &line.bank, &line.turns, line.requested_ms)?;
                 }
             }

@@ -3,14 +3,17 @@
 //! In: an operation, and the key file if one is configured. Out: times and counts, without a word or an id of a turn,
 //! and an HMAC-SHA256 over them.
 
-use std::{fmt::Write as _, path::Path};
+use std::path::Path;
 
 use jiff::Timestamp;
 use ring::hmac;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ForgetOperation, Forgets, PipelineError, Settled};
+use super::{
+    ForgetOperation, Forgets, PipelineError, Settled,
+    key::{failed, hex, key_of},
+};
 use crate::log;
 use nouns::{
     config::{LogKind, Pipeline},
@@ -135,21 +138,8 @@ impl Receipt {
     }
 
     fn signature(&self, key_file: &Path) -> Result<String, PipelineError> {
-        let failed = |problem: String| {
-            let what = format!("forget.key_file {}", key_file.display());
-            PipelineError::Forget { what, problem }
-        };
-        let secret = std::fs::read(key_file).map_err(|e| failed(e.to_string()))?;
-        let secret = secret.trim_ascii();
-        if secret.is_empty() {
-            return Err(failed("it is empty; write a long random secret".to_owned()));
-        }
-        let json = serde_json::to_vec(self).map_err(|e| failed(e.to_string()))?;
-        let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), &json);
-        Ok(tag.as_ref().iter().fold(String::new(), |mut digits, byte| {
-            // A string takes every write.
-            let _ = write!(digits, "{byte:02x}");
-            digits
-        }))
+        let key = key_of(key_file)?;
+        let json = serde_json::to_vec(self).map_err(|e| failed(key_file, e.to_string()))?;
+        Ok(hex(hmac::sign(&key, &json).as_ref()))
     }
 }

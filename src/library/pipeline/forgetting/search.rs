@@ -1,10 +1,11 @@
-//! Looking for words in stored bytes, decompressed.
+//! Looking for words, or for fingerprints of words, in stored bytes, decompressed.
 //!
-//! In: words, and files. Out: where they lie. Each file is read as it is, and then as what it is: tables and journals
-//! of the embedded stores entry by entry, superseded ones included; Parquet page by page; and whatever is packed with
-//! Zstandard inside. The words are held in memory alone.
+//! In: what is looked for, and files. Out: where it lies. Each file is read as it is, and then as what it is: tables and
+//! journals of the embedded stores entry by entry, superseded ones included; Parquet page by page; and whatever is
+//! packed with Zstandard inside. The words are held in memory alone.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     io::{self, Read as _},
     path::{Path, PathBuf},
@@ -47,6 +48,8 @@ pub struct Found {
     pub file: PathBuf,
     /// Where in it: an offset in bytes, or the offset of a record in the log.
     pub at: String,
+    /// The operation whose fingerprint was found; none where words were looked for.
+    pub operation: Option<String>,
 }
 
 /// What a search read.
@@ -58,8 +61,18 @@ pub struct Search {
     pub files: u64,
     /// Where words lie.
     pub found: Vec<Found>,
+    /// The operations of which a fingerprint was found.
+    pub operations: BTreeSet<String>,
     /// Files that could not be read whole, and why.
     pub unread: Vec<(PathBuf, String)>,
+}
+
+/// What is looked for.
+pub(super) trait Needles {
+    /// How many bytes are searched again with what follows them, so that nothing is missed between two reads.
+    fn longest(&self) -> usize;
+    /// Calls `found` with where in the bytes something begins, and with the operation that it is a fingerprint of.
+    fn find(&self, bytes: &[u8], found: &mut dyn FnMut(usize, Option<&str>));
 }
 
 /// Words that are looked for, without regard to the case of ASCII letters.
@@ -92,17 +105,29 @@ impl Words {
     }
 }
 
+impl Needles for Words {
+    fn longest(&self) -> usize {
+        self.longest
+    }
+
+    fn find(&self, bytes: &[u8], found: &mut dyn FnMut(usize, Option<&str>)) {
+        if let Some(first) = self.words.find(bytes) {
+            found(first.start(), None);
+        }
+    }
+}
+
 /// Searches files.
 pub(super) struct Searcher<'w> {
-    words: &'w Words,
+    needles: &'w dyn Needles,
     search: Search,
     /// How many were found in the file that is being read.
     in_file: usize,
 }
 
 impl<'w> Searcher<'w> {
-    pub(super) fn new(words: &'w Words) -> Self {
-        Self { words, search: Search::default(), in_file: 0 }
+    pub(super) fn new(needles: &'w dyn Needles) -> Self {
+        Self { needles, search: Search::default(), in_file: 0 }
     }
 
     pub(super) fn done(mut self) -> Search {
@@ -194,16 +219,15 @@ impl<'w> Searcher<'w> {
             read += more as u64;
             let end = kept + more;
             self.look(&block[..end], path, &mut |at| format!("{unit} {}", start + at as u64), 0);
-            kept = end.min(self.words.longest.saturating_sub(1));
+            kept = end.min(self.needles.longest().saturating_sub(1));
             block.copy_within(end - kept..end, 0);
         }
     }
 
     /// Looks at bytes, and at what is packed in them.
     fn look(&mut self, bytes: &[u8], path: &Path, at: &mut dyn FnMut(usize) -> String, depth: u32) {
-        if let Some(found) = self.words.words.find(bytes) {
-            self.note(path, at(found.start()));
-        }
+        let needles = self.needles;
+        needles.find(bytes, &mut |start, operation| self.note(path, at(start), operation));
         if depth == DEPTH {
             return;
         }
@@ -220,10 +244,14 @@ impl<'w> Searcher<'w> {
         }
     }
 
-    fn note(&mut self, path: &Path, at: String) {
+    fn note(&mut self, path: &Path, at: String, operation: Option<&str>) {
         self.in_file += 1;
+        let operation = operation.map(str::to_owned);
+        if let Some(operation) = &operation {
+            self.search.operations.insert(operation.clone());
+        }
         if self.in_file <= FOUND_IN_FILE {
-            self.search.found.push(Found { file: path.to_owned(), at });
+            self.search.found.push(Found { file: path.to_owned(), at, operation });
         }
     }
 
@@ -345,7 +373,7 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, sync::Arc};
+    use std::sync::Arc;
 
     use arrow_array::{RecordBatch, StringArray};
     use arrow_schema::{DataType, Field, Schema};

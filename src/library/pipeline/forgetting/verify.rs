@@ -1,8 +1,8 @@
 //! Whether words are gone from every stored byte.
 //!
-//! In: a pipeline, words, and the receipts of its operations. Out: gone, pending with the time by which they will be,
-//! or where they lie although they should be gone. Reads the files while others have them open, and the objects of a
-//! bucket, and writes nothing.
+//! In: a pipeline, the receipts of its operations, and words or the fingerprints of operations. Out: gone, pending with
+//! the time by which they will be, or where they lie although they should be gone. Reads the files while others have
+//! them open, and the objects of a bucket. Writes nothing, and removes the fingerprints of what is erased and gone.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,8 @@ use url::Url;
 
 use super::{
     ForgetStage, PipelineError, Receipt,
-    search::{Search, Searcher, Words},
+    fingerprints::Fingerprints,
+    search::{Needles, Search, Searcher, Words},
 };
 use crate::snapshot::each_object;
 use nouns::config::{LogKind, Pipeline};
@@ -39,6 +40,28 @@ pub struct Verified {
     pub search: Search,
 }
 
+/// What became of the words of an operation, by their fingerprints.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerifiedOperation {
+    /// The operation's id.
+    pub operation: String,
+    /// What became of the words.
+    pub verdict: Verdict,
+    /// Turns of it that have no fingerprint: the log did not hold them, or they have fewer than three words.
+    pub without: u64,
+    /// Whether its fingerprints were removed: it is erased, and they were in no byte.
+    pub removed: bool,
+}
+
+/// The result of looking for fingerprints.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerifiedOperations {
+    /// Each operation that had fingerprints.
+    pub operations: Vec<VerifiedOperation>,
+    /// What was read, and where they lie. Nothing is read where no operation has fingerprints.
+    pub search: Search,
+}
+
 /// Looks for words in everything that the memory of a pipeline stores.
 ///
 /// # Errors
@@ -53,7 +76,56 @@ pub fn verify(
         return Err(PipelineError::NotEmbedded);
     }
     let words = Words::new(words)?;
-    let mut searcher = Searcher::new(&words);
+    let search = searched(pipeline, &words);
+    let verdict = if search.found.is_empty() { Verdict::Gone } else { pending(receipts, now) };
+    Ok(Verified { verdict, search })
+}
+
+/// Looks for the fingerprints of each operation that has some, and removes those of an operation that is erased if the
+/// search read everything and found none of them.
+///
+/// # Errors
+/// [`PipelineError::NotEmbedded`] on Kafka; [`PipelineError::Forget`] where the settings name no directory of
+/// fingerprints, a file of them cannot be read or removed, or was made with another key.
+pub fn verify_operations(
+    pipeline: &Pipeline,
+    receipts: &[Receipt],
+    now: Timestamp,
+) -> Result<VerifiedOperations, PipelineError> {
+    if pipeline.log.kind == LogKind::Kafka {
+        return Err(PipelineError::NotEmbedded);
+    }
+    let forget = &pipeline.forget;
+    let Some((directory, key_file)) = forget.fingerprints.as_deref().zip(forget.key_file.as_deref()) else {
+        let (what, problem) =
+            ("--verify", "give --words, or set forget.fingerprints and forget.key_file before deleting");
+        return Err(PipelineError::Forget { what: what.to_owned(), problem: problem.to_owned() });
+    };
+    let fingerprints = Fingerprints::read(directory, key_file)?;
+    if fingerprints.operations.is_empty() {
+        return Ok(VerifiedOperations { operations: Vec::new(), search: Search::default() });
+    }
+    let search = searched(pipeline, &fingerprints);
+    let mut operations = Vec::new();
+    for prints in &fingerprints.operations {
+        let of_this: Vec<Receipt> =
+            receipts.iter().filter(|receipt| receipt.operation == prints.operation).cloned().collect();
+        let is_found = search.operations.contains(&prints.operation);
+        let verdict = if is_found { pending(&of_this, now) } else { Verdict::Gone };
+        let is_erased = of_this.iter().all(|receipt| receipt.stage == ForgetStage::Erased);
+        let removed = !is_found && is_erased && search.unread.is_empty();
+        if removed {
+            prints.remove()?;
+        }
+        let (operation, without) = (prints.operation.clone(), prints.without);
+        operations.push(VerifiedOperation { operation, verdict, without, removed });
+    }
+    Ok(VerifiedOperations { operations, search })
+}
+
+/// Searches every place where the memory of a pipeline stores words.
+fn searched(pipeline: &Pipeline, needles: &dyn Needles) -> Search {
+    let mut searcher = Searcher::new(needles);
     let (places, bucket) = places(pipeline);
     places.iter().for_each(|place| searcher.below(place));
     if let Some(place) = bucket.map(Path::new) {
@@ -64,9 +136,7 @@ pub fn verify(
             searcher.not_read(place, &error);
         }
     }
-    let search = searcher.done();
-    let verdict = if search.found.is_empty() { Verdict::Gone } else { pending(receipts, now) };
-    Ok(Verified { verdict, search })
+    searcher.done()
 }
 
 /// Whether operations will erase what is found. Which of them the words belong to is not known: one that is late

@@ -1,0 +1,324 @@
+//! Fingerprints of what is forgotten, by which `ripplemem forget --verify` finds it without its words.
+//!
+//! In: an operation, before it deletes; the turns log; the operator's key. Out: a file for each operation in
+//! `forget.fingerprints`, with an HMAC-SHA256, cut to 16 bytes, of each run of eight words of its turns, in every
+//! version that the log holds. A text of three to seven words has one of all its words; a shorter one has none. Beside
+//! each stands a keyed hash of 32 bits, so that few runs of what is searched need an HMAC. The file is removed once a
+//! search finds none of it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fs::{self, File, OpenOptions},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use ring::hmac;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    PipelineError,
+    key::{failed, hex, key_of},
+    search::Needles,
+    word_runs::{LastWords, RUN, SHORTEST, each_word},
+};
+use crate::{
+    log::{Log, Topic, partition_of},
+    private_directory::create_private,
+};
+use nouns::{
+    config::ForgetSettings,
+    model::{Bank, TurnEvent},
+};
+
+/// Records of the turns log that are read at once.
+const READ_AT_ONCE: usize = 1_024;
+/// How a file of fingerprints ends.
+const EXTENSION: &str = "fingerprints";
+/// What is signed so that a file names its key. No run of words has a colon.
+const KEY_CHECK: &[u8] = b"ripplemem: fingerprints";
+/// What is signed to have a key for hashes of words.
+const WORD_KEY: &[u8] = b"ripplemem: words";
+/// Bytes that are searched again with what follows them.
+const OVERLAP_BYTES: usize = 4_096;
+/// How many times as many bits as fingerprints the first look has.
+const BITS_EACH: usize = 32;
+
+/// A file of fingerprints.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FingerprintFile {
+    operation: String,
+    /// The HMAC of [`KEY_CHECK`].
+    key: String,
+    /// Turns of the operation that have no fingerprint.
+    without: u64,
+    /// By the number of words: the hash and the HMAC of each run, as hexadecimal digits.
+    runs: BTreeMap<usize, BTreeSet<String>>,
+}
+
+/// What makes fingerprints.
+struct Maker {
+    key: hmac::Key,
+    words: [u8; 32],
+}
+
+impl Maker {
+    fn new(key: hmac::Key) -> Self {
+        let mut words = [0; 32];
+        words.copy_from_slice(hmac::sign(&key, WORD_KEY).as_ref());
+        Self { key, words }
+    }
+
+    fn check(&self) -> String {
+        hex(hmac::sign(&self.key, KEY_CHECK).as_ref())
+    }
+
+    /// The HMAC of a run of words, cut to 16 bytes.
+    fn tag(&self, run: &[u8]) -> u128 {
+        hmac::sign(&self.key, run).as_ref().iter().take(16).fold(0, |tag, byte| tag << 8 | u128::from(*byte))
+    }
+
+    /// Adds the fingerprints of a text; whether it has some.
+    fn add(&self, text: &str, runs: &mut BTreeMap<usize, BTreeSet<String>>) -> bool {
+        let mut last = LastWords::new(&self.words);
+        let mut note = |last: &LastWords<'_>, length: usize| {
+            let Some(hash) = last.hash_of_last(length) else { return };
+            let (_, run) = last.last(length);
+            runs.entry(length).or_default().insert(format!("{hash:08x}{:032x}", self.tag(&run)));
+        };
+        each_word(text.as_bytes(), |start, word| {
+            last.push(start, word);
+            note(&last, RUN);
+        });
+        let count = last.count();
+        if (SHORTEST..RUN).contains(&count) {
+            note(&last, count);
+        }
+        count >= SHORTEST
+    }
+}
+
+/// Writes the fingerprints of turns that are to be forgotten, where the settings name a directory for them. On return
+/// they are on the disk.
+pub(super) fn keep_fingerprints(
+    settings: &ForgetSettings,
+    log: &dyn Log,
+    operation: &str,
+    bank: &Bank,
+    turns: &BTreeSet<String>,
+) -> Result<(), PipelineError> {
+    let Some((directory, key_file)) = settings.fingerprints.as_deref().zip(settings.key_file.as_deref()) else {
+        return Ok(());
+    };
+    let maker = Maker::new(key_of(key_file)?);
+    let (mut runs, mut with) = (BTreeMap::new(), BTreeSet::new());
+    let (partition, mut at) = (partition_of(bank, log.partitions()), 0);
+    loop {
+        let batch = log.read(Topic::Turns, partition, at, READ_AT_ONCE)?;
+        for record in batch.records.iter().filter(|record| record.key == bank.as_str().as_bytes()) {
+            let event = TurnEvent::from_json(record.value.as_deref().unwrap_or_default());
+            let Ok(TurnEvent::Turn(turn)) = event else { continue };
+            if turn.bank != *bank || !turns.contains(&turn.turn) {
+                continue;
+            }
+            for text in std::iter::once(turn.text.as_str()).chain(turn.captions()) {
+                if maker.add(text, &mut runs) {
+                    with.insert(turn.turn.clone());
+                }
+            }
+        }
+        if batch.next == at {
+            break;
+        }
+        at = batch.next;
+    }
+    let without = (turns.len() - with.len()) as u64;
+    let file = FingerprintFile { operation: operation.to_owned(), key: maker.check(), without, runs };
+    write(directory, &file).map_err(|e| unkept(directory, &e))
+}
+
+/// Writes a file that is whole or not there, for its owner alone.
+fn write(directory: &Path, file: &FingerprintFile) -> io::Result<()> {
+    create_private(directory)?;
+    let path = directory.join(&file.operation).with_extension(EXTENSION);
+    let unfinished = path.with_extension("unfinished");
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut to = options.open(&unfinished)?;
+    to.write_all(&serde_json::to_vec(file)?)?;
+    to.sync_all()?;
+    fs::rename(&unfinished, &path)?;
+    File::open(directory)?.sync_all()
+}
+
+fn unkept(path: &Path, problem: &dyn std::fmt::Display) -> PipelineError {
+    let what = format!("forget.fingerprints {}", path.display());
+    PipelineError::Forget { what, problem: problem.to_string() }
+}
+
+/// The fingerprints of all operations that are still to be verified.
+pub(super) struct Fingerprints {
+    maker: Maker,
+    pub(super) operations: Vec<OperationPrints>,
+    /// The numbers of words that runs have.
+    lengths: BTreeSet<usize>,
+    /// A bit for each hash of a run, by its lowest bits.
+    bits: Vec<u64>,
+    /// The operations of each run, by its HMAC.
+    runs: HashMap<u128, Vec<usize>>,
+}
+
+/// An operation that has fingerprints.
+pub(super) struct OperationPrints {
+    pub(super) operation: String,
+    /// Turns of it that have none.
+    pub(super) without: u64,
+    path: PathBuf,
+}
+
+impl Fingerprints {
+    /// Reads those of a directory. It may be missing: then there are none.
+    ///
+    /// # Errors
+    /// [`PipelineError::Forget`]: a file cannot be read, or was made with another key.
+    pub(super) fn read(directory: &Path, key_file: &Path) -> Result<Self, PipelineError> {
+        let maker = Maker::new(key_of(key_file)?);
+        let mut paths = match fs::read_dir(directory) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+            listed => listed
+                .and_then(|entries| {
+                    entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<PathBuf>>>()
+                })
+                .map_err(|e| unkept(directory, &e))?,
+        };
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == EXTENSION));
+        paths.sort();
+        let (mut operations, mut hashes) = (Vec::new(), Vec::new());
+        let (mut lengths, mut runs) = (BTreeSet::new(), HashMap::<u128, Vec<usize>>::new());
+        for path in paths {
+            let read = fs::read(&path).map_err(|e| unkept(&path, &e))?;
+            let file: FingerprintFile = serde_json::from_slice(&read).map_err(|e| unkept(&path, &e))?;
+            if file.key != maker.check() {
+                let of = path.display();
+                let problem = format!("{of} was made with another key; put that key back, or remove that file");
+                return Err(failed(key_file, problem));
+            }
+            for (length, of_length) in file.runs {
+                if !(SHORTEST..=RUN).contains(&length) {
+                    return Err(unkept(&path, &format!("{length} words in a run; remove that file")));
+                }
+                lengths.insert(length);
+                for digits in of_length {
+                    let parts = digits.split_at_checked(8);
+                    let run = parts.and_then(|(hash, tag)| {
+                        Some((u32::from_str_radix(hash, 16).ok()?, u128::from_str_radix(tag, 16).ok()?))
+                    });
+                    let (hash, tag) =
+                        run.ok_or_else(|| unkept(&path, &"a fingerprint is damaged; remove that file"))?;
+                    hashes.push(hash);
+                    runs.entry(tag).or_default().push(operations.len());
+                }
+            }
+            operations.push(OperationPrints { operation: file.operation, without: file.without, path });
+        }
+        let mut bits = vec![0u64; (hashes.len() * BITS_EACH).next_power_of_two().div_ceil(64)];
+        hashes.iter().for_each(|hash| {
+            let (word, bit) = bit_of(*hash, bits.len());
+            bits[word] |= bit;
+        });
+        Ok(Self { maker, operations, lengths, bits, runs })
+    }
+}
+
+impl OperationPrints {
+    /// Removes its fingerprints.
+    pub(super) fn remove(&self) -> Result<(), PipelineError> {
+        fs::remove_file(&self.path).map_err(|e| unkept(&self.path, &e))
+    }
+}
+
+/// The place of a hash among `words` of 64 bits, which are a power of two.
+fn bit_of(hash: u32, words: usize) -> (usize, u64) {
+    ((hash >> 6) as usize & (words - 1), 1 << (hash & 63))
+}
+
+impl Needles for Fingerprints {
+    fn longest(&self) -> usize {
+        OVERLAP_BYTES
+    }
+
+    fn find(&self, bytes: &[u8], found: &mut dyn FnMut(usize, Option<&str>)) {
+        let (mut last, mut seen) = (LastWords::new(&self.maker.words), BTreeSet::new());
+        each_word(bytes, |start, word| {
+            last.push(start, word);
+            for length in &self.lengths {
+                let Some(hash) = last.hash_of_last(*length) else { break };
+                let (word, bit) = bit_of(hash, self.bits.len());
+                if self.bits[word] & bit == 0 {
+                    continue;
+                }
+                let (begin, run) = last.last(*length);
+                for operation in self.runs.get(&self.maker.tag(&run)).into_iter().flatten() {
+                    // One place in these bytes says enough.
+                    if seen.insert(*operation) {
+                        found(begin, Some(self.operations[*operation].operation.as_str()));
+                    }
+                }
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn maker() -> Maker {
+        Maker::new(hmac::Key::new(hmac::HMAC_SHA256, b"secret"))
+    }
+
+    fn kept(home: &Path, operation: &str, texts: &[&str]) {
+        let mut runs = BTreeMap::new();
+        let with = texts.iter().filter(|text| maker().add(text, &mut runs)).count();
+        let without = (texts.len() - with) as u64;
+        write(home, &FingerprintFile { operation: operation.to_owned(), key: maker().check(), without, runs }).unwrap();
+    }
+
+    #[test]
+    fn a_run_of_a_forgotten_text_is_found_and_others_are_not() {
+        let home = tempfile::tempdir().unwrap();
+        let (directory, key_file) = (home.path().join("prints"), home.path().join("key"));
+        fs::write(&key_file, "secret\n").unwrap();
+        assert!(Fingerprints::read(&directory, &key_file).unwrap().operations.is_empty());
+        let long = "I saw the vermilion submarine of Zanzibar, yesterday, near the old harbour of the town.";
+        kept(&directory, "1", &[long, "ok then"]);
+        kept(&directory, "2", &["Tea with Bo?", "ok"]);
+        let prints = Fingerprints::read(&directory, &key_file).unwrap();
+        let of = |text: &str| {
+            let mut found = Vec::new();
+            prints.find(text.as_bytes(), &mut |at, operation| found.push((at, operation.unwrap().to_owned())));
+            found
+        };
+        assert_eq!(of(&format!("xyz {long}")), [(4, "1".to_owned())]);
+        assert_eq!(of("... THE VERMILION\\nsubmarine of zanzibar yesterday near the, and"), [(4, "1".to_owned())]);
+        assert_eq!(of("the vermilion submarine of Zanzibar, yesterday, near a"), [], "seven words of a longer text");
+        assert_eq!(of("she had tea with Bo."), [(8, "2".to_owned())]);
+        assert_eq!(of("ok then, tea with Ann"), []);
+        assert_eq!(prints.operations.iter().map(|of| of.without).collect::<Vec<_>>(), [1, 1]);
+        for file in fs::read_dir(&directory).unwrap() {
+            let path = file.unwrap().path();
+            assert!(!fs::read_to_string(&path).unwrap().to_lowercase().contains("harbour"));
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt as _;
+                assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            }
+        }
+        fs::write(&key_file, "another").unwrap();
+        let problem = Fingerprints::read(&directory, &key_file).err().unwrap().to_string();
+        assert!(problem.contains("another key"), "{problem}");
+    }
+}

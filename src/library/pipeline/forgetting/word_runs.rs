@@ -1,0 +1,201 @@
+//! Runs of words in bytes, whatever they are a part of: text, JSON, a page of a table.
+//!
+//! In: bytes. Out: the words, in small letters, and a keyed hash of each of the last runs of three to eight of them. A
+//! word is letters and digits that stand together; where a script has no spaces, each character is a word. Text gives
+//! the same words however often JSON escapes it.
+
+/// Words of the longest run.
+pub(super) const RUN: usize = 8;
+/// Words of the shortest one.
+pub(super) const SHORTEST: usize = 3;
+
+/// The base of the rolling hash, and its powers.
+const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
+const POWERS: [u64; RUN + 1] = {
+    let (mut powers, mut at) = ([1u64; RUN + 1], 1);
+    while at <= RUN {
+        powers[at] = powers[at - 1].wrapping_mul(BASE);
+        at += 1;
+    }
+    powers
+};
+
+/// Calls `each` with where each word begins, and with its UTF-8 in small letters.
+pub(super) fn each_word(bytes: &[u8], mut each: impl FnMut(usize, &[u8])) {
+    let (mut at, mut start, mut word) = (0, 0, Vec::new());
+    while let Some(first) = bytes.get(at) {
+        let (letter, length) = match *first {
+            byte if byte.is_ascii_alphanumeric() => (Some(char::from(byte)), 1),
+            b'\\' => escaped(&bytes[at..]),
+            byte if byte.is_ascii() => (None, 1),
+            _ => beyond_ascii(&bytes[at..]),
+        };
+        if !word.is_empty() && letter.is_none_or(stands_alone) {
+            each(start, &word);
+            word.clear();
+        }
+        if let Some(letter) = letter {
+            if word.is_empty() {
+                start = at;
+            }
+            if letter.is_ascii() {
+                word.push(letter.to_ascii_lowercase() as u8);
+            } else {
+                letter.to_lowercase().for_each(|c| word.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()));
+            }
+            if stands_alone(letter) {
+                each(start, &word);
+                word.clear();
+            }
+        }
+        at += length;
+    }
+    if !word.is_empty() {
+        each(start, &word);
+    }
+}
+
+/// What stands at backslashes, and how many bytes that takes. However many there are, as JSON inside JSON has them.
+fn escaped(bytes: &[u8]) -> (Option<char>, usize) {
+    let slashes = bytes.iter().take_while(|byte| **byte == b'\\').count();
+    match bytes.get(slashes) {
+        Some(b'n' | b'r' | b't' | b'b' | b'f') => (None, slashes + 1),
+        Some(b'u') => {
+            let digits = bytes.get(slashes + 1..slashes + 5).and_then(|digits| std::str::from_utf8(digits).ok());
+            match digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()) {
+                Some(code) => (char::from_u32(code).filter(|c| c.is_alphanumeric()), slashes + 5),
+                None => (None, slashes),
+            }
+        }
+        _ => (None, slashes),
+    }
+}
+
+/// The letter of several bytes that these begin with, and how many bytes it takes.
+fn beyond_ascii(bytes: &[u8]) -> (Option<char>, usize) {
+    let length = match bytes[0] {
+        0xc2..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf4 => 4,
+        _ => return (None, 1),
+    };
+    let text = bytes.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok());
+    match text.and_then(|text| text.chars().next()) {
+        Some(letter) => (Some(letter).filter(|c| c.is_alphanumeric()), length),
+        None => (None, 1),
+    }
+}
+
+/// Whether a character is a word: those of scripts without spaces (Thai to Myanmar, Khmer, Chinese, Japanese).
+fn stands_alone(letter: char) -> bool {
+    matches!(letter, '\u{0e00}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{2e80}'..='\u{9fff}'
+        | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+/// The last words of some bytes.
+pub(super) struct LastWords<'k> {
+    key: &'k [u8; 32],
+    words: [Word; RUN],
+    /// Words so far.
+    count: usize,
+    /// The hash of the last words, by how many they are.
+    sums: [u64; RUN + 1],
+}
+
+#[derive(Default)]
+struct Word {
+    start: usize,
+    hash: u64,
+    text: Vec<u8>,
+}
+
+impl<'k> LastWords<'k> {
+    /// None yet. The key makes the hashes say nothing to those who do not have it.
+    pub(super) fn new(key: &'k [u8; 32]) -> Self {
+        Self { key, words: Default::default(), count: 0, sums: [0; RUN + 1] }
+    }
+
+    /// Adds a word that begins at `start`.
+    pub(super) fn push(&mut self, start: usize, text: &[u8]) {
+        let hash = self.hash(text);
+        for (length, power) in POWERS.iter().enumerate().skip(SHORTEST) {
+            let leaving = if self.count < length { 0 } else { self.back(length).hash.wrapping_mul(*power) };
+            self.sums[length] = self.sums[length].wrapping_mul(BASE).wrapping_add(hash).wrapping_sub(leaving);
+        }
+        let word = &mut self.words[self.count % RUN];
+        (word.start, word.hash) = (start, hash);
+        word.text.clear();
+        word.text.extend_from_slice(text);
+        self.count += 1;
+    }
+
+    fn hash(&self, text: &[u8]) -> u64 {
+        let hash = blake3::keyed_hash(self.key, text);
+        let (first, _) = hash.as_bytes().split_at(8);
+        first.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+    }
+
+    /// The word that stands `length` before the next one.
+    fn back(&self, length: usize) -> &Word {
+        &self.words[(self.count - length) % RUN]
+    }
+
+    /// How many words there were.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The hash of the last `length` words, from [`SHORTEST`] to [`RUN`]; none before there were as many.
+    pub(super) fn hash_of_last(&self, length: usize) -> Option<u32> {
+        (self.count >= length).then(|| (self.sums[length] >> 32) as u32)
+    }
+
+    /// Where the last `length` words begin, and their text with a space between two of them.
+    pub(super) fn last(&self, length: usize) -> (usize, Vec<u8>) {
+        let words: Vec<&[u8]> = (1..=length).rev().map(|back| self.back(back).text.as_slice()).collect();
+        (self.back(length).start, words.join(&b' '))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(bytes: &[u8]) -> Vec<String> {
+        let mut words = Vec::new();
+        each_word(bytes, |_, word| words.push(String::from_utf8(word.to_vec()).unwrap()));
+        words
+    }
+
+    #[test]
+    fn text_gives_the_same_words_as_it_is_and_as_json_escapes_it() {
+        let text = "She said:\n\"Über C:\\new, OK?\"\tNo\u{1}\u{e9}t\u{e9} 你好.";
+        let expected = ["she", "said", "über", "c", "ew", "ok", "no", "été", "你", "好"];
+        assert_eq!(words(text.as_bytes()), expected);
+        let once = serde_json::Value::from(text).to_string();
+        let twice = serde_json::Value::from(once.as_str()).to_string();
+        assert_eq!(words(once.as_bytes()), expected);
+        assert_eq!(words(twice.as_bytes()), expected);
+        assert_eq!(words(br"\u00e9t\u00E9 \\u4f60\u597d"), ["été", "你", "好"]);
+        assert_eq!(words(b"\xff\xfeab\xc3 c\xe4\xbd"), ["ab", "c"]);
+    }
+
+    #[test]
+    fn a_run_has_one_hash_wherever_it_stands() {
+        let key = [7; 32];
+        let run = |text: &str, length: usize| {
+            let mut last = LastWords::new(&key);
+            each_word(text.as_bytes(), |start, word| last.push(start, word));
+            (last.hash_of_last(length), last.last(length))
+        };
+        for length in SHORTEST..=RUN {
+            let (alone, (_, text)) = run("One two three four five six seven eight", length);
+            let far = format!("{}one TWO three, four five six seven eight", "zero and more ".repeat(40));
+            let (inside, (start, same)) = run(&far, length);
+            assert_eq!((alone, &text), (inside, &same));
+            assert!(far[start..].to_lowercase().replace(',', "") == String::from_utf8(text).unwrap());
+            assert_ne!(alone, run("One two three four five six seven nine", length).0);
+        }
+        assert_eq!(LastWords::new(&key).hash_of_last(SHORTEST), None);
+    }
+}
