@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    ops::ControlFlow,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
@@ -13,7 +14,7 @@ use heart::memory::Census;
 use jiff::Timestamp;
 use nouns::{
     config::{Edits, HoldSettings, Pipeline},
-    model::{Bank, DeadLetter, Question, Selector, Turn, TurnEvent},
+    model::{Bank, DeadLetter, MemoryKey, MemoryRecord, Question, Selector, Turn, TurnEvent, Vector},
 };
 use ripplemem::{
     Memory,
@@ -184,6 +185,23 @@ fn an_operation_reaches_each_stage_and_erases_every_stored_byte() {
     assert_eq!(turns.len(), talk().len() + 3, "every offset is still there");
 }
 
+/// A vector that the memory holds of a turn.
+fn vector_of(service: &Service, turn: &str) -> Vector {
+    let mut found = None;
+    let key = MemoryKey::prefix(&bank());
+    let indexed = service.log().live_records(0, &key, &mut |_, _| true, &mut |record| {
+        let record: MemoryRecord = serde_json::from_slice(record.value.as_deref().unwrap()).unwrap();
+        for unit in record.units {
+            if let Some(part) = unit.parts.iter().find(|part| part.turn == turn) {
+                found = Some(part.vectors.first().unwrap_or(&unit.vector).clone());
+            }
+        }
+        ControlFlow::Continue(())
+    });
+    assert!(indexed.unwrap());
+    found.unwrap()
+}
+
 /// Without a word of theirs: in the store and the snapshots until the pass, and wherever a leftover lies after it.
 #[test]
 fn what_is_left_of_an_operation_is_found_by_its_fingerprints() {
@@ -193,6 +211,7 @@ fn what_is_left_of_an_operation_is_found_by_its_fingerprints() {
     pipeline.forget.fingerprints = Some(prints.clone());
     pipeline.forget.ledger = Some(home.path().join("ledger.jsonl"));
     let mut service = remembered(&pipeline);
+    let vector = serde_json::to_string(&vector_of(&service, "ann2")).unwrap();
     let operation = forget_ann(&mut service, &pipeline);
     let files = || fs::read_dir(&prints).unwrap().count();
     assert_eq!(files(), 1);
@@ -212,10 +231,16 @@ fn what_is_left_of_an_operation_is_found_by_its_fingerprints() {
     service.erase().unwrap();
     let quote = format!("{{\"text\":\"\\u00bbI DREAMT of\\n{SECRET}\\u00ab, she said\"}}");
     let snapshots = PathBuf::from(&pipeline.snapshot.directory);
-    let places = [pipeline.log.directory.clone(), pipeline.llm_directory(), snapshots];
-    for path in places.map(|place| place.join("left")) {
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, &quote).unwrap();
+    let places = [
+        (pipeline.log.directory.clone(), &quote),
+        (pipeline.llm_directory(), &quote),
+        (snapshots, &quote),
+        (pipeline.log.directory.clone(), &vector),
+    ];
+    for (place, left) in places {
+        let path = place.join("left");
+        fs::create_dir_all(&place).unwrap();
+        fs::write(&path, left).unwrap();
         let found = look(&service);
         assert_eq!(found.operations, became(Verdict::Stored, false));
         assert!(found.search.found.iter().all(|found| found.file == path), "{:?}", found.search.found);

@@ -48,6 +48,14 @@ pub fn remove_cache(directory: &Path) -> Result<(), EmbedError> {
     crate::store::remove(&path).map_err(failed)
 }
 
+/// The vectors of an entry as it is stored in a cache's files; `None` when the bytes are not an entry.
+#[must_use]
+pub fn cached_vectors(entry: &[u8]) -> Option<Vec<Vector>> {
+    let SpanVectors { whole, mut spans, .. } = decode(entry)?;
+    spans.push(whole);
+    Some(spans)
+}
+
 impl VectorCache {
     /// Opens the cache in `directory`, or creates it.
     ///
@@ -464,6 +472,14 @@ mod tests {
         let (cache, warning) = VectorCache::open(directory.path()).expect("a fresh cache");
         assert_eq!(warning, None);
         (directory, cache)
+    }
+
+    #[test]
+    fn the_vectors_of_stored_bytes_are_read_without_a_cache() {
+        let stored = SpanVectors { whole: vectors(7.0, 0).whole.in_steps(), ..vectors(1.0, 2) };
+        let expected = [stored.spans.clone(), vec![stored.whole.clone()]].concat();
+        assert_eq!(cached_vectors(&encode(&stored)), Some(expected));
+        assert_eq!(cached_vectors(b"{\"turns\":[]}"), None);
     }
 
     #[test]

@@ -39,7 +39,7 @@ mod spans;
 mod unit_vector;
 mod worker_pool;
 
-pub use cache::{VectorCache, remove_cache};
+pub use cache::{VectorCache, cached_vectors, remove_cache};
 pub use embedder::{Embedder, SpanVectors};
 pub use error::EmbedError;
 pub use kept::KeptVectors;

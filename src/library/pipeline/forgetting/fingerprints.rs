@@ -2,14 +2,16 @@
 //!
 //! In: an operation, before it deletes; the turns log; the operator's key. Out: a file for each operation in
 //! `forget.fingerprints`, with an HMAC-SHA256, cut to 16 bytes, of each run of eight words of its turns, in every
-//! version that the log holds. A text of three to seven words has one of all its words; a shorter one has none. Beside
-//! each stands a keyed hash of 32 bits, so that few runs of what is searched need an HMAC. The file is removed once a
-//! search finds none of it.
+//! version that the log holds. A text of three to seven words has one of all its words; a shorter one has none. The
+//! vectors that live memory records hold of the turns have one each, of the first words of the base64 that they are
+//! written as. Beside each stands a keyed hash of 32 bits, so that few runs of what is searched need an HMAC. The file
+//! is removed once a search finds none of it.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fs::{self, File, OpenOptions},
     io::{self, Write as _},
+    ops::ControlFlow,
     path::{Path, PathBuf},
 };
 
@@ -20,6 +22,7 @@ use super::{
     PipelineError,
     key::{failed, hex, key_of},
     search::Needles,
+    vector_forms::json_of,
     word_runs::{LastWords, RUN, SHORTEST, each_word},
 };
 use crate::{
@@ -28,7 +31,7 @@ use crate::{
 };
 use nouns::{
     config::ForgetSettings,
-    model::{Bank, TurnEvent},
+    model::{Bank, MemoryKey, TurnEvent, Unit, Vector},
 };
 
 /// Records of the turns log that are read at once.
@@ -53,9 +56,11 @@ struct FingerprintFile {
     key: String,
     /// Turns of the operation that have no fingerprint.
     without: u64,
-    /// By the number of words: the hash and the HMAC of each run, as hexadecimal digits.
-    runs: BTreeMap<usize, BTreeSet<String>>,
+    runs: Runs,
 }
+
+/// The hash and the HMAC of each run, as hexadecimal digits, by the number of its words.
+type Runs = BTreeMap<usize, BTreeSet<String>>;
 
 /// What makes fingerprints.
 struct Maker {
@@ -80,7 +85,12 @@ impl Maker {
     }
 
     /// Adds the fingerprints of a text; whether it has some.
-    fn add(&self, text: &str, runs: &mut BTreeMap<usize, BTreeSet<String>>) -> bool {
+    fn add(&self, text: &str, runs: &mut Runs) -> bool {
+        self.add_first(text, usize::MAX, runs)
+    }
+
+    /// Adds the fingerprints of the first words of a text; whether it has some.
+    fn add_first(&self, text: &str, most: usize, runs: &mut Runs) -> bool {
         let mut last = LastWords::new(&self.words);
         let mut note = |last: &LastWords<'_>, length: usize| {
             let Some(hash) = last.hash_of_last(length) else { return };
@@ -89,7 +99,9 @@ impl Maker {
         };
         each_word(text.as_bytes(), |start, word| {
             last.push(start, word);
-            note(&last, RUN);
+            if last.count() <= most {
+                note(&last, RUN);
+            }
         });
         let count = last.count();
         if (SHORTEST..RUN).contains(&count) {
@@ -97,6 +109,39 @@ impl Maker {
         }
         count >= SHORTEST
     }
+}
+
+/// The units of a memory record.
+#[derive(Deserialize)]
+struct UnitsOnly {
+    units: Vec<Unit>,
+}
+
+/// The vectors that live records hold of turns: of units that were made from nothing else, and of the turns' parts.
+/// What has fewer than three words is left out, because others say the same.
+fn vectors_of(log: &dyn Log, bank: &Bank, turns: &BTreeSet<String>) -> Result<Vec<Vector>, PipelineError> {
+    let mut vectors = Vec::new();
+    let all = &mut |_: &[u8], _| true;
+    log.live_records(partition_of(bank, log.partitions()), &MemoryKey::prefix(bank), all, &mut |record| {
+        // Others say that a record cannot be read.
+        let read = serde_json::from_slice::<UnitsOnly>(record.value.as_deref().unwrap_or_default());
+        for unit in read.map(|read| read.units).unwrap_or_default() {
+            if has_words(&unit.restatement) && unit.sources.iter().all(|turn| turns.contains(turn)) {
+                vectors.push(unit.vector);
+            }
+            for part in unit.parts.into_iter().filter(|part| turns.contains(&part.turn) && has_words(&part.text)) {
+                vectors.extend(part.vectors.into_iter().chain(part.pair));
+            }
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(vectors)
+}
+
+fn has_words(text: &str) -> bool {
+    let mut count = 0;
+    each_word(text.as_bytes(), |_, _| count += 1);
+    count >= SHORTEST
 }
 
 /// Writes the fingerprints of turns that are to be forgotten, where the settings name a directory for them. On return
@@ -112,7 +157,7 @@ pub(super) fn keep_fingerprints(
         return Ok(());
     };
     let maker = Maker::new(key_of(key_file)?);
-    let (mut runs, mut with) = (BTreeMap::new(), BTreeSet::new());
+    let (mut runs, mut with) = (Runs::new(), BTreeSet::new());
     let (partition, mut at) = (partition_of(bank, log.partitions()), 0);
     loop {
         let batch = log.read(Topic::Turns, partition, at, READ_AT_ONCE)?;
@@ -132,6 +177,9 @@ pub(super) fn keep_fingerprints(
             break;
         }
         at = batch.next;
+    }
+    for vector in vectors_of(log, bank, turns)? {
+        maker.add_first(&json_of(&vector), RUN, &mut runs);
     }
     let without = (turns.len() - with.len()) as u64;
     let file = FingerprintFile { operation: operation.to_owned(), key: maker.check(), without, runs };
@@ -270,6 +318,10 @@ impl Needles for Fingerprints {
             }
         });
     }
+
+    fn has_vectors(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]
@@ -281,7 +333,7 @@ mod tests {
     }
 
     fn kept(home: &Path, operation: &str, texts: &[&str]) {
-        let mut runs = BTreeMap::new();
+        let mut runs = Runs::new();
         let with = texts.iter().filter(|text| maker().add(text, &mut runs)).count();
         let without = (texts.len() - with) as u64;
         write(home, &FingerprintFile { operation: operation.to_owned(), key: maker().check(), without, runs }).unwrap();

@@ -10,6 +10,7 @@
 //! - `erase`: words out of the turns log, the dead letters, the snapshots, the caches and the files under them.
 //! - `shared_words`: which dead letters hold words of a turn.
 //! - `key`: the operator's key; `word_runs`: runs of words in any bytes; `fingerprints`: those of what is forgotten.
+//! - `vector_forms`: the vectors of stored bytes in one form.
 //! - `search`: where words or fingerprints lie in stored bytes; `verify`: whether they may.
 //! - `due`: erasing in time, while a memory stays open.
 //! - `retention`: forgetting what rules no longer keep.
@@ -24,6 +25,7 @@ mod receipt;
 mod retention;
 mod search;
 mod shared_words;
+mod vector_forms;
 mod verify;
 mod word_runs;
 

@@ -18,7 +18,11 @@ use bytes::Bytes;
 use memchr::memmem;
 use parquet::file::reader::{ChunkReader, FileReader as _, SerializedFileReader};
 
-use super::PipelineError;
+use super::{
+    PipelineError,
+    vector_forms::{each_vector_of_parquet, json_of},
+};
+use models::embed::cached_vectors;
 
 /// The first bytes of a frame of Zstandard.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -73,6 +77,8 @@ pub(super) trait Needles {
     fn longest(&self) -> usize;
     /// Calls `found` with where in the bytes something begins, and with the operation that it is a fingerprint of.
     fn find(&self, bytes: &[u8], found: &mut dyn FnMut(usize, Option<&str>));
+    /// Whether vectors are looked for, too: each is searched as memory records write it, whatever its form.
+    fn has_vectors(&self) -> bool;
 }
 
 /// Words that are looked for, without regard to the case of ASCII letters.
@@ -114,6 +120,10 @@ impl Needles for Words {
         if let Some(first) = self.words.find(bytes) {
             found(first.start(), None);
         }
+    }
+
+    fn has_vectors(&self) -> bool {
+        false
     }
 }
 
@@ -164,7 +174,8 @@ impl<'w> Searcher<'w> {
         let is = |name: &str| path.extension().is_some_and(|extension| extension == name);
         let in_tables = path.parent().is_some_and(|parent| parent.file_name().is_some_and(|name| name == "tables"));
         let unpacked = if is("parquet") {
-            File::open(path).map_err(|e| e.to_string()).and_then(|file| self.parquet(file, path))
+            let open = || File::open(path).map_err(|e| e.to_string());
+            open().and_then(|file| self.parquet(file, path)).and_then(|()| self.vectors(open()?, path))
         } else if is("jnl") {
             self.journal(path)
         } else if in_tables {
@@ -185,7 +196,11 @@ impl<'w> Searcher<'w> {
         let mut unread: &[u8] = bytes;
         let read = self.blocks(&mut unread, name, "byte").map(drop).map_err(|e| e.to_string());
         let is_parquet = name.extension().is_some_and(|extension| extension == "parquet");
-        let unpacked = if is_parquet { self.parquet(bytes.clone(), name) } else { Ok(()) };
+        let unpacked = if is_parquet {
+            self.parquet(bytes.clone(), name).and_then(|()| self.vectors(bytes.clone(), name))
+        } else {
+            Ok(())
+        };
         if let Err(problem) = read.and(unpacked) {
             self.not_read(name, &problem);
         }
@@ -255,6 +270,16 @@ impl<'w> Searcher<'w> {
         }
     }
 
+    /// An entry of an embedded store, with its vectors where it is one of the cache.
+    fn entry(&mut self, key: &[u8], value: &[u8], path: &Path) {
+        self.look(key, path, &mut |_| place_of(key), 0);
+        self.look(value, path, &mut |_| place_of(key), 0);
+        let vectors = if self.needles.has_vectors() { cached_vectors(value) } else { None };
+        for vector in vectors.into_iter().flatten() {
+            self.look(json_of(&vector).as_bytes(), path, &mut |_| place_of(key), DEPTH);
+        }
+    }
+
     /// A table of an embedded store: every version of every entry.
     fn table(&mut self, path: &Path) -> Result<(), String> {
         let cache = Arc::new(lsm_tree::Cache::with_capacity_bytes(1 << 20));
@@ -262,9 +287,7 @@ impl<'w> Searcher<'w> {
         let table = lsm_tree::Table::recover(path.to_owned(), sum, 0, 0, cache, None, false, false);
         for entry in table.and_then(|table| table.scan()).map_err(|e| e.to_string())? {
             let entry = entry.map_err(|e| e.to_string())?;
-            let key = entry.key.user_key.to_vec();
-            self.look(&key, path, &mut |_| place_of(&key), 0);
-            self.look(&entry.value, path, &mut |_| place_of(&key), 0);
+            self.entry(&entry.key.user_key, &entry.value, path);
         }
         Ok(())
     }
@@ -289,8 +312,7 @@ impl<'w> Searcher<'w> {
             let bytes = fs::read(path).map_err(|e| e.to_string())?;
             let mut rest = bytes.as_slice();
             while let Some((key, value)) = next_item(&mut rest) {
-                self.look(key, path, &mut |_| place_of(key), 0);
-                self.look(&value, path, &mut |_| place_of(key), 0);
+                self.entry(key, &value, path);
             }
             left = rest.iter().any(|byte| *byte != 0).then(|| bytes.len() - rest.len());
             if left.is_none() {
@@ -316,6 +338,16 @@ impl<'w> Searcher<'w> {
             }
         }
         Ok(())
+    }
+
+    /// The vectors of a Parquet file, which its pages hold in pieces.
+    fn vectors<R: ChunkReader + 'static>(&mut self, file: R, path: &Path) -> Result<(), String> {
+        if !self.needles.has_vectors() {
+            return Ok(());
+        }
+        each_vector_of_parquet(file, &mut |vector| {
+            self.look(json_of(vector).as_bytes(), path, &mut |_| "a vector".to_owned(), DEPTH);
+        })
     }
 }
 
