@@ -9,7 +9,7 @@ use nouns::{
     config::{LogKind, Pipeline},
     model::Bank,
 };
-use ripplemem::pipeline::{Erased, ForgetStage, Receipt};
+use ripplemem::pipeline::{Erased, ForgetStage, Receipt, RetentionRule};
 use server::api::Forgets;
 
 use super::{
@@ -38,7 +38,7 @@ pub(super) fn list(pipeline: &Pipeline, bank: Option<&Bank>, json: bool) -> Resu
 
 /// A receipt in a line.
 pub(super) fn receipt_line(receipt: &Receipt) -> String {
-    let Receipt { operation, bank, turns, stage, requested, due, erased, .. } = receipt;
+    let Receipt { operation, bank, turns, stage, requested, due, erased, retention, .. } = receipt;
     let (stage, at) = match stage {
         ForgetStage::Accepted => ("accepted", None),
         ForgetStage::Hidden => ("hidden", receipt.hidden),
@@ -51,7 +51,11 @@ pub(super) fn receipt_line(receipt: &Receipt) -> String {
         Some(due) => format!(", to be erased by {due:.0}"),
         None => ", erased by --erase-now alone".to_owned(),
     };
-    format!("{operation}  bank {bank}: {turns} turns, asked for at {requested:.0}, {stage}{at}{due}")
+    let asked = match retention {
+        Some(RetentionRule { bank, rule }) => format!("deleted by rule {rule} of retention (bank {bank})"),
+        None => "asked for".to_owned(),
+    };
+    format!("{operation}  bank {bank}: {turns} turns, {asked} at {requested:.0}, {stage}{at}{due}")
 }
 
 /// Erases what was deleted, and says what that took.

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use ripplemem::pipeline::Outlived;
+use ripplemem::pipeline::{Outlived, RetentionRule};
 
 use super::{
     forgets::ensure_embedded,
@@ -61,8 +61,9 @@ impl Retention {
 
     fn show(&self, outlived: &[Outlived]) -> Result<()> {
         let done = if self.dry_run { "would go" } else { "deleted" };
-        for Outlived { bank, by_rule, .. } in outlived {
-            for (rule, turns) in by_rule {
+        for Outlived { bank, by_rule } in outlived {
+            for (RetentionRule { rule, .. }, turns) in by_rule {
+                let turns = turns.len();
                 let line = if self.json {
                     let deleted = !self.dry_run;
                     serde_json::json!({"bank": bank, "rule": rule, "turns": turns, "deleted": deleted}).to_string()

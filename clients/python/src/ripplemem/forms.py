@@ -124,8 +124,9 @@ class Receipt:
     """What became of an operation that forgot turns; times are RFC 3339, None until then.
 
     ``stage``: ``accepted``, ``hidden`` (in no answer), ``rebuilt`` (others' words of the same windows are back) or
-    ``erased`` (in no stored byte). ``due``: by when it is erased, None where only a request erases. ``raw`` is the
-    whole receipt, which ``hmac_sha256`` signs.
+    ``erased`` (in no stored byte). ``due``: by when it is erased, None where only a request erases. ``retention``: the
+    ``bank`` and the place ``rule`` in the pipeline file of the rule that deleted the turns, None where somebody asked
+    for it. ``raw`` is the whole receipt, which ``hmac_sha256`` signs.
     """
 
     operation: str
@@ -138,6 +139,7 @@ class Receipt:
     erased: Optional[str]
     due: Optional[str]
     hmac_sha256: Optional[str]
+    retention: Optional[Json]
     raw: Json = field(repr=False, compare=False)
 
 
@@ -149,7 +151,8 @@ def receipt(raw: Optional[Json]) -> Optional[Receipt]:
     hidden, rebuilt, erased, due = times
     operation, bank, turns = raw["operation"], raw["bank"], raw["turns"]
     stage, requested, hmac = raw["stage"], raw["requested"], raw.get("hmac_sha256")
-    return Receipt(operation, bank, turns, stage, requested, hidden, rebuilt, erased, due, hmac, raw)
+    retention = raw.get("retention")
+    return Receipt(operation, bank, turns, stage, requested, hidden, rebuilt, erased, due, hmac, retention, raw)
 
 
 @dataclass(frozen=True)

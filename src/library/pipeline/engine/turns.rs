@@ -122,7 +122,7 @@ pub fn forget_turns(
 ) -> Result<Deleted, PipelineError> {
     check_hold(settings, bank)?;
     if let Some(forgets) = Forgets::of(log, settings) {
-        return forgets.begin(bank, turns.into_iter().collect(), jiff::Timestamp::now().as_millisecond());
+        return forgets.begin(bank, turns.into_iter().collect(), jiff::Timestamp::now().as_millisecond(), None);
     }
     let deletion = |turn| TurnEvent::Deletion(Deletion::for_good(bank.clone(), turn));
     let events: Vec<TurnEvent> = turns.into_iter().map(deletion).collect();

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     PipelineError,
     key::{failed, hex, key_of},
+    ledger::LedgerLine,
     search::Needles,
     vector_forms::json_of,
     word_runs::{LastWords, RUN, SHORTEST, each_word},
@@ -149,10 +150,9 @@ fn has_words(text: &str) -> bool {
 pub(super) fn keep_fingerprints(
     settings: &ForgetSettings,
     log: &dyn Log,
-    operation: &str,
-    bank: &Bank,
-    turns: &BTreeSet<String>,
+    forgotten: &LedgerLine,
 ) -> Result<(), PipelineError> {
+    let LedgerLine { operation, bank, turns, .. } = forgotten;
     let Some((directory, key_file)) = settings.fingerprints.as_deref().zip(settings.key_file.as_deref()) else {
         return Ok(());
     };
@@ -182,7 +182,7 @@ pub(super) fn keep_fingerprints(
         maker.add_first(&json_of(&vector), RUN, &mut runs);
     }
     let without = (turns.len() - with.len()) as u64;
-    let file = FingerprintFile { operation: operation.to_owned(), key: maker.check(), without, runs };
+    let file = FingerprintFile { operation: operation.clone(), key: maker.check(), without, runs };
     write(directory, &file).map_err(|e| unkept(directory, &e))
 }
 

@@ -13,7 +13,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::PipelineError;
+use super::{PipelineError, rule::RetentionRule};
 use nouns::model::Bank;
 
 /// An operation, as the ledger keeps it.
@@ -24,6 +24,9 @@ pub(super) struct LedgerLine {
     pub(super) bank: Bank,
     pub(super) requested_ms: i64,
     pub(super) turns: BTreeSet<String>,
+    /// The rule that deleted them; none where somebody asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) retention: Option<RetentionRule>,
 }
 
 /// A ledger at a path.
@@ -37,16 +40,8 @@ impl Ledger {
     }
 
     /// Adds an operation; on return it is on the disk.
-    pub(super) fn add(
-        &self,
-        operation: &str,
-        bank: &Bank,
-        turns: &BTreeSet<String>,
-        requested_ms: i64,
-    ) -> Result<(), PipelineError> {
-        let (operation, bank, turns) = (operation.to_owned(), bank.clone(), turns.clone());
-        let line = LedgerLine { operation, bank, requested_ms, turns };
-        let mut json = serde_json::to_vec(&line).map_err(|e| self.failed(&e))?;
+    pub(super) fn add(&self, line: &LedgerLine) -> Result<(), PipelineError> {
+        let mut json = serde_json::to_vec(line).map_err(|e| self.failed(&e))?;
         json.push(b'\n');
         self.append(&json).map_err(|e| self.failed(&e))
     }
@@ -118,13 +113,17 @@ mod tests {
         let (ledger, bank) = (Ledger::at(&path), Bank::parse("b").unwrap());
         assert_eq!(ledger.lines().unwrap(), []);
         let turns = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<BTreeSet<_>>();
-        ledger.add("1", &bank, &turns(&["a", "b"]), 5).unwrap();
+        let line = |operation: &str, ids: &[&str]| {
+            let (operation, bank, turns) = (operation.to_owned(), bank.clone(), turns(ids));
+            LedgerLine { operation, bank, requested_ms: 5, turns, retention: None }
+        };
+        ledger.add(&line("1", &["a", "b"])).unwrap();
         let whole = std::fs::read(&path).unwrap();
         for torn in [&b"{"[..], &vec![b'x'; 10_000]] {
             std::fs::write(&path, [&whole, torn].concat()).unwrap();
             assert_eq!(ledger.lines().unwrap().len(), 1);
         }
-        ledger.add("2", &bank, &turns(&["c"]), 6).unwrap();
+        ledger.add(&line("2", &["c"])).unwrap();
         let lines = ledger.lines().unwrap();
         assert_eq!(lines.iter().map(|line| line.operation.as_str()).collect::<Vec<_>>(), ["1", "2"]);
         assert_eq!(lines[0].turns, turns(&["a", "b"]));

@@ -13,7 +13,7 @@
 //! - `vector_forms`: the vectors of stored bytes in one form.
 //! - `search`: where words or fingerprints lie in stored bytes; `verify`: whether they may.
 //! - `due`: erasing in time, while a memory stays open.
-//! - `retention`: forgetting what rules no longer keep.
+//! - `retention`: forgetting what rules no longer keep; `rule`: which of them an operation follows.
 
 mod due;
 mod erase;
@@ -23,6 +23,7 @@ mod ledger;
 mod operation;
 mod receipt;
 mod retention;
+mod rule;
 mod search;
 mod shared_words;
 mod vector_forms;
@@ -39,5 +40,6 @@ pub(super) use receipt::receipts;
 pub use receipt::{ForgetStage, Receipt, stored_receipts};
 pub use retention::{Outlived, RetentionStatus};
 pub(super) use retention::{Retention, RetentionNews};
+pub use rule::RetentionRule;
 pub use search::{Found, Search};
 pub use verify::{Verdict, Verified, VerifiedOperation, VerifiedOperations, verify, verify_operations};

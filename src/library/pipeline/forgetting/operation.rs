@@ -9,7 +9,12 @@ use std::{collections::BTreeSet, sync::Mutex, time::Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{PipelineError, Replica, fingerprints::keep_fingerprints, ledger::Ledger};
+use super::{
+    PipelineError, Replica,
+    fingerprints::keep_fingerprints,
+    ledger::{Ledger, LedgerLine},
+    rule::RetentionRule,
+};
 use crate::log::{ErasableLog, Log, LogEntry, Written};
 use nouns::{
     config::ForgetSettings,
@@ -64,6 +69,9 @@ pub struct ForgetOperation {
     pub rebuilt_ms: Option<i64>,
     /// When their words were out of every stored byte, and what that took.
     pub erased: Option<(i64, Erased)>,
+    /// The rule that deleted them; none where somebody asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<RetentionRule>,
 }
 
 /// Deletions that are durable.
@@ -97,27 +105,30 @@ impl<'l> Forgets<'l> {
         Some(Self { log: log.erasable()?, settings })
     }
 
-    /// Has turns forgotten, and returns once their deletions are durable. What was asked for before is not done again.
+    /// Has turns forgotten, by a rule where one is given, and returns once their deletions are durable. What was asked
+    /// for before is not done again.
     pub(in crate::pipeline) fn begin(
         &self,
         bank: &Bank,
         turns: Vec<String>,
         now_ms: i64,
+        retention: Option<RetentionRule>,
     ) -> Result<Deleted, PipelineError> {
         let turns: BTreeSet<String> = turns.into_iter().collect();
         for (index, turn) in turns.iter().enumerate() {
             deletion(bank, turn).check().map_err(|problem| PipelineError::Turn { index, problem })?;
         }
-        let id = id_of(bank, &turns);
+        let (operation, bank) = (id_of(bank, &turns), bank.clone());
+        let line = LedgerLine { operation, bank, requested_ms: now_ms, turns, retention };
         let _changing = sync::lock(&CHANGING);
-        if let Some(known) = self.known(&id)? {
+        if let Some(known) = self.known(&line.operation)? {
             return self.finish(known);
         }
-        keep_fingerprints(self.settings, self.log, &id, bank, &turns)?;
+        keep_fingerprints(self.settings, self.log, &line)?;
         if let Some(path) = &self.settings.ledger {
-            Ledger::at(path).add(&id, bank, &turns, now_ms)?;
+            Ledger::at(path).add(&line)?;
         }
-        let operation = self.put(id, bank, &turns, now_ms)?;
+        let operation = self.put(line)?;
         self.finish(operation)
     }
 
@@ -128,8 +139,8 @@ impl<'l> Forgets<'l> {
         if let Some(path) = &self.settings.ledger {
             for line in Ledger::at(path).lines()? {
                 if self.known(&line.operation)?.is_none() {
-                    keep_fingerprints(self.settings, self.log, &line.operation, &line.bank, &line.turns)?;
-                    self.put(line.operation, &line.bank, &line.turns, line.requested_ms)?;
+                    keep_fingerprints(self.settings, self.log, &line)?;
+                    self.put(line)?;
                 }
             }
         }
@@ -219,18 +230,13 @@ impl<'l> Forgets<'l> {
     }
 
     /// Makes the operation durable, with the ids of its turns, in one write.
-    fn put(
-        &self,
-        id: String,
-        bank: &Bank,
-        turns: &BTreeSet<String>,
-        requested_ms: i64,
-    ) -> Result<ForgetOperation, PipelineError> {
+    fn put(&self, line: LedgerLine) -> Result<ForgetOperation, PipelineError> {
+        let LedgerLine { operation, bank, requested_ms, turns, retention } = line;
         let hours = self.settings.erase_within_hours;
         let within_ms = i64::try_from(hours).unwrap_or(i64::MAX).saturating_mul(HOUR_MS);
         let operation = ForgetOperation {
-            operation: id,
-            bank: bank.clone(),
+            operation,
+            bank,
             turns: turns.len() as u64,
             requested_ms,
             due_ms: (hours > 0).then(|| requested_ms.saturating_add(within_ms)),
@@ -238,6 +244,7 @@ impl<'l> Forgets<'l> {
             hidden_ms: None,
             rebuilt_ms: None,
             erased: None,
+            retention,
         };
         let turns: Vec<&String> = turns.iter().collect();
         let mut entries = vec![entry(PENDING, &operation)?];
@@ -347,7 +354,9 @@ mod tests {
             let home = tempfile::tempdir().unwrap();
             let log = open(home.path());
             let forgets = Forgets { log: &log, settings: &settings };
-            let operation = forgets.put(id_of(&bank, &turns), &bank, &turns, 7).unwrap();
+            let (operation, of) = (id_of(&bank, &turns), bank.clone());
+            let line = LedgerLine { operation, bank: of, requested_ms: 7, turns: turns.clone(), retention: None };
+            let operation = forgets.put(line).unwrap();
             for (name, ids) in log.entries(LEFT).unwrap().into_iter().take(writes) {
                 let ids: Vec<String> = serde_json::from_slice(&ids).unwrap();
                 let events: Vec<TurnEvent> = ids.iter().map(|id| deletion(&bank, id)).collect();
@@ -365,6 +374,18 @@ mod tests {
             let known = forgets.known(&operation.operation).unwrap().unwrap();
             assert_eq!(known.after, Some(format!("0:{}", turns.len() - 1)));
         }
+    }
+
+    #[test]
+    fn an_operation_of_an_earlier_build_is_read() {
+        let json = concat!(
+            r#"{"operation":"1","bank":"b","turns":2,"requested_ms":7,"due_ms":null,"after":null,"#,
+            r#""hidden_ms":null,"rebuilt_ms":null,"erased":null}"#
+        )
+        .as_bytes();
+        let operation = read("forget 1", json).unwrap();
+        assert_eq!((operation.retention.as_ref(), operation.turns), (None, 2));
+        assert_eq!(serde_json::to_vec(&operation).unwrap(), json);
     }
 
     #[test]
@@ -388,7 +409,8 @@ mod tests {
         let turns: Vec<String> = (0..50).map(|n| n.to_string()).collect();
         std::thread::scope(|scope| {
             for _ in 0..8 {
-                scope.spawn(|| Forgets { log: &log, settings: &settings }.begin(&bank, turns.clone(), 7).unwrap());
+                scope
+                    .spawn(|| Forgets { log: &log, settings: &settings }.begin(&bank, turns.clone(), 7, None).unwrap());
             }
         });
         assert_eq!(log.end(Topic::Turns, 0).unwrap(), 50, "each deletion once");
@@ -399,7 +421,7 @@ mod tests {
         let (home, settings) = (tempfile::tempdir().unwrap(), ForgetSettings::default());
         let log = open(home.path());
         let forgets = Forgets { log: &log, settings: &settings };
-        let refused = forgets.begin(&Bank::parse("b").unwrap(), vec!["1".to_owned(), String::new()], 0);
+        let refused = forgets.begin(&Bank::parse("b").unwrap(), vec!["1".to_owned(), String::new()], 0, None);
         assert!(matches!(refused, Err(PipelineError::Turn { .. })));
         assert_eq!((log.entries("").unwrap(), log.end(Topic::Turns, 0).unwrap()), (vec![], 0));
     }

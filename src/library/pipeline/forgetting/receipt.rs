@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     ForgetOperation, Forgets, PipelineError, Settled,
     key::{failed, hex, key_of},
+    rule::RetentionRule,
 };
 use crate::log;
 use nouns::{
@@ -74,6 +75,9 @@ pub struct Receipt {
     /// Bytes that were written then, to replace the files that held the words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rewritten_bytes: Option<u64>,
+    /// The rule of retention that deleted the turns; absent where somebody asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<RetentionRule>,
     /// HMAC-SHA256, in hexadecimal digits, over the JSON of this receipt without this field and without spaces, with
     /// the secret of `forget.key_file`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,8 +112,18 @@ impl Receipt {
     /// The receipt of an operation, signed with the secret of a file.
     pub(in crate::pipeline) fn of(operation: &ForgetOperation, key_file: Option<&Path>) -> Result<Self, PipelineError> {
         let at = |ms: i64| Timestamp::from_millisecond(ms).unwrap_or_default();
-        let ForgetOperation { operation, bank, turns, requested_ms, due_ms, hidden_ms, rebuilt_ms, erased, .. } =
-            operation;
+        let ForgetOperation {
+            operation,
+            bank,
+            turns,
+            requested_ms,
+            due_ms,
+            hidden_ms,
+            rebuilt_ms,
+            erased,
+            retention,
+            ..
+        } = operation;
         let stage = match (hidden_ms, rebuilt_ms, erased) {
             (_, _, Some(_)) => ForgetStage::Erased,
             (_, Some(_), None) => ForgetStage::Rebuilt,
@@ -129,6 +143,7 @@ impl Receipt {
             emptied_turns: erased.map(|(_, erased)| erased.turns),
             emptied_dead_letters: erased.map(|(_, erased)| erased.dead_letters),
             rewritten_bytes: erased.map(|(_, erased)| erased.rewritten_bytes),
+            retention: retention.clone(),
             hmac_sha256: None,
         };
         if let Some(path) = key_file {

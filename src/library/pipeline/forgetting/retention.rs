@@ -21,6 +21,7 @@ use super::{
     engine::{HeldTurn, append_ms, held_turns},
     logged::logged,
     operation::DELETED_AT_ONCE,
+    rule::RetentionRule,
 };
 use crate::log::{Log, Written};
 use nouns::{
@@ -47,11 +48,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 pub struct Outlived {
     /// The bank.
     pub bank: Bank,
-    /// Their ids.
-    pub turns: BTreeSet<String>,
-    /// How many of them each rule names, by its place in the pipeline file, from 1. A turn that several rules name
-    /// counts for the first of them.
-    pub by_rule: Vec<(usize, u64)>,
+    /// Their ids, by rule in the order of the pipeline file. A turn that several rules name stands with the first of
+    /// them.
+    pub by_rule: Vec<(RetentionRule, BTreeSet<String>)>,
 }
 
 /// What retention did in this process.
@@ -103,13 +102,20 @@ impl<'r> Retention<'r> {
         Ok(all)
     }
 
-    /// Deletes what a look found, in operations of at most a thousand turns, and returns once that is durable.
+    /// Deletes what a look found, in operations of at most a thousand turns of one rule, and returns once that is
+    /// durable.
     pub(in crate::pipeline) fn delete(&self, outlived: &Outlived, now_ms: i64) -> Result<(), PipelineError> {
-        outlived.parts().try_for_each(|turns| self.delete_some(&outlived.bank, turns, now_ms).map(drop))
+        outlived.parts().try_for_each(|(rule, turns)| self.delete_some(&outlived.bank, rule, turns, now_ms).map(drop))
     }
 
-    fn delete_some(&self, bank: &Bank, turns: Vec<String>, now_ms: i64) -> Result<Written, PipelineError> {
-        Ok(self.forgets.begin(bank, turns, now_ms)?.written)
+    fn delete_some(
+        &self,
+        bank: &Bank,
+        rule: &RetentionRule,
+        turns: Vec<String>,
+        now_ms: i64,
+    ) -> Result<Written, PipelineError> {
+        Ok(self.forgets.begin(bank, turns, now_ms, Some(rule.clone()))?.written)
     }
 
     /// The banks that a rule covers and nothing holds.
@@ -120,15 +126,15 @@ impl<'r> Retention<'r> {
 
     fn look_at(&self, bank: Bank, now_ms: i64) -> Result<Option<Outlived>, PipelineError> {
         let held = held_turns(self.log, &bank, &|_| true, usize::MAX)?;
-        let (mut turns, mut by_rule) = (BTreeSet::new(), Vec::new());
+        let (mut named, mut by_rule) = (BTreeSet::new(), Vec::new());
         for (index, rule) in self.rules.iter().enumerate().filter(|(_, rule)| rule.covers(&bank)) {
-            let before = turns.len();
-            turns.extend(outlived(rule, &held, now_ms, &mut |offset| append_ms(self.log, &bank, offset))?);
-            if turns.len() > before {
-                by_rule.push((index + 1, (turns.len() - before) as u64));
+            let turns = outlived(rule, &held, now_ms, &mut |offset| append_ms(self.log, &bank, offset))?;
+            let turns: BTreeSet<String> = turns.into_iter().filter(|turn| named.insert(turn.clone())).collect();
+            if !turns.is_empty() {
+                by_rule.push((RetentionRule::at(index, rule), turns));
             }
         }
-        Ok((!turns.is_empty()).then_some(Outlived { bank, turns, by_rule }))
+        Ok((!by_rule.is_empty()).then_some(Outlived { bank, by_rule }))
     }
 
     /// Looks and deletes once a day until `stopping`, whose thread may be unparked.
@@ -163,12 +169,12 @@ impl<'r> Retention<'r> {
                     continue;
                 }
             };
-            for turns in outlived.parts() {
+            for (rule, turns) in outlived.parts() {
                 if !goes_on() {
                     return Ok(());
                 }
                 let (begun, count) = (Instant::now(), turns.len() as u64);
-                let written = self.delete_some(&outlived.bank, turns, now_ms())?;
+                let written = self.delete_some(&outlived.bank, rule, turns, now_ms())?;
                 info!(turns = count, "retention has deleted turns");
                 tell(RetentionNews::Deleted(count));
                 // The work that the deletions make counts, too.
@@ -188,12 +194,14 @@ impl<'r> Retention<'r> {
 }
 
 impl Outlived {
-    /// Its turns, as many at once as an operation forgets.
-    fn parts(&self) -> impl Iterator<Item = Vec<String>> {
-        let mut turns = self.turns.iter();
-        std::iter::from_fn(move || {
-            let some: Vec<String> = turns.by_ref().take(DELETED_AT_ONCE).cloned().collect();
-            (!some.is_empty()).then_some(some)
+    /// Its turns with their rule, as many at once as an operation forgets.
+    fn parts(&self) -> impl Iterator<Item = (&RetentionRule, Vec<String>)> {
+        self.by_rule.iter().flat_map(|(rule, turns)| {
+            let mut turns = turns.iter();
+            std::iter::from_fn(move || {
+                let some: Vec<String> = turns.by_ref().take(DELETED_AT_ONCE).cloned().collect();
+                (!some.is_empty()).then_some((rule, some))
+            })
         })
     }
 }
