@@ -142,6 +142,11 @@ fn an_operation_reaches_each_stage_and_erases_every_stored_byte() {
     let pipeline = settings(home.path());
     let mut service = remembered(&pipeline);
     assert!(ask(&service, "b", "Who dreamt of the vermilion submarine of Zanzibar?").context.contains(SECRET));
+    let then = AsOf::Offset(service.log().end(Topic::Memory, 0).unwrap() - 1);
+    let forgotten = |service: &Service, at: AsOf| {
+        service.ask_as_of(&Question::new(bank(), "Which sentence is about the red kayak?"), at).unwrap().forgotten
+    };
+    assert_eq!(forgotten(&service, then), None);
     let operation = forget_ann(&mut service, &pipeline);
 
     let after = receipt(&service);
@@ -149,6 +154,8 @@ fn an_operation_reaches_each_stage_and_erases_every_stored_byte() {
     assert_eq!(after.due.unwrap().duration_since(after.requested).as_hours(), 24);
     assert!(!ask(&service, "b", "Who dreamt of the vermilion submarine of Zanzibar?").context.contains(SECRET));
     assert!(ask(&service, "b", "Which sentence is about the red kayak?").context.contains("red kayak"));
+    assert_eq!(forgotten(&service, then), Some(2), "the answer about the past says that it lacks something");
+    assert_eq!(forgotten(&service, AsOf::Offset(u64::MAX)), None, "nothing since");
     // Hidden, and still on the disk.
     let found = look(&pipeline, SECRET, &service.receipts().unwrap());
     assert_eq!(found.verdict, Verdict::Pending { due: after.due.unwrap() });
@@ -158,6 +165,7 @@ fn an_operation_reaches_each_stage_and_erases_every_stored_byte() {
 
     let before = census(&service);
     let erased = service.erase().unwrap();
+    assert_eq!(forgotten(&service, then), Some(2));
     assert_eq!((erased.turns, erased.dead_letters), (3, 1), "two turns, an edit, and the letter that quotes one");
     let done = receipt(&service);
     assert_eq!((done.stage, done.emptied_turns, done.emptied_dead_letters), (ForgetStage::Erased, Some(3), Some(1)));

@@ -56,21 +56,24 @@ impl Diff {
 }
 
 fn print_json(bank: &Bank, difference: &BankDiff) -> Result<()> {
-    let BankDiff { from, to, units_added, units_removed, edges_added, edges_removed } = difference;
+    let BankDiff { from, to, units_added, units_removed, edges_added, edges_removed, forgotten, .. } = difference;
     let units = |units: &[Arc<LiveUnit>]| units.iter().map(|unit| (*unit.body).clone()).collect::<Vec<UnitBody>>();
     let edge =
         |e: &GraphEdge| serde_json::json!({ "channel": e.channel, "a": e.a, "b": e.b, "weight": e.weight.as_f64() });
     let edges = |edges: &[GraphEdge]| edges.iter().map(edge).collect::<Vec<serde_json::Value>>();
-    let value = serde_json::json!({
+    let mut value = serde_json::json!({
         "bank": bank, "from": from, "to": to,
         "units_came": units(units_added), "units_went": units(units_removed),
         "edges_came": edges(edges_added), "edges_went": edges(edges_removed),
     });
+    if *forgotten > 0 {
+        value["forgotten"] = (*forgotten).into();
+    }
     print(&format!("{}\n", serde_json::to_string_pretty(&value)?))
 }
 
 fn print_lines(difference: &BankDiff) -> Result<()> {
-    let BankDiff { from, to, units_added, units_removed, edges_added, edges_removed } = difference;
+    let BankDiff { from, to, units_added, units_removed, edges_added, edges_removed, forgotten, .. } = difference;
     for (sign, units) in [("+", units_added), ("-", units_removed)] {
         for unit in units {
             print(&format!("{sign} unit {} {}\n", unit.id, unit.body.restatement()))?;
@@ -88,5 +91,8 @@ fn print_lines(difference: &BankDiff) -> Result<()> {
         edges_added.len(),
         edges_removed.len()
     ));
+    if *forgotten > 0 {
+        say(&format!("not shown: {forgotten} turns that the bank held at one of the two points were forgotten since"));
+    }
     Ok(())
 }

@@ -177,6 +177,7 @@ pub(super) fn recollection<'q>(
         stop_reason,
         reflects: first.reflects.clone(),
         trace,
+        forgotten: None,
         flat: None,
     };
     let vector = vectors.asking;

@@ -153,6 +153,7 @@ fn question(id: &str) -> QuestionResult {
                     walk: None,
                 }],
             },
+            forgotten: None,
             flat: None,
         },
     }

@@ -307,7 +307,8 @@ impl Service {
             Some(embedders) => Arc::clone(embedders),
             None => Arc::new(EmbedderPool::open(&self.pipeline.embed, &self.pipeline.model())?),
         };
-        let front = Front::start(Arc::clone(&self.replica), embedders, self.pipeline.serve.threads)?;
+        let log = (self.pipeline.log.kind == LogKind::Embedded).then(|| Arc::clone(&self.log));
+        let front = Front::start(Arc::clone(&self.replica), embedders, log, self.pipeline.serve.threads)?;
         Ok(Arc::clone(started.insert(Arc::new(front))))
     }
 

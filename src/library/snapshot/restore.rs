@@ -151,8 +151,16 @@ impl Snapshots {
     /// # Errors
     /// [`SnapshotError::Before`] when no history is kept for that point.
     pub fn resolve(&self, partition: u32, at: AsOf) -> Result<u64, SnapshotError> {
+        Ok(self.point(partition, at)?.0)
+    }
+
+    /// As [`Self::resolve`], with when the last record of that read was appended, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// As [`Self::resolve`].
+    pub fn point(&self, partition: u32, at: AsOf) -> Result<(u64, i64), SnapshotError> {
         match self.manifest(partition)? {
-            Some(manifest) => self.resolve_in(&manifest, partition, at),
+            Some(manifest) => self.point_in(&manifest, partition, at),
             None => Err(SnapshotError::Before {
                 at: at.to_string(),
                 oldest: "none, because there is no snapshot".to_owned(),
@@ -174,11 +182,18 @@ impl Snapshots {
         Ok(restored)
     }
 
-    /// What was added to and removed from a bank between two offsets from [`Self::resolve`].
+    /// What was added to and removed from a bank between two points from [`Self::point`]. Counts nothing that was
+    /// forgotten.
     ///
     /// # Errors
     /// [`SnapshotError`] when it cannot be read.
-    pub fn diff(&self, bank: &Bank, partition: u32, from: u64, to: u64) -> Result<BankDiff, SnapshotError> {
+    pub fn diff(
+        &self,
+        bank: &Bank,
+        partition: u32,
+        (from, from_ms): (u64, i64),
+        (to, to_ms): (u64, i64),
+    ) -> Result<BankDiff, SnapshotError> {
         let (before, after) = (self.as_of(bank, partition, from)?, self.as_of(bank, partition, to)?);
         let (old, new) = (before.units(), after.units());
         let (old_edges, new_edges) = (before.edges(), after.edges());
@@ -188,6 +203,8 @@ impl Snapshots {
         Ok(BankDiff {
             from,
             to,
+            append_ms: [from_ms, to_ms],
+            forgotten: 0,
             units_added: lacking(&new, &old),
             units_removed: lacking(&old, &new),
             edges_added: new_edges.difference(&old_edges).copied().collect(),
@@ -233,8 +250,8 @@ impl Snapshots {
         Ok(manifest)
     }
 
-    /// As [`Self::resolve`], for a manifest.
-    fn resolve_in(&self, manifest: &Manifest, partition: u32, at: AsOf) -> Result<u64, SnapshotError> {
+    /// As [`Self::point`], for a manifest.
+    fn point_in(&self, manifest: &Manifest, partition: u32, at: AsOf) -> Result<(u64, i64), SnapshotError> {
         let Some(reached) = manifest.reached.iter().find(|reached| reached.partition == partition) else {
             return Err(SnapshotError::Before {
                 at: at.to_string(),
@@ -247,7 +264,7 @@ impl Snapshots {
             AsOf::Time(at) => append_ms <= at,
         };
         let start = manifest.first_kept(partition);
-        let mut best = start.filter(|(offset, append_ms)| before(*offset, *append_ms)).map(|(offset, _)| offset);
+        let mut best = start.filter(|(offset, append_ms)| before(*offset, *append_ms));
         // The first read that has an answer.
         let mut first = start;
         for file in manifest.files(UpdateTable::Turns).chain(manifest.files(UpdateTable::Units)) {
@@ -264,7 +281,7 @@ impl Snapshots {
                         first = Some(first.unwrap_or((offset, append_ms)).min((offset, append_ms)));
                     }
                     if before(offset, append_ms) && manifest.answers_for(partition, offset) {
-                        best = best.max(Some(offset));
+                        best = best.max(Some((offset, append_ms)));
                     }
                 }
             }
@@ -272,7 +289,7 @@ impl Snapshots {
         // An unreadable record of a new key leaves no row.
         for (offset, append_ms) in manifest.unreadable.iter().filter_map(|record| record.found) {
             if before(offset, append_ms) && manifest.answers_for(partition, offset) {
-                best = best.max(Some(offset));
+                best = best.max(Some((offset, append_ms)));
             }
         }
         best.ok_or_else(|| {

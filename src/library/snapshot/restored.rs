@@ -71,6 +71,11 @@ pub struct BankDiff {
     pub from: u64,
     /// The offset of the second point.
     pub to: u64,
+    /// When the read at each of the two points was appended, in milliseconds since 1970.
+    pub append_ms: [i64; 2],
+    /// How many turns the bank held at one of the two points, and were forgotten since: neither point shows them. 0
+    /// where nobody counted.
+    pub forgotten: u64,
     /// Units that exist only at the second point.
     pub units_added: Vec<Arc<LiveUnit>>,
     /// Units that exist only at the first point.

@@ -611,6 +611,10 @@ pub struct Evidence {
     pub reflects: Vec<Position>,
     /// How the answer was found.
     pub trace: Trace,
+    /// Of an answer about the past, on a log in a directory: how many turns the bank held then and were forgotten
+    /// since, so that the answer does not show them. Absent where none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forgotten: Option<u64>,
     /// Rankings without the graph; absent unless the question asks for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flat: Option<Flat>,

@@ -81,7 +81,7 @@ pub(super) fn answer(
 ) -> Result<(), ServeError> {
     let cluster = log.cluster();
     let rules = rules(pipeline, cluster);
-    let front = Arc::new(Front::start(Arc::clone(replica), embedders, pipeline.serve.threads)?);
+    let front = Arc::new(Front::start(Arc::clone(replica), embedders, None, pipeline.serve.threads)?);
     state.front.get_or_init(|| Arc::downgrade(&front));
     let (mut http, mut instance) = (None, None);
     if !pipeline.http.listen.is_empty() {

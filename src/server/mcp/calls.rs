@@ -145,11 +145,15 @@ impl Calls {
             each.collect::<Vec<_>>().join(" ")
         };
         let context = with_ids(&evidence.context, !evidence.supported, evidence.context_turns.into_iter().map(id));
-        let text = match (context.trim(), evidence.supported) {
+        let mut text = match (context.trim(), evidence.supported) {
             ("", true) => "No memory fits into most_tokens; ask again with more.".to_owned(),
             ("", false) => "Nothing in memory supports this question.".to_owned(),
             _ => context.clone(),
         };
+        if let Some(forgotten) = evidence.forgotten {
+            let line = format!("Not shown: {forgotten} turns that the bank held then were forgotten since.");
+            text = format!("{}\n{line}\n", text.trim_end());
+        }
         let recalled = Recalled {
             bank: evidence.question.bank,
             context,
@@ -157,6 +161,7 @@ impl Calls {
             sufficiency: evidence.sufficiency,
             units: evidence.units.len(),
             reflects: evidence.reflects,
+            forgotten: evidence.forgotten,
         };
         Ok(CallResult { text, ..json(&recalled)? })
     }

@@ -232,6 +232,10 @@ pub(super) struct Recalled {
     pub(super) units: usize,
     /// The offsets that it reflects.
     pub(super) reflects: Vec<Position>,
+    /// With `as_of`: how many turns the bank held then and were forgotten since, so that they are not shown. Absent
+    /// where none was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) forgotten: Option<u64>,
 }
 
 /// What `answer` gives.

@@ -260,6 +260,8 @@ class Evidence:
 
     ``context`` is text for a prompt. ``supported`` is false where nothing that is remembered answers the
     question. ``raw`` is the whole answer, with its trace. ``flat`` is there where the question asks to ``compare``.
+    ``forgotten``: of an answer ``as_of`` a point of the past, how many turns the bank held then and were forgotten
+    since, None where none was.
     """
 
     context: str
@@ -270,6 +272,7 @@ class Evidence:
     stop_reason: str
     raw: Json = field(repr=False)
     flat: Optional[Flat] = None
+    forgotten: Optional[int] = None
 
     @staticmethod
     def from_json(raw: Json) -> Evidence:
@@ -283,6 +286,7 @@ class Evidence:
             stop_reason=raw["stop_reason"],
             raw=raw,
             flat=_flat(raw["flat"]) if raw.get("flat") else None,
+            forgotten=raw.get("forgotten"),
         )
 
 

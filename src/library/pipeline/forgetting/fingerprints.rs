@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     PipelineError,
+    bank_turns::each_record,
     key::{failed, hex, key_of},
     ledger::LedgerLine,
     search::Needles,
@@ -27,7 +28,7 @@ use super::{
     word_runs::{LastWords, RUN, SHORTEST, each_word},
 };
 use crate::{
-    log::{Log, Topic, partition_of},
+    log::{Log, partition_of},
     private_directory::create_private,
 };
 use nouns::{
@@ -35,8 +36,6 @@ use nouns::{
     model::{Bank, MemoryKey, TurnEvent, Unit, Vector},
 };
 
-/// Records of the turns log that are read at once.
-const READ_AT_ONCE: usize = 1_024;
 /// How a file of fingerprints ends.
 const EXTENSION: &str = "fingerprints";
 /// What is signed so that a file names its key. No run of words has a colon.
@@ -158,26 +157,18 @@ pub(super) fn keep_fingerprints(
     };
     let maker = Maker::new(key_of(key_file)?);
     let (mut runs, mut with) = (Runs::new(), BTreeSet::new());
-    let (partition, mut at) = (partition_of(bank, log.partitions()), 0);
-    loop {
-        let batch = log.read(Topic::Turns, partition, at, READ_AT_ONCE)?;
-        for record in batch.records.iter().filter(|record| record.key == bank.as_str().as_bytes()) {
-            let event = TurnEvent::from_json(record.value.as_deref().unwrap_or_default());
-            let Ok(TurnEvent::Turn(turn)) = event else { continue };
-            if turn.bank != *bank || !turns.contains(&turn.turn) {
-                continue;
-            }
-            for text in std::iter::once(turn.text.as_str()).chain(turn.captions()) {
-                if maker.add(text, &mut runs) {
-                    with.insert(turn.turn.clone());
-                }
+    each_record(log, bank, &mut |record| {
+        let event = TurnEvent::from_json(record.value.as_deref().unwrap_or_default());
+        let Ok(TurnEvent::Turn(turn)) = event else { return };
+        if !turns.contains(&turn.turn) {
+            return;
+        }
+        for text in std::iter::once(turn.text.as_str()).chain(turn.captions()) {
+            if maker.add(text, &mut runs) {
+                with.insert(turn.turn.clone());
             }
         }
-        if batch.next == at {
-            break;
-        }
-        at = batch.next;
-    }
+    })?;
     for vector in vectors_of(log, bank, turns)? {
         maker.add_first(&json_of(&vector), RUN, &mut runs);
     }

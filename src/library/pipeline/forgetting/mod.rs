@@ -12,9 +12,11 @@
 //! - `key`: the operator's key; `word_runs`: runs of words in any bytes; `fingerprints`: those of what is forgotten.
 //! - `vector_forms`: the vectors of stored bytes in one form.
 //! - `search`: where words or fingerprints lie in stored bytes; `verify`: whether they may.
+//! - `since`: what was forgotten since a point of the past; `bank_turns`: a bank's records in the turns log.
 //! - `due`: erasing in time, while a memory stays open.
 //! - `retention`: forgetting what rules no longer keep; `rule`: which of them an operation follows.
 
+mod bank_turns;
 mod due;
 mod erase;
 mod fingerprints;
@@ -26,6 +28,7 @@ mod retention;
 mod rule;
 mod search;
 mod shared_words;
+mod since;
 mod vector_forms;
 mod verify;
 mod word_runs;
@@ -42,4 +45,5 @@ pub use retention::{Outlived, RetentionStatus};
 pub(super) use retention::{Retention, RetentionNews};
 pub use rule::RetentionRule;
 pub use search::{Found, Search};
+pub(super) use since::forgotten_since;
 pub use verify::{Verdict, Verified, VerifiedOperation, VerifiedOperations, verify, verify_operations};

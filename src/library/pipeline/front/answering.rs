@@ -21,9 +21,10 @@ use tokio::sync::oneshot;
 use super::{
     AnswerStage, Asked, Cancellation, Ended, PipelineError, Replica,
     fair_queue::Full,
-    timed,
+    forgotten_since, timed,
     waiting::{Answered, Place, Reply, State, Waiting},
 };
+use crate::log::Log;
 use heart::recall::{Explained, RecallError};
 use models::{embed::EmbedderPool, end_threads};
 use nouns::{
@@ -100,11 +101,17 @@ struct Shared {
 }
 
 impl Front {
-    /// Starts `threads` threads for the usual questions, and the threads for the others, and loads the reranker.
+    /// Starts `threads` threads for the usual questions, and the threads for the others, and loads the reranker. An
+    /// answer about the past says how many turns were forgotten since where it has a `log` in a directory to count them.
     ///
     /// # Errors
     /// [`PipelineError::Thread`]; [`PipelineError::Rerank`] where the pipeline names a reranker that cannot be loaded.
-    pub fn start(replica: Arc<Replica>, embedders: Arc<EmbedderPool>, threads: usize) -> Result<Self, PipelineError> {
+    pub fn start(
+        replica: Arc<Replica>,
+        embedders: Arc<EmbedderPool>,
+        log: Option<Arc<dyn Log>>,
+        threads: usize,
+    ) -> Result<Self, PipelineError> {
         replica.open_reranker()?;
         let (follower, holder, news) = (Arc::clone(&replica), Arc::clone(&replica), Arc::clone(replica.news()));
         let (counted, asked_endpoint) = (Arc::clone(&embedders), Arc::clone(&embedders));
@@ -121,9 +128,11 @@ impl Front {
                 let explained = replica.explain(question, subject, &embedders, cancellation)?;
                 return Ok(Answered::Explained(Box::new(explained)));
             }
-            replica
-                .ask(question, &embedders, asked.kept.as_deref(), cancellation, times)
-                .map(|found| Answered::Evidence(Box::new(found)))
+            let mut found = replica.ask(question, &embedders, asked.kept.as_deref(), cancellation, times)?;
+            if let Some(log) = &log {
+                found.forgotten = replica.forgotten_since(|at_ms| forgotten_since(&**log, &question.bank, &[at_ms]))?;
+            }
+            Ok::<_, PipelineError>(Answered::Evidence(Box::new(found)))
         };
         let reached = move |partition| follower.position(partition);
         let loading = move |bank: &Bank| holder.is_loading(bank);

@@ -19,7 +19,10 @@ mod fair_queue;
 mod refusal;
 mod waiting;
 
-use super::{AnswerStage, Cancellation, Ended, PipelineError, StageTimes, replica::Replica, stage_times::timed};
+use super::{
+    AnswerStage, Cancellation, Ended, PipelineError, StageTimes, forgetting::forgotten_since, replica::Replica,
+    stage_times::timed,
+};
 
 pub use answering::{Front, FrontLoad};
 pub use asked::{Asked, parse_after, parse_as_of};

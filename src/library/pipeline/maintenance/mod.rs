@@ -19,7 +19,7 @@ mod snapshots;
 mod transfer;
 mod unreadable;
 
-use super::{PipelineError, Progress, Replica, ReplicaOptions, WrittenSnapshots};
+use super::{PipelineError, Progress, Replica, ReplicaOptions, WrittenSnapshots, forgetting::forgotten_since};
 
 pub use check_model::{check_model, check_reranker};
 pub use estimate::{Estimate, estimate};

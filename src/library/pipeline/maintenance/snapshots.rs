@@ -12,7 +12,7 @@ use nouns::{
     model::Bank,
 };
 
-use super::{PipelineError, Progress, Replica, ReplicaOptions, WrittenSnapshots};
+use super::{PipelineError, Progress, Replica, ReplicaOptions, WrittenSnapshots, forgotten_since};
 
 /// Reads a log to its end and writes a snapshot of each shard; returns the newest one if nothing has changed since.
 /// Extracts nothing.
@@ -33,14 +33,20 @@ pub fn take_snapshot(
     }
 }
 
-/// What was added to a bank and removed from it between two points of its past; see [`Replica::diff`].
+/// What was added to a bank and removed from it between two points of its past; see [`Replica::diff`]. On a log in a
+/// directory also how many turns were forgotten since.
 ///
 /// # Errors
 /// [`PipelineError`].
 pub fn diff(pipeline: &Pipeline, bank: &Bank, from: AsOf, to: AsOf) -> Result<BankDiff, PipelineError> {
     // On Kafka a running service may be writing snapshots: this compares up to its newest one.
-    let (replica, _log) = up_to_date(pipeline, pipeline.log.kind == LogKind::Embedded, &mut |_| {})?;
-    replica.diff(bank, from, to)
+    let is_embedded = pipeline.log.kind == LogKind::Embedded;
+    let (replica, log) = up_to_date(pipeline, is_embedded, &mut |_| {})?;
+    let mut difference = replica.diff(bank, from, to)?;
+    if is_embedded {
+        difference.forgotten = forgotten_since(&*log, bank, &difference.append_ms)?;
+    }
+    Ok(difference)
 }
 
 /// A memory that reflects its log to the end; with `record` it writes snapshots.

@@ -5,7 +5,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
 };
 
 use nouns::{model::Bank, sync};
@@ -25,6 +25,30 @@ pub(super) struct PastPoint {
 
 /// The epoch of a shard's newest snapshot, and the number of the last one that removed deleted turns.
 pub(super) type Purge = (u64, u64);
+
+/// How many turns were forgotten since the point of a memory of the past. A later deletion of one of them makes that
+/// memory a new one, which counts again.
+#[derive(Debug)]
+pub(super) struct ForgottenSince {
+    at_ms: i64,
+    count: OnceLock<u64>,
+}
+
+impl ForgottenSince {
+    /// Since a time, in milliseconds since 1970.
+    pub(super) fn at(at_ms: i64) -> Self {
+        Self { at_ms, count: OnceLock::new() }
+    }
+
+    /// The number, which the first caller counts.
+    pub(super) fn counted<E>(&self, count: impl FnOnce(i64) -> Result<u64, E>) -> Result<u64, E> {
+        if let Some(counted) = self.count.get() {
+            return Ok(*counted);
+        }
+        let counted = count(self.at_ms)?;
+        Ok(*self.count.get_or_init(|| counted))
+    }
+}
 
 /// A memory, which the first caller to lock it restores.
 type Slot<M> = Arc<Mutex<Option<Arc<M>>>>;

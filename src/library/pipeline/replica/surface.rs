@@ -42,7 +42,7 @@ use super::{
     Cancellation, LanguageCounts, PipelineError, StageTimes, WrittenSnapshots,
     asking::{Asking, Recollector},
     changes::Changes,
-    past::{PastMemories, PastPoint},
+    past::{ForgottenSince, PastMemories, PastPoint},
     reached::ReachedOffsets,
     reader::RestoredPartition,
     recorder::ShardStart,
@@ -63,6 +63,8 @@ pub struct Replica {
     /// Held while a shard is made at run time.
     taking: Mutex<()>,
     past: PastMemories<Self>,
+    /// Of a memory of the past.
+    pub(super) since: Option<ForgottenSince>,
     reached: ReachedOffsets,
     /// The changes, for those who watch banks.
     changes: Arc<Changes>,
@@ -188,6 +190,7 @@ impl Replica {
             recording,
             taking: Mutex::default(),
             past: PastMemories::default(),
+            since: None,
             reached: ReachedOffsets::default(),
             changes: Arc::default(),
             pipeline: pipeline.clone(),
@@ -589,20 +592,21 @@ impl Replica {
     /// [`PipelineError::Snapshot`] when no snapshots were written then, or their history is shorter.
     pub fn past(&self, bank: &Bank, at: AsOf) -> Result<Arc<Self>, PipelineError> {
         let (snapshots, partition, purged) = self.recording.history(&self.shards, bank, &[at])?;
-        let offset = snapshots.resolve(partition, at)?;
+        let (offset, at_ms) = snapshots.point(partition, at)?;
         let point = PastPoint { bank: bank.clone(), partition, offset, purged };
         self.past.memory(&point, || {
             let restored = snapshots.as_of(bank, partition, point.offset)?;
-            Ok(Arc::new(self.past_memory(partition, &restored)?))
+            Ok(Arc::new(self.past_memory(partition, at_ms, &restored)?))
         })
     }
 
-    /// A memory of one partition that follows no log.
-    fn past_memory(&self, partition: u32, restored: &Restored) -> Result<Self, PipelineError> {
+    /// A memory of one partition that follows no log, as of a time.
+    fn past_memory(&self, partition: u32, at_ms: i64, restored: &Restored) -> Result<Self, PipelineError> {
         let threads = Arc::clone(self.shards.threads());
         let shards = Shards::new(&self.pipeline, self.shards.partitions(), threads, None, Arc::default(), false, None);
         let (recording, asking) = (Recording::none(&self.pipeline), Arc::clone(&self.asking));
-        let memory = Self::new(&self.pipeline, self.generation, shards, recording, asking);
+        let mut memory = Self::new(&self.pipeline, self.generation, shards, recording, asking);
+        memory.since = Some(ForgottenSince::at(at_ms));
         let shard = memory.shards.make(partition)?;
         shard.restore(&RestoredPartition { restored, covers: BTreeMap::new() })?;
         shard.set_loaded();
@@ -662,7 +666,7 @@ impl Replica {
     /// As [`Self::past`].
     pub fn diff(&self, bank: &Bank, from: AsOf, to: AsOf) -> Result<BankDiff, PipelineError> {
         let (snapshots, partition, _) = self.recording.history(&self.shards, bank, &[from, to])?;
-        let (from, to) = (snapshots.resolve(partition, from)?, snapshots.resolve(partition, to)?);
+        let (from, to) = (snapshots.point(partition, from)?, snapshots.point(partition, to)?);
         Ok(snapshots.diff(bank, partition, from, to)?)
     }
 

@@ -37,6 +37,19 @@ impl Replica {
         sync::read(&shard.held).last_append_ms(bank)
     }
 
+    /// How many of the turns that the bank of a memory of the past held were forgotten since, as `count` finds out from
+    /// the time of its point, in milliseconds since 1970. `None` where none was, and for a memory of now.
+    ///
+    /// # Errors
+    /// Those of `count`.
+    pub(in crate::pipeline) fn forgotten_since<E>(
+        &self,
+        count: impl FnOnce(i64) -> Result<u64, E>,
+    ) -> Result<Option<u64>, E> {
+        let Some(since) = &self.since else { return Ok(None) };
+        Ok(Some(since.counted(count)?).filter(|forgotten| *forgotten > 0))
+    }
+
     /// The points of a bank's past that [`Self::past`] can be asked for, oldest first. Writes a snapshot if the newest
     /// one lacks something.
     ///

@@ -1,0 +1,121 @@
+//! What was forgotten since a point of the past.
+//!
+//! In: the turns log, a bank, and times. Out: how many turns the bank had at one of these times and has no more, whoever
+//! deleted them. A function of the log: of its records, in its order, and of when each was appended. Turns that were
+//! erased count as they did before.
+
+use std::collections::HashMap;
+
+use memchr::memmem;
+
+use super::{PipelineError, bank_turns::each_record};
+use crate::log::Log;
+use nouns::model::{Bank, TurnEvent};
+
+/// What stands in the JSON of every deletion.
+const DELETION: &[u8] = b"\"deletion\"";
+
+/// A turn that has a deletion, as far as the log was read.
+#[derive(Debug, Default)]
+struct State {
+    /// The highest version of the turn, and that of its deletions.
+    turn: Option<u64>,
+    deletion: Option<u64>,
+    /// When its last record was appended.
+    append_ms: i64,
+    /// Whether the bank had it at one of the times.
+    was_held: bool,
+}
+
+impl State {
+    fn is_held(&self) -> bool {
+        self.turn.is_some_and(|turn| self.deletion.is_none_or(|deletion| turn > deletion))
+    }
+}
+
+/// How many turns a bank had at one of these times, in milliseconds since 1970, and has no more.
+pub(in crate::pipeline) fn forgotten_since(
+    log: &dyn Log,
+    bank: &Bank,
+    points_ms: &[i64],
+) -> Result<u64, PipelineError> {
+    let (mut turns, mut deleted_ms) = (HashMap::<String, State>::new(), i64::MIN);
+    each_record(log, bank, &mut |record| {
+        let json = record.value.as_deref().unwrap_or_default();
+        if memmem::find(json, DELETION).is_some()
+            && let Ok(TurnEvent::Deletion(deletion)) = TurnEvent::from_json(json)
+        {
+            turns.entry(deletion.turn).or_default();
+            deleted_ms = record.append_ms.max(deleted_ms);
+        }
+    })?;
+    // Most often nothing was deleted since, and no turn need be read.
+    if points_ms.iter().all(|point| deleted_ms <= *point) {
+        return Ok(0);
+    }
+    each_record(log, bank, &mut |record| {
+        let (turn, version, is_deletion) = match TurnEvent::from_json(record.value.as_deref().unwrap_or_default()) {
+            Ok(TurnEvent::Turn(turn)) => (turn.turn, turn.version, false),
+            Ok(TurnEvent::Deletion(deletion)) => (deletion.turn, deletion.version, true),
+            _ => return,
+        };
+        let Some(state) = turns.get_mut(&turn) else { return };
+        let between = |point: &i64| state.append_ms <= *point && *point < record.append_ms;
+        state.was_held |= state.is_held() && points_ms.iter().any(between);
+        state.append_ms = record.append_ms;
+        let newest = if is_deletion { &mut state.deletion } else { &mut state.turn };
+        *newest = (*newest).max(Some(version));
+    })?;
+    Ok(turns.values().filter(|turn| turn.was_held && !turn.is_held()).count() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use nouns::{
+        config::Pipeline,
+        model::{Deletion, EventTime, Turn},
+    };
+
+    use super::*;
+    use crate::log::{EmbeddedLog, Topic};
+
+    #[test]
+    fn turns_count_that_were_there_and_are_no_more() {
+        let home = tempfile::tempdir().unwrap();
+        let mut settings = Pipeline::parse("version = 1").unwrap().log;
+        settings.directory = home.path().join("log");
+        let log = EmbeddedLog::open(&settings).unwrap();
+        let bank = Bank::parse("b").unwrap();
+        let time = EventTime::parse("2024-05-06T09:00:00Z").unwrap();
+        let said = |id: &str, version: u64| {
+            TurnEvent::Turn(Turn { version, ..Turn::new(bank.clone(), id, "Ann", "about a \"deletion\"", time) })
+        };
+        let deleted =
+            |id: &str, version: u64| TurnEvent::Deletion(Deletion { bank: bank.clone(), turn: id.to_owned(), version });
+        // Each write in a time of its own.
+        let mut points = Vec::new();
+        for events in [
+            vec![said("a", 0), said("b", 0), said("c", 0)],
+            vec![deleted("b", u64::MAX), deleted("never", u64::MAX)],
+            vec![said("d", 0), said("b", 9)],
+            vec![deleted("a", 5), deleted("d", 5)],
+            vec![said("a", 6)],
+        ] {
+            log.append_turns(&events).unwrap();
+            let last = log.end(Topic::Turns, 0).unwrap() - 1;
+            points.push(log.read(Topic::Turns, 0, last, 1).unwrap().records[0].append_ms);
+            std::thread::sleep(Duration::from_millis(3));
+        }
+        let since = |points: &[i64]| forgotten_since(&log, &bank, points).unwrap();
+        assert_eq!(since(&[points[0] - 1]), 0, "before the first turn");
+        assert_eq!(since(&[points[0]]), 1, "b; a was restored");
+        assert_eq!(since(&[points[1]]), 0, "b was gone, and d not there");
+        assert_eq!(since(&[points[2]]), 1, "d; b stays deleted");
+        assert_eq!(since(&[points[0], points[2]]), 2);
+        assert_eq!(since(&[points[3]]), 0);
+        assert_eq!(since(&[points[4]]), 0);
+        assert_eq!(forgotten_since(&log, &Bank::parse("other").unwrap(), &points).unwrap(), 0);
+    }
+}
