@@ -59,7 +59,7 @@ test-model: setup
 # seeded rounds, half an hour of flood, an hour of steady load, a million mutated records of exports and requests,
 # and 196,000 turns of IRC where RIPPLEMEM_DATA has them. Each is a target of its own: `make soak-flood`. `make -k soak`
 # goes on after a failure, and says at the end which failed.
-SOAK := qwen3 otlp recovery snapshots restore kafka instances http steady idle document outage flood mutated chat
+SOAK := qwen3 otlp recovery snapshots restore forgetting kafka instances http steady idle document outage flood mutated chat
 .PHONY: soak $(SOAK:%=soak-%)
 soak: $(SOAK:%=soak-%)
 
@@ -74,6 +74,8 @@ soak-snapshots: setup
 	RIPPLEMEM_KILL_ROUNDS=200 $(SOAK_TEST) snapshots::killed -- --nocapture
 soak-restore: setup
 	RIPPLEMEM_KILL_ROUNDS=50 $(SOAK_TEST) snapshots::a_restore_killed -- --nocapture
+soak-forgetting: setup
+	RIPPLEMEM_KILL_ROUNDS=200 $(SOAK_TEST) forgetting::an_operation_that_is_killed -- --nocapture
 soak-kafka: setup
 	RIPPLEMEM_KAFKA_KILL_ROUNDS=200 $(SOAK_TEST) kafka::killed -- --nocapture
 soak-instances: setup
