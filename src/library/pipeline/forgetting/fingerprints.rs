@@ -44,7 +44,7 @@ const KEY_CHECK: &[u8] = b"ripplemem: fingerprints";
 const WORD_KEY: &[u8] = b"ripplemem: words";
 /// Bytes that are searched again with what follows them.
 const OVERLAP_BYTES: usize = 4_096;
-/// How many times as many bits as fingerprints the first look has.
+/// Bits of [`Fingerprints::bits`] for each fingerprint.
 const BITS_EACH: usize = 32;
 
 /// A file of fingerprints.
@@ -123,7 +123,7 @@ fn vectors_of(log: &dyn Log, bank: &Bank, turns: &BTreeSet<String>) -> Result<Ve
     let mut vectors = Vec::new();
     let all = &mut |_: &[u8], _| true;
     log.live_records(partition_of(bank, log.partitions()), &MemoryKey::prefix(bank), all, &mut |record| {
-        // Others say that a record cannot be read.
+        // A record that cannot be read quarantines its bank, which says so.
         let read = serde_json::from_slice::<UnitsOnly>(record.value.as_deref().unwrap_or_default());
         for unit in read.map(|read| read.units).unwrap_or_default() {
             if has_words(&unit.restatement) && unit.sources.iter().all(|turn| turns.contains(turn)) {
@@ -204,7 +204,7 @@ pub(super) struct Fingerprints {
     pub(super) operations: Vec<OperationPrints>,
     /// The numbers of words that runs have.
     lengths: BTreeSet<usize>,
-    /// A bit for each hash of a run, by its lowest bits.
+    /// A bit for the hash of each run: most of what is searched needs no more than a look at it.
     bits: Vec<u64>,
     /// The operations of each run, by its HMAC.
     runs: HashMap<u128, Vec<usize>>,

@@ -22,7 +22,7 @@ const POWERS: [u64; RUN + 1] = {
 
 /// Calls `each` with where each word begins, and with its UTF-8 in small letters.
 pub(super) fn each_word(bytes: &[u8], mut each: impl FnMut(usize, &[u8])) {
-    let (mut at, mut start, mut word) = (0, 0, Vec::new());
+    let (mut at, mut start, mut word) = (0, 0, Vec::<u8>::new());
     while let Some(first) = bytes.get(at) {
         let (letter, length) = match *first {
             byte if byte.is_ascii_alphanumeric() => (Some(char::from(byte)), 1),
