@@ -1,24 +1,26 @@
-//! What erasing and verifying cost: `cargo bench --bench forgetting`.
+//! What hiding, erasing and verifying cost: `cargo bench --bench forgetting`.
 //!
 //! For memories of 2,000, 20,000 and 100,000 turns (`RIPPLEMEM_TURNS` sets one size): the seconds and the bytes
-//! written to erase one turn, the seconds of a question meanwhile, and MB/s of a verification. The embedder is the
-//! deterministic one, whose vectors have 384 components as those of the default model.
+//! written to erase one turn, the seconds of a question meanwhile, and MB/s of a verification. Then, in a bank of as
+//! many turns beside 99 small ones: until no answer reflects one turn, at 100 new turns a second; everything that a
+//! person said, who speaks every tenth turn, with questions to the other banks before and meanwhile; and the bank. The
+//! embedder is the deterministic one, whose vectors have 384 components as those of the default model.
 #![allow(clippy::print_stdout)]
 
 use std::{
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use jiff::Timestamp;
 use nouns::{
     config::{Fsync, Pipeline},
-    model::{Bank, EventTime, Question, Turn},
+    model::{Bank, EventTime, Question, Selector, Turn},
 };
 use ripplemem::{
     Memory,
-    pipeline::{Asked, Verdict, verify},
+    pipeline::{Asked, Deleted, Verdict, verify},
 };
 
 #[allow(dead_code, reason = "the other benches use the rest")]
@@ -33,42 +35,114 @@ const BANKS: usize = 100;
 fn main() {
     let asked: Option<usize> = std::env::var("RIPPLEMEM_TURNS").ok().and_then(|n| n.parse().ok());
     for turns in asked.map_or(vec![2_000, 20_000, 100_000], |turns| vec![turns]) {
-        measure(turns);
+        erase(turns);
+        hide(turns);
     }
 }
 
-fn measure(turns: usize) {
-    let home = tempfile::tempdir().expect("a directory");
+fn pipeline(home: &Path) -> Pipeline {
     let mut pipeline = Pipeline::parse("version = 1\nembed.model = \"fixed\"").expect("the defaults are valid");
-    pipeline.log.directory = home.path().join("log");
+    pipeline.log.directory = home.join("log");
     pipeline.log.fsync = Fsync::System;
-    pipeline.snapshot.directory = home.path().join("snapshots").to_string_lossy().into_owned();
-    let memory = Memory::open(&pipeline).expect("a memory");
-    for first in (0..turns).step_by(1_000) {
-        memory.put((first..turns.min(first + 1_000)).map(turn)).expect("durable");
+    pipeline.snapshot.directory = home.join("snapshots").to_string_lossy().into_owned();
+    pipeline
+}
+
+/// Puts turns, a thousand at once, and waits until they are reflected.
+fn fill(memory: &Memory, turns: impl Iterator<Item = Turn>) {
+    let mut turns = turns.peekable();
+    while turns.peek().is_some() {
+        memory.put(turns.by_ref().take(1_000).collect::<Vec<_>>()).expect("durable");
     }
     let end = memory.end().expect("a log");
-    assert!(memory.wait_for(&end, Instant::now() + std::time::Duration::from_secs(3_600)), "extracted");
+    assert!(memory.wait_for(&end, Instant::now() + Duration::from_secs(3_600)), "extracted");
+}
+
+/// Asks the banks in turn until `done`; the seconds of each question.
+fn ask(memory: &Memory, banks: std::ops::Range<usize>, done: &AtomicBool) -> Vec<f64> {
+    let mut asking = Vec::new();
+    while !done.load(Ordering::Relaxed) {
+        let asked = bank(banks.start + asking.len() % banks.len());
+        let question = Asked::now(Question::new(asked, "Who repaired the roof of the boathouse?"));
+        asking.push(seconds(|| drop(memory.ask_and_wait(question).expect("an answer"))));
+    }
+    asking
+}
+
+/// The seconds of `work`, and of each question to the banks meanwhile.
+fn asked_meanwhile(memory: &Memory, banks: std::ops::Range<usize>, work: impl FnOnce()) -> (f64, Vec<f64>) {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let asker = scope.spawn(|| ask(memory, banks, &done));
+        let took = seconds(work);
+        done.store(true, Ordering::Relaxed);
+        (took, asker.join().expect("questions"))
+    })
+}
+
+fn hide(turns: usize) {
+    let home = tempfile::tempdir().expect("a directory");
+    let memory = Memory::open(&pipeline(home.path())).expect("a memory");
+    let large = bank(0);
+    fill(&memory, (0..turns).map(|n| turn_of(&large, n)));
+    fill(&memory, (0..100 * BANKS).filter(|n| n % BANKS > 0).map(turn));
+    let hidden = |deleted: Deleted| {
+        assert!(memory.wait_for(&deleted.written, Instant::now() + Duration::from_secs(3_600)), "hidden");
+    };
+
+    let done = AtomicBool::new(false);
+    let one: Vec<f64> = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (started, mut sent) = (Instant::now(), 0);
+            while !done.load(Ordering::Relaxed) {
+                memory.put([turn(100 * BANKS + sent)]).expect("durable");
+                sent += 1;
+                std::thread::sleep((Duration::from_millis(10) * sent as u32).saturating_sub(started.elapsed()));
+            }
+        });
+        let forget = |n: usize| {
+            std::thread::sleep(Duration::from_millis(40));
+            seconds(|| hidden(memory.forget(&large, &(7 * n).to_string()).expect("durable")))
+        };
+        let one = (0..200).map(forget).collect();
+        done.store(true, Ordering::Relaxed);
+        one
+    });
+
+    let (_, before) = asked_meanwhile(&memory, 1..BANKS, || std::thread::sleep(Duration::from_secs(5)));
+    let select =
+        |select| memory.selected_turns(&large, &select).expect("turns").into_iter().map(|held| held.turn.turn.clone());
+    let person: Vec<String> = select(Selector { speakers: vec!["Dee".into()], ..Selector::default() }).collect();
+    let of_person = person.len();
+    let (person, meanwhile) = asked_meanwhile(&memory, 1..BANKS, || {
+        hidden(memory.forget_all(&large, person.into_iter()).expect("durable"));
+    });
+    let rest: Vec<String> = select(Selector { all: true, ..Selector::default() }).collect();
+    let of_rest = rest.len();
+    let rest = seconds(|| hidden(memory.forget_all(&large, rest.into_iter()).expect("durable")));
+    println!(
+        "{turns} turns in a bank: one turn hidden in {:.0} / {:.0} ms (median, 99 %); {of_person} turns of a person in \
+         {person:.1} s, questions to other banks before / meanwhile {:.1} / {:.1} ms (99 %); the other {of_rest} in \
+         {rest:.1} s",
+        1e3 * percentile(&one, 50),
+        1e3 * percentile(&one, 99),
+        1e3 * percentile(&before, 99),
+        1e3 * percentile(&meanwhile, 99),
+    );
+}
+
+fn erase(turns: usize) {
+    let home = tempfile::tempdir().expect("a directory");
+    let pipeline = pipeline(home.path());
+    let memory = Memory::open(&pipeline).expect("a memory");
+    fill(&memory, (0..turns).map(turn));
     memory.replica().snapshot().expect("a snapshot");
     let stored = bytes(home.path());
 
     let deleted = memory.forget(&bank(7), "7").expect("durable");
-    assert!(memory.wait_for(&deleted.written, Instant::now() + std::time::Duration::from_secs(600)), "hidden");
-    let (done, mut asking) = (AtomicBool::new(false), Vec::new());
-    let (mut erased, mut took) = (None, 0.0);
-    std::thread::scope(|scope| {
-        let asker = scope.spawn(|| {
-            let mut asking = Vec::new();
-            while !done.load(Ordering::Relaxed) {
-                let question = Question::new(bank(asking.len() % BANKS), "Who repaired the roof of the boathouse?");
-                asking.push(seconds(|| drop(memory.ask_and_wait(Asked::now(question)).expect("an answer"))));
-            }
-            asking
-        });
-        took = seconds(|| erased = Some(memory.erase().expect("erased")));
-        done.store(true, Ordering::Relaxed);
-        asking = asker.join().expect("questions");
-    });
+    assert!(memory.wait_for(&deleted.written, Instant::now() + Duration::from_secs(600)), "hidden");
+    let mut erased = None;
+    let (took, asking) = asked_meanwhile(&memory, 0..BANKS, || erased = Some(memory.erase().expect("erased")));
     let written = erased.expect("erased").rewritten_bytes;
     let words = ["sentence number 7 of".to_owned()];
     let started = Instant::now();
@@ -90,9 +164,14 @@ fn bank(number: usize) -> Bank {
 }
 
 fn turn(n: usize) -> Turn {
+    turn_of(&bank(n % BANKS), n)
+}
+
+fn turn_of(bank: &Bank, n: usize) -> Turn {
     let time = EventTime::new(1_700_000_000_000 + 60_000 * n as i64, 0).expect("a time");
     let text = format!("This is sentence number {n} of a talk about the boathouse, its roof and the red kayak in it.");
-    Turn::new(bank(n % BANKS), &n.to_string(), ["Ann", "Bo", "Cy"][n % 3], &text, time)
+    let speaker = if n % 10 == 5 { "Dee" } else { ["Ann", "Bo", "Cy"][n % 3] };
+    Turn::new(bank.clone(), &n.to_string(), speaker, &text, time)
 }
 
 /// Bytes of all files below a directory.
