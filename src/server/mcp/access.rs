@@ -114,15 +114,6 @@ impl Access {
         }
     }
 
-    /// Whether it lists turns.
-    pub(super) fn lists_turns(&self) -> bool {
-        match self {
-            Self::Here(api) => api.lists_turns(),
-            // Another process is found through its log's directory, so its log is in one.
-            Self::There { .. } => true,
-        }
-    }
-
     /// Deletes a turn.
     pub(super) async fn forget(&self, who: &Caller, forget: Forget) -> Result<Forgotten, CallError> {
         match self {

@@ -139,11 +139,7 @@ impl Calls {
     /// Searches for a question.
     pub(super) async fn recall(&self, ask: Ask, offer: &Offer) -> Result<CallResult, CallError> {
         let evidence = self.evidence(ask, offer).await?;
-        let short = self.memory.with(|opened: Arc<Opened>| async move { Ok(opened.access.lists_turns()) }).await?;
-        let id = |turns: Vec<String>| {
-            let each = turns.iter().map(|turn| if short { api::short_id(turn) } else { turn.as_str().into() });
-            each.collect::<Vec<_>>().join(" ")
-        };
+        let id = |turns: Vec<String>| turns.iter().map(|turn| api::short_id(turn)).collect::<Vec<_>>().join(" ");
         let context = with_ids(&evidence.context, !evidence.supported, evidence.context_turns.into_iter().map(id));
         let text = match (context.trim(), evidence.supported) {
             ("", true) => "No memory fits into most_tokens; ask again with more.".to_owned(),

@@ -78,7 +78,7 @@ fn document() -> String {
             "post": operation(
                 "forget_turns", "Delete the turns of a bank that a selector names: by id, by speaker, by time, of a \
                  session or a thread, those that mention somebody, or all. With dry_run they are counted, and some are \
-                 shown. For a log in a directory.",
+                 shown.",
                 &[], Some(body::<ForgetTurns>(&mut of)), &ok::<ForgottenTurns>(&mut of, "The deletions are durable."),
                 &["400", "408", "413", "421", "503", "504"],
             ),
@@ -86,7 +86,7 @@ fn document() -> String {
         "/v1/forgets": {
             "get": operation(
                 "forgets", "What became of the operations that forgot turns, in the banks where the token may forget, \
-                 the latest first. For a log in a directory; on Kafka there are none.",
+                 the latest first.",
                 &[("bank", false, "Only those of this bank.", json!({ "type": "string" }))],
                 None, &ok::<Forgets>(&mut of, "The receipts."), &["400"],
             ),
