@@ -213,3 +213,23 @@ impl SecuritySettings {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Pipeline;
+
+    #[test]
+    fn settings_under_which_words_never_leave_are_named() {
+        let unbounded = |more: &str| {
+            let text = format!("version = 1\n[log]\nkind = \"kafka\"\n[log.kafka]\nbrokers = \"x:1\"\n{more}");
+            Pipeline::parse(&text).expect("a good pipeline").log.unbounded()
+        };
+        let both = unbounded("");
+        assert!(both.len() == 2 && both[0].contains("turns_retention_hours") && both[0].contains("ripplemem.turns"));
+        let letters = unbounded("turns_retention_hours = 24\n");
+        assert!(letters.len() == 1 && letters[0].contains("ripplemem.dead-letters"), "{letters:?}");
+        let none = unbounded("turns_retention_hours = 24\ndead_letters_retention_hours = 24\n");
+        assert_eq!(none, Vec::<String>::new());
+        assert_eq!(Pipeline::parse("version = 1").expect("the defaults").log.unbounded(), Vec::<String>::new());
+    }
+}

@@ -124,8 +124,9 @@ class Receipt:
     """What became of an operation that forgot turns; times are RFC 3339, None until then.
 
     ``stage``: ``accepted``, ``hidden`` (in no answer), ``rebuilt`` (others' words of the same windows are back) or
-    ``erased`` (in no stored byte). ``due``: by when it is erased, None where only a request erases. ``raw`` is the
-    whole receipt, which ``hmac_sha256`` signs.
+    ``erased`` (in no stored byte). ``due``: by when it is erased, None where only a request erases. ``never``: on
+    Kafka, the topics that never let go of its words, with the setting to change. ``raw`` is the whole receipt, which
+    ``hmac_sha256`` signs.
     """
 
     operation: str
@@ -138,6 +139,7 @@ class Receipt:
     erased: Optional[str]
     due: Optional[str]
     hmac_sha256: Optional[str]
+    never: tuple[str, ...]
     raw: Json = field(repr=False, compare=False)
 
 
@@ -149,7 +151,8 @@ def receipt(raw: Optional[Json]) -> Optional[Receipt]:
     hidden, rebuilt, erased, due = times
     operation, bank, turns = raw["operation"], raw["bank"], raw["turns"]
     stage, requested, hmac = raw["stage"], raw["requested"], raw.get("hmac_sha256")
-    return Receipt(operation, bank, turns, stage, requested, hidden, rebuilt, erased, due, hmac, raw)
+    never = tuple(raw.get("never", ()))
+    return Receipt(operation, bank, turns, stage, requested, hidden, rebuilt, erased, due, hmac, never, raw)
 
 
 @dataclass(frozen=True)
@@ -179,7 +182,7 @@ class Forgotten:
     """A deletion is durable.
 
     ``gone``: no answer reflects the turn any more. ``held``: the memory held it; False for a wrong id, None where
-    the service cannot tell. ``receipt``: what the operation has reached, None on Kafka.
+    the service cannot tell. ``receipt``: what the operation has reached.
     """
 
     bank: str
