@@ -75,6 +75,7 @@ fn what_is_selected_is_forgotten_over_http_by_a_topic_and_after_a_kill() {
     assert_eq!([first, second, third].concat(), ["7", "6", "5", "4", "3", "2", "1"]);
     assert_eq!(end, None);
     assert_eq!(page(&http, "&speaker=ann+lee").0, ["5", "3", "1"]);
+    assert_eq!(page(&http, "&mentions=canoe").0, ["4", "2"]);
     assert_eq!(page(&http, "&speaker=Ann+Lee&until=2024-05-06T09:02:00Z").0, ["1"]);
     let output = ripplemem(&["turns", "--bank", "b", "--speaker", "Bo", "--json", "--pipeline", home.path()]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

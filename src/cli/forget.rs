@@ -47,9 +47,6 @@ pub(crate) struct Forget {
     bank: Option<String>,
     #[command(flatten)]
     select: SelectorArguments,
-    /// Turns whose words contain this name; with --speaker, turns that fit either. May be given several times.
-    #[arg(long, value_name = "NAME")]
-    mentions: Vec<String>,
     /// Every turn of the bank.
     #[arg(long)]
     all: bool,
@@ -89,7 +86,7 @@ impl Forget {
         if self.list {
             return list(&pipeline, bank.as_ref(), self.json);
         }
-        let select = Selector { mentions: self.mentions, all: self.all, ..self.select.selector()? };
+        let select = Selector { all: self.all, ..self.select.selector()? };
         let names_turns = !self.turns.is_empty() || !select.is_empty();
         let Some(bank) = bank.filter(|_| names_turns || !self.erase_now) else {
             ensure!(!names_turns, "--bank: missing; name the bank of the turns");

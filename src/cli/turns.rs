@@ -80,7 +80,8 @@ impl Turns {
                         let limit = (self.limit - turns.len()).min(AT_ONCE).to_string();
                         let of = [
                             ("bank", Some(bank.as_str())),
-                            ("speaker", one_speaker(&select)?),
+                            ("speaker", one("--speaker", &select.speakers)?),
+                            ("mentions", one("--mentions", &select.mentions)?),
                             ("since", since.as_deref()),
                             ("until", until.as_deref()),
                             ("session", select.session.as_deref()),
@@ -126,13 +127,11 @@ pub(crate) fn table_line(turn: &TurnView) -> String {
     format!("{}\t{}\t{}: {text}\n", turn.turn, turn.time, one_line(&turn.speaker))
 }
 
-/// The selected speaker. A service lists the turns of at most one.
-fn one_speaker(select: &Selector) -> Result<Option<&str>> {
-    match select.speakers.as_slice() {
+/// The name that an option gives. A service takes one of each.
+fn one<'s>(option: &str, names: &'s [String]) -> Result<Option<&'s str>> {
+    match names {
         [] => Ok(None),
         [one] => Ok(Some(one)),
-        _ => anyhow::bail!(
-            "--speaker: the service that has the directory open lists the turns of one speaker at a time; name only one"
-        ),
+        _ => anyhow::bail!("{option}: the service that has the directory open takes one name at a time; give only one"),
     }
 }

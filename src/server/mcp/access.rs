@@ -90,6 +90,7 @@ impl Access {
                         ("bank", Some(bank.as_str())),
                         ("turn", turn.as_deref()),
                         ("speaker", select.speakers.first().map(String::as_str)),
+                        ("mentions", select.mentions.first().map(String::as_str)),
                         ("since", since.as_deref()),
                         ("until", until.as_deref()),
                         ("session", select.session.as_deref()),

@@ -203,9 +203,10 @@ impl Calls {
 
     /// The latest turns of a bank.
     async fn list(&self, asked: ListOf, offer: &Offer) -> Result<CallResult, CallError> {
-        let ListOf { bank, speaker, since, until, limit } = asked;
+        let ListOf { bank, speaker, mentions, since, until, limit } = asked;
         let limit = Some(limit.unwrap_or(LISTED).clamp(1, MAX_LISTED));
-        let select = Selector { speakers: speaker.into_iter().collect(), since, until, ..Selector::default() };
+        let (speakers, mentions) = (speaker.into_iter().collect(), mentions.into_iter().collect());
+        let select = Selector { speakers, mentions, since, until, ..Selector::default() };
         let list = api::ListTurns { bank: offer.bank(bank)?, turn: None, select, before: None, limit };
         let api::Turns { bank, turns, more, .. } = self.turns(offer, list).await?;
         json(&Listed { bank, turns: turns.into_iter().map(listed).collect(), more })

@@ -46,11 +46,13 @@ fn document() -> String {
                 &["400", "408", "413", "429"],
             ),
             "get": operation(
-                "turns", "The turns of a bank, the latest first, each as last edited. For a log in a directory.",
+                "turns", "The turns of a bank, the latest first, each as last edited.",
                 &[
                     ("bank", true, "The bank.", json!({ "type": "string" })),
                     ("turn", false, "Only those that this id, or short id, means.", json!({ "type": "string" })),
                     ("speaker", false, "Only those of this speaker.", json!({ "type": "string" })),
+                    ("mentions", false, "Only those whose words hold this name; with speaker, those that fit either.",
+                     json!({ "type": "string" })),
                     ("since", false, "Only those said at this time (RFC 3339) or later.", json!({ "type": "string" })),
                     ("until", false, "Only those said before this time (RFC 3339).", json!({ "type": "string" })),
                     ("session", false, "Only those of this session.", json!({ "type": "string" })),
