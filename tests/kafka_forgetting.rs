@@ -1,5 +1,5 @@
-//! Forgetting on a service whose log is on Kafka: by a selector over HTTP, by a record of the topic of requests, from the
-//! command line, and after a crash.
+//! Forgetting on a service whose log is on Kafka: by a selector over HTTP, by a record of the topic of requests, from
+//! the command line, and after a crash.
 
 use std::time::Duration;
 

@@ -115,8 +115,8 @@ pub(crate) fn listed_on_kafka(log: &dyn Log, bank: &Bank, select: &Selector) -> 
     let until = Instant::now() + EXTRACTED;
     ensure!(
         wait_until_listed(log, bank, &|| Instant::now() < until)?,
-        "bank {bank}: some durable turns are not extracted yet; start `ripplemem run FILE` with the role \"extract\", or \
-         try again in a moment"
+        "bank {bank}: some durable turns are not extracted yet; start `ripplemem run FILE` with the role \"extract\", \
+         or try again in a moment"
     );
     Ok(selected_turns(log, bank, select)?)
 }

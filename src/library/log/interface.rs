@@ -58,7 +58,8 @@ pub trait Log: SourceLog {
     }
     /// Calls `each` with the live records of a memory partition whose keys begin with `prefix`, in the order of their
     /// keys, as of one moment, until `each` breaks off. A record that is not `wanted`, by its key and offset, is not
-    /// read; it may be asked about several records before one of them is read. On Kafka the first call about a partition reads all of it, and a later one what was added since.
+    /// read; several records may be asked about before one of them is read. On Kafka the first call about a partition
+    /// reads all of it, and a later one what was added since.
     fn live_records(
         &self,
         partition: u32,

@@ -1,9 +1,9 @@
 //! Where the live records of a memory partition lie, by key.
 //!
-//! In: the partition, read once, and later what was added. Out: the records whose keys begin with a prefix, in the order
-//! of their keys, each as it was last written, and how far they cover the turns. It holds a key and an offset for every
-//! live record, and no value. A record is read again when it is asked for. Compaction keeps the last record of a key at
-//! its offset.
+//! In: the partition, read once, and later what was added. Out: the records whose keys begin with a prefix, in the
+//! order of their keys, each as it was last written, and how far they cover the turns. It holds a key and an offset for
+//! every live record, and no value. A record is read again when it is asked for. Compaction keeps the last record of a
+//! key at its offset.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -38,7 +38,7 @@ impl LiveIndex {
             topic: format!("{topic}/{partition}"),
             growing: Growing::open(cluster, topic, partition, true)?,
             lookup: PartitionReader::open(cluster, topic, partition, true)?,
-            at: 0,
+            at: u64::MAX,
             offsets: BTreeMap::new(),
             covered: BTreeMap::new(),
         })

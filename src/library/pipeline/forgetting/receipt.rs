@@ -94,8 +94,8 @@ fn noted(forgets: Forgets<'_>, key_file: Option<&Path>) -> Result<Vec<Receipt>, 
     all.iter().map(|operation| Receipt::of(operation, key_file, leaving.as_ref())).collect()
 }
 
-/// The receipts of a log, as they were noted last: of one in a directory, which no process has open, or of one on Kafka,
-/// whose services note them.
+/// The receipts of a log, as they were noted last: of one in a directory, which no process has open, or of one on
+/// Kafka, whose services note them.
 ///
 /// # Errors
 /// As the log's.
