@@ -101,7 +101,7 @@ fn forget_ann(service: &mut Service, pipeline: &Pipeline) -> String {
     let ids = held.iter().map(|held| held.turn.turn.clone());
     let deleted = forget_turns(service.log(), &pipeline.forget, &bank(), ids).unwrap();
     service.catch_up().unwrap();
-    deleted.operation.unwrap().operation
+    deleted.operation.operation
 }
 
 /// What a memory is that was told the same, and to delete the same turns, and never erased anything.
@@ -326,7 +326,7 @@ fn repeating_an_operation_changes_nothing() {
     for _ in 0..2 {
         let ids = ["ann2", "ann1", "ann2"].map(str::to_owned);
         let again = forget_turns(service.log(), &pipeline.forget, &bank(), ids).unwrap();
-        assert_eq!(again.operation.unwrap().operation, operation);
+        assert_eq!(again.operation.operation, operation);
     }
     assert_eq!(service.log().end(Topic::Turns, 0).unwrap(), end);
     assert_eq!((census(&service), receipt(&service).stage), (before, ForgetStage::Erased));

@@ -32,6 +32,7 @@ mod http_load;
 mod http_service;
 mod imports;
 mod kafka;
+mod kafka_forgetting;
 mod kafka_forwarded;
 mod kafka_http;
 mod kafka_instances;

@@ -47,15 +47,24 @@ impl Client {
 
     /// Asks in a partition of the questions topic.
     pub(crate) fn ask_in(&mut self, partition: Option<i32>, bank: &str, text: &str, headers: &[(&str, &str)]) -> u64 {
-        self.asked += 1;
         let value = serde_json::json!({"bank": bank, "text": text}).to_string();
+        self.send("questions", partition, bank, &value, headers)
+    }
+
+    /// Asks to forget turns: sends a record to the topic of such requests.
+    pub(crate) fn forget(&mut self, bank: &str, value: &str) -> u64 {
+        self.send("forgets", None, bank, value, &[])
+    }
+
+    fn send(&mut self, topic: &str, partition: Option<i32>, key: &str, value: &str, headers: &[(&str, &str)]) -> u64 {
+        self.asked += 1;
         let id = self.asked.to_be_bytes();
         let mut all = OwnedHeaders::new().insert(Header { key: "kafka_correlationId", value: Some(&id) });
-        for (key, value) in headers {
-            all = all.insert(Header { key, value: Some(*value) });
+        for (name, value) in headers {
+            all = all.insert(Header { key: name, value: Some(*value) });
         }
-        let topic = format!("{}.questions", self.prefix);
-        let mut record = BaseRecord::to(&topic).key(bank).payload(&value).headers(all);
+        let topic = format!("{}.{topic}", self.prefix);
+        let mut record = BaseRecord::to(&topic).key(key).payload(value).headers(all);
         record.partition = partition;
         self.producer.send(record).map_err(|e| e.0).unwrap();
         self.asked

@@ -2,7 +2,8 @@
 //!
 //! In: turns of a bank, by their ids or by what they have in common. Out: their deletion, which is durable and which
 //! answers reflect. With the log on Kafka, the deletions are only written to the turns topic; a running service reads
-//! them. Turns that are not named by ids are first counted and shown, and only deleted once the user agrees.
+//! them, and notes what became of them. Turns that are not named by ids are first counted and shown, and only deleted
+//! once the user agrees.
 
 use std::{
     io::{BufRead, IsTerminal},
@@ -17,7 +18,7 @@ use nouns::{
 };
 use ripplemem::{
     log,
-    pipeline::{Receipt, forget_turns, held_turns, selected_turns},
+    pipeline::{Deleted, Receipt, forget_turns, held_turns, selected_turns, stored_receipts},
 };
 use server::api::{ForgetTurns, ForgottenTurns, TurnView};
 
@@ -27,7 +28,7 @@ use super::{
     output::{print, say},
     reached::{Memory, open_or_reach},
     selector_arguments::SelectorArguments,
-    turns::table_line,
+    turns::{listed_on_kafka, table_line},
     verify_forgotten::verified,
 };
 
@@ -46,9 +47,6 @@ pub(crate) struct Forget {
     bank: Option<String>,
     #[command(flatten)]
     select: SelectorArguments,
-    /// Turns whose words contain this name; with --speaker, turns that fit either. May be given several times.
-    #[arg(long, value_name = "NAME")]
-    mentions: Vec<String>,
     /// Every turn of the bank.
     #[arg(long)]
     all: bool,
@@ -88,7 +86,7 @@ impl Forget {
         if self.list {
             return list(&pipeline, bank.as_ref(), self.json);
         }
-        let select = Selector { mentions: self.mentions, all: self.all, ..self.select.selector()? };
+        let select = Selector { all: self.all, ..self.select.selector()? };
         let names_turns = !self.turns.is_empty() || !select.is_empty();
         let Some(bank) = bank.filter(|_| names_turns || !self.erase_now) else {
             ensure!(!names_turns, "--bank: missing; name the bank of the turns");
@@ -121,10 +119,18 @@ fn forget_selected(pipeline: &Pipeline, bank: &Bank, select: Selector, asks: &As
         "nothing is named: give ids of turns, or --speaker, --since, --until, --session, --thread, --mentions or --all"
     );
     select.check()?;
-    ensure!(
-        pipeline.log.kind != LogKind::Kafka,
-        "options such as --speaker need a log in a directory; this log is on Kafka: name turns by their ids"
-    );
+    if pipeline.log.kind == LogKind::Kafka {
+        let log = log::open(&pipeline.log)?;
+        let held = listed_on_kafka(&*log, bank, &select)?;
+        let latest: Vec<TurnView> = held.iter().rev().take(SHOWN).map(TurnView::of).collect();
+        if !asks.agree(bank, held.len() as u64, &latest)? {
+            return Ok(false);
+        }
+        let ids = held.iter().map(|held| held.turn.turn.clone());
+        let deleted = forget_turns(&*log, &pipeline.forget, bank, ids)?;
+        show_on_kafka(pipeline, &deleted, asks.json)?;
+        return Ok(true);
+    }
     let (deleted, receipt) = match open_or_reach(pipeline)? {
         Memory::Here(mut service) => {
             service.pause_model();
@@ -137,10 +143,8 @@ fn forget_selected(pipeline: &Pipeline, bank: &Bank, select: Selector, asks: &As
             let ids = held.iter().map(|held| held.turn.turn.clone());
             let deleted = forget_turns(service.log(), &pipeline.forget, bank, ids)?;
             service.catch_up()?;
-            let receipts = service.receipts()?.into_iter();
-            let of_this =
-                |receipt: &Receipt| deleted.operation.as_ref().is_some_and(|of| of.operation == receipt.operation);
-            (held.len() as u64, receipts.into_iter().find(of_this))
+            let of_this = |receipt: &Receipt| receipt.operation == deleted.operation.operation;
+            (held.len() as u64, service.receipts()?.into_iter().find(of_this))
         }
         Memory::There(reached) => {
             let (bank, wait_ms) = (bank.clone(), Some(WAIT_MS));
@@ -168,6 +172,23 @@ fn show(bank: &Bank, deleted: u64, receipt: Option<&Receipt>, json: bool) -> Res
         _ => {
             receipt.iter().for_each(|receipt| say(&receipt_line(receipt)));
             print(&format!("bank {bank}: {deleted} turns deleted\n"))
+        }
+    }
+}
+
+/// Says what was written to the topics, and what became of it.
+fn show_on_kafka(pipeline: &Pipeline, deleted: &Deleted, json: bool) -> Result<()> {
+    let Deleted { written, operation } = deleted;
+    let of_this = |receipt: &Receipt| receipt.operation == operation.operation;
+    match stored_receipts(pipeline)?.into_iter().find(of_this) {
+        Some(receipt) if json => print(&format!("{}\n", serde_json::to_string(&receipt)?)),
+        receipt => {
+            receipt.iter().for_each(|receipt| say(&receipt_line(receipt)));
+            print(&format!(
+                "bank {}: {} deletions are in the turns topic; ask with --after \
+                 {written} for an answer that reflects them\n",
+                operation.bank, operation.turns
+            ))
         }
     }
 }
@@ -214,11 +235,7 @@ fn forget_ids(pipeline: &Pipeline, bank: &Bank, turns: &[String], json: bool) ->
     let count = turns.len();
     if pipeline.log.kind == LogKind::Kafka {
         let deleted = forget_turns(&*log::open(&pipeline.log)?, &pipeline.forget, bank, turns.to_vec())?;
-        print(&format!(
-            "bank {bank}: {count} deletions are in the turns topic, whether the turns exist or not; ask with \
-             --after {} for an answer that reflects them\n",
-            deleted.written
-        ))?;
+        show_on_kafka(pipeline, &deleted, json)?;
         return Ok(ExitCode::SUCCESS);
     }
     let (unknown, receipt) = match open_or_reach(pipeline)? {
@@ -231,8 +248,7 @@ fn forget_ids(pipeline: &Pipeline, bank: &Bank, turns: &[String], json: bool) ->
             let deleted = forget_turns(service.log(), &pipeline.forget, bank, turns.to_vec())?;
             service.catch_up()?;
             let mut receipts = service.receipts()?.into_iter();
-            let operation = deleted.operation.map(|of| of.operation);
-            (unknown, receipts.find(|receipt| Some(&receipt.operation) == operation.as_ref()))
+            (unknown, receipts.find(|receipt| receipt.operation == deleted.operation.operation))
         }
         Memory::There(reached) => {
             let select = Selector { turns: turns.to_vec(), ..Selector::default() };

@@ -1,6 +1,7 @@
 //! What became of operations that forgot turns, and erasing now: parts of `ripplemem forget`.
 //!
-//! In: a memory that is opened here, or the process that has it open. Out: receipts, and what erasing took.
+//! In: a memory that is opened here, or the process that has it open; on Kafka, what the services noted. Out: receipts,
+//! and what erasing took.
 
 use std::process::ExitCode;
 
@@ -9,7 +10,7 @@ use nouns::{
     config::{LogKind, Pipeline},
     model::Bank,
 };
-use ripplemem::pipeline::{Erased, ForgetStage, Receipt, RetentionRule};
+use ripplemem::pipeline::{Erased, ForgetStage, Receipt, RetentionRule, stored_receipts};
 use server::api::Forgets;
 
 use super::{
@@ -19,14 +20,9 @@ use super::{
 
 /// Prints the receipts of all operations, or of those of a bank.
 pub(super) fn list(pipeline: &Pipeline, bank: Option<&Bank>, json: bool) -> Result<ExitCode> {
-    ensure_embedded(pipeline)?;
-    let mut receipts = match open_or_reach(pipeline)? {
-        Memory::Here(mut service) => {
-            service.pause_model();
-            service.catch_up()?;
-            service.receipts()?
-        }
-        Memory::There(reached) => reached.get::<Forgets>("/v1/forgets", &[])?.forgets,
+    let mut receipts = match pipeline.log.kind {
+        LogKind::Kafka => stored_receipts(pipeline)?,
+        LogKind::Embedded => settled_receipts(pipeline)?,
     };
     receipts.retain(|receipt| bank.is_none_or(|bank| receipt.bank == *bank));
     for receipt in &receipts {
@@ -36,9 +32,21 @@ pub(super) fn list(pipeline: &Pipeline, bank: Option<&Bank>, json: bool) -> Resu
     Ok(ExitCode::SUCCESS)
 }
 
+/// The receipts of a memory in a directory.
+fn settled_receipts(pipeline: &Pipeline) -> Result<Vec<Receipt>> {
+    Ok(match open_or_reach(pipeline)? {
+        Memory::Here(mut service) => {
+            service.pause_model();
+            service.catch_up()?;
+            service.receipts()?
+        }
+        Memory::There(reached) => reached.get::<Forgets>("/v1/forgets", &[])?.forgets,
+    })
+}
+
 /// A receipt in a line.
 pub(super) fn receipt_line(receipt: &Receipt) -> String {
-    let Receipt { operation, bank, turns, stage, requested, due, erased, retention, .. } = receipt;
+    let Receipt { operation, bank, turns, stage, requested, due, erased, never, retention, .. } = receipt;
     let (stage, at) = match stage {
         ForgetStage::Accepted => ("accepted", None),
         ForgetStage::Hidden => ("hidden", receipt.hidden),
@@ -49,7 +57,8 @@ pub(super) fn receipt_line(receipt: &Receipt) -> String {
     let due = match due {
         _ if erased.is_some() => String::new(),
         Some(due) => format!(", to be erased by {due:.0}"),
-        None => ", erased by --erase-now alone".to_owned(),
+        None if never.is_empty() => ", erased by --erase-now alone".to_owned(),
+        None => format!(", its words stay: {}", never.join("; ")),
     };
     let asked = match retention {
         Some(RetentionRule { bank, rule }) => format!("deleted by rule {rule} of retention (bank {bank})"),
@@ -84,7 +93,7 @@ pub(super) fn erase_now(pipeline: &Pipeline, json: bool) -> Result<ExitCode> {
 pub(super) fn ensure_embedded(pipeline: &Pipeline) -> Result<()> {
     ensure!(
         pipeline.log.kind != LogKind::Kafka,
-        "on Kafka there are no operations: words leave the topics as their retention and compaction say; see \
+        "this needs a log in a directory: on Kafka, words leave the topics as their retention and compaction say; see \
          docs/forgetting.md"
     );
     Ok(())

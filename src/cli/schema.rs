@@ -8,14 +8,15 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::{Context, Result};
 use clap::Args;
 use nouns::schema;
+use server::api::forget_schemas;
 
 use super::output::print;
 
 /// Print the JSON Schema of a topic's records.
 #[derive(Args)]
 pub(crate) struct Schema {
-    /// turns, memory, dead-letters, questions or answers; or eval, report, report-question (files of `eval --report`),
-    /// bank (an export) or pipeline (a pipeline file). Without it, the names of all topics.
+    /// turns, memory, dead-letters, questions, answers, forgets or forgotten; or eval, report, report-question (files of
+    /// `eval --report`), bank (an export) or pipeline (a pipeline file). Without it, the names of all topics.
     topic: Option<String>,
     /// Write the schema of every topic into this directory instead.
     #[arg(long, conflicts_with = "topic")]
@@ -24,7 +25,8 @@ pub(crate) struct Schema {
 
 impl Schema {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let schemas = schema::schemas();
+        let mut schemas = schema::schemas();
+        schemas.extend(forget_schemas());
         if let Some(directory) = &self.write {
             for (name, schema) in &schemas {
                 let path = directory.join(format!("{name}.v1.json"));

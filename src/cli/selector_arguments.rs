@@ -1,6 +1,6 @@
 //! The arguments that select some turns of a bank.
 //!
-//! In: `--speaker`, `--since`, `--until`, `--session`, `--thread`. Out: a selector.
+//! In: `--speaker`, `--mentions`, `--since`, `--until`, `--session`, `--thread`. Out: a selector.
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -12,6 +12,9 @@ pub(crate) struct SelectorArguments {
     /// Turns of the speaker with this whole name. May be given several times.
     #[arg(long = "speaker", value_name = "NAME")]
     speakers: Vec<String>,
+    /// Turns whose words contain this name; with --speaker, turns that fit either. May be given several times.
+    #[arg(long, value_name = "NAME")]
+    mentions: Vec<String>,
     /// Turns said at this time or later, such as 2024-05-06T00:00:00+02:00.
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
@@ -32,8 +35,8 @@ impl SelectorArguments {
         let time = |name: &str, text: Option<String>| {
             text.map(|text| EventTime::parse(&text)).transpose().with_context(|| format!("--{name}"))
         };
-        let Self { speakers, since, until, session, thread } = self;
+        let Self { speakers, mentions, since, until, session, thread } = self;
         let (since, until) = (time("since", since)?, time("until", until)?);
-        Ok(Selector { speakers, since, until, session, thread, ..Selector::default() })
+        Ok(Selector { speakers, mentions, since, until, session, thread, ..Selector::default() })
     }
 }

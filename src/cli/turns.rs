@@ -1,15 +1,24 @@
 //! `ripplemem turns`.
 //!
 //! In: a bank, and a selection of its turns. Out: the turns as the memory holds them, the latest first, as a table for
-//! people or as JSON lines. It also works while a service has the directory open.
+//! people or as JSON lines. It also works while a service has the directory open, and beside the services on Kafka.
 
-use std::process::ExitCode;
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Args;
 use heart::recall::one_line;
-use nouns::model::{Bank, Selector};
-use ripplemem::pipeline::selected_turns;
+use nouns::{
+    config::LogKind,
+    model::{Bank, Selector},
+};
+use ripplemem::{
+    log::{self, Log},
+    pipeline::{HeldTurn, selected_turns, wait_until_listed},
+};
 use server::api::{self, TurnView};
 
 use super::{
@@ -23,8 +32,10 @@ use super::{
 const BEGINNING: usize = 100;
 /// Most turns that a service lists at once.
 const AT_ONCE: usize = 1_000;
+/// How long the services on Kafka may take to extract what is durable.
+const EXTRACTED: Duration = Duration::from_secs(60);
 
-/// List turns that a bank holds, the latest first. The log must be in a directory.
+/// List turns that a bank holds, the latest first.
 #[derive(Args)]
 pub(crate) struct Turns {
     /// The bank.
@@ -49,39 +60,45 @@ impl Turns {
         if !select.is_empty() {
             select.check()?;
         }
-        let (turns, more) = match open_or_reach(&pipeline)? {
-            Memory::Here(mut service) => {
-                service.pause_model();
-                service.catch_up()?;
-                let held = selected_turns(service.log(), &bank, &select)?;
-                let more = held.len().saturating_sub(self.limit) as u64;
-                (held.iter().rev().take(self.limit).map(TurnView::of).collect(), more)
-            }
-            Memory::There(reached) => {
-                let text = |time: Option<nouns::model::EventTime>| time.map(|time| time.to_string());
-                let (since, until) = (text(select.since), text(select.until));
-                let (mut turns, mut before, mut more) = (Vec::new(), None::<String>, 0);
-                while turns.len() < self.limit {
-                    let limit = (self.limit - turns.len()).min(AT_ONCE).to_string();
-                    let of = [
-                        ("bank", Some(bank.as_str())),
-                        ("speaker", one_speaker(&select)?),
-                        ("since", since.as_deref()),
-                        ("until", until.as_deref()),
-                        ("session", select.session.as_deref()),
-                        ("thread", select.thread.as_deref()),
-                        ("before", before.as_deref()),
-                        ("limit", Some(limit.as_str())),
-                    ];
-                    let listed: api::Turns = reached.get("/v1/turns", &of)?;
-                    turns.extend(listed.turns);
-                    (before, more) = (listed.next, listed.more);
-                    if before.is_none() {
-                        break;
-                    }
+        let latest = |held: &[HeldTurn]| -> (Vec<TurnView>, u64) {
+            let more = held.len().saturating_sub(self.limit) as u64;
+            (held.iter().rev().take(self.limit).map(TurnView::of).collect(), more)
+        };
+        let (turns, more) = match pipeline.log.kind {
+            LogKind::Kafka => latest(&listed_on_kafka(&*log::open(&pipeline.log)?, &bank, &select)?),
+            LogKind::Embedded => match open_or_reach(&pipeline)? {
+                Memory::Here(mut service) => {
+                    service.pause_model();
+                    service.catch_up()?;
+                    latest(&selected_turns(service.log(), &bank, &select)?)
                 }
-                (turns, more)
-            }
+                Memory::There(reached) => {
+                    let text = |time: Option<nouns::model::EventTime>| time.map(|time| time.to_string());
+                    let (since, until) = (text(select.since), text(select.until));
+                    let (mut turns, mut before, mut more) = (Vec::new(), None::<String>, 0);
+                    while turns.len() < self.limit {
+                        let limit = (self.limit - turns.len()).min(AT_ONCE).to_string();
+                        let of = [
+                            ("bank", Some(bank.as_str())),
+                            ("speaker", one("--speaker", &select.speakers)?),
+                            ("mentions", one("--mentions", &select.mentions)?),
+                            ("since", since.as_deref()),
+                            ("until", until.as_deref()),
+                            ("session", select.session.as_deref()),
+                            ("thread", select.thread.as_deref()),
+                            ("before", before.as_deref()),
+                            ("limit", Some(limit.as_str())),
+                        ];
+                        let listed: api::Turns = reached.get("/v1/turns", &of)?;
+                        turns.extend(listed.turns);
+                        (before, more) = (listed.next, listed.more);
+                        if before.is_none() {
+                            break;
+                        }
+                    }
+                    (turns, more)
+                }
+            },
         };
         for turn in &turns {
             print(&if self.json { format!("{}\n", serde_json::to_string(turn)?) } else { table_line(turn) })?;
@@ -93,19 +110,28 @@ impl Turns {
     }
 }
 
+/// The turns of a bank that a selector takes, of a log on Kafka, once the services have extracted all that are durable.
+pub(crate) fn listed_on_kafka(log: &dyn Log, bank: &Bank, select: &Selector) -> Result<Vec<HeldTurn>> {
+    let until = Instant::now() + EXTRACTED;
+    ensure!(
+        wait_until_listed(log, bank, &|| Instant::now() < until)?,
+        "bank {bank}: some durable turns are not extracted yet; start `ripplemem run FILE` with the role \"extract\", \
+         or try again in a moment"
+    );
+    Ok(selected_turns(log, bank, select)?)
+}
+
 /// A turn on one line: its id, its time, its speaker, and the beginning of its text.
 pub(crate) fn table_line(turn: &TurnView) -> String {
     let text: String = one_line(&turn.text).chars().take(BEGINNING).collect();
     format!("{}\t{}\t{}: {text}\n", turn.turn, turn.time, one_line(&turn.speaker))
 }
 
-/// The selected speaker. A service lists the turns of at most one.
-fn one_speaker(select: &Selector) -> Result<Option<&str>> {
-    match select.speakers.as_slice() {
+/// The name that an option gives. A service takes one of each.
+fn one<'s>(option: &str, names: &'s [String]) -> Result<Option<&'s str>> {
+    match names {
         [] => Ok(None),
         [one] => Ok(Some(one)),
-        _ => anyhow::bail!(
-            "--speaker: the service that has the directory open lists the turns of one speaker at a time; name only one"
-        ),
+        _ => anyhow::bail!("{option}: the service that has the directory open takes one name at a time; give only one"),
     }
 }

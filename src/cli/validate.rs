@@ -1,16 +1,19 @@
 //! `ripplemem validate`.
 //!
-//! In: a pipeline file. Out: whether it is valid, its models can be loaded, and the key of its
-//! language model is set. Sends nothing to a language model.
+//! In: a pipeline file. Out: whether it is valid, its models can be loaded, the key of its language model is set, and
+//! under which settings words of deleted turns never leave Kafka's topics. Sends nothing to a language model.
 
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use clap::Args;
 use models::llm::Llm;
-use ripplemem::pipeline;
+use nouns::config::LogKind;
+use ripplemem::{log, pipeline};
 
 use super::{output::print, pipeline_file::read_pipeline};
+
+const HOUR_MS: u64 = 3_600_000;
 
 /// Check a pipeline file, and that its model can be loaded.
 #[derive(Args)]
@@ -18,16 +21,32 @@ pub(crate) struct Validate {
     /// The pipeline file.
     pipeline: PathBuf,
     /// Check only the file.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "topics")]
     file_only: bool,
+    /// Also ask the Kafka cluster when words of deleted turns leave the topics that exist.
+    #[arg(long)]
+    topics: bool,
 }
 
 impl Validate {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let pipeline = read_pipeline(&self.pipeline)?;
         print(&format!("{}: valid (profile {})\n", self.pipeline.display(), pipeline.profile))?;
+        for setting in pipeline.log.unbounded() {
+            print(&format!("forgetting: {setting}\n"))?;
+        }
         if self.file_only {
             return Ok(ExitCode::SUCCESS);
+        }
+        if self.topics && pipeline.log.kind == LogKind::Kafka {
+            let leaving = log::topics_leaving(&pipeline.log)?;
+            for topic in &leaving.never {
+                print(&format!("forgetting: {topic}\n"))?;
+            }
+            if leaving.never.is_empty() {
+                let hours = leaving.within_ms.div_ceil(HOUR_MS);
+                print(&format!("forgetting: words of deleted turns leave the topics within {hours} hours\n"))?;
+            }
         }
         print(&format!("model: {}\n", pipeline::check_model(&pipeline)?))?;
         if let Some(reranker) = pipeline::check_reranker(&pipeline)? {

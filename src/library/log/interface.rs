@@ -58,15 +58,28 @@ pub trait Log: SourceLog {
     }
     /// Calls `each` with the live records of a memory partition whose keys begin with `prefix`, in the order of their
     /// keys, as of one moment, until `each` breaks off. A record that is not `wanted`, by its key and offset, is not
-    /// read. Returns false if the log has no index of its keys, as on Kafka.
+    /// read; several records may be asked about before one of them is read. On Kafka the first call about a partition
+    /// reads all of it, and a later one what was added since.
     fn live_records(
         &self,
-        _partition: u32,
-        _prefix: &[u8],
-        _wanted: &mut dyn FnMut(&[u8], u64) -> bool,
-        _each: &mut dyn FnMut(&Record) -> ControlFlow<()>,
-    ) -> Result<bool, LogError> {
-        Ok(false)
+        partition: u32,
+        prefix: &[u8],
+        wanted: &mut dyn FnMut(&[u8], u64) -> bool,
+        each: &mut dyn FnMut(&Record) -> ControlFlow<()>,
+    ) -> Result<(), LogError>;
+    /// The first offset of a turns partition whose turns [`Self::live_records`] may lack.
+    fn listed_to(&self, partition: u32) -> Result<u64, LogError> {
+        self.read_position(partition)
+    }
+    /// The entries that the log keeps beside its records whose names begin with `prefix`, by name.
+    fn entries(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, LogError>;
+    /// Appends events and changes entries, in one write, all or nothing. On Kafka these are two writes, the events
+    /// first, and the entries in their order: after an error or a crash, a beginning of all that may be written.
+    fn append_with_entries(&self, events: &[TurnEvent], entries: Vec<LogEntry>) -> Result<Written, LogError>;
+    /// When words of deleted turns leave a log whose topics keep what their settings say; `None` for a log whose
+    /// records are erased.
+    fn leaving(&self) -> Result<Option<Leaving>, LogError> {
+        Ok(None)
     }
     /// Calls `each` with every memory record that transactions of a turns partition wrote, in
     /// order, including superseded records that are still stored. Returns the read position.
@@ -98,18 +111,17 @@ pub trait Generations: Log {
 /// An entry that a log keeps beside its records: its name, and its value; `None` removes it.
 pub type LogEntry = (String, Option<Vec<u8>>);
 
+/// When words leave topics that keep what their settings say.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Leaving {
+    /// The milliseconds after which the last of these topics has let them go.
+    pub within_ms: u64,
+    /// The topics that never do: a sentence for each, with the setting to change.
+    pub never: Vec<String>,
+}
+
 /// A log whose records can be erased: what complete forgetting needs beyond [`Log`].
 pub trait ErasableLog: Log {
-    /// The entries whose names begin with `prefix`, by name.
-    ///
-    /// # Errors
-    /// [`LogError`].
-    fn entries(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, LogError>;
-    /// Appends events and changes entries in one write, all or nothing.
-    ///
-    /// # Errors
-    /// As [`Log::append_turns`].
-    fn append_with_entries(&self, events: &[TurnEvent], entries: Vec<LogEntry>) -> Result<Written, LogError>;
     /// Replaces the values of records of the turns or the dead letters, by offset, all or nothing. Offsets, keys and
     /// append times stay.
     ///

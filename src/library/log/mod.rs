@@ -32,11 +32,11 @@ mod view;
 
 pub use embedded::EmbeddedLog;
 pub use error::LogError;
-pub use interface::{ErasableLog, Generations, Log, LogEntry};
+pub use interface::{ErasableLog, Generations, Leaving, Log, LogEntry};
 #[cfg(feature = "kafka")]
 pub use kafka::KafkaLog;
 pub use membership::{Assignment, Membership, WholeLog};
-pub use open::{ClusterState, open, open_generations, reach_cluster, turns_partitions};
+pub use open::{ClusterState, open, open_generations, reach_cluster, topics_leaving, turns_partitions};
 pub use record::{KeyedValue, LiveKey, RawRecord, ReadBatch, Record, Transaction, TransactionEnd, Written};
 pub use record::{MAX_RECORD_BYTES, MAX_VALUE_BYTES};
 pub use source_log::{SourceLog, SourceState, SourceTransaction, SourceWriter};

@@ -2,7 +2,7 @@
 //!
 //! In: `[log]` of the pipeline file. Out: an open log, of either kind.
 
-use super::{EmbeddedLog, Generations, Log, LogError, kafka};
+use super::{EmbeddedLog, Generations, Leaving, Log, LogError, kafka};
 use nouns::config::{LogKind, LogSettings};
 
 /// Opens the log that the settings name.
@@ -50,4 +50,12 @@ pub struct ClusterState {
 /// [`LogError::Cluster`] if it does not answer or refuses access; [`LogError::NoKafka`] in a build without it.
 pub fn reach_cluster(settings: &LogSettings) -> Result<ClusterState, LogError> {
     kafka::reach(settings)
+}
+
+/// When words of deleted turns leave the topics that a log on Kafka has now. Creates nothing there.
+///
+/// # Errors
+/// As [`reach_cluster`].
+pub fn topics_leaving(settings: &LogSettings) -> Result<Leaving, LogError> {
+    kafka::topics_leaving(settings)
 }

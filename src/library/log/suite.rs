@@ -4,7 +4,7 @@
 //! Out: nothing, or a failed assertion. A log may remove superseded records late, so the tests look
 //! at the last record of a key only. Offsets may have gaps.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::ControlFlow};
 
 use super::{Log, LogError, Record, Topic, Transaction, partition_of};
 use nouns::model::{Bank, DeadLetter, SessionEnd, Turn, TurnEvent};
@@ -18,6 +18,8 @@ pub(super) fn run(open: impl Fn(&str) -> Box<dyn Log>) {
     a_read_is_limited_and_starts_anywhere(&*open("limits"));
     a_key_written_again_is_replaced(&*open("keys"));
     a_null_deletes_a_key(&|| open("nulls"));
+    live_records_are_listed_by_prefix(&|| open("listed"));
+    entries_are_kept(&|| open("entries"));
     a_transaction_is_written_as_a_whole(&|| open("transactions"));
     a_refused_transaction_writes_nothing(&*open("refused"));
     the_lag_is_counted(&|| open("lag"));
@@ -209,6 +211,64 @@ fn a_null_deletes_a_key(open: &dyn Fn() -> Box<dyn Log>) {
     log.commit(&transaction(0, &[("a", Some("again"))])).unwrap();
     assert_eq!(live_values(&*log, 0), pairs(&[("a", "again"), ("b", "1")]));
     assert_eq!(all(&*log, Topic::Memory, 0, end).len(), 1, "an offset is never used twice");
+}
+
+/// The live records whose keys begin with `prefix`: keys and values, without those that are at these offsets.
+fn listed(log: &dyn Log, prefix: &str, without: &[u64]) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let wanted = &mut |key: &[u8], offset: u64| {
+        assert!(key.starts_with(prefix.as_bytes()));
+        !without.contains(&offset)
+    };
+    log.live_records(0, prefix.as_bytes(), wanted, &mut |record| {
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        found.push((text(&record.key), text(record.value.as_deref().unwrap())));
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    found
+}
+
+fn live_records_are_listed_by_prefix(open: &dyn Fn() -> Box<dyn Log>) {
+    let listed_are = |log: &dyn Log, expected: &[(&str, &str)]| {
+        let expected: Vec<_> = expected.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        assert_eq!(listed(log, "a", &[]), expected);
+    };
+    {
+        let log = open();
+        let bank = bank_in(0);
+        log.append_turns(&(0..3).map(|n| turn(&bank, n)).collect::<Vec<_>>()).unwrap();
+        listed_are(&*log, &[]);
+        log.commit(&transaction(1, &[("ab", Some("1")), ("b", Some("1")), ("aa", Some("1"))])).unwrap();
+        listed_are(&*log, &[("aa", "1"), ("ab", "1")]);
+        assert_eq!(log.listed_to(0).unwrap(), 1);
+        // What is added is seen, in the order of the keys; records before it are read again.
+        log.commit(&transaction(2, &[("aa", Some("2")), ("ac", Some("1"))])).unwrap();
+        listed_are(&*log, &[("aa", "2"), ("ab", "1"), ("ac", "1")]);
+        log.commit(&transaction(3, &[("ab", None)])).unwrap();
+        listed_are(&*log, &[("aa", "2"), ("ac", "1")]);
+        let first =
+            all(&*log, Topic::Memory, 0, 0).iter().find(|r| r.value.as_deref() == Some(&b"2"[..])).unwrap().offset;
+        assert_eq!(listed(&*log, "a", &[first]), [("ac".to_owned(), "1".to_owned())]);
+        assert_eq!(log.listed_to(0).unwrap(), 3);
+    }
+    listed_are(&*open(), &[("aa", "2"), ("ac", "1")]);
+}
+
+fn entries_are_kept(open: &dyn Fn() -> Box<dyn Log>) {
+    let entry = |name: &str, value: Option<&str>| (name.to_owned(), value.map(|value| value.as_bytes().to_vec()));
+    let names = |log: &dyn Log| log.entries("a ").unwrap().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    {
+        let log = open();
+        assert_eq!(names(&*log), [""; 0]);
+        log.append_with_entries(&[], vec![entry("a 2", Some("x")), entry("a 1", Some("y")), entry("b", Some("z"))])
+            .unwrap();
+        assert_eq!(names(&*log), ["a 1", "a 2"]);
+        let written = log.append_with_entries(&[turn(&bank_in(1), 0)], vec![entry("a 1", None)]).unwrap();
+        assert_eq!((written.to_string().as_str(), events(&*log, 1).len()), ("1:0", 1));
+        assert_eq!(names(&*log), ["a 2"]);
+    }
+    assert_eq!(open().entries("").unwrap(), [("a 2".to_owned(), b"x".to_vec()), ("b".to_owned(), b"z".to_vec())]);
 }
 
 fn a_transaction_is_written_as_a_whole(open: &dyn Fn() -> Box<dyn Log>) {

@@ -1,6 +1,6 @@
 //! Stands in for the log on Kafka in a build without Kafka: every call returns an error that says so.
 
-use super::{ClusterState, Generations, LogError, topic_reader::TopicReader};
+use super::{ClusterState, Generations, Leaving, LogError, topic_reader::TopicReader};
 use nouns::config::LogSettings;
 
 /// [`LogError::NoKafka`], always.
@@ -20,5 +20,10 @@ pub(super) fn read_topic(_: &LogSettings, _: &str) -> Result<Box<dyn TopicReader
 
 /// [`LogError::NoKafka`], always.
 pub(super) fn reach(_: &LogSettings) -> Result<ClusterState, LogError> {
+    Err(LogError::NoKafka)
+}
+
+/// [`LogError::NoKafka`], always.
+pub(super) fn topics_leaving(_: &LogSettings) -> Result<Leaving, LogError> {
     Err(LogError::NoKafka)
 }

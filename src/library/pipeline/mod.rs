@@ -44,8 +44,8 @@ mod unread_languages;
 
 pub use cancellation::{Cancellation, Ended};
 pub use engine::{
-    HeldTurn, Memory, MemoryEvent, MemoryOptions, MemoryStatus, PageOf, TurnPage, TurnSpan, TurnVersion, forget_turns,
-    held_turns, selected_turns,
+    ForgetOperations, HeldTurn, Memory, MemoryEvent, MemoryOptions, MemoryStatus, PageOf, TurnPage, TurnSpan,
+    TurnVersion, forget_turns, held_turns, selected_turns, wait_until_listed,
 };
 pub use error::PipelineError;
 pub use extract::extract;

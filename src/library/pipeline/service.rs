@@ -71,8 +71,9 @@ impl Service {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, PipelineError> {
         let log: Arc<dyn Log> = Arc::from(log::open(&pipeline.log)?);
-        if let Some(forgets) = Forgets::of(&*log, &pipeline.forget) {
-            forgets.resume()?;
+        // On Kafka the running service does that.
+        if pipeline.log.kind == LogKind::Embedded {
+            Forgets::of(&*log, &pipeline.forget).resume(&|_| true)?;
         }
         let mut extraction = Extraction::new(pipeline, log.news())?;
         let mut total = 0;
@@ -240,13 +241,13 @@ impl Service {
         self.finish(progress)
     }
 
-    /// What became of each operation that forgot turns, the latest first; none on Kafka.
+    /// What became of each operation that forgot turns, the latest first.
     ///
     /// # Errors
     /// [`PipelineError`] where the log failed, or the key file cannot be read.
     pub fn receipts(&self) -> Result<Vec<Receipt>, PipelineError> {
         let settings = &self.pipeline.forget;
-        let Some(forgets) = Forgets::of(&*self.log, settings) else { return Ok(Vec::new()) };
+        let forgets = Forgets::of(&*self.log, settings);
         settled(&self.replica, self.extraction.windows_waiting().0, &mut |settled| {
             receipts(forgets, settled, settings.key_file.as_deref())
         })
@@ -258,7 +259,7 @@ impl Service {
     /// As [`super::Memory::erase`].
     pub fn erase(&mut self) -> Result<Erased, PipelineError> {
         let Self { pipeline, log, replica, extraction, .. } = self;
-        let forgets = Forgets::of(&**log, &pipeline.forget).ok_or(PipelineError::NotEmbedded)?;
+        let forgets = Forgets::of(&**log, &pipeline.forget);
         let (waiting, replica) = (extraction.windows_waiting().0, &**replica);
         let mut erase_caches = || extraction.erase_caches();
         let mut places = Places { forgets, replica, erase_caches: &mut erase_caches };

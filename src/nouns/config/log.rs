@@ -63,9 +63,15 @@ pub struct KafkaSettings {
     /// Topic, after the prefix, in which instances that divide the memory say where each partition's banks
     /// are asked over HTTP.
     pub instances_topic: String,
+    /// Topic, after the prefix, whose records ask to forget turns, as `POST /v1/forget` does. Whoever may write
+    /// to it may forget.
+    pub forgets_topic: String,
     /// Retention of the turns topic when it is created; 0: no limit.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub turns_retention_hours: u64,
+    /// Retention of the dead letters' topic when it is created; 0: no limit.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub dead_letters_retention_hours: u64,
     /// Compaction lag of the memory topic when it is created. With snapshots it is at least twice
     /// their interval, so that a snapshot sees every version of a record.
     #[schemars(range(min = 0, max = 10_000_000))]
@@ -143,9 +149,30 @@ pub(super) fn check_topic_name(key: &str, name: &str) -> Result<(), String> {
 }
 
 impl LogSettings {
+    /// Settings under which words of deleted turns never leave a topic that they create: a sentence for each, with
+    /// what to set. Empty for a log in a directory, which erases them itself.
+    #[must_use]
+    pub fn unbounded(&self) -> Vec<String> {
+        let KafkaSettings { turns_retention_hours, dead_letters_retention_hours, .. } = self.kafka;
+        let topics = [
+            ("turns", "turns_retention_hours", turns_retention_hours),
+            ("dead-letters", "dead_letters_retention_hours", dead_letters_retention_hours),
+        ];
+        let without_limit = topics.into_iter().filter(|(_, _, hours)| self.kind == LogKind::Kafka && *hours == 0);
+        let sentence = |(topic, setting, _): (&str, &str, u64)| {
+            format!(
+                "log.kafka.{setting} is 0: where it creates topic {}.{topic}, words of deleted turns never leave it; \
+                 set the hours after which they go, and retention.ms of a topic that exists",
+                self.kafka.prefix
+            )
+        };
+        without_limit.map(sentence).collect()
+    }
+
     pub(super) fn check(&self) -> Result<(), String> {
         check_topic_name("log.kafka.prefix", &self.kafka.prefix)?;
         check_topic_name("log.kafka.instances_topic", &self.kafka.instances_topic)?;
+        check_topic_name("log.kafka.forgets_topic", &self.kafka.forgets_topic)?;
         if self.kind == LogKind::Kafka && self.kafka.brokers.trim().is_empty() {
             return Err("log.kafka.brokers: missing; write host:port of one or more brokers".to_owned());
         }
@@ -184,5 +211,25 @@ impl SecuritySettings {
                 "log.kafka.security.mechanism: {other:?} is not known; write SCRAM-SHA-512, SCRAM-SHA-256 or PLAIN"
             )),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Pipeline;
+
+    #[test]
+    fn settings_under_which_words_never_leave_are_named() {
+        let unbounded = |more: &str| {
+            let text = format!("version = 1\n[log]\nkind = \"kafka\"\n[log.kafka]\nbrokers = \"x:1\"\n{more}");
+            Pipeline::parse(&text).expect("a good pipeline").log.unbounded()
+        };
+        let both = unbounded("");
+        assert!(both.len() == 2 && both[0].contains("turns_retention_hours") && both[0].contains("ripplemem.turns"));
+        let letters = unbounded("turns_retention_hours = 24\n");
+        assert!(letters.len() == 1 && letters[0].contains("ripplemem.dead-letters"), "{letters:?}");
+        let none = unbounded("turns_retention_hours = 24\ndead_letters_retention_hours = 24\n");
+        assert_eq!(none, Vec::<String>::new());
+        assert_eq!(Pipeline::parse("version = 1").expect("the defaults").log.unbounded(), Vec::<String>::new());
     }
 }

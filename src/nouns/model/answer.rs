@@ -122,6 +122,8 @@ pub enum RefusalCode {
     UnknownBank,
     /// A record of the bank cannot be read; the bank answers nothing until that is mended.
     Quarantined,
+    /// A hold covers the bank: nothing may be deleted there.
+    Held,
     /// The reply topic is not allowed.
     ReplyTopic,
     /// The deadline passed before the answer was ready.
@@ -142,6 +144,7 @@ impl RefusalCode {
             Self::Invalid => "invalid",
             Self::UnknownBank => "unknown_bank",
             Self::Quarantined => "quarantined",
+            Self::Held => "held",
             Self::ReplyTopic => "reply_topic",
             Self::Deadline => "deadline",
             Self::Busy => "busy",

@@ -61,6 +61,10 @@ impl Selector {
                 return Err(Invalid::new(field, "one of them is empty", "leave it out"));
             }
         }
+        // Such a name has no words, and would be found in every text.
+        if self.mentions.iter().any(|name| !name.contains(char::is_alphanumeric)) {
+            return Err(Invalid::new("mentions", "one of them has no letter and no digit", "give a name"));
+        }
         match (self.since, self.until) {
             (Some(since), Some(until)) if since.unix_ms >= until.unix_ms => {
                 Err(Invalid::new("until", "it is not after since", "give a later time"))
@@ -177,6 +181,7 @@ mod tests {
         wrong(Selector::default(), "all");
         wrong(Selector { all: true, turns: names(&["1"]), ..Selector::default() }, "all");
         wrong(Selector { speakers: names(&[" "]), ..Selector::default() }, "speakers");
+        wrong(Selector { mentions: names(&["?!"]), ..Selector::default() }, "mentions");
         let (since, until) = (at("2024-05-02T00:00:00Z"), at("2024-05-01T00:00:00Z"));
         wrong(Selector { since, until, ..Selector::default() }, "until");
     }

@@ -356,7 +356,8 @@ impl Api {
         let (deleted, turn, held) = deleted.await?;
         let gone = self.reflects(&deleted.written, wait).await;
         let after = deleted.written.to_string();
-        Ok(Forgotten { bank, turn, held, after, gone, receipt: self.receipt_of(Some(deleted)).await? })
+        let receipt = self.receipt_of(Some(deleted.operation.operation)).await?;
+        Ok(Forgotten { bank, turn, held, after, gone, receipt })
     }
 
     /// A unit of a bank, with the units that its edges lead to.
@@ -505,7 +506,7 @@ impl Api {
         }
         let names_none = format!("after: {text} names no turn of the partition of bank {bank}");
         // An embedded log writes each turn into its bank's partition.
-        if self.memory.lists_turns() {
+        if self.memory.log().erasable().is_some() {
             return Err(Problem::invalid(format!("{names_none}; send the `after` of this bank's turns")));
         }
         if !self.memory.follows(&written) {

@@ -2,23 +2,31 @@
 //!
 //! In: a bank, a selector and the caller. Out, for a dry run: how many turns the selector takes, and some of them.
 //! Otherwise: where the durable deletions lie, and whether answers still reflect the turns. A request first waits until
-//! all durable turns are read in, so that it misses no acknowledged turn. Only a log in a directory can list turns.
+//! all durable turns are read in, so that it misses no acknowledged turn. On Kafka a request may also be a record of a
+//! topic (`crate::kafka`).
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::{
     blocking::blocking,
     calls::{Api, wait},
     problem::{Problem, wrong_id},
-    short_ids::{name_of, unlisted},
+    short_ids::name_of,
     turns::TurnView,
 };
 use crate::access::{Caller, Right};
-use nouns::model::{Bank, Selector};
-use ripplemem::pipeline::{Deleted, Receipt};
+use nouns::{
+    config::ForgetSettings,
+    model::{Bank, Selector},
+    schema,
+};
+use ripplemem::{
+    log::{Log, Written},
+    pipeline::{Deleted, Receipt, forget_turns, selected_turns},
+};
 
 /// Most turns that a dry run shows.
 const SHOWN: usize = 20;
@@ -83,18 +91,97 @@ pub struct Forgets {
     pub forgets: Vec<Receipt>,
 }
 
+/// What a request did.
+pub(crate) struct CarriedOut {
+    deleted: Option<Deleted>,
+    /// How many turns the bank held.
+    turns: u64,
+    shown: Vec<TurnView>,
+    confirm: Option<String>,
+    not_held: Vec<String>,
+}
+
+impl ForgetTurns {
+    /// Checks what it selects.
+    ///
+    /// # Errors
+    /// [`Problem`] names the field.
+    pub(crate) fn check(&self) -> Result<(), Problem> {
+        let select = &self.select;
+        select.check().map_err(|problem| Problem::invalid(format!("select: {problem}")))?;
+        if self.unheld && *select != (Selector { turns: select.turns.clone(), ..Selector::default() }) {
+            return Err(Problem::invalid("unheld: only ids can be unheld; name nothing but select.turns"));
+        }
+        Ok(())
+    }
+
+    /// Lists the turns that it selects, of those that are read in, and deletes them, unless it is a dry run.
+    ///
+    /// # Errors
+    /// [`Problem`] where other turns are meant than `confirm` names, a hold covers the bank, or the log failed.
+    pub(crate) fn carry_out(self, log: &dyn Log, settings: &ForgetSettings) -> Result<CarriedOut, Problem> {
+        let Self { bank, select, confirm, unheld, dry_run, wait_ms: _ } = self;
+        let held = selected_turns(log, &bank, &select)?;
+        let (turns, name) = (held.len() as u64, name_of(&held));
+        let nothing = CarriedOut { deleted: None, turns, shown: Vec::new(), confirm: None, not_held: Vec::new() };
+        if dry_run {
+            let shown = held.iter().rev().take(SHOWN).map(TurnView::of).collect();
+            return Ok(CarriedOut { shown, confirm: Some(name), ..nothing });
+        }
+        if confirm.is_some_and(|confirm| confirm != name) {
+            let problem = "confirm: other turns are meant than in that dry run; nothing was deleted; repeat it";
+            return Err(Problem::invalid(problem));
+        }
+        let mut ids: BTreeSet<String> = held.iter().map(|held| held.turn.turn.clone()).collect();
+        let not_held: Vec<String> = select.turns.into_iter().filter(|id| unheld && !ids.contains(id)).collect();
+        ids.extend(not_held.iter().cloned());
+        if ids.is_empty() {
+            return Ok(nothing);
+        }
+        let deleted = forget_turns(log, settings, &bank, ids).map_err(wrong_id)?;
+        Ok(CarriedOut { deleted: Some(deleted), not_held, ..nothing })
+    }
+}
+
+impl CarriedOut {
+    /// Where the deletions lie; none where nothing was deleted.
+    pub(crate) fn written(&self) -> Option<&Written> {
+        self.deleted.as_ref().map(|deleted| &deleted.written)
+    }
+
+    /// The id of the operation; none where nothing was deleted.
+    pub(crate) fn operation(&self) -> Option<&str> {
+        self.deleted.as_ref().map(|deleted| deleted.operation.operation.as_str())
+    }
+
+    /// The answer, to a caller that may read.
+    pub(crate) fn answer(self, bank: Bank, gone: bool, receipt: Option<Receipt>) -> ForgottenTurns {
+        let after = self.written().map(ToString::to_string).unwrap_or_default();
+        let Self { turns, shown, confirm, not_held, .. } = self;
+        ForgottenTurns { bank, turns: Some(turns), shown, confirm, not_held, after, gone, receipt }
+    }
+}
+
+/// The schemas of the topics by which turns are forgotten on Kafka, by their names.
+#[must_use]
+pub fn forget_schemas() -> Vec<(&'static str, Schema)> {
+    let about = "One request to forget turns, as the body of `POST /v1/forget`. The key is the bank's name.";
+    let forgotten = "The answer to a request to forget turns, in the topic of answers.";
+    vec![
+        ("forgets", schema::of(ForgetTurns::json_schema, about)),
+        ("forgotten", schema::of(ForgottenTurns::json_schema, forgotten)),
+    ]
+}
+
 impl Api {
     /// Deletes the turns of a bank that a selector takes, and waits until no answer reflects them.
     ///
     /// # Errors
     /// [`Problem`] for a wrong field, without the right, if turns are still being read in after the wait, or if the log
-    /// failed or cannot list turns.
+    /// failed.
     pub async fn forget_turns(&self, who: &Caller, forget: ForgetTurns) -> Result<ForgottenTurns, Problem> {
-        let ForgetTurns { bank, select, confirm, unheld, dry_run, wait_ms } = forget;
-        select.check().map_err(|problem| Problem::invalid(format!("select: {problem}")))?;
-        if unheld && select != (Selector { turns: select.turns.clone(), ..Selector::default() }) {
-            return Err(Problem::invalid("unheld: only ids can be unheld; name nothing but select.turns"));
-        }
+        forget.check()?;
+        let (bank, dry_run) = (forget.bank.clone(), forget.dry_run);
         let may_read = if dry_run {
             who.may_in(Right::Read, &bank)?;
             true
@@ -104,41 +191,20 @@ impl Api {
         // Last, because the audit log notes the right that was checked last.
         who.may_in(Right::Forget, &bank)?;
         self.check_here(&bank)?;
-        let wait = wait(wait_ms)?;
+        let wait = wait(forget.wait_ms)?;
         // Durable turns are listed only once they are read in.
         self.caught_up(std::slice::from_ref(&bank), wait.max(Duration::from_secs(1))).await?;
-        let (memory, of) = (Arc::clone(&self.memory), bank.clone());
+        let memory = Arc::clone(&self.memory);
         // In one blocking call: if the client leaves, deletions that have begun are still written.
-        let deleted = blocking(move || {
-            let held = memory.selected_turns(&of, &select).map_err(unlisted)?;
-            let (turns, name) = (held.len() as u64, name_of(&held));
-            if dry_run {
-                let shown = held.iter().rev().take(SHOWN).map(TurnView::of).collect();
-                return Ok((None, turns, shown, Some(name), Vec::new()));
-            }
-            if confirm.is_some_and(|confirm| confirm != name) {
-                let problem = "confirm: other turns are meant than in that dry run; nothing was deleted; repeat it";
-                return Err(Problem::invalid(problem));
-            }
-            let mut ids: BTreeSet<String> = held.iter().map(|held| held.turn.turn.clone()).collect();
-            let not_held: Vec<String> = select.turns.into_iter().filter(|id| unheld && !ids.contains(id)).collect();
-            ids.extend(not_held.iter().cloned());
-            if ids.is_empty() {
-                return Ok((None, 0, Vec::new(), None, not_held));
-            }
-            let deleted = memory.forget_all(&of, ids.into_iter()).map_err(wrong_id)?;
-            Ok((Some(deleted), turns, Vec::new(), None, not_held))
-        });
-        let (deleted, turns, shown, confirm, not_held) = deleted.await?;
-        let not_held = if may_read { not_held } else { Vec::new() };
-        let gone = match &deleted {
-            Some(deleted) => self.reflects(&deleted.written, wait).await,
+        let carried = blocking(move || forget.carry_out(&**memory.log(), memory.forget_settings())).await?;
+        let gone = match carried.written() {
+            Some(written) => self.reflects(written, wait).await,
             None => !dry_run,
         };
-        let after = deleted.as_ref().map(|deleted| deleted.written.to_string()).unwrap_or_default();
-        let receipt = self.receipt_of(deleted.filter(|_| may_read)).await?;
-        let turns = may_read.then_some(turns);
-        Ok(ForgottenTurns { bank, turns, shown, confirm, not_held, after, gone, receipt })
+        let operation = carried.operation().filter(|_| may_read).map(str::to_owned);
+        let receipt = self.receipt_of(operation).await?;
+        let forgotten = carried.answer(bank, gone, receipt);
+        Ok(if may_read { forgotten } else { ForgottenTurns { turns: None, not_held: Vec::new(), ..forgotten } })
     }
 
     /// What became of the operations of a bank, or of every bank in which the caller may forget.
@@ -159,10 +225,10 @@ impl Api {
         Ok(Forgets { forgets })
     }
 
-    /// The receipt of deletions; none on Kafka.
-    pub(super) async fn receipt_of(&self, deleted: Option<Deleted>) -> Result<Option<Receipt>, Problem> {
-        let Some(operation) = deleted.and_then(|deleted| deleted.operation) else { return Ok(None) };
+    /// The receipt of an operation, by its id.
+    pub(super) async fn receipt_of(&self, operation: Option<String>) -> Result<Option<Receipt>, Problem> {
+        let Some(operation) = operation else { return Ok(None) };
         let memory = Arc::clone(&self.memory);
-        blocking(move || Ok(memory.receipt(&operation.operation)?)).await
+        blocking(move || Ok(memory.receipt(&operation)?)).await
     }
 }

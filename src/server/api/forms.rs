@@ -140,7 +140,7 @@ pub struct Forgotten {
     /// The turn's whole id.
     pub turn: String,
     /// Whether the memory held it. False: nothing was deleted, and a turn with this id that comes later is not
-    /// taken. Absent where that cannot be told: the log does not list turns, or some are not read in yet.
+    /// taken. Absent where that cannot be told: some turns are not read in yet, or the log is on Kafka.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<bool>,
     /// Where the deletion lies, as in [`WrittenTurns`].
@@ -148,7 +148,7 @@ pub struct Forgotten {
     /// Whether no answer reflects the turn any more. False: the time was too short; a question with this
     /// `after` does not reflect it.
     pub gone: bool,
-    /// What the operation has reached. Absent with the log on Kafka.
+    /// What the operation has reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<Receipt>,
 }

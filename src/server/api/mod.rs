@@ -42,7 +42,7 @@ pub use bank_list::{BankCounts, BankState, Banks, ListBanks};
 pub use bank_status::BankStatus;
 pub use calls::Api;
 pub use explaining::Explain;
-pub use forgetting::{ForgetTurns, Forgets, ForgottenTurns};
+pub use forgetting::{ForgetTurns, Forgets, ForgottenTurns, forget_schemas};
 pub use forms::{Ask, Digest, Forget, Forgotten, Put, Stats, WrittenTurns};
 pub use graph::{Graph, GraphUnit, ShowGraph};
 pub use history::{History, ListHistory, Point};

@@ -62,7 +62,7 @@ impl Operations {
     pub async fn erase(&self, who: &Caller) -> Result<Erased, Problem> {
         who.may_everywhere(Right::Admin)?;
         let memory = self.memory()?;
-        if !memory.lists_turns() {
+        if self.log.erasable().is_none() {
             return Err(Problem::invalid(
                 "on Kafka, what is deleted leaves the topics as their retention and compaction say; see \
                  docs/forgetting.md",

@@ -153,9 +153,6 @@ impl From<PipelineError> for Problem {
         if matches!(error, PipelineError::Turn { .. }) {
             return Self::invalid(error.to_string());
         }
-        if matches!(error, PipelineError::Held { .. }) {
-            return Self::new(Code::Held, error.to_string());
-        }
         if matches!(error, PipelineError::Loading { .. } | PipelineError::OtherInstance { .. }) {
             return Self::new(Code::Loading, error.to_string());
         }
@@ -164,6 +161,7 @@ impl From<PipelineError> for Problem {
             RefusalCode::Invalid | RefusalCode::ReplyTopic => Code::Invalid,
             RefusalCode::UnknownBank => Code::UnknownBank,
             RefusalCode::Quarantined => Code::Quarantined,
+            RefusalCode::Held => Code::Held,
             RefusalCode::Deadline => Code::Deadline,
             RefusalCode::Busy => Code::Busy,
             RefusalCode::EndpointAway => Code::EndpointAway,

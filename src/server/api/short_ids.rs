@@ -4,7 +4,7 @@
 //! of its hash. A short id depends only on the id, so it is the same in every process. It may
 //! mean several turns of a bank, which are looked up.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Instant};
 
 use super::problem::Problem;
 use nouns::model::Bank;
@@ -64,15 +64,15 @@ pub(super) fn turns_meant(memory: &Memory, bank: &Bank, asked: &str) -> Result<V
 }
 
 /// The whole id of the turn that an id or a short id means, and whether the memory holds it. `None` if that is unknown,
-/// because the log cannot list turns, or some turns are not read in yet.
+/// because some turns are not read in yet, or because the log is on Kafka, where a whole id is not looked up: the first
+/// list of a partition reads all of it.
 pub(super) fn meant(memory: &Memory, bank: &Bank, turn: &str) -> Result<(String, Option<bool>), Problem> {
-    let is_behind = memory.status().behind > 0;
-    let held = match turns_meant(memory, bank, turn) {
-        Ok(held) => held,
-        Err(PipelineError::NotEmbedded) if is_shortened(turn) => return Err(unlisted(PipelineError::NotEmbedded)),
-        Err(PipelineError::NotEmbedded) => return Ok((turn.to_owned(), None)),
-        Err(other) => return Err(other.into()),
-    };
+    if memory.log().erasable().is_none() && !is_shortened(turn) {
+        return Ok((turn.to_owned(), None));
+    }
+    // Before the list: what is read in meanwhile is in it.
+    let is_behind = is_behind(memory, bank)?;
+    let held = turns_meant(memory, bank, turn)?;
     let ids: Vec<&str> = held.iter().map(|held| held.turn.turn.as_str()).collect();
     match ids.as_slice() {
         [] if is_shortened(turn) => {
@@ -89,15 +89,10 @@ pub(super) fn meant(memory: &Memory, bank: &Bank, turn: &str) -> Result<(String,
     }
 }
 
-/// The problem for turns that cannot be listed.
-pub(super) fn unlisted(error: PipelineError) -> Problem {
-    match error {
-        PipelineError::NotEmbedded => Problem::invalid(
-            "only a log in a directory lists turns and resolves short ids; on Kafka, read the turns topic, and send \
-             whole ids, which answers contain",
-        ),
-        other => other.into(),
-    }
+/// Whether durable turns of a bank are not read in yet.
+fn is_behind(memory: &Memory, bank: &Bank) -> Result<bool, PipelineError> {
+    let end = memory.end_of(std::slice::from_ref(bank))?;
+    Ok(!memory.wait_for(&end, Instant::now()))
 }
 
 #[cfg(test)]

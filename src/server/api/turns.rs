@@ -1,7 +1,7 @@
 //! The turns of a bank, for interfaces that list them.
 //!
 //! In: banks and ids, the caller, and the right that the request needs. Out: turns as the memory holds them, from banks
-//! that the caller reaches. Nothing is written here. Only a log in a directory can list turns.
+//! that the caller reaches. Nothing is written here.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,14 +12,11 @@ use super::{
     blocking::blocking,
     calls::Api,
     problem::Problem,
-    short_ids::{short_id, turns_meant, unlisted},
+    short_ids::{short_id, turns_meant},
 };
 use crate::access::{Caller, Right};
 use nouns::model::{Bank, EventTime, Selector, SpeakerKind};
-use ripplemem::{
-    log::Written,
-    pipeline::{HeldTurn, PageOf, TurnPage, TurnSpan, TurnVersion},
-};
+use ripplemem::pipeline::{HeldTurn, PageOf, TurnPage, TurnSpan, TurnVersion};
 
 /// Turns of a list if the request does not say.
 const LISTED: usize = 20;
@@ -148,7 +145,7 @@ impl Api {
     /// The turns of a bank that the request names, the latest first.
     ///
     /// # Errors
-    /// [`Problem`] for a wrong field, without the right to read, or if the log failed or cannot list turns.
+    /// [`Problem`] for a wrong field, without the right to read, or if the log failed.
     pub async fn list(&self, who: &Caller, list: ListTurns) -> Result<Turns, Problem> {
         let ListTurns { bank, turn, select, before, limit } = list;
         let limit = limit.unwrap_or(LISTED);
@@ -176,7 +173,7 @@ impl Api {
                 }
                 None => memory.selected_turns(&of, &select),
             };
-            let mut held = held.map_err(unlisted)?;
+            let mut held = held?;
             if turn.is_some() && !select.is_empty() {
                 held.retain(|held| select.takes(&held.turn));
             }
@@ -194,15 +191,10 @@ impl Api {
         Ok(Turns { bank, turns: turns.into_iter().map(TurnView::of).collect(), more, next })
     }
 
-    /// Whether turns can be listed, so that short ids can be read.
-    pub(crate) fn lists_turns(&self) -> bool {
-        self.memory.lists_turns()
-    }
-
     /// All turns of a bank by time, each as last edited. Reads all records of the bank.
     ///
     /// # Errors
-    /// [`Problem`] without the right in the bank, or if the log failed or cannot list turns.
+    /// [`Problem`] without the right in the bank, or if the log failed.
     pub(crate) async fn turns(&self, who: &Caller, right: Right, bank: &Bank) -> Result<Vec<HeldTurn>, Problem> {
         who.may_in(right, bank)?;
         let (memory, bank) = (Arc::clone(&self.memory), bank.clone());
@@ -284,10 +276,8 @@ impl Api {
     /// # Errors
     /// [`Problem`] if the wait was too short, or if the log failed.
     pub(crate) async fn caught_up(&self, banks: &[Bank], wait: Duration) -> Result<(), Problem> {
-        let memory = Arc::clone(&self.memory);
-        let end = blocking(move || Ok(memory.end()?)).await?;
-        let mut awaited = Written::nothing(self.memory.partitions());
-        banks.iter().filter_map(|bank| end.of(bank)).for_each(|(partition, next)| awaited.extend(partition, next));
+        let (memory, banks) = (Arc::clone(&self.memory), banks.to_vec());
+        let awaited = blocking(move || Ok(memory.end_of(&banks)?)).await?;
         if self.reflects(&awaited, wait).await {
             return Ok(());
         }

@@ -85,8 +85,7 @@ pub(super) fn answer(
     state.front.get_or_init(|| Arc::downgrade(&front));
     let (mut http, mut instance) = (None, None);
     if !pipeline.http.listen.is_empty() {
-        let forget = pipeline.forget.clone();
-        let memory = Memory::over(Arc::<KafkaLog>::clone(log), Arc::clone(replica), Arc::clone(&front), forget);
+        let memory = Memory::over(Arc::<KafkaLog>::clone(log), Arc::clone(replica), Arc::clone(&front), pipeline);
         let holders = (pipeline.serve.hold == Hold::Assigned).then(Arc::<Holders>::default);
         let (log, memory): (Arc<dyn Log>, _) = (Arc::<KafkaLog>::clone(log), Some(Arc::new(memory)));
         let parts = ServedParts { state: Arc::clone(state), log, memory, holders: holders.clone() };
@@ -138,7 +137,8 @@ pub(super) fn answer(
     })
 }
 
-fn rules(pipeline: &Pipeline, cluster: &Cluster) -> Rules {
+/// What a request is checked against.
+pub(super) fn rules(pipeline: &Pipeline, cluster: &Cluster) -> Rules {
     let reply_topic = cluster.topic("answers");
     let named = &pipeline.serve.reply_prefix;
     Rules {

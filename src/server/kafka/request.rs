@@ -93,7 +93,8 @@ pub(super) struct ReplyAddress {
     echoed: Vec<(String, Option<Vec<u8>>)>,
 }
 
-/// A record of the questions topic: its position, key, value and headers.
+/// A record that asks for an answer, of the questions topic or of the one of requests to forget: its position, key,
+/// value and headers.
 pub(super) struct IncomingQuestion<'a> {
     /// The partition.
     pub partition: u32,
@@ -110,35 +111,15 @@ pub(super) struct IncomingQuestion<'a> {
 impl Request {
     /// Reads a record that arrived at `arrived`, which is `unix_ms` in milliseconds since 1970.
     pub(super) fn read(asked: &IncomingQuestion<'_>, rules: &Rules, arrived: Instant, unix_ms: i64) -> Self {
-        let header = |name: &str| asked.headers.iter().rev().find(|(key, _)| key == name).and_then(|(_, v)| v.as_ref());
-        let is_forwarded = header(FORWARDED).is_some();
-        let asked_as = header(ID).filter(|_| is_forwarded).and_then(|id| String::from_utf8(id.clone()).ok());
-        // A forwarding instance writes where the question was asked; any other text is not an id from our instances.
-        let asked_as = asked_as.filter(|id| is_place(id));
-        let address = ReplyAddress {
-            id: asked_as.unwrap_or_else(|| format!("{}/{}", asked.partition, asked.offset)),
-            partition: asked.partition,
-            offset: asked.offset,
-            arrived,
-            reply_topic: rules.reply_topic.clone(),
-            reply_partition: None,
-            key: asked.key.to_vec(),
-            trace: header("traceparent").and_then(|v| TraceParent::parse(std::str::from_utf8(v).ok()?)),
-            echoed: Vec::new(),
-        };
+        let header = |name: &str| header(asked.headers, name);
         let mut request = Self {
             question: read_question(asked.value),
             after: None,
             as_of: None,
             deadline: arrived + rules.default_timeout,
-            address,
-            is_forwarded,
+            address: ReplyAddress::of(asked, rules, arrived),
+            is_forwarded: header(FORWARDED).is_some(),
         };
-        for name in ["kafka_correlationId", "traceparent", "tracestate"] {
-            if let Some(value) = header(name) {
-                request.address.echoed.push((name.to_owned(), Some(value.clone())));
-            }
-        }
         let mut problems: Vec<Refusal> = Vec::new();
         if let Some(topic) = header("kafka_replyTopic") {
             match std::str::from_utf8(topic) {
@@ -196,6 +177,27 @@ impl Request {
 }
 
 impl ReplyAddress {
+    /// Where the answer to a record goes, if it names no other topic.
+    pub(super) fn of(asked: &IncomingQuestion<'_>, rules: &Rules, arrived: Instant) -> Self {
+        let header = |name: &str| header(asked.headers, name);
+        let asked_as = header(ID).filter(|_| header(FORWARDED).is_some());
+        let asked_as = asked_as.and_then(|id| String::from_utf8(id.clone()).ok());
+        // A forwarding instance writes where the question was asked; any other text is not an id from our instances.
+        let asked_as = asked_as.filter(|id| is_place(id));
+        let echoed = ["kafka_correlationId", "traceparent", "tracestate"].into_iter();
+        Self {
+            id: asked_as.unwrap_or_else(|| format!("{}/{}", asked.partition, asked.offset)),
+            partition: asked.partition,
+            offset: asked.offset,
+            arrived,
+            reply_topic: rules.reply_topic.clone(),
+            reply_partition: None,
+            key: asked.key.to_vec(),
+            trace: header("traceparent").and_then(|v| TraceParent::parse(std::str::from_utf8(v).ok()?)),
+            echoed: echoed.filter_map(|name| Some((name.to_owned(), Some(header(name)?.clone())))).collect(),
+        }
+    }
+
     /// The same address, with the default reply topic.
     pub(super) fn at_default(self, rules: &Rules) -> Self {
         Self { reply_topic: rules.reply_topic.clone(), reply_partition: None, ..self }
@@ -260,6 +262,11 @@ pub(super) fn reply(result: &Result<Evidence, Refusal>) -> (&'static str, Vec<u8
         Ok(evidence) => (ANSWER, serde_json::to_vec(evidence).unwrap_or_default()),
         Err(refusal) => (REFUSAL, serde_json::to_vec(refusal).unwrap_or_default()),
     }
+}
+
+/// The last header of a name.
+fn header<'h>(headers: &'h [(String, Option<Vec<u8>>)], name: &str) -> Option<&'h Vec<u8>> {
+    headers.iter().rev().find(|(key, _)| key == name).and_then(|(_, value)| value.as_ref())
 }
 
 /// Whether an id is `PARTITION/OFFSET`.

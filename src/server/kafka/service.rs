@@ -17,7 +17,7 @@ use tracing::warn;
 use super::{
     edges,
     error::ServeError,
-    follow, hold, questions, replay,
+    follow, forgets, hold, questions, replay,
     state::{ModelMeter, State, extracts_by_model},
     v1::{self, ServedParts},
 };
@@ -125,6 +125,7 @@ pub(crate) fn run(pipeline: &Pipeline, state: &Arc<State>, stop: &AtomicBool) ->
             scope.spawn(move || {
                 ended(questions::answer(pipeline, log, (replica, Arc::clone(embedders)), shared, stopping))
             });
+            scope.spawn(move || ended(forgets::carry_out(pipeline, log, replica, state, stopping)));
             if !pipeline.snapshot.directory.is_empty() {
                 let every = Duration::from_secs(pipeline.snapshot.interval_seconds);
                 let is_loaded = || state.loaded.load(Ordering::Relaxed);

@@ -90,6 +90,7 @@ impl Access {
                         ("bank", Some(bank.as_str())),
                         ("turn", turn.as_deref()),
                         ("speaker", select.speakers.first().map(String::as_str)),
+                        ("mentions", select.mentions.first().map(String::as_str)),
                         ("since", since.as_deref()),
                         ("until", until.as_deref()),
                         ("session", select.session.as_deref()),
@@ -111,15 +112,6 @@ impl Access {
             Self::There { reached, .. } => {
                 reach(reached, move |reached: &Reached| reached.post("/v1/forget", &forget)).await
             }
-        }
-    }
-
-    /// Whether it lists turns.
-    pub(super) fn lists_turns(&self) -> bool {
-        match self {
-            Self::Here(api) => api.lists_turns(),
-            // Another process is found through its log's directory, so its log is in one.
-            Self::There { .. } => true,
         }
     }
 

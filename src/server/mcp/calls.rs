@@ -139,11 +139,7 @@ impl Calls {
     /// Searches for a question.
     pub(super) async fn recall(&self, ask: Ask, offer: &Offer) -> Result<CallResult, CallError> {
         let evidence = self.evidence(ask, offer).await?;
-        let short = self.memory.with(|opened: Arc<Opened>| async move { Ok(opened.access.lists_turns()) }).await?;
-        let id = |turns: Vec<String>| {
-            let each = turns.iter().map(|turn| if short { api::short_id(turn) } else { turn.as_str().into() });
-            each.collect::<Vec<_>>().join(" ")
-        };
+        let id = |turns: Vec<String>| turns.iter().map(|turn| api::short_id(turn)).collect::<Vec<_>>().join(" ");
         let context = with_ids(&evidence.context, !evidence.supported, evidence.context_turns.into_iter().map(id));
         let mut text = match (context.trim(), evidence.supported) {
             ("", true) => "No memory fits into most_tokens; ask again with more.".to_owned(),
@@ -212,9 +208,10 @@ impl Calls {
 
     /// The latest turns of a bank.
     async fn list(&self, asked: ListOf, offer: &Offer) -> Result<CallResult, CallError> {
-        let ListOf { bank, speaker, since, until, limit } = asked;
+        let ListOf { bank, speaker, mentions, since, until, limit } = asked;
         let limit = Some(limit.unwrap_or(LISTED).clamp(1, MAX_LISTED));
-        let select = Selector { speakers: speaker.into_iter().collect(), since, until, ..Selector::default() };
+        let (speakers, mentions) = (speaker.into_iter().collect(), mentions.into_iter().collect());
+        let select = Selector { speakers, mentions, since, until, ..Selector::default() };
         let list = api::ListTurns { bank: offer.bank(bank)?, turn: None, select, before: None, limit };
         let api::Turns { bank, turns, more, .. } = self.turns(offer, list).await?;
         json(&Listed { bank, turns: turns.into_iter().map(listed).collect(), more })

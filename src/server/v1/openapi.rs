@@ -46,11 +46,13 @@ fn document() -> String {
                 &["400", "408", "413", "429"],
             ),
             "get": operation(
-                "turns", "The turns of a bank, the latest first, each as last edited. For a log in a directory.",
+                "turns", "The turns of a bank, the latest first, each as last edited.",
                 &[
                     ("bank", true, "The bank.", json!({ "type": "string" })),
                     ("turn", false, "Only those that this id, or short id, means.", json!({ "type": "string" })),
                     ("speaker", false, "Only those of this speaker.", json!({ "type": "string" })),
+                    ("mentions", false, "Only those whose words hold this name; with speaker, those that fit either.",
+                     json!({ "type": "string" })),
                     ("since", false, "Only those said at this time (RFC 3339) or later.", json!({ "type": "string" })),
                     ("until", false, "Only those said before this time (RFC 3339).", json!({ "type": "string" })),
                     ("session", false, "Only those of this session.", json!({ "type": "string" })),
@@ -78,7 +80,7 @@ fn document() -> String {
             "post": operation(
                 "forget_turns", "Delete the turns of a bank that a selector names: by id, by speaker, by time, of a \
                  session or a thread, those that mention somebody, or all. With dry_run they are counted, and some are \
-                 shown. For a log in a directory.",
+                 shown.",
                 &[], Some(body::<ForgetTurns>(&mut of)), &ok::<ForgottenTurns>(&mut of, "The deletions are durable."),
                 &["400", "408", "413", "421", "503", "504"],
             ),
@@ -86,7 +88,7 @@ fn document() -> String {
         "/v1/forgets": {
             "get": operation(
                 "forgets", "What became of the operations that forgot turns, in the banks where the token may forget, \
-                 the latest first. For a log in a directory; on Kafka there are none.",
+                 the latest first.",
                 &[("bank", false, "Only those of this bank.", json!({ "type": "string" }))],
                 None, &ok::<Forgets>(&mut of, "The receipts."), &["400"],
             ),

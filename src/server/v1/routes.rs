@@ -356,8 +356,8 @@ async fn forgets(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answe
 
 async fn list(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
     let list = async || {
-        let names = ["bank", "turn", "speaker", "since", "until", "session", "thread", "before", "limit"];
-        let [bank, turn, speaker, since, until, session, thread, before, limit] = parameters(&uri, names)?;
+        let names = ["bank", "turn", "speaker", "mentions", "since", "until", "session", "thread", "before", "limit"];
+        let [bank, turn, speaker, mentions, since, until, session, thread, before, limit] = parameters(&uri, names)?;
         let bank = the_bank(&bank.ok_or_else(|| Problem::invalid("bank: missing; write ?bank=NAME"))?)?;
         let limit = number("limit", limit)?;
         let time = |name: &str, text: Option<String>| {
@@ -365,8 +365,8 @@ async fn list(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<i
             time.map_err(|problem| Problem::invalid(format!("{name}: {problem}")))
         };
         let (since, until) = (time("since", since)?, time("until", until)?);
-        let speakers = speaker.into_iter().collect();
-        let select = Selector { speakers, since, until, session, thread, ..Selector::default() };
+        let (speakers, mentions) = (speaker.into_iter().collect(), mentions.into_iter().collect());
+        let select = Selector { speakers, since, until, session, thread, mentions, ..Selector::default() };
         v1.api.list(&who, ListTurns { bank, turn, select, before, limit }).await
     };
     list().await.into()

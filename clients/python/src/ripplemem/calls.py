@@ -253,12 +253,13 @@ class Calls:
 
     def turns(self, select: Selector, before: Optional[str], limit: int, bank: Optional[str]) -> Call[HeldTurns]:
         """The turns of a bank, the latest first."""
-        if len(select.speakers) > 1 or select.turns or select.mentions:
-            raise InvalidError("turns are listed by one speaker, a time, a session or a thread")
+        if len(select.speakers) > 1 or len(select.mentions) > 1 or select.turns:
+            raise InvalidError("turns are listed by one speaker, one name in mentions, a time, a session or a thread")
         fields = select.fields()
         query = {"bank": self.bank(bank), "limit": str(limit)}
         query.update({name: fields[name] for name in ("since", "until", "session", "thread") if name in fields})
         query.update({"speaker": speaker for speaker in select.speakers})
+        query.update({"mentions": name for name in select.mentions})
         if before is not None:
             query["before"] = before
 

@@ -124,9 +124,10 @@ class Receipt:
     """What became of an operation that forgot turns; times are RFC 3339, None until then.
 
     ``stage``: ``accepted``, ``hidden`` (in no answer), ``rebuilt`` (others' words of the same windows are back) or
-    ``erased`` (in no stored byte). ``due``: by when it is erased, None where only a request erases. ``retention``: the
-    ``bank`` and the place ``rule`` in the pipeline file of the rule that deleted the turns, None where somebody asked
-    for it. ``raw`` is the whole receipt, which ``hmac_sha256`` signs.
+    ``erased`` (in no stored byte). ``due``: by when it is erased, None where only a request erases. ``never``: on
+    Kafka, the topics that never let go of its words, with the setting to change. ``retention``: the ``bank`` and the
+    place ``rule`` in the pipeline file of the rule that deleted the turns, None where somebody asked for it. ``raw`` is
+    the whole receipt, which ``hmac_sha256`` signs.
     """
 
     operation: str
@@ -139,6 +140,7 @@ class Receipt:
     erased: Optional[str]
     due: Optional[str]
     hmac_sha256: Optional[str]
+    never: tuple[str, ...]
     retention: Optional[Json]
     raw: Json = field(repr=False, compare=False)
 
@@ -151,8 +153,8 @@ def receipt(raw: Optional[Json]) -> Optional[Receipt]:
     hidden, rebuilt, erased, due = times
     operation, bank, turns = raw["operation"], raw["bank"], raw["turns"]
     stage, requested, hmac = raw["stage"], raw["requested"], raw.get("hmac_sha256")
-    retention = raw.get("retention")
-    return Receipt(operation, bank, turns, stage, requested, hidden, rebuilt, erased, due, hmac, retention, raw)
+    never, retention = tuple(raw.get("never", ())), raw.get("retention")
+    return Receipt(operation, bank, turns, stage, requested, hidden, rebuilt, erased, due, hmac, never, retention, raw)
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,7 @@ class Forgotten:
     """A deletion is durable.
 
     ``gone``: no answer reflects the turn any more. ``held``: the memory held it; False for a wrong id, None where
-    the service cannot tell. ``receipt``: what the operation has reached, None on Kafka.
+    the service cannot tell. ``receipt``: what the operation has reached.
     """
 
     bank: str

@@ -38,8 +38,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Looks after which tables are merged once more, because another merge held some of them.
 const LOOKS: u32 = 20;
 
-impl ErasableLog for EmbeddedLog {
-    fn entries(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, LogError> {
+impl EmbeddedLog {
+    /// The entries whose names begin with `prefix`, by name.
+    pub(super) fn stored_entries(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, LogError> {
         let mut entries = Vec::new();
         for row in self.store.positions.prefix(entry_key(prefix)) {
             let (key, value) = row.into_inner().map_err(|e| store::failed(self.directory(), "a read", e))?;
@@ -49,11 +50,18 @@ impl ErasableLog for EmbeddedLog {
         Ok(entries)
     }
 
-    fn append_with_entries(&self, events: &[TurnEvent], entries: Vec<LogEntry>) -> Result<Written, LogError> {
+    /// Appends events and changes entries in one write.
+    pub(super) fn append_events_and_entries(
+        &self,
+        events: &[TurnEvent],
+        entries: Vec<LogEntry>,
+    ) -> Result<Written, LogError> {
         let entries = entries.into_iter().map(|(name, value)| (entry_key(&name), value)).collect();
         self.append_with(events, &[], entries)
     }
+}
 
+impl ErasableLog for EmbeddedLog {
     fn replace(&self, topic: Topic, partition: u32, values: &[(u64, Vec<u8>)]) -> Result<(), LogError> {
         let keyspace = if topic == Topic::DeadLetters { &self.store.dead_letters } else { &self.store.turns };
         let mut writer = self.writer();

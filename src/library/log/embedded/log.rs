@@ -24,7 +24,7 @@ use super::{
 };
 use crate::file_lock::{FileLock, LockError};
 use crate::log::{
-    ErasableLog, Generations, KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction,
+    ErasableLog, Generations, KeyedValue, LiveKey, Log, LogEntry, LogError, ReadBatch, Record, Topic, Transaction,
     TransactionEnd, Written, memory_name,
 };
 use crate::private_directory::create_private;
@@ -512,7 +512,7 @@ impl Log for EmbeddedLog {
         prefix: &[u8],
         wanted: &mut dyn FnMut(&[u8], u64) -> bool,
         each: &mut dyn FnMut(&Record) -> ControlFlow<()>,
-    ) -> Result<bool, LogError> {
+    ) -> Result<(), LogError> {
         self.check_partition(Topic::Memory, partition)?;
         let failed = |e| store::failed(&self.directory, "a read", e);
         let moment = self.store.database.snapshot();
@@ -531,7 +531,15 @@ impl Log for EmbeddedLog {
                 break;
             }
         }
-        Ok(true)
+        Ok(())
+    }
+
+    fn entries(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, LogError> {
+        self.stored_entries(prefix)
+    }
+
+    fn append_with_entries(&self, events: &[TurnEvent], entries: Vec<LogEntry>) -> Result<Written, LogError> {
+        self.append_events_and_entries(events, entries)
     }
 
     fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {

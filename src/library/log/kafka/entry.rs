@@ -1,7 +1,7 @@
 //! Opens a log on Kafka; `without_kafka` has the same functions for a build without Kafka.
 
-use super::{KafkaLog, client::Cluster, topic::ClusterTopic};
-use crate::log::{Generations, LogError, topic_reader::TopicReader};
+use super::{KafkaLog, client::Cluster, leaving::leaving, topic::ClusterTopic, topics::current_generation};
+use crate::log::{Generations, Leaving, LogError, topic_reader::TopicReader};
 use nouns::config::LogSettings;
 
 /// Connects to the cluster.
@@ -18,4 +18,10 @@ pub(in crate::log) fn turns_partitions(settings: &LogSettings) -> Result<u32, Lo
 /// Opens a topic for a view of it.
 pub(in crate::log) fn read_topic(settings: &LogSettings, topic: &str) -> Result<Box<dyn TopicReader>, LogError> {
     Ok(Box::new(ClusterTopic::open(settings, topic)?))
+}
+
+/// When words of deleted turns leave the topics.
+pub(in crate::log) fn topics_leaving(settings: &LogSettings) -> Result<Leaving, LogError> {
+    let cluster = Cluster::new(&settings.kafka)?;
+    leaving(&cluster, current_generation(&cluster)?)
 }

@@ -5,25 +5,27 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    ops::ControlFlow,
     sync::{Arc, Mutex},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
-use rdkafka::{
-    message::{Header, OwnedHeaders},
-    producer::BaseProducer,
-};
+use rdkafka::producer::BaseProducer;
 
 use super::{
     client::{ATTEMPT_TIMEOUT, Cluster, Watch, drop_in_background},
+    entries::Entries,
+    leaving::leaving,
+    live_index::LiveIndex,
     owner::{self, Outgoing, Owner},
     partition_reader::PartitionReader,
     position::{self, MOVED_KEY, Moved},
-    topics::{self, OptionalTopics},
+    topics::{self, OPERATIONS, OptionalTopics},
+    values::{check_sizes, error_headers, json_of},
 };
 use crate::log::{
-    Generations, KeyedValue, LiveKey, Log, LogError, MAX_VALUE_BYTES, RawRecord, ReadBatch, Record, Topic, Transaction,
-    TransactionEnd, Written, memory_name, partition_of,
+    Generations, KeyedValue, Leaving, LiveKey, Log, LogEntry, LogError, RawRecord, ReadBatch, Record, Topic,
+    Transaction, TransactionEnd, Written, memory_name, partition_of,
 };
 use nouns::{
     config::{ExpiredPolicy, LogSettings},
@@ -34,6 +36,9 @@ use nouns::{
 
 /// Records that a replay reads at once.
 const REPLAYED_AT_ONCE: usize = 256;
+
+/// How long the times at which words leave the topics are not asked for again.
+const LEAVING_KNOWN: Duration = Duration::from_secs(60);
 
 /// How many offsets before the end are searched first for the last read position.
 const FIRST_SEARCH: u64 = 512;
@@ -73,6 +78,11 @@ pub struct KafkaLog {
     /// For each record of the memory topic that cannot be read, by partition and offset: the offset up to which no
     /// later record of its key was found.
     unread: Mutex<HashMap<(u32, u64), u64>>,
+    /// Where live records lie, for the memory partitions whose banks were listed.
+    live: Mutex<HashMap<u32, Arc<Mutex<LiveIndex>>>>,
+    entries: Mutex<Entries>,
+    /// When words leave the topics, and when that was asked for.
+    leaving: Mutex<Option<(Instant, Leaving)>>,
     notices: Vec<String>,
     news: Arc<Signal>,
 }
@@ -110,6 +120,9 @@ impl KafkaLog {
             positions: Mutex::default(),
             producer: Mutex::default(),
             unread: Mutex::default(),
+            live: Mutex::default(),
+            entries: Mutex::default(),
+            leaving: Mutex::default(),
         })
     }
 
@@ -323,6 +336,36 @@ impl KafkaLog {
                 batch.records.iter().filter(is_ours).for_each(&mut *each);
             }
         }
+    }
+
+    /// Works with the index of a memory partition, which is first brought up to date.
+    fn with_index<T>(
+        &self,
+        partition: u32,
+        work: impl FnOnce(&mut LiveIndex) -> Result<T, LogError>,
+    ) -> Result<T, LogError> {
+        self.check_partition(Topic::Memory, partition)?;
+        let known = sync::lock(&self.live).get(&partition).cloned();
+        let shared = match known {
+            Some(index) => index,
+            None => {
+                let index = LiveIndex::open(&self.cluster, &self.memory, partition)?;
+                Arc::clone(sync::lock(&self.live).entry(partition).or_insert_with(|| Arc::new(Mutex::new(index))))
+            }
+        };
+        let mut index = sync::lock(&shared);
+        let written_end = sync::lock(&self.readers).written_end(Topic::Memory, partition);
+        let updated = index.update(&self.cluster, written_end, &|raw| {
+            let mut batch = ReadBatch::default();
+            drop(self.split(partition, raw, &mut batch)?);
+            Ok(batch)
+        });
+        if let Err(error) = updated {
+            // It may lack records; the next call reads the partition again.
+            sync::lock(&self.live).remove(&partition);
+            return Err(error);
+        }
+        work(&mut index)
     }
 
     /// The read position, given the committed one.
@@ -558,6 +601,49 @@ impl Log for KafkaLog {
         Ok(None)
     }
 
+    fn live_records(
+        &self,
+        partition: u32,
+        prefix: &[u8],
+        wanted: &mut dyn FnMut(&[u8], u64) -> bool,
+        each: &mut dyn FnMut(&Record) -> ControlFlow<()>,
+    ) -> Result<(), LogError> {
+        self.with_index(partition, |index| index.each(&self.cluster, prefix, wanted, each))
+    }
+
+    fn listed_to(&self, partition: u32) -> Result<u64, LogError> {
+        self.with_index(partition % self.partitions, |index| Ok(index.covered(partition)))
+    }
+
+    fn entries(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, LogError> {
+        sync::lock(&self.entries).under(&self.cluster, prefix)
+    }
+
+    fn append_with_entries(&self, events: &[TurnEvent], entries: Vec<LogEntry>) -> Result<Written, LogError> {
+        let written = self.append_turns(events)?;
+        let topic = self.cluster.topic(OPERATIONS);
+        let last = self.append(entries.iter().map(|(name, value)| Outgoing {
+            topic: &topic,
+            partition: Some(0),
+            key: name.as_bytes(),
+            value: value.as_deref(),
+            headers: None,
+        }))?;
+        if let Some(end) = last.values().max() {
+            sync::lock(&self.entries).written(end.unsigned_abs() + 1);
+        }
+        Ok(written)
+    }
+
+    fn leaving(&self) -> Result<Option<Leaving>, LogError> {
+        let mut known = sync::lock(&self.leaving);
+        if let Some((_, leaving)) = known.as_ref().filter(|(asked, _)| asked.elapsed() < LEAVING_KNOWN) {
+            return Ok(Some(leaving.clone()));
+        }
+        let leaving = leaving(&self.cluster, self.generation)?;
+        Ok(Some(known.insert((Instant::now(), leaving)).1.clone()))
+    }
+
     /// Each search continues where the previous one ended.
     fn is_replaced(&self, partition: u32, record: &Record) -> Result<bool, LogError> {
         let of = (partition, record.offset);
@@ -675,55 +761,4 @@ impl KafkaLog {
             headers: Some(error_headers(letter, &self.turns)),
         }
     }
-}
-
-/// Why a record was rejected, in the headers that Kafka Connect uses.
-fn error_headers(letter: &DeadLetter, turns: &str) -> OwnedHeaders {
-    let mut headers = OwnedHeaders::new();
-    let mut put = |name: &str, value: &str| {
-        let key = format!("__connect.errors.{name}");
-        let taken = std::mem::take(&mut headers);
-        headers = taken.insert(Header { key: &key, value: Some(value) });
-    };
-    if let Some(place) = &letter.position {
-        put("topic", turns);
-        put("partition", &place.partition.to_string());
-        put("offset", &place.offset.to_string());
-    } else {
-        put("topic", &letter.origin);
-    }
-    put("connector.name", "ripplemem");
-    put("task.id", &letter.position.as_ref().map_or(0, |p| p.partition).to_string());
-    put("stage", "VALUE_CONVERTER");
-    put("class.name", "ripplemem::model::TurnEvent");
-    put("exception.class.name", "ripplemem.InvalidTurn");
-    put("exception.message", &letter.reason);
-    headers
-}
-
-/// Fails for a value that no retry could send.
-pub(super) fn check_sizes<'a>(
-    topic: Topic,
-    partition: u32,
-    mut values: impl Iterator<Item = &'a [u8]>,
-) -> Result<(), LogError> {
-    match values.by_ref().map(<[u8]>::len).enumerate().find(|(_, bytes)| *bytes > MAX_VALUE_BYTES) {
-        None => Ok(()),
-        Some((index, bytes)) => {
-            let problem = format!("its value has {bytes} bytes; split it, at most {MAX_VALUE_BYTES} fit");
-            Err(LogError::Record { topic, partition, index, problem })
-        }
-    }
-}
-
-pub(super) fn json_of<T: serde::Serialize>(topic: Topic, values: &[T]) -> Result<Vec<Vec<u8>>, LogError> {
-    let json = |(index, value)| {
-        serde_json::to_vec(value).map_err(|e| LogError::Record {
-            topic,
-            partition: 0,
-            index,
-            problem: format!("it cannot be written as JSON ({e}); please report this"),
-        })
-    };
-    values.iter().enumerate().map(json).collect()
 }

@@ -17,12 +17,20 @@
 //! - `reach`: asks the cluster for its brokers and topics
 //! - `repair`: control records that cannot be read, and what an operator writes instead
 //! - `instances`: which instance answers HTTP requests about the banks of each partition
+//! - `growing`: reads a partition and what is added to it; with it, `live_index`: where the live records of the memory
+//!   lie, and `entries`: the operations that forget turns
+//! - `leaving`: when words of deleted turns leave the topics
+//! - `values`: the values of records that are to be written
 //! - `sources`: the turns and positions of live sources
 //! - `members`: the partitions that the consumer group assigns to this instance
 
 pub mod client;
+mod entries;
 mod entry;
+mod growing;
 pub mod instances;
+mod leaving;
+mod live_index;
 mod log;
 pub mod members;
 pub mod owner;
@@ -33,13 +41,14 @@ mod repair;
 mod sources;
 mod topic;
 mod topics;
+mod values;
 
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod tests;
 
-pub(super) use entry::{open, read_topic, turns_partitions};
+pub(super) use entry::{open, read_topic, topics_leaving, turns_partitions};
 pub use log::KafkaLog;
 pub(super) use reach::reach;
 pub use repair::{UnreadableRecord, replace, unreadable_records};

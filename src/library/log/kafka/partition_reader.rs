@@ -205,6 +205,14 @@ impl PartitionReader {
         }
     }
 
+    /// Makes the next reads reach the end that the partition has now, of which the last offsets may hold markers.
+    pub fn reach(&mut self, end: u64) {
+        if end > self.opened_end {
+            // The client tells once that a partition ends; after a seek it tells that again.
+            (self.opened_end, self.next, self.ended) = (end, None, false);
+        }
+    }
+
     /// The partition is known to reach at least this offset.
     pub fn known_end(&self) -> u64 {
         self.next.unwrap_or_default().max(self.opened_end).max(self.written_end)

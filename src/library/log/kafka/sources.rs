@@ -7,10 +7,10 @@
 
 use super::{
     KafkaLog,
-    log::{check_sizes, json_of},
     owner::{Outgoing, Owner},
     partition_reader::PartitionReader,
     topics::{self, OptionalTopics, SOURCES, SOURCES_PARTITIONS},
+    values::{check_sizes, json_of},
 };
 use crate::log::{
     Log, LogError, SourceLog, SourceState, SourceTransaction, SourceWriter, Topic, murmur2::murmur2,

@@ -4,8 +4,10 @@
 //! |---|---|---|
 //! | `turns` | at least the memory topic's | by time |
 //! | `memory` | fixed at creation | compacted within a day, deletions for a week |
-//! | `dead-letters` | 1 | unlimited |
+//! | `dead-letters` | 1 | by time |
 //! | `questions`, `answers` | as memory | an hour |
+//! | `forgets`, or as `log.kafka.forgets_topic` says | as memory | an hour |
+//! | `forget-operations` | 1 | compacted |
 //! | `edges` | as memory | compacted, deletions for a week |
 //! | `memory-2` and so on | as memory | as memory |
 //! | `generations` | 1 | compacted |
@@ -35,6 +37,9 @@ use crate::log::{LogError, MAX_RECORD_BYTES, REMOVALS_KEPT_MS, memory_name};
 
 /// The topic that holds the number of the current generation of the memory.
 pub(super) const GENERATIONS: &str = "generations";
+
+/// The topic of the operations that forget turns.
+pub(super) const OPERATIONS: &str = "forget-operations";
 
 /// The topic of live sources, and its partitions, which never change.
 pub(super) const SOURCES: &str = "sources";
@@ -167,9 +172,11 @@ fn topic_specs(cluster: &Cluster, partitions: u32, generation: u32, optional: Op
             tolerated: vec![(COMPACTION_LAG, configured_ms.to_string())],
             ..topic(&memory_name(generation), partitions, false, &by_key(memory_ms), lagging)
         },
-        topic("dead-letters", 1, false, &kept(0), sized),
+        topic("dead-letters", 1, false, &kept(settings.dead_letters_retention_hours * HOUR_MS), sized),
         topic("questions", partitions, true, &kept(HOUR_MS), &["cleanup.policy"]),
         topic("answers", partitions, true, &kept(HOUR_MS), &["cleanup.policy"]),
+        topic(&settings.forgets_topic, partitions, true, &kept(HOUR_MS), &["cleanup.policy"]),
+        topic(OPERATIONS, 1, false, &by_key(0), &["cleanup.policy"]),
     ];
     if optional.edges {
         topics.push(topic("edges", partitions, false, &by_key(configured_ms), &["cleanup.policy"]));
@@ -308,6 +315,15 @@ pub fn partitions_of(cluster: &Cluster, topic: &str) -> Result<u32, LogError> {
     Ok(count(&metadata, topic).unwrap_or_default())
 }
 
+/// The properties of those of these topics that exist, by their full names.
+pub(super) fn properties(cluster: &Cluster, names: Vec<String>) -> Result<Vec<(String, ConfigResource)>, LogError> {
+    let admin = Admin::new(cluster)?;
+    let metadata = admin.metadata()?;
+    let names: Vec<String> = names.into_iter().filter(|name| count(&metadata, name).is_some()).collect();
+    let described = admin.describe(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
+    Ok(names.into_iter().zip(described).collect())
+}
+
 /// The partition count of a topic, if it exists.
 pub(super) fn count(metadata: &Metadata, name: &str) -> Option<u32> {
     let topic = metadata.topics().iter().find(|t| t.name() == name)?;
@@ -424,23 +440,31 @@ impl<'a> Admin<'a> {
         Ok(existing)
     }
 
-    /// Differences in required properties, and notices about tolerated ones.
-    fn check(&self, topics: &[&TopicSpec], metadata: &Metadata) -> Result<(Vec<String>, Vec<String>), LogError> {
-        if topics.is_empty() {
-            return Ok((Vec::new(), Vec::new()));
-        }
-        let resources: Vec<ResourceSpecifier<'_>> = topics.iter().map(|w| ResourceSpecifier::Topic(&w.name)).collect();
+    /// The properties of topics, in their order.
+    fn describe(&self, names: &[&str]) -> Result<Vec<ConfigResource>, LogError> {
+        let resources: Vec<ResourceSpecifier<'_>> = names.iter().map(|name| ResourceSpecifier::Topic(name)).collect();
         let options = AdminOptions::new().request_timeout(Some(self.cluster.timeout()));
         let described = self
             .runtime
             .block_on(self.client.describe_configs(&resources, &options))
             .map_err(|e| self.cluster.failed(&self.watch, "asking for the topics' properties", &e))?;
+        let named = names.iter().zip(described).map(|(name, found)| {
+            found.map_err(|code| {
+                let doing = format!("asking for the properties of topic {name}");
+                self.cluster.error(doing, code.to_string(), Some(code))
+            })
+        });
+        named.collect()
+    }
+
+    /// Differences in required properties, and notices about tolerated ones.
+    fn check(&self, topics: &[&TopicSpec], metadata: &Metadata) -> Result<(Vec<String>, Vec<String>), LogError> {
+        if topics.is_empty() {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        let described = self.describe(&topics.iter().map(|topic| topic.name.as_str()).collect::<Vec<_>>())?;
         let (mut differences, mut notices) = (Vec::new(), Vec::new());
         for (topic, found) in topics.iter().zip(described) {
-            let found: ConfigResource = found.map_err(|code| {
-                let doing = format!("asking for the properties of topic {}", topic.name);
-                self.cluster.error(doing, code.to_string(), Some(code))
-            })?;
             for (key, wanted) in topic.created_with.iter().filter(|(key, _)| topic.required.contains(key)) {
                 let value = found.get(key).and_then(|entry| entry.value.clone()).unwrap_or_default();
                 let reaches = |wanted: &str| match (value.parse::<i64>(), wanted.parse::<i64>()) {

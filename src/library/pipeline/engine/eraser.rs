@@ -40,7 +40,7 @@ impl Eraser {
         tell: &dyn Fn(Option<String>),
     ) {
         let Self { replica, log, settings, orders } = self;
-        let Some(forgets) = Forgets::of(&**log, settings) else { return };
+        let forgets = Forgets::of(&**log, settings);
         let mut erase_caches = || orders.erase_caches();
         let mut places = Places { forgets, replica, erase_caches: &mut erase_caches };
         let settled = |with: &mut dyn FnMut(&Settled<'_>)| {
@@ -56,7 +56,7 @@ impl Eraser {
     /// As [`super::Memory::erase`].
     pub(super) fn erase(&self, waiting_for_model: u64) -> Result<Erased, PipelineError> {
         let Self { replica, log, settings, orders } = self;
-        let forgets = Forgets::of(&**log, settings).ok_or(PipelineError::NotEmbedded)?;
+        let forgets = Forgets::of(&**log, settings);
         let mut erase_caches = || orders.erase_caches();
         let mut places = Places { forgets, replica, erase_caches: &mut erase_caches };
         let _erasing = sync::lock(&ERASING);

@@ -1,20 +1,31 @@
 //! Operations, receipts and erasing of an open memory.
 //!
-//! In: what the memory reflects. Out: receipts, and passes on request.
+//! In: what the memory reflects. Out: receipts, operations that are finished after a crash, and passes on request.
 
-use super::{Erased, Forgets, Memory, PipelineError, Receipt, eraser::Eraser, receipts, settled};
+use super::{Erased, Forgets, Memory, PipelineError, Receipt, Replica, Settled, eraser::Eraser, receipts, settled};
+use crate::log::Log;
+use nouns::{config::ForgetSettings, model::Bank};
 
-impl Memory {
-    /// What became of each operation that forgot turns, the latest first; none on Kafka.
+/// The operations of a log, as a memory that follows it settles them.
+pub struct ForgetOperations<'m> {
+    /// The log.
+    pub log: &'m dyn Log,
+    /// `[forget]`.
+    pub settings: &'m ForgetSettings,
+    /// The memory.
+    pub replica: &'m Replica,
+    /// Closed windows that wait for the language model. Where another process knows that, [`u64::MAX`]: no operation is
+    /// then noted as rebuilt.
+    pub waiting_for_model: u64,
+}
+
+impl ForgetOperations<'_> {
+    /// What became of each operation, the latest first.
     ///
     /// # Errors
     /// [`PipelineError`] where the log failed, or the key file cannot be read.
     pub fn receipts(&self) -> Result<Vec<Receipt>, PipelineError> {
-        let Some(forgets) = Forgets::of(&*self.log, &self.forget) else { return Ok(Vec::new()) };
-        let waiting_for_model = self.status().waiting_for_model;
-        settled(&self.replica, waiting_for_model, &mut |settled| {
-            receipts(forgets, settled, self.forget.key_file.as_deref())
-        })
+        self.settled(&mut |forgets, settled| receipts(forgets, settled, self.settings.key_file.as_deref()))
     }
 
     /// What became of an operation; none where this log has not had it.
@@ -22,10 +33,60 @@ impl Memory {
     /// # Errors
     /// As [`Self::receipts`].
     pub fn receipt(&self, operation: &str) -> Result<Option<Receipt>, PipelineError> {
-        let Some(forgets) = Forgets::of(&*self.log, &self.forget) else { return Ok(None) };
-        settled(&self.replica, self.status().waiting_for_model, &mut |settled| forgets.settle(settled).map(drop))?;
-        let operation = forgets.known(operation)?;
-        operation.map(|operation| Receipt::of(&operation, self.forget.key_file.as_deref())).transpose()
+        self.settle()?;
+        let operation = Forgets::of(self.log, self.settings).known(operation)?;
+        let leaving = self.log.leaving()?;
+        let receipt = |operation| Receipt::of(&operation, self.settings.key_file.as_deref(), leaving.as_ref());
+        operation.map(receipt).transpose()
+    }
+
+    /// Notes which stages the operations have reached.
+    ///
+    /// # Errors
+    /// [`PipelineError`] where the log failed.
+    pub fn settle(&self) -> Result<(), PipelineError> {
+        self.settled(&mut |forgets, settled| forgets.settle(settled).map(drop))
+    }
+
+    /// Writes what a crash left over of operations in banks that pass. Returns how many operations it finished.
+    ///
+    /// # Errors
+    /// [`PipelineError`] where the log failed, or the ledger cannot be read.
+    pub fn resume(&self, passes: &dyn Fn(&Bank) -> bool) -> Result<usize, PipelineError> {
+        Forgets::of(self.log, self.settings).resume(passes)
+    }
+
+    fn settled<T>(&self, with: &mut dyn FnMut(Forgets<'_>, &Settled<'_>) -> T) -> T {
+        let forgets = Forgets::of(self.log, self.settings);
+        settled(self.replica, self.waiting_for_model, &mut |settled| with(forgets, settled))
+    }
+}
+
+impl Memory {
+    /// What became of each operation that forgot turns, the latest first.
+    ///
+    /// # Errors
+    /// As [`ForgetOperations::receipts`].
+    pub fn receipts(&self) -> Result<Vec<Receipt>, PipelineError> {
+        self.forget_operations().receipts()
+    }
+
+    /// What became of an operation; none where this log has not had it.
+    ///
+    /// # Errors
+    /// As [`ForgetOperations::receipts`].
+    pub fn receipt(&self, operation: &str) -> Result<Option<Receipt>, PipelineError> {
+        self.forget_operations().receipt(operation)
+    }
+
+    fn forget_operations(&self) -> ForgetOperations<'_> {
+        let waiting_for_model = match &self.upkeep {
+            Some(upkeep) => upkeep.status().waiting_for_model,
+            // Another process may extract.
+            None if self.is_read_by_model => u64::MAX,
+            None => 0,
+        };
+        ForgetOperations { log: &*self.log, settings: &self.forget, replica: &self.replica, waiting_for_model }
     }
 
     /// Erases the words of all turns that were deleted and that no answer reflects any more, now. Questions and turns

@@ -15,11 +15,11 @@ use super::{
     turns,
     upkeep::Upkeep,
 };
-use crate::log::{Log, Topic, Written};
+use crate::log::{Log, Topic, Written, partition_of};
 use heart::memory::EdgeChanges;
 use models::embed::EmbedderPool;
 use nouns::{
-    config::{ForgetSettings, LogKind, Pipeline},
+    config::{ForgetSettings, LLM, LogKind, Pipeline},
     model::{Bank, DeadLetter, Evidence, Selector, TurnEvent},
 };
 use sources::live::Delivered;
@@ -32,6 +32,8 @@ pub struct Memory {
     pub(super) replica: Arc<Replica>,
     pub(super) log: Arc<dyn Log>,
     pub(super) forget: ForgetSettings,
+    /// Whether a language model extracts, in this process or another one.
+    pub(super) is_read_by_model: bool,
     pub(super) places: TurnPlaces,
 }
 
@@ -72,13 +74,14 @@ impl Memory {
         let front = service.front()?;
         let upkeep = Some(Upkeep::start(service, pipeline, &Arc::from(tell))?);
         let (forget, places) = (pipeline.forget.clone(), TurnPlaces::default());
-        Ok(Self { upkeep, front, replica, log, forget, places })
+        Ok(Self { upkeep, front, replica, log, forget, is_read_by_model: pipeline.extract.extractor == LLM, places })
     }
 
-    /// A memory on a log on Kafka. It does not extract; the caller feeds `replica`. Of `forget`, only the holds count.
-    pub fn over(log: Arc<dyn Log>, replica: Arc<Replica>, front: Arc<Front>, forget: ForgetSettings) -> Self {
-        let places = TurnPlaces::default();
-        Self { upkeep: None, front, replica, log, forget, places }
+    /// A memory on a log on Kafka. It does not extract; the caller feeds `replica`.
+    pub fn over(log: Arc<dyn Log>, replica: Arc<Replica>, front: Arc<Front>, pipeline: &Pipeline) -> Self {
+        let (forget, places) = (pipeline.forget.clone(), TurnPlaces::default());
+        let is_read_by_model = pipeline.extract.extractor == LLM;
+        Self { upkeep: None, front, replica, log, forget, is_read_by_model, places }
     }
 
     /// Writes turns, edits, deletions and ends of sessions to the log, and returns when they are durable.
@@ -158,7 +161,7 @@ impl Memory {
     /// so use it for lists and not for questions.
     ///
     /// # Errors
-    /// [`PipelineError`] if the log failed, or is on Kafka.
+    /// [`PipelineError`] if the log failed.
     pub fn turns(&self, bank: &Bank, passes: &dyn Fn(&str) -> bool) -> Result<Vec<turns::HeldTurn>, PipelineError> {
         turns::held_turns(&*self.log, bank, passes, usize::MAX)
     }
@@ -198,10 +201,10 @@ impl Memory {
         self.places.span(&*self.log, bank)
     }
 
-    /// Whether [`Self::turns`] can list turns: it can if the log is in a directory.
+    /// `[forget]` of the pipeline.
     #[must_use]
-    pub fn lists_turns(&self) -> bool {
-        self.upkeep.is_some()
+    pub fn forget_settings(&self) -> &ForgetSettings {
+        &self.forget
     }
 
     /// When the record at an offset of the turns topic was appended, in milliseconds since 1970; `None` without one.
@@ -265,6 +268,23 @@ impl Memory {
         let mut end = Written::nothing(self.log.partitions());
         for partition in 0..self.log.partitions() {
             match self.log.end(Topic::Turns, partition)? {
+                0 => {}
+                next => end.extend(partition, next),
+            }
+        }
+        Ok(end)
+    }
+
+    /// The ends of the turns of some banks now: a read position reaches them, and lists then lack no turn of these
+    /// banks that is durable.
+    ///
+    /// # Errors
+    /// [`PipelineError::Log`].
+    pub fn end_of(&self, banks: &[Bank]) -> Result<Written, PipelineError> {
+        let mut end = Written::nothing(self.log.partitions());
+        for bank in banks {
+            let partition = partition_of(bank, self.log.partitions());
+            match self.log.end_of_turns(partition)? {
                 0 => {}
                 next => end.extend(partition, next),
             }

@@ -7,7 +7,7 @@
 //! - `explaining`: why a turn is quoted or not.
 //! - `memory`: the methods that this library's users and every server call.
 //! - `status`: the state of a memory, and the events of its background threads.
-//! - `forgets`: receipts of a memory, and erasing on request; `eraser`: its passes.
+//! - `forgets`: operations and receipts of a memory, and erasing on request; `eraser`: its passes.
 //! - `turn_places`: finds pages of turns and single turns without reading every record.
 //! - `turns`: reads and deletes the turns of a bank.
 //! - `upkeep`: the background threads: extraction, snapshots at an interval, erasing in time, and retention.
@@ -36,8 +36,9 @@ use super::{
     write_snapshots,
 };
 
+pub use forgets::ForgetOperations;
 pub use memory::{Memory, MemoryOptions};
 pub use status::{MemoryEvent, MemoryStatus};
 pub use turn_places::{PageOf, TurnPage, TurnSpan};
 pub(super) use turns::append_ms;
-pub use turns::{HeldTurn, TurnVersion, forget_turns, held_turns, selected_turns};
+pub use turns::{HeldTurn, TurnVersion, forget_turns, held_turns, selected_turns, wait_until_listed};

@@ -1,7 +1,7 @@
 //! The places of a bank's turns in the log: to read a page of turns, or one turn, only the records that hold them are
 //! read.
 //!
-//! In: a log in a directory, banks. Out: pages of their turns, turns by their ids, the number of turns with the first
+//! In: a log, banks. Out: pages of their turns, turns by their ids, the number of turns with the first
 //! and the last time. For each bank that was asked for, memory holds the key and the offset of every record, and the
 //! time and a hash of the id of every turn. It holds no words. Every call reads all keys of its banks, and the records
 //! that are new since the last call; the first call about a bank reads every record. An answer is as of one moment.
@@ -93,7 +93,7 @@ impl TurnPlaces {
     /// A page of the turns of some banks.
     ///
     /// # Errors
-    /// [`PipelineError`] where the log failed, or is on Kafka.
+    /// [`PipelineError`] where the log failed.
     pub(super) fn page(&self, log: &dyn Log, banks: &[Bank], of: PageOf) -> Result<TurnPage, PipelineError> {
         for _ in 0..ATTEMPTS {
             let places = self.places(log, banks)?;
@@ -168,7 +168,7 @@ impl TurnPlaces {
             found.borrow_mut().extend(same.cloned());
             same.is_none()
         };
-        let indexed = log.live_records(partition, &MemoryKey::prefix(bank), &mut is_new, &mut |record| {
+        log.live_records(partition, &MemoryKey::prefix(bank), &mut is_new, &mut |record| {
             self.note_read();
             match turns_of_record(record) {
                 Ok(turns) => {
@@ -190,10 +190,10 @@ impl TurnPlaces {
         if let Some(problem) = problem {
             return Err(problem);
         }
-        if !indexed {
-            return Err(PipelineError::NotEmbedded);
-        }
-        let found: BankPlaces = Arc::new(found.into_inner());
+        let mut found = found.into_inner();
+        // The log may ask about all records before it reads one.
+        found.sort_by(|a: &Arc<RecordPlaces>, b| a.key.cmp(&b.key));
+        let found: BankPlaces = Arc::new(found);
         let mut banks = sync::lock(&self.banks);
         if found.is_empty() {
             banks.remove(bank);

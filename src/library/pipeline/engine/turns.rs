@@ -1,23 +1,23 @@
 //! The turns of a bank, as the log holds them.
 //!
 //! In: a log, a bank. Out: the bank's turns, each once and as last edited, or the versions of one turn; deleted turns
-//! are left out. A list needs a log in a directory, and reads every record of the bank. Deleting turns needs neither.
+//! are left out. A list reads every record of the bank. Deleting turns reads none.
 
-use std::{collections::HashMap, ops::ControlFlow, sync::Arc};
+use std::{collections::HashMap, ops::ControlFlow, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 
 use super::{Deleted, Forgets, PipelineError};
-use crate::log::{Log, Record, Topic, Written, partition_of};
+use crate::log::{Log, Record, Topic, partition_of};
 use nouns::{
     config::ForgetSettings,
-    model::{Bank, Deletion, MemoryKey, Selector, Turn, TurnEvent, WindowTurn},
+    model::{Bank, MemoryKey, Selector, Turn, TurnEvent, WindowTurn},
 };
 
 /// Most records of the turns topic that are read at once.
 const READ_TURNS: usize = 1_024;
-/// Most deletions in one write.
-const DELETED_AT_ONCE: usize = 1_000;
+/// The pause between two looks at how far the turns are extracted.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A turn that the memory holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ struct TurnsOnly {
 /// The turns of a bank whose ids pass, in the order of time, each as last edited. Reading stops once `most` are found.
 ///
 /// # Errors
-/// [`PipelineError`] if the log failed, or is on Kafka.
+/// [`PipelineError`] if the log failed.
 pub fn held_turns(
     log: &dyn Log,
     bank: &Bank,
@@ -57,7 +57,7 @@ pub fn held_turns(
     let mut found: HashMap<String, (u32, HeldTurn)> = HashMap::new();
     let mut problem = None;
     let all = &mut |_: &[u8], _| true;
-    let indexed = log.live_records(partition, &MemoryKey::prefix(bank), all, &mut |record| {
+    log.live_records(partition, &MemoryKey::prefix(bank), all, &mut |record| {
         let turns = match turns_of_record(record) {
             Ok(turns) => turns,
             Err(error) => {
@@ -72,9 +72,6 @@ pub fn held_turns(
     })?;
     if let Some((offset, problem)) = problem {
         return Err(PipelineError::Record { partition, offset, problem });
-    }
-    if !indexed {
-        return Err(PipelineError::NotEmbedded);
     }
     let mut turns: Vec<(u32, HeldTurn)> = found.into_values().collect();
     turns.sort_by(|(ordinal, a), (other, b)| {
@@ -107,8 +104,25 @@ pub fn selected_turns(log: &dyn Log, bank: &Bank, select: &Selector) -> Result<V
     Ok(held)
 }
 
+/// Waits until lists of a bank's turns lack none that is durable now, whichever process extracts. False if `may_wait`
+/// ends before that.
+///
+/// # Errors
+/// [`PipelineError::Log`].
+pub fn wait_until_listed(log: &dyn Log, bank: &Bank, may_wait: &dyn Fn() -> bool) -> Result<bool, PipelineError> {
+    let partition = partition_of(bank, log.partitions());
+    let end = log.end_of_turns(partition)?;
+    while log.listed_to(partition)? < end {
+        if !may_wait() {
+            return Ok(false);
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(true)
+}
+
 /// Deletes turns of a bank for good, as one operation: once it is durable, the next start ends what a crash left over.
-/// Repeating it is harmless. On Kafka there are no operations: each write of some deletions is whole.
+/// Repeating it is harmless.
 ///
 /// # Errors
 /// [`PipelineError::Held`]: a hold covers the bank; nothing was written. [`PipelineError::Turn`]: an id that no turn
@@ -121,19 +135,8 @@ pub fn forget_turns(
     turns: impl IntoIterator<Item = String>,
 ) -> Result<Deleted, PipelineError> {
     check_hold(settings, bank)?;
-    if let Some(forgets) = Forgets::of(log, settings) {
-        return forgets.begin(bank, turns.into_iter().collect(), jiff::Timestamp::now().as_millisecond(), None);
-    }
-    let deletion = |turn| TurnEvent::Deletion(Deletion::for_good(bank.clone(), turn));
-    let events: Vec<TurnEvent> = turns.into_iter().map(deletion).collect();
-    for (index, event) in events.iter().enumerate() {
-        event.check().map_err(|problem| PipelineError::Turn { index, problem })?;
-    }
-    let mut written = Written::nothing(log.partitions());
-    for some in events.chunks(DELETED_AT_ONCE) {
-        log.append_turns(some)?.places().for_each(|(partition, next)| written.extend(partition, next));
-    }
-    Ok(Deleted { written, operation: None })
+    let now_ms = jiff::Timestamp::now().as_millisecond();
+    Forgets::of(log, settings).begin(bank, turns.into_iter().collect(), now_ms, None)
 }
 
 /// Refuses to delete turns of a bank that a hold covers.

@@ -2,14 +2,15 @@
 //!
 //! In: a log, how far the memory has read it, and what recollection found of a turn. Out: three steps of its
 //! explanation. Where the memory holds the turn, only the records of its window are read; otherwise those of its bank,
-//! and then the turns topic. A log on Kafka has no index of its keys: what only that would tell is unknown there.
+//! and then the turns topic. On Kafka the turns topic is not searched: of a turn that the memory has no record of, the
+//! steps are unknown there.
 
 use std::ops::ControlFlow;
 
 use serde::Deserialize;
 
 use super::{PipelineError, Replica};
-use crate::log::{Log, Record, Topic, partition_of};
+use crate::log::{Log, LogError, ReadBatch, Record, Topic, partition_of};
 use heart::recall::Explained;
 use nouns::model::{
     Bank, DeadLetter, ExplainStep, InputPosition, MemoryKey, SessionId, StepName, StepState, Turn, TurnEvent, WindowId,
@@ -137,7 +138,12 @@ impl LogSteps<'_> {
             return Ok(ExplainStep::new(StepName::Stored, StepState::Passed, sentence));
         };
         let WindowTurn { turn, source_offset, .. } = &recorded.turn;
-        let read = self.log.read(Topic::Turns, self.partition, *source_offset, 1)?;
+        let read = match self.log.read(Topic::Turns, self.partition, *source_offset, 1) {
+            Ok(read) => read,
+            // Its record has outlived the retention of the turns topic; the memory holds the turn all the same.
+            Err(LogError::Expired { .. }) => ReadBatch::default(),
+            Err(error) => return Err(error.into()),
+        };
         let appended = read.records.first().filter(|record| record.offset == *source_offset);
         Ok(stored(*source_offset, appended.map(|record| record.append_ms), turn))
     }
@@ -189,15 +195,15 @@ impl LogSteps<'_> {
 
     /// The steps of a turn of which the memory holds no unit.
     fn not_held(&self, explained: &Explained) -> Result<[ExplainStep; 3], PipelineError> {
-        if self.log.erasable().is_none() {
-            let sentence = "A log on Kafka lists no turns; look for it with `ripplemem tap turns`.";
-            return Ok([StepName::Stored, StepName::Reflected, StepName::Window]
-                .map(|step| ExplainStep::new(step, StepState::Unknown, sentence)));
-        }
         let (recorded, _) = self.recorded(&MemoryKey::prefix(self.bank))?;
         match recorded {
             Some(recorded) => self.recorded_without_unit(&recorded, explained),
-            None => self.unrecorded(),
+            None if self.log.erasable().is_some() => self.unrecorded(),
+            None => {
+                let sentence = "The memory has no record of it; look for it with `ripplemem tap turns`.";
+                Ok([StepName::Stored, StepName::Reflected, StepName::Window]
+                    .map(|step| ExplainStep::new(step, StepState::Unknown, sentence)))
+            }
         }
     }
 

@@ -9,7 +9,7 @@
 use std::collections::{BTreeSet, HashMap, hash_map::Entry};
 
 use super::{Erased, Forgets, PipelineError, Replica, Settled, operation::DELETED_AT_ONCE, shared_words::SharedWords};
-use crate::log::Topic;
+use crate::log::{ErasableLog, Topic};
 use nouns::model::{Bank, DeadLetter, Turn, TurnEvent};
 
 /// Records read at once.
@@ -52,6 +52,7 @@ impl Places<'_> {
     /// # Errors
     /// [`PipelineError`]; some places may hold words still, and the next pass covers all of them.
     pub(in crate::pipeline) fn erase(&mut self, settled: &Settled<'_>) -> Result<Erased, PipelineError> {
+        self.log()?;
         let operations = self.forgets.settle(settled)?;
         let hidden = operations.into_iter().filter(|of| of.hidden_ms.is_some() && of.erased.is_none());
         let hidden: BTreeSet<String> = hidden.map(|of| of.operation).collect();
@@ -62,9 +63,14 @@ impl Places<'_> {
         // Without the rows of deleted turns, and without the snapshots before.
         self.replica.snapshot()?;
         (self.erase_caches)()?;
-        erased.rewritten_bytes = self.forgets.log.scrub()?;
+        erased.rewritten_bytes = self.log()?.scrub()?;
         self.forgets.note_erased(&hidden, erased, settled.now_ms)?;
         Ok(erased)
+    }
+
+    /// The log, whose records can be erased.
+    fn log(&self) -> Result<&dyn ErasableLog, PipelineError> {
+        self.forgets.log.erasable().ok_or(PipelineError::NotEmbedded)
     }
 
     /// Whether the turns log holds words of a turn that was deleted.
@@ -113,7 +119,7 @@ impl Places<'_> {
         if turns.is_empty() {
             return Ok(());
         }
-        let log = self.forgets.log;
+        let log = self.log()?;
         let ids: BTreeSet<(&str, &str)> = turns.iter().map(|(_, turn)| (turn.bank.as_str(), &*turn.turn)).collect();
         let mut at = 0;
         loop {

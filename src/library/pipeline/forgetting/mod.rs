@@ -1,8 +1,8 @@
-//! Forgetting that is complete, on a log in a directory: from a request to the last stored byte.
+//! Forgetting that is complete: from a request to the last stored byte.
 //!
 //! In: a bank and ids of turns. Out: one operation of any size, which survives a crash; its deletions in the turns log;
-//! receipts that say which stage it has reached; and a disk without the words. No operation, ledger line or receipt
-//! holds a word of what was said.
+//! receipts that say which stage it has reached; and, on a log in a directory, a disk without the words. No operation,
+//! ledger line or receipt holds a word of what was said.
 //!
 //! - `operation`: an operation, kept in the log beside its deletions, and finished by the next start.
 //! - `ledger`: the file outside the log's directory that makes a restored backup forget again.

@@ -2,7 +2,9 @@
 //!
 //! In: a bank and ids of turns. Out: the operation, durable before the first of its deletions, and done with the last.
 //! Its id is a function of what it names, so that repeating it is harmless. The ids of turns stay beside it until their
-//! deletions are written, some at a time, each in the write of those; a start writes what a crash left over.
+//! deletions are written, some at a time; a start writes what a crash left over. In a directory the ids go in the write
+//! of their deletions. On Kafka they go after it, so a start may write up to a thousand deletions again, which changes
+//! nothing.
 
 use std::{collections::BTreeSet, sync::Mutex, time::Instant};
 
@@ -15,7 +17,7 @@ use super::{
     ledger::{Ledger, LedgerLine},
     rule::RetentionRule,
 };
-use crate::log::{ErasableLog, Log, LogEntry, Written};
+use crate::log::{Log, LogEntry, Written};
 use nouns::{
     config::ForgetSettings,
     model::{Bank, Deletion, TurnEvent},
@@ -59,7 +61,8 @@ pub struct ForgetOperation {
     pub turns: u64,
     /// When it was asked for, in milliseconds since 1970.
     pub requested_ms: i64,
-    /// By when their words are out of every stored byte; none where only a request erases.
+    /// By when their words are out of every stored byte; none where only a request erases, and on Kafka, whose topics
+    /// say it.
     pub due_ms: Option<i64>,
     /// Where its last deletion lies, as text of [`Written`]; none while some are still to be written.
     pub after: Option<String>,
@@ -79,8 +82,8 @@ pub struct ForgetOperation {
 pub struct Deleted {
     /// Where they lie; nothing where they had been written before.
     pub written: Written,
-    /// Their operation; none on Kafka.
-    pub operation: Option<ForgetOperation>,
+    /// Their operation.
+    pub operation: ForgetOperation,
 }
 
 /// What a memory has reached, by which operations are settled.
@@ -95,14 +98,14 @@ pub(in crate::pipeline) struct Settled<'s> {
 /// The operations of a log.
 #[derive(Clone, Copy)]
 pub(in crate::pipeline) struct Forgets<'l> {
-    pub(super) log: &'l dyn ErasableLog,
+    pub(super) log: &'l dyn Log,
     pub(super) settings: &'l ForgetSettings,
 }
 
 impl<'l> Forgets<'l> {
-    /// Those of a log; none on Kafka.
-    pub(in crate::pipeline) fn of(log: &'l dyn Log, settings: &'l ForgetSettings) -> Option<Self> {
-        Some(Self { log: log.erasable()?, settings })
+    /// Those of a log.
+    pub(in crate::pipeline) fn of(log: &'l dyn Log, settings: &'l ForgetSettings) -> Self {
+        Self { log, settings }
     }
 
     /// Has turns forgotten, by a rule where one is given, and returns once their deletions are durable. What was asked
@@ -132,19 +135,20 @@ impl<'l> Forgets<'l> {
         self.finish(operation)
     }
 
-    /// Writes deletions that a crash left over, and those of the ledger that this log has never had. Returns how many
-    /// operations it finished.
-    pub(in crate::pipeline) fn resume(&self) -> Result<usize, PipelineError> {
+    /// Writes deletions that a crash left over, and those of the ledger that this log has never had, in banks that
+    /// pass. Returns how many operations it finished.
+    pub(in crate::pipeline) fn resume(&self, passes: &dyn Fn(&Bank) -> bool) -> Result<usize, PipelineError> {
         let _changing = sync::lock(&CHANGING);
         if let Some(path) = &self.settings.ledger {
             for line in Ledger::at(path).lines()? {
-                if self.known(&line.operation)?.is_none() {
+                if passes(&line.bank) && self.known(&line.operation)?.is_none() {
                     keep_fingerprints(self.settings, self.log, &line)?;
                     self.put(line)?;
                 }
             }
         }
-        let begun: Vec<ForgetOperation> = self.pending()?.into_iter().filter(|of| of.after.is_none()).collect();
+        let is_begun = |of: &ForgetOperation| of.after.is_none() && passes(&of.bank);
+        let begun: Vec<ForgetOperation> = self.pending()?.into_iter().filter(is_begun).collect();
         let count = begun.len();
         begun.into_iter().try_for_each(|operation| self.finish(operation).map(drop))?;
         Ok(count)
@@ -232,7 +236,7 @@ impl<'l> Forgets<'l> {
     /// Makes the operation durable, with the ids of its turns, in one write.
     fn put(&self, line: LedgerLine) -> Result<ForgetOperation, PipelineError> {
         let LedgerLine { operation, bank, requested_ms, turns, retention } = line;
-        let hours = self.settings.erase_within_hours;
+        let hours = if self.log.erasable().is_some() { self.settings.erase_within_hours } else { 0 };
         let within_ms = i64::try_from(hours).unwrap_or(i64::MAX).saturating_mul(HOUR_MS);
         let operation = ForgetOperation {
             operation,
@@ -247,11 +251,13 @@ impl<'l> Forgets<'l> {
             retention,
         };
         let turns: Vec<&String> = turns.iter().collect();
-        let mut entries = vec![entry(PENDING, &operation)?];
+        let mut entries = Vec::new();
         for (number, some) in turns.chunks(DELETED_AT_ONCE).enumerate() {
             entries
                 .push((format!("{LEFT}{} {number:08}", operation.operation), Some(json(&operation.operation, &some)?)));
         }
+        // Last: an operation whose ids are not all written is none, however far a crash lets the write come.
+        entries.push(entry(PENDING, &operation)?);
         self.log.append_with_entries(&[], entries)?;
         Ok(operation)
     }
@@ -260,7 +266,7 @@ impl<'l> Forgets<'l> {
     fn finish(&self, mut operation: ForgetOperation) -> Result<Deleted, PipelineError> {
         let mut written = Written::nothing(self.log.partitions());
         if let Some(after) = operation.after.as_deref().and_then(|after| Written::parse(after, self.log.partitions())) {
-            return Ok(Deleted { written: after, operation: Some(operation) });
+            return Ok(Deleted { written: after, operation });
         }
         for (name, turns) in self.log.entries(&format!("{LEFT}{} ", operation.operation))? {
             let turns: Vec<String> = serde_json::from_slice(&turns).map_err(|e| unreadable(&name, &e))?;
@@ -271,11 +277,11 @@ impl<'l> Forgets<'l> {
         // After a crash between the last deletions and this, all that is durable covers them.
         if written.places().next().is_none() {
             let partition = crate::log::partition_of(&operation.bank, self.log.partitions());
-            written.extend(partition, self.log.end(crate::log::Topic::Turns, partition)?);
+            written.extend(partition, self.log.end_of_turns(partition)?);
         }
         operation.after = Some(written.to_string());
         self.log.append_with_entries(&[], vec![entry(PENDING, &operation)?])?;
-        Ok(Deleted { written, operation: Some(operation) })
+        Ok(Deleted { written, operation })
     }
 }
 
@@ -366,11 +372,11 @@ mod tests {
             drop(log);
             let log = open(home.path());
             let forgets = Forgets { log: &log, settings: &settings };
-            assert_eq!(forgets.resume().unwrap(), 1, "after {writes} writes");
+            assert_eq!(forgets.resume(&|_| true).unwrap(), 1, "after {writes} writes");
             assert_eq!(deleted(&log), turns);
             assert_eq!(log.end(Topic::Turns, 0).unwrap(), turns.len() as u64, "each once");
             assert_eq!(log.entries(LEFT).unwrap(), []);
-            assert_eq!(forgets.resume().unwrap(), 0);
+            assert_eq!(forgets.resume(&|_| true).unwrap(), 0);
             let known = forgets.known(&operation.operation).unwrap().unwrap();
             assert_eq!(known.after, Some(format!("0:{}", turns.len() - 1)));
         }

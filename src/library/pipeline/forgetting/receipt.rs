@@ -15,11 +15,8 @@ use super::{
     key::{failed, hex, key_of},
     rule::RetentionRule,
 };
-use crate::log;
-use nouns::{
-    config::{LogKind, Pipeline},
-    model::Bank,
-};
+use crate::log::{self, Leaving};
+use nouns::{config::Pipeline, model::Bank};
 
 /// How far an operation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -62,10 +59,14 @@ pub struct Receipt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub erased: Option<Timestamp>,
-    /// By when it is to be erased; absent where only a request erases.
+    /// By when it is to be erased; absent where only a request erases. On Kafka: by when the topics have let go of its
+    /// words, as their own settings say; absent where one of them never does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub due: Option<Timestamp>,
+    /// On Kafka, the topics that never let go of words: a sentence for each, with the setting to change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub never: Vec<String>,
     /// Records of the turns log that were emptied when it was erased, with those of other operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emptied_turns: Option<u64>,
@@ -91,26 +92,32 @@ pub(in crate::pipeline) fn receipts(
     key_file: Option<&Path>,
 ) -> Result<Vec<Receipt>, PipelineError> {
     forgets.settle(settled)?;
-    forgets.all()?.iter().map(|operation| Receipt::of(operation, key_file)).collect()
+    noted(forgets, key_file)
 }
 
-/// The receipts of a log in a directory, which nobody has open, as they were noted last.
+/// The receipts of all operations, as they were noted last.
+fn noted(forgets: Forgets<'_>, key_file: Option<&Path>) -> Result<Vec<Receipt>, PipelineError> {
+    let (all, leaving) = (forgets.all()?, forgets.log.leaving()?);
+    all.iter().map(|operation| Receipt::of(operation, key_file, leaving.as_ref())).collect()
+}
+
+/// The receipts of a log, as they were noted last: of one in a directory, which no process has open, or of one on
+/// Kafka, whose services note them.
 ///
 /// # Errors
-/// [`PipelineError::NotEmbedded`] on Kafka, and as the log's.
+/// As the log's.
 pub fn stored_receipts(pipeline: &Pipeline) -> Result<Vec<Receipt>, PipelineError> {
-    if pipeline.log.kind == LogKind::Kafka {
-        return Err(PipelineError::NotEmbedded);
-    }
     let log = log::open(&pipeline.log)?;
-    let forgets = Forgets::of(&*log, &pipeline.forget).ok_or(PipelineError::NotEmbedded)?;
-    let key_file = pipeline.forget.key_file.as_deref();
-    forgets.all()?.iter().map(|operation| Receipt::of(operation, key_file)).collect()
+    noted(Forgets::of(&*log, &pipeline.forget), pipeline.forget.key_file.as_deref())
 }
 
 impl Receipt {
-    /// The receipt of an operation, signed with the secret of a file.
-    pub(in crate::pipeline) fn of(operation: &ForgetOperation, key_file: Option<&Path>) -> Result<Self, PipelineError> {
+    /// The receipt of an operation, signed with the secret of a file. `leaving` says when words leave a log on Kafka.
+    pub(in crate::pipeline) fn of(
+        operation: &ForgetOperation,
+        key_file: Option<&Path>,
+        leaving: Option<&Leaving>,
+    ) -> Result<Self, PipelineError> {
         let at = |ms: i64| Timestamp::from_millisecond(ms).unwrap_or_default();
         let ForgetOperation {
             operation,
@@ -130,6 +137,11 @@ impl Receipt {
             (Some(_), None, None) => ForgetStage::Hidden,
             (None, None, None) => ForgetStage::Accepted,
         };
+        // Until they are hidden, answers may quote them, and a new record of the memory may hold them.
+        let left_ms = leaving.filter(|leaving| leaving.never.is_empty()).map(|leaving| {
+            let within_ms = i64::try_from(leaving.within_ms).unwrap_or(i64::MAX);
+            hidden_ms.unwrap_or(*requested_ms).saturating_add(within_ms)
+        });
         let mut receipt = Self {
             operation: operation.clone(),
             bank: bank.clone(),
@@ -139,7 +151,8 @@ impl Receipt {
             hidden: hidden_ms.map(at),
             rebuilt: rebuilt_ms.map(at),
             erased: erased.map(|(ms, _)| at(ms)),
-            due: due_ms.map(at),
+            due: due_ms.or(left_ms).map(at),
+            never: leaving.map(|leaving| leaving.never.clone()).unwrap_or_default(),
             emptied_turns: erased.map(|(_, erased)| erased.turns),
             emptied_dead_letters: erased.map(|(_, erased)| erased.dead_letters),
             rewritten_bytes: erased.map(|(_, erased)| erased.rewritten_bytes),

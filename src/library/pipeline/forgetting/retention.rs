@@ -89,8 +89,8 @@ pub(in crate::pipeline) struct Retention<'r> {
 impl<'r> Retention<'r> {
     /// That of a pipeline; none on Kafka.
     pub(in crate::pipeline) fn of(pipeline: &'r Pipeline, log: &'r dyn Log, replica: &'r Replica) -> Option<Self> {
-        let forgets = Forgets::of(log, &pipeline.forget)?;
-        Some(Self { forgets, log, replica, rules: &pipeline.retention })
+        log.erasable()?;
+        Some(Self { forgets: Forgets::of(log, &pipeline.forget), log, replica, rules: &pipeline.retention })
     }
 
     /// What no rule keeps at this time, bank by bank; banks in which all turns stay are left out.

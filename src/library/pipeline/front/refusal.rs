@@ -31,6 +31,7 @@ pub fn refusal(error: &PipelineError) -> Refusal {
         | PipelineError::Snapshot(SnapshotError::Before { .. } | SnapshotError::None) => RefusalCode::Invalid,
         PipelineError::Deadline { .. } | PipelineError::Cancelled => RefusalCode::Deadline,
         PipelineError::Quarantined { .. } => RefusalCode::Quarantined,
+        PipelineError::Held { .. } => RefusalCode::Held,
         PipelineError::Busy { .. } => RefusalCode::Busy,
         _ => RefusalCode::Failed,
     };

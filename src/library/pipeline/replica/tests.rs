@@ -1,6 +1,7 @@
 //! Tests shards at run time: they are taken and left, panic and are rebuilt, and are read while others ask.
 
 use std::{
+    ops::ControlFlow,
     path::Path,
     sync::{
         Mutex,
@@ -10,8 +11,8 @@ use std::{
 
 use crate::{
     log::{
-        self, LiveKey, Log, LogError, ReadBatch, Record, SourceLog, SourceState, SourceWriter, Topic, Transaction,
-        TransactionEnd, Written, partition_of,
+        self, LiveKey, Log, LogEntry, LogError, ReadBatch, Record, SourceLog, SourceState, SourceWriter, Topic,
+        Transaction, TransactionEnd, Written, partition_of,
     },
     pipeline::{PipelineError, Service},
 };
@@ -532,6 +533,21 @@ impl Log for SlowLog {
 
     fn live_keys(&self, partition: u32) -> Result<Option<Vec<LiveKey>>, LogError> {
         self.log.live_keys(partition)
+    }
+    fn live_records(
+        &self,
+        partition: u32,
+        prefix: &[u8],
+        wanted: &mut dyn FnMut(&[u8], u64) -> bool,
+        each: &mut dyn FnMut(&Record) -> ControlFlow<()>,
+    ) -> Result<(), LogError> {
+        self.log.live_records(partition, prefix, wanted, each)
+    }
+    fn entries(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, LogError> {
+        self.log.entries(prefix)
+    }
+    fn append_with_entries(&self, events: &[TurnEvent], entries: Vec<LogEntry>) -> Result<Written, LogError> {
+        self.log.append_with_entries(events, entries)
     }
 
     fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {

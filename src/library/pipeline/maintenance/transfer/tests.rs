@@ -1,6 +1,7 @@
 //! Tests an import whose log fails at each transaction in turn.
 
 use std::{
+    ops::ControlFlow,
     path::Path,
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -8,8 +9,8 @@ use std::{
 use super::{export, file::FileReader, import, import::into_log};
 use crate::{
     log::{
-        self, LiveKey, Log, LogError, ReadBatch, Record, SourceLog, SourceState, SourceWriter, Topic, Transaction,
-        TransactionEnd, Written,
+        self, LiveKey, Log, LogEntry, LogError, ReadBatch, Record, SourceLog, SourceState, SourceWriter, Topic,
+        Transaction, TransactionEnd, Written,
     },
     pipeline::Service,
 };
@@ -79,6 +80,21 @@ impl Log for FailingLog {
     }
     fn live_keys(&self, partition: u32) -> Result<Option<Vec<LiveKey>>, LogError> {
         self.log.live_keys(partition)
+    }
+    fn live_records(
+        &self,
+        partition: u32,
+        prefix: &[u8],
+        wanted: &mut dyn FnMut(&[u8], u64) -> bool,
+        each: &mut dyn FnMut(&Record) -> ControlFlow<()>,
+    ) -> Result<(), LogError> {
+        self.log.live_records(partition, prefix, wanted, each)
+    }
+    fn entries(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, LogError> {
+        self.log.entries(prefix)
+    }
+    fn append_with_entries(&self, events: &[TurnEvent], entries: Vec<LogEntry>) -> Result<Written, LogError> {
+        self.log.append_with_entries(events, entries)
     }
     fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {
         self.log.replay(partition, each)

@@ -1,0 +1,317 @@
+//! Carries out the requests to forget turns that come as records of a topic.
+//!
+//! In: records of the topic of requests, which a consumer group divides among the instances. A record is a request of
+//! `POST /v1/forget`; who may write to the topic has every right to forget. Out: one answer or refusal for each, in the
+//! topic of answers. A record's offset is committed after its answer was delivered: if the process is killed before
+//! that, another one carries the request out again, which changes nothing. Whichever instance gets the partitions of
+//! one that was killed also writes what that one left over of its operations.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use rdkafka::{
+    Message, Offset, TopicPartitionList,
+    consumer::{BaseConsumer, CommitMode, Consumer},
+    error::KafkaError,
+    producer::BaseProducer,
+};
+use tracing::{debug, info};
+
+use super::{
+    api::{Code, ForgetTurns, ForgottenTurns, Problem},
+    cluster_retry::ClusterRetry,
+    error::ServeError,
+    questions::rules,
+    request::{IncomingQuestion, REFUSAL, ReplyAddress, Rules},
+    state::State,
+};
+use nouns::{
+    backoff::Backoff,
+    config::{LLM, Pipeline},
+    model::{Refusal, RefusalCode},
+};
+use ripplemem::{
+    log::{
+        KafkaLog, Log, LogError, Membership, RawRecord, Written,
+        kafka::{
+            client::{Watch, drop_in_background},
+            members::MemberContext,
+            owner::{Outgoing, drain, send},
+            partitions_of,
+        },
+        partition_of,
+    },
+    pipeline::{ForgetOperations, PipelineError, Replica, wait_until_listed},
+};
+
+/// The type of an answer (`schemas/topics/forgotten.v1.json`).
+const FORGOTTEN: &str = "ripplemem.forgotten.v1";
+/// The longest wait for a request; after it, operations are settled if that is due.
+const POLL: Duration = Duration::from_millis(100);
+/// The time between two looks at which stages the operations have reached.
+const SETTLED_EVERY: Duration = Duration::from_secs(10);
+/// How long a request may wait until its turns are read in and answers no longer reflect them, and how long it waits if
+/// it does not say.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const WAIT: Duration = Duration::from_secs(10);
+/// The longest time until a stop is noticed.
+const LOOK: Duration = Duration::from_millis(250);
+/// How long a request may take before the group takes the instance for dead: the first list of a partition reads all of
+/// it.
+const LONGEST_REQUEST_MS: u64 = 600_000;
+/// The pauses before an answer that failed is sent again.
+const RETRY: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(4));
+
+/// A consumer of requests.
+type Member = BaseConsumer<MemberContext>;
+
+/// Carries requests out until `stopping`.
+pub(super) fn carry_out(
+    pipeline: &Pipeline,
+    log: &Arc<KafkaLog>,
+    replica: &Replica,
+    state: &State,
+    stopping: &AtomicBool,
+) -> Result<(), ServeError> {
+    let waiting_for_model = if pipeline.extract.extractor == LLM { u64::MAX } else { 0 };
+    let requests = Requests {
+        log,
+        topic: log.cluster().topic(&log.cluster().settings.forgets_topic),
+        rules: rules(pipeline, log.cluster()),
+        operations: ForgetOperations { log: &**log, settings: &pipeline.forget, replica, waiting_for_model },
+        stopping,
+        events: unbounded(),
+    };
+    requests.read(&mut ClusterRetry::new(state, "the requests to forget turns"))
+}
+
+/// The reader of the topic of requests.
+struct Requests<'a> {
+    log: &'a KafkaLog,
+    topic: String,
+    rules: Rules,
+    operations: ForgetOperations<'a>,
+    stopping: &'a AtomicBool,
+    /// What the group decides.
+    events: (Sender<Membership>, Receiver<Membership>),
+}
+
+impl Requests<'_> {
+    fn read(&self, retry: &mut ClusterRetry<'_>) -> Result<(), ServeError> {
+        let cluster = self.log.cluster();
+        let (mut watch, mut consumer) = self.join()?;
+        let answers_watch = Watch::default();
+        let mut answers = self.producer(&answers_watch)?;
+        // Partitions whose operations may be unfinished.
+        let mut taken_over: Vec<u32> = Vec::new();
+        let mut settled = Instant::now();
+        while !self.stopping() {
+            if watch.stranded() {
+                let (fresh, another) = self.join()?;
+                watch = fresh;
+                drop_in_background(std::mem::replace(&mut consumer, another));
+            }
+            let polled = consumer.poll(POLL);
+            for decision in self.events.1.try_iter() {
+                if let Membership::Assigned(partitions) = decision {
+                    taken_over.extend(partitions);
+                }
+            }
+            if !taken_over.is_empty() || settled.elapsed() > SETTLED_EVERY {
+                match self.keep_up(&taken_over) {
+                    Ok(()) => {
+                        retry.reset();
+                        taken_over.clear();
+                        settled = Instant::now();
+                    }
+                    Err(PipelineError::Log(error @ LogError::Cluster { retriable: true, .. })) => retry.wait(&error),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            match polled {
+                None => {}
+                Some(Ok(message)) => {
+                    let raw = RawRecord::of(&message);
+                    let (partition, offset) = (message.partition().unsigned_abs(), raw.record.offset);
+                    let asked = IncomingQuestion {
+                        partition,
+                        offset,
+                        key: &raw.record.key,
+                        value: raw.record.value.as_deref().unwrap_or_default(),
+                        headers: &raw.headers,
+                    };
+                    let address = ReplyAddress::of(&asked, &self.rules, Instant::now());
+                    let Some(answer) = self.answer(asked.value) else { break };
+                    if !self.send(&address, &answer, &answers_watch, &mut answers)? {
+                        break;
+                    }
+                    self.commit(&consumer, partition, offset);
+                }
+                Some(Err(error)) => {
+                    let failure = cluster.failed(&watch, "reading requests to forget turns", &error);
+                    if matches!(failure, LogError::Cluster { retriable: false, .. }) {
+                        return Err(failure.into());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    fn join(&self) -> Result<(Watch, Member), LogError> {
+        let (cluster, watch) = (self.log.cluster(), Watch::default());
+        let failed = |e: &KafkaError| cluster.failed(&watch, "joining the group of requests to forget turns", e);
+        let context = MemberContext {
+            watch: watch.clone(),
+            events: self.events.0.clone(),
+            news: Arc::clone(self.log.news()),
+            reads: true,
+        };
+        let mut member = cluster.member("forgets");
+        let session_ms = cluster.settings.session_seconds * 1_000;
+        member.set("max.poll.interval.ms", LONGEST_REQUEST_MS.max(session_ms).to_string());
+        let consumer: Member = member.create_with_context(context).map_err(|e| failed(&e))?;
+        consumer.subscribe(&[&self.topic]).map_err(|e| failed(&e))?;
+        Ok((watch, consumer))
+    }
+
+    /// Finishes operations of the banks of these partitions, and notes which stages all of them have reached.
+    fn keep_up(&self, taken_over: &[u32]) -> Result<(), PipelineError> {
+        if !taken_over.is_empty() {
+            let partitions = partitions_of(self.log.cluster(), &self.topic)?;
+            let finished = self.operations.resume(&|bank| taken_over.contains(&partition_of(bank, partitions)))?;
+            if finished > 0 {
+                info!(operations = finished, "deletions that another start left over are written");
+            }
+        }
+        self.operations.settle()
+    }
+
+    /// The answer to a request; none once the service is being stopped.
+    fn answer(&self, value: &[u8]) -> Option<Result<ForgottenTurns, Refusal>> {
+        let forgotten = serde_json::from_slice::<ForgetTurns>(value)
+            .map_err(|error| {
+                let detail = format!("not a request to forget turns: {error}; see schemas/topics/forgets.v1.json");
+                Problem::invalid(detail)
+            })
+            .and_then(|forget| self.forget(forget));
+        if self.stopping() && forgotten.is_err() {
+            return None;
+        }
+        Some(forgotten.map_err(refused))
+    }
+
+    fn forget(&self, forget: ForgetTurns) -> Result<ForgottenTurns, Problem> {
+        forget.check()?;
+        let wait = forget.wait_ms.map_or(WAIT, Duration::from_millis).min(LONGEST_WAIT);
+        let until = Instant::now() + wait.max(Duration::from_secs(1));
+        let may_wait = || Instant::now() < until && !self.stopping();
+        let (bank, dry_run) = (forget.bank.clone(), forget.dry_run);
+        if !wait_until_listed(self.log, &bank, &may_wait)? {
+            let detail = "some durable turns are not extracted yet; send the request again in a moment";
+            return Err(Problem::new(Code::Deadline, detail));
+        }
+        let carried = forget.carry_out(self.log, self.operations.settings)?;
+        let gone = match carried.written() {
+            Some(written) => self.is_hidden(written, &may_wait),
+            None => !dry_run,
+        };
+        let receipt = match carried.operation() {
+            Some(operation) => self.operations.receipt(operation)?,
+            None => None,
+        };
+        Ok(carried.answer(bank, gone, receipt))
+    }
+
+    /// Waits until answers here no longer reflect what was deleted. False after the wait, and if another instance holds
+    /// the bank.
+    fn is_hidden(&self, written: &Written, may_wait: &dyn Fn() -> bool) -> bool {
+        let replica = self.operations.replica;
+        let is_reflected = |until| written.places().all(|(partition, next)| replica.wait_for(partition, next, until));
+        let is_held = written.places().all(|(partition, _)| replica.holds(partition % self.log.partitions()));
+        loop {
+            if is_reflected(Instant::now()) {
+                return true;
+            }
+            if !is_held || !may_wait() {
+                return false;
+            }
+            if is_reflected(Instant::now() + LOOK) {
+                return true;
+            }
+        }
+    }
+
+    fn producer(&self, watch: &Watch) -> Result<BaseProducer<Watch>, LogError> {
+        let cluster = self.log.cluster();
+        let made = cluster.producer().create_with_context(watch.clone());
+        made.map_err(|e| cluster.failed(watch, "making a producer of receipts", &e))
+    }
+
+    /// Sends an answer, and returns once it is delivered; false if the service is being stopped before that.
+    fn send(
+        &self,
+        address: &ReplyAddress,
+        answer: &Result<ForgottenTurns, Refusal>,
+        watch: &Watch,
+        producer: &mut BaseProducer<Watch>,
+    ) -> Result<bool, ServeError> {
+        // Serialising cannot fail: both types have a JSON form.
+        let (kind, value) = match answer {
+            Ok(forgotten) => (FORGOTTEN, serde_json::to_vec(forgotten).unwrap_or_default()),
+            Err(refusal) => (REFUSAL, serde_json::to_vec(refusal).unwrap_or_default()),
+        };
+        let (cluster, mut pauses) = (self.log.cluster(), RETRY);
+        while !self.stopping() {
+            let until = Instant::now() + cluster.timeout();
+            drop(watch.take_deliveries());
+            let out = Outgoing {
+                topic: &address.reply_topic,
+                partition: None,
+                key: &address.key,
+                value: Some(&value),
+                headers: Some(address.answer_headers(kind, &self.rules)),
+            };
+            let sent = send(producer, out, until).and_then(|()| drain(producer, until));
+            let Some(error) = sent.err().or(watch.take_deliveries().failed) else { return Ok(true) };
+            let failure = cluster.failed(watch, "sending a receipt", &error);
+            if matches!(failure, LogError::Cluster { retriable: false, .. }) {
+                return Err(failure.into());
+            }
+            debug!(problem = %failure, "a receipt is sent again");
+            std::thread::sleep(pauses.jittered());
+            drop_in_background(std::mem::replace(producer, self.producer(watch)?));
+        }
+        Ok(false)
+    }
+
+    fn commit(&self, consumer: &Member, partition: u32, offset: u64) {
+        let mut list = TopicPartitionList::new();
+        let next = Offset::Offset(offset as i64 + 1);
+        if list.add_partition_offset(&self.topic, partition as i32, next).is_ok() {
+            // If this fails, the request is carried out again, which changes nothing.
+            drop(consumer.commit(&list, CommitMode::Sync));
+        }
+    }
+}
+
+/// The refusal that says what a problem says.
+fn refused(problem: Problem) -> Refusal {
+    let code = match problem.code {
+        Code::Invalid => RefusalCode::Invalid,
+        Code::Held => RefusalCode::Held,
+        Code::Deadline => RefusalCode::Deadline,
+        _ => RefusalCode::Failed,
+    };
+    Refusal::new(code, problem.detail)
+}

@@ -1,0 +1,154 @@
+//! Forgetting on a service whose log is on Kafka: by a selector over HTTP, by a record of the topic of requests, from
+//! the command line, and after a crash.
+
+use std::time::Duration;
+
+use nouns::model::Bank;
+use ripplemem::{log::Log, pipeline::ForgetOperation};
+use serde_json::{Value, json};
+
+use super::{
+    broker_process::Broker,
+    http_service::HttpClient,
+    kafka::{Home, turn, wait},
+    kafka_http::http_of,
+    question_client::Client,
+    support::ripplemem,
+};
+
+/// Topics that let go of words, HTTP, and a bank that is held.
+const SETTINGS: &str = "turns_retention_hours = 24\ndead_letters_retention_hours = 48\n\
+    [http]\nlisten = \"127.0.0.1:0\"\n[[hold]]\nbank = \"held\"\nreason = \"case 7\"\n";
+const HOUR_SECONDS: i64 = 3_600;
+
+/// Turns of a bank as they are said: id, speaker, words.
+const SAID: [(&str, &str, &str); 7] = [
+    ("1", "Ann Lee", "The red kayak is stored in the boathouse."),
+    ("2", "Bo", "The green canoe is stored in the shed."),
+    ("3", "Ann Lee", "The kayak needs a new paddle."),
+    ("4", "Bo", "The canoe needs paint."),
+    ("5", "Ann Lee", "The kayak race is in June."),
+    ("6", "Cy", "The ferry leaves at noon."),
+    ("7", "Cy", "The ferry is late today."),
+];
+
+fn said(bank: &str) -> Value {
+    let turn = |(minute, (id, speaker, text)): (usize, &(&str, &str, &str))| {
+        json!({"bank": bank, "turn": id, "speaker": speaker, "text": text,
+            "time": format!("2024-05-06T09:{minute:02}:00Z"), "session": "s"})
+    };
+    json!({"turns": SAID.iter().enumerate().map(turn).collect::<Vec<_>>(), "wait_ms": 60_000})
+}
+
+/// The ids on a page of turns, and where the list goes on.
+fn page(http: &HttpClient, query: &str) -> (Vec<String>, Option<String>) {
+    let listed = http.get(&format!("/v1/turns?bank=b{query}"));
+    let id = |turn: &Value| turn["turn"].as_str().unwrap().to_owned();
+    (listed["turns"].as_array().unwrap().iter().map(id).collect(), listed["next"].as_str().map(str::to_owned))
+}
+
+fn context(http: &HttpClient, text: &str) -> String {
+    let answer = http.post("/v1/ask", &json!({"bank": "b", "text": text, "timeout_ms": 60_000}));
+    answer["context"].as_str().unwrap().to_owned()
+}
+
+fn seconds(time: &Value) -> i64 {
+    time.as_str().unwrap().parse::<jiff::Timestamp>().unwrap().as_second()
+}
+
+#[test]
+fn what_is_selected_is_forgotten_over_http_by_a_topic_and_after_a_kill() {
+    let _turn = turn();
+    let name = "kafka_forgetting::what_is_selected_is_forgotten_over_http_by_a_topic_and_after_a_kill";
+    let Some(broker) = Broker::shared(name) else { return };
+    let home = Home::with(&broker, "forgets", "", SETTINGS);
+    let service = home.run();
+    let http = http_of(&home, 1);
+    for bank in ["b", "held"] {
+        assert_eq!(http.post("/v1/turns", &said(bank))["reflected"], true, "{}", home.told());
+    }
+
+    // Pages of all turns, the latest first, each once; a selector narrows them.
+    let (first, next) = page(&http, "&limit=3");
+    let (second, after) = page(&http, &format!("&limit=3&before={}", next.unwrap()));
+    let (third, end) = page(&http, &format!("&limit=3&before={}", after.unwrap()));
+    assert_eq!([first, second, third].concat(), ["7", "6", "5", "4", "3", "2", "1"]);
+    assert_eq!(end, None);
+    assert_eq!(page(&http, "&speaker=ann+lee").0, ["5", "3", "1"]);
+    assert_eq!(page(&http, "&mentions=canoe").0, ["4", "2"]);
+    assert_eq!(page(&http, "&speaker=Ann+Lee&until=2024-05-06T09:02:00Z").0, ["1"]);
+    let output = ripplemem(&["turns", "--bank", "b", "--speaker", "Bo", "--json", "--pipeline", home.path()]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.lines().count() == 2 && text.contains("green canoe"), "{}", String::from_utf8_lossy(&output.stderr));
+
+    // A dry run, and then exactly its turns.
+    let mut forget = json!({"bank": "b", "select": {"speakers": ["ANN LEE"]}, "dry_run": true, "wait_ms": 60_000});
+    let meant = http.post("/v1/forget", &forget);
+    assert_eq!((&meant["turns"], meant["shown"].as_array().unwrap().len()), (&json!(3), 3), "{meant}");
+    assert!(context(&http, "Where is the red kayak?").contains("boathouse"));
+    forget["dry_run"] = json!(false);
+    forget["confirm"] = json!("other");
+    assert_eq!(http.send("POST", "/v1/forget", "", forget.to_string().as_bytes()).0, 400);
+    forget["confirm"] = meant["confirm"].clone();
+    let forgotten = http.post("/v1/forget", &forget);
+    assert_eq!((&forgotten["gone"], &forgotten["turns"]), (&json!(true), &json!(3)), "{forgotten} {}", home.told());
+    let receipt = &forgotten["receipt"];
+    assert_eq!((&receipt["stage"], &receipt["turns"]), (&json!("rebuilt"), &json!(3)), "{receipt}");
+    // The longest is the retention of the dead letters and a sixth of it for the segment, and minutes of the broker.
+    let hours = (seconds(&receipt["due"]) - seconds(&receipt["hidden"])) / HOUR_SECONDS;
+    assert!(receipt["never"].is_null() && (56..57).contains(&hours), "{receipt}");
+    assert_eq!(page(&http, "").0, ["7", "6", "4", "2"]);
+    assert!(!context(&http, "Where is the red kayak?").contains("kayak is"));
+    assert_eq!(http.get("/v1/forgets?bank=b")["forgets"][0]["operation"], receipt["operation"]);
+    // What was deleted stays away, and an explanation says that it was deleted.
+    http.post("/v1/turns", &said("b"));
+    let explain = json!({"bank": "b", "text": "Where is the red kayak?", "turn": "1", "timeout_ms": 60_000});
+    let explained = http.post("/v1/explain", &explain);
+    assert_eq!((&explained["failed"], &explained["steps"][0]["state"]), (&json!("stored"), &json!("failed")));
+
+    // Records of the topic: a request, the same again, one that cannot be read, and one for a bank that is held.
+    let mut client = Client::new(&broker, "forgets");
+    let request = r#"{"bank": "b", "select": {"mentions": ["canoe"]}, "wait_ms": 60000}"#;
+    let (id, bad) = (client.forget("b", request), client.forget("b", "{"));
+    let held = client.forget("held", r#"{"bank": "held", "select": {"all": true}}"#);
+    let answer = client.reply(id, Duration::from_secs(120));
+    assert_eq!((&answer["turns"], &answer["gone"]), (&json!(2), &json!(true)), "{answer} {}", home.told());
+    assert_eq!(answer["receipt"]["stage"], "rebuilt");
+    assert_eq!(client.reply(bad, Duration::from_secs(60))["code"], "invalid");
+    let refusal = client.reply(held, Duration::from_secs(60));
+    assert!(refusal["code"] == "held" && refusal["message"].as_str().unwrap().contains("case 7"), "{refusal}");
+    let again = client.forget("b", request);
+    assert_eq!(client.reply(again, Duration::from_secs(60))["turns"], 0);
+    assert_eq!(page(&http, "").0, ["7", "6"]);
+
+    // A service that is killed once an operation is durable, and before its deletions are.
+    service.kill();
+    let operation = "0".repeat(32);
+    let accepted = ForgetOperation {
+        operation: operation.clone(),
+        bank: Bank::parse("b").unwrap(),
+        turns: 1,
+        requested_ms: jiff::Timestamp::now().as_millisecond(),
+        due_ms: None,
+        after: None,
+        hidden_ms: None,
+        rebuilt_ms: None,
+        erased: None,
+    };
+    let left = (format!("forget-turns {operation} 00000000"), Some(br#"["6"]"#.to_vec()));
+    let pending = (format!("forget {operation}"), Some(serde_json::to_vec(&accepted).unwrap()));
+    home.log().append_with_entries(&[], vec![left, pending]).unwrap();
+    let _service = home.run();
+    let http = http_of(&home, 2);
+    let of_operation = |receipts: &Value| {
+        let receipts = receipts["forgets"].as_array().unwrap();
+        receipts.iter().find(|receipt| receipt["operation"] == operation.as_str()).unwrap()["stage"].clone()
+    };
+    wait(&|| home.told(), || of_operation(&http.get("/v1/forgets")) == "rebuilt");
+    assert_eq!(page(&http, "").0, ["7"]);
+    let output = ripplemem(&["forget", "--list", "--bank", "b", "--json", "--pipeline", home.path()]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 3, "{output:?}");
+    let output = ripplemem(&["validate", home.path(), "--topics"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("leave the topics within 57 hours"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+}
