@@ -229,9 +229,22 @@ fn commands_reach_the_process_that_has_the_directory_open() {
     let unknown = ripplemem(&["ask", "x", "--bank", "nobody", "--pipeline", there]);
     fails(&unknown, 1, &["bank nobody: unknown"]);
     // What it does not serve is refused by name.
+    fails(&ripplemem(&["reembed", "--pipeline", there]), 1, &["in use by process"]);
+    // A bank is exported beside it; the digest is that of the exported records.
+    let digest_of = |pipeline: &str, to: &str| {
+        let exported = ripplemem(&["export", "--bank", "sample/harbour", "--to", to, "--pipeline", pipeline]);
+        let said = String::from_utf8_lossy(&exported.stderr).into_owned();
+        assert!(exported.status.success() && !said.contains("not extracted"), "{said}");
+        String::from_utf8(exported.stdout).unwrap().rsplit_once("MB; ").unwrap().1.to_owned()
+    };
     let to = served.path().join("x.jsonl");
-    let export = ["export", "--bank", "sample/harbour", "--to", to.to_str().unwrap(), "--pipeline", there];
-    fails(&ripplemem(&export), 1, &["in use by process"]);
+    assert_eq!(digest_of(there, to.to_str().unwrap()), digest_of(here, alone.path().join("x").to_str().unwrap()));
+    let third = tempfile::tempdir().unwrap();
+    let file = pipeline_file(third.path(), "");
+    let imported = ripplemem(&["import", to.to_str().unwrap(), "--pipeline", file.to_str().unwrap()]);
+    assert!(String::from_utf8_lossy(&imported.stdout).contains("the same digest"), "{imported:?}");
+    let unknown = ["export", "--bank", "nobody", "--to", to.to_str().unwrap(), "--pipeline", there];
+    fails(&ripplemem(&unknown), 1, &["bank nobody: the log has no record of it"]);
     // The log is read beside it, record by record as it lies in the directory.
     let topics = ["turns", "memory", "dead-letters"];
     let printed = |arguments: &[&str]| {

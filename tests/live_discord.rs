@@ -176,14 +176,19 @@ fn a_broken_or_silent_connection_is_resumed_behind_the_last_durable_event() {
 
 #[test]
 fn after_a_lost_session_the_channels_are_asked_for_what_came_since() {
-    let missed = (1..=150).map(|n| message(NEW + n, &format!("missed {n}"))).collect();
-    let platform = discord(missed, 1);
+    // Of three messages that were heard, one is as it was, one was edited, and one deleted.
+    let mut edited = message(NEW - 1, "edited");
+    edited["edited_timestamp"] = "2024-05-01T10:01:00+00:00".into();
+    let missed = (1..=150).map(|n| message(NEW + n, &format!("missed {n}")));
+    let platform = discord([message(NEW - 2, "before"), edited].into_iter().chain(missed).collect(), 1);
     let home = Home::new("discord", &format!("http://{}", platform.address), KEYS);
     let told = home.pull(|wait| {
         let (to, _) = greet(&platform, 60_000);
         ready(&to, &platform, 5);
-        send(&to, 3, "MESSAGE_CREATE", message(NEW, "before"));
-        wait(&|log| log.lines().len() == 1);
+        send(&to, 3, "MESSAGE_CREATE", message(NEW - 2, "before"));
+        send(&to, 4, "MESSAGE_CREATE", message(NEW - 1, "to be edited"));
+        send(&to, 5, "MESSAGE_CREATE", message(NEW, "to be deleted"));
+        wait(&|log| log.lines().len() == 3);
     });
     assert_eq!(notices(&told), [""; 0], "the first run misses nothing");
     let told = home.pull(|wait| {
@@ -193,10 +198,16 @@ fn after_a_lost_session_the_channels_are_asked_for_what_came_since() {
         platform.text(|text| text["op"] == 2);
         ready(&to, &platform, NEW + 150);
         send(&to, 3, "MESSAGE_CREATE", message(NEW + 151, "live"));
-        wait(&|log| log.lines().len() >= 152);
+        wait(&|log| log.lines().len() >= 156);
         wait(&|log| {
             let lines = log.lines();
-            assert_eq!(lines.len(), 152);
+            assert_eq!(lines.len(), 156, "{lines:?}");
+            for found in [
+                format!("acme 10/{} v1714557660000 Ann: edited | session=general", NEW - 1),
+                format!("acme 10/{NEW} deleted"),
+            ] {
+                assert!(lines.contains(&found), "{found}: {lines:?}");
+            }
             let at = |text: &str| lines.iter().position(|line| line.ends_with(&format!(": {text} | session=general")));
             for n in 1..150 {
                 assert!(at(&format!("missed {n}")) < at(&format!("missed {}", n + 1)), "{lines:?}");
@@ -206,14 +217,14 @@ fn after_a_lost_session_the_channels_are_asked_for_what_came_since() {
     });
     let notices = notices(&told);
     let [notice] = notices[..] else { panic!("{told:?}") };
-    assert!(notice.contains("Not found: edits and deletions of that time"), "{notice}");
+    assert!(notice.contains("Not checked: edits and deletions of older messages"), "{notice}");
     let after: Vec<String> = platform
         .asked()
         .into_iter()
         .filter(|asked| asked.path.ends_with("messages"))
         .map(|asked| asked.given["after"].clone())
         .collect();
-    assert_eq!(after, [NEW.to_string(), NEW.to_string(), (NEW + 100).to_string()], "refused once, then two pages");
+    assert_eq!(after, [NEW - 3, NEW - 3, NEW + 98].map(|id| id.to_string()), "refused once, then two pages");
 }
 
 #[test]

@@ -439,9 +439,13 @@ fn no_words_of_a_text_disappear() {
             // The first one shows what the export is. Of two neighbours one stays whole: a line without either of its
             // ends may be anything.
             if n % 2 == 1 {
-                // The head of a mail says where its words are, and whether there are any.
-                let at = if form.format == "mbox" { 1 } else { dice.below(2) as usize };
+                let at = dice.below(2) as usize;
+                let whole = parts[at].clone();
                 scramble(&mut parts[at], &mut dice);
+                // Words behind `>` are another mail's.
+                if form.format == "mbox" && parts[0].rsplit(|byte| *byte == b'\n').next().unwrap().starts_with(b">") {
+                    parts[at] = whole;
+                }
             }
             let [before, after] = parts;
             bytes.extend([before, format!("{said} {}", word(n)).into_bytes(), after].concat());

@@ -2,7 +2,9 @@
 
 use std::{
     io::{BufRead, BufReader},
+    net::TcpListener,
     process::{Command, Stdio},
+    time::{Duration, Instant},
 };
 
 use models::embed;
@@ -180,6 +182,42 @@ fn a_service_listens_while_the_endpoint_is_away_and_names_it() {
     assert!(refusal["detail"].as_str().unwrap().contains(&address), "{refusal}");
     assert!(problem(&service).is_some_and(|problem| problem.contains(&address)));
     assert!(service.stop(), "it ends well");
+}
+
+/// An endpoint that takes connections and never answers: turns are stored, questions are refused in time, and the end
+/// does not wait for it.
+#[test]
+fn a_service_listens_while_the_endpoint_hangs_and_names_it() {
+    // Nobody takes its connections, but the system does.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let home = tempfile::tempdir().unwrap();
+    let entry = "[embed.models.served]\nrunner = \"endpoint\"\nsemantic_threshold = 0.6\nquestion_floor = 0.1\nquestion_ceiling = 0.6";
+    let served = format!(
+        "served = {{ endpoint = \"http://{address}/v1\", model = \"scripted\", timeout_seconds = 1, retries = 0 }}"
+    );
+    let file = format!("version = 1\nembed.model = \"served\"\nlog.directory = \"log\"\n{entry}\n{served}\n");
+    write(&home.path().join("p.toml"), file);
+    let service = HttpService::of(home.path());
+    let problem = |service: &HttpService| service.get("/v1/status")["problem"].as_str().map(str::to_owned);
+    let turn = json!({"bank": "b", "turn": "1", "speaker": "Ann", "text": "The ferry leaves at noon", "time": "2024-05-06T09:00:00Z"});
+    assert_eq!(service.post("/v1/turns", &json!({"turns": [turn]}))["turns"], 1, "it is stored");
+    assert!(problem(&service).is_some_and(|problem| problem.contains(&address)), "{:?}", problem(&service));
+    drop(silent);
+    let again = ScriptedModel::start(&["--listen", &address]);
+    assert_eq!(service.post("/v1/turns", &json!({"turns": [turn], "wait_ms": 60_000}))["reflected"], true);
+    drop(again);
+    let _silent = TcpListener::bind(&address).unwrap();
+    let started = Instant::now();
+    let question = json!({"bank": "b", "text": "When does the ferry leave?"}).to_string();
+    // The first may find that its connection has ended.
+    for _ in 0..2 {
+        let (status, _, refusal) = service.send("POST", "/v1/ask", "", question.as_bytes());
+        assert_eq!((status, refusal["code"].as_str()), (503, Some("endpoint_away")), "{refusal}");
+        assert!(refusal["detail"].as_str().unwrap().contains(&address), "{refusal}");
+    }
+    assert!(service.stop(), "it ends well");
+    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
 }
 
 /// What `ingest` and `snapshot` say of turns that wait in a service for an endpoint; `ingest` goes on once it is back.

@@ -1,7 +1,7 @@
 //! `ripplemem calibrate`.
 //!
-//! In: files of dialogue without labels. Out: a model's semantic threshold and match floor, as a
-//! table and TOML, or as JSON. Builds a memory in a temporary directory, which is deleted at
+//! In: files of dialogue without labels. Out: a model's semantic threshold, the scale of its cosines and that of its
+//! stored bytes, as a table and TOML, or as JSON. Builds a memory in a temporary directory, which is deleted at
 //! the end. Never asks a language model.
 
 use std::{path::PathBuf, process::ExitCode};
@@ -10,7 +10,10 @@ use anyhow::{Context, Result};
 use clap::Args;
 use lab::Calibration;
 use models::embed;
-use nouns::config::{Fsync, LogKind, Pipeline, RULES, SourceSettings};
+use nouns::{
+    config::{Fsync, LogKind, Pipeline, RULES, SourceSettings},
+    model::{SpannedText, Vector},
+};
 
 use super::{
     exit_code::REJECTED,
@@ -21,7 +24,7 @@ use super::{
     source_arguments::format_help,
 };
 
-/// Set a model's semantic threshold and match floor from unlabelled dialogue.
+/// Set a model's semantic threshold, the scale of its cosines and that of its stored bytes from unlabelled dialogue.
 #[derive(Args)]
 pub(crate) struct Calibrate {
     /// The files. Their questions are not read.
@@ -87,7 +90,11 @@ impl Calibrate {
         let (model, memory) = (&pipeline.embed.model, &pipeline.memory);
         let mut embedder = embed::open(&pipeline.embed, &pipeline.model())?;
         let units = lab::samples(service.log(), &mut |text| embedder.embed_query(text))?;
-        let calibration = lab::calibrate(model, &units, memory.semantic_edges, memory.target_semantic_choices)?;
+        let plain = |text| SpannedText { text, spans: Vec::new() };
+        let texts: Vec<SpannedText> = lab::texts(service.log())?.into_iter().map(plain).collect();
+        let whole: Vec<Vector> = embedder.embed(&texts)?.into_iter().map(|vectors| vectors.whole).collect();
+        let (choices, target) = (memory.semantic_edges, memory.target_semantic_choices);
+        let calibration = lab::calibrate(model, &units, choices, target, &whole)?;
         Ok((calibration, rejects))
     }
 
@@ -100,7 +107,8 @@ impl Calibrate {
         print(&format!(
             "\n# {units} units of {banks} banks: {choices:.2} semantic choices per unit (target {target_choices}).\n\
              # {:.0} % of random pairs of one of {questions} questions and a unit match at or below the floor;\n\
-             # as many of those questions find no unit of another turn above the ceiling.\n{}",
+             # as many of those questions find no unit of another turn above the ceiling.\n\
+             # bytes hold the vectors of this model best times byte_factor.\n{}",
             chance * 100.0,
             calibration.toml(!pipeline.embed.models.contains_key(&pipeline.embed.model))
         ))

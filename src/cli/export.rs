@@ -1,21 +1,33 @@
 //! `ripplemem export`.
 //!
-//! In: a bank. Out: a file with everything that the memory holds about it; exit code 3 if one of its records cannot be
-//! read.
+//! In: a bank. Out: a file with everything that the memory holds about it, also while a service has the log; exit code 3
+//! if one of its records cannot be read.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
 use anyhow::Result;
 use clap::Args;
-use nouns::model::{Bank, ExportDigest};
-use ripplemem::pipeline::{self, ExportReport};
+use nouns::{
+    config::Pipeline,
+    model::{Bank, ExportDigest},
+};
+use ripplemem::pipeline::{self, ExportReport, TransferError};
+use server::{Reached, reached_bank};
 
 use super::{
     exit_code::REJECTED,
     memory_arguments::MemoryArguments,
     output::{print, say, say_unreadable},
     progress_bar::with_progress,
+    reached::{holder_of, status_of},
 };
+
+/// How long an export waits for the turns that the service has not extracted yet.
+const EXTRACTED: Duration = Duration::from_secs(10);
 
 /// Write what the memory holds about a bank into a file, to move the bank into another log.
 #[derive(Args)]
@@ -33,8 +45,15 @@ pub(crate) struct Export {
 impl Export {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let (pipeline, bank, to) = (self.memory.pipeline()?, Bank::parse(&self.bank)?, &self.to);
-        let ExportReport { records, digest, lag, unreadable } =
-            with_progress(|progress| pipeline::export(&pipeline, &bank, to, progress))?;
+        let exported = with_progress(|progress| pipeline::export(&pipeline, &bank, to, progress));
+        let holder = match &exported {
+            Err(TransferError::Pipeline(error)) => holder_of(error),
+            _ => None,
+        };
+        let ExportReport { records, digest, lag, unreadable } = match holder {
+            Some(process) => beside(process, &pipeline, &bank, to)?,
+            None => exported?,
+        };
         let bytes = std::fs::metadata(to).map_or(0, |file| file.len());
         say_unreadable(&unreadable, "not in the file");
         let lacking = match unreadable.len() {
@@ -50,11 +69,25 @@ impl Export {
         if lag > 0 {
             say(&format!(
                 "up to {lag} turns of the bank's partition are not extracted yet; those of this bank are not in the \
-                 file: export again once `ripplemem lag` shows 0"
+                 file: export again once they are"
             ));
         }
         Ok(if unreadable.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REJECTED) })
     }
+}
+
+/// Exports from a log that another process has open.
+fn beside(process: Reached, pipeline: &Pipeline, bank: &Bank, to: &Path) -> Result<ExportReport> {
+    let started = Instant::now();
+    let lag = loop {
+        let behind = status_of(&process)?.behind;
+        if behind == 0 || started.elapsed() > EXTRACTED {
+            break behind;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    let mut reader = reached_bank(process, &pipeline.log.directory, bank)?;
+    Ok(with_progress(|progress| pipeline::export_beside(pipeline, bank, to, &mut reader, lag, progress))?)
 }
 
 /// The counts and the hash of an export, in words.

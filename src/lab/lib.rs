@@ -43,7 +43,7 @@ pub use agents::{
     AgentContext, AgentFigures, AgentQuote, AgentRow, AgentSet, AgentsRequest, AgentsResult, AgentsRun, agents_page,
     evaluate_agents, write_agents_report,
 };
-pub use calibration::{CHANCE, CalibrateError, Calibration, Sample, SampleError, SweepRow, calibrate, samples};
+pub use calibration::{CHANCE, CalibrateError, Calibration, Sample, SampleError, SweepRow, calibrate, samples, texts};
 pub use conversations::{ConversationScore, CorpusError, Found, fit_conversations, score_conversations};
 pub use dataset::{BenchmarkFormat, DatasetError};
 pub use error::EvalError;

@@ -57,7 +57,7 @@ pub use kafka::AskError;
 pub use kafka::ask;
 pub use mcp::{McpError, McpOptions, serve_stdio};
 pub use reached::{ReachError, Reached};
-pub use reached_topic::reached_topic;
+pub use reached_topic::{ReachedBank, reached_bank, reached_topic};
 pub use service::run;
 pub use tap::{Lag, TOPICS, TappedRecord, lag, tap};
 pub use v1::openapi;

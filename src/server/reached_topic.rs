@@ -1,11 +1,15 @@
 //! A topic of a log in a directory that another process of this machine has open.
 //!
-//! In: the process, and a topic's name. Out: the topic's records, read over HTTP.
+//! In: the process, and a topic's name, or a bank. Out: the topic's records, or those of the bank, read over HTTP.
 
 use std::path::{Path, PathBuf};
 
 use super::{ReachError, Reached, api::Records};
-use ripplemem::log::{LogError, RawRecord, TopicReader, TopicView};
+use nouns::model::Bank;
+use ripplemem::{
+    log::{LogError, RawRecord, TopicReader, TopicView, partition_of},
+    pipeline::BankReader,
+};
 
 /// A topic of a log that another process has open.
 struct ReachedTopic {
@@ -22,14 +26,51 @@ struct ReachedTopic {
 /// # Errors
 /// [`LogError::Reached`].
 pub fn reached_topic(process: Reached, directory: &Path, topic: &str) -> Result<TopicView, LogError> {
-    let name = format!("{topic} in {}", directory.display());
-    let (directory, topic) = (directory.to_owned(), topic.to_owned());
-    let mut reader = ReachedTopic { process, directory, topic, name, partitions: 1 };
-    reader.partitions = reader.page(0, &[("limit", Some("0"))])?.partitions;
-    Ok(TopicView::over(Box::new(reader)))
+    Ok(TopicView::over(Box::new(ReachedTopic::open(process, directory, topic)?)))
+}
+
+/// The memory records of a bank of a log that another process has open.
+pub struct ReachedBank {
+    memory: ReachedTopic,
+    bank: Bank,
+    partition: u32,
+}
+
+/// The memory records of a bank of the log in `directory`, which `process` has open.
+///
+/// # Errors
+/// [`LogError::Reached`].
+pub fn reached_bank(process: Reached, directory: &Path, bank: &Bank) -> Result<ReachedBank, LogError> {
+    let memory = ReachedTopic::open(process, directory, "memory")?;
+    let partition = partition_of(bank, memory.partitions);
+    Ok(ReachedBank { memory, bank: bank.clone(), partition })
+}
+
+impl BankReader for ReachedBank {
+    fn partition(&self) -> u32 {
+        self.partition
+    }
+
+    fn live(&mut self) -> Result<Vec<u64>, LogError> {
+        let page = self.memory.page(self.partition, &[("bank", Some(self.bank.as_str())), ("limit", Some("0"))])?;
+        page.live
+            .ok_or_else(|| self.memory.failed("it lists no live records; use one version of the program".to_owned()))
+    }
+
+    fn read(&mut self, from: u64, limit: usize) -> Result<Vec<RawRecord>, LogError> {
+        self.memory.read(self.partition, from, limit)
+    }
 }
 
 impl ReachedTopic {
+    fn open(process: Reached, directory: &Path, topic: &str) -> Result<Self, LogError> {
+        let name = format!("{topic} in {}", directory.display());
+        let (directory, topic) = (directory.to_owned(), topic.to_owned());
+        let mut reader = Self { process, directory, topic, name, partitions: 1 };
+        reader.partitions = reader.page(0, &[("limit", Some("0"))])?.partitions;
+        Ok(reader)
+    }
+
     /// A page of the records of a partition.
     fn page(&self, partition: u32, more: &[(&str, Option<&str>)]) -> Result<Records, LogError> {
         let partition = partition.to_string();

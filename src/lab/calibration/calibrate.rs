@@ -1,7 +1,8 @@
 //! Sets a model's thresholds from unlabelled dialogue.
 //!
 //! In: the vectors of units, bank by bank, and a target. Out: the semantic threshold at which a unit has the target's
-//! mean number of semantic choices, the scale on which a unit matches a question, and a sweep of other thresholds.
+//! mean number of semantic choices, the scale on which a unit matches a question, and a sweep of other thresholds; of
+//! vectors as the model returns them, the factor with which bytes store them best.
 //! Never looks at a benchmark's questions or answers, a file or a clock; the same vectors in any order give the same
 //! figures.
 //!
@@ -24,7 +25,7 @@ use crate::score::percentile;
 use heart::memory::{FixedVector, dot_reference, quantise};
 use nouns::{
     config::CosineScale,
-    model::{Bank, Score, Unit},
+    model::{Bank, Score, Unit, Vector},
 };
 
 /// The share of random pairs of a question and a unit that are at or below the floor.
@@ -100,6 +101,9 @@ pub struct Calibration {
     pub question_floor: f64,
     /// The cosine above which a unit says what is asked, rounded to thousandths.
     pub question_ceiling: f64,
+    /// The factor with which bytes store the model's vectors best, as [`byte_factor`] finds it.
+    #[serde(default = "unchanged")]
+    pub byte_factor: f64,
     /// The share of random pairs at or below the floor.
     pub chance: f64,
     /// The number of questions.
@@ -108,7 +112,12 @@ pub struct Calibration {
     pub sweep: Vec<SweepRow>,
 }
 
-/// Sets a model's thresholds: at most `most_choices` choices per unit, and `target` on average.
+fn unchanged() -> f64 {
+    1.0
+}
+
+/// Sets a model's thresholds: at most `most_choices` choices per unit, and `target` on average. `whole` are vectors as
+/// the model returns them.
 ///
 /// # Errors
 /// [`CalibrateError`] when there are too few units or questions, or no threshold reaches the target.
@@ -117,6 +126,7 @@ pub fn calibrate(
     banks: &BTreeMap<Bank, Vec<Sample>>,
     most_choices: usize,
     target: f64,
+    whole: &[Vector],
 ) -> Result<Calibration, CalibrateError> {
     let units = banks.values().map(Vec::len).sum();
     let mut best: Vec<Vec<i32>> = Vec::with_capacity(units);
@@ -149,10 +159,40 @@ pub fn calibrate(
         choices: density.mean(threshold),
         question_floor: thousandths(floor),
         question_ceiling: thousandths(ceiling),
+        byte_factor: byte_factor(whole),
         chance: CHANCE,
         questions,
         sweep: density.sweep(most_choices),
     })
+}
+
+/// The factor, in hundredths and at most 1, at which bytes turn vectors by the least angle: a larger one cuts off great
+/// components, a smaller one rounds small components more. The measure is the mean of one minus the cosine of a vector
+/// and its bytes. 1 without vectors.
+#[must_use]
+pub fn byte_factor(vectors: &[Vector]) -> f64 {
+    let turned = |factor: f64| {
+        let of = |vector: &Vector| 1.0 - cosine(&vector.floats(), &vector.in_steps_times(factor).floats());
+        let mut all: Vec<f64> = vectors.iter().map(of).collect();
+        // So that the sum does not depend on the order of the vectors.
+        all.sort_unstable_by(f64::total_cmp);
+        all.iter().sum::<f64>()
+    };
+    let mut best = (1.0, turned(1.0));
+    for factor in (1..100).rev().map(|hundredths| f64::from(hundredths) / 100.0) {
+        let turn = turned(factor);
+        if turn < best.1 {
+            best = (factor, turn);
+        }
+    }
+    best.0
+}
+
+/// The cosine of two vectors; 1 if one of them is zero.
+fn cosine(a: &[f32], b: &[f32]) -> f64 {
+    let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>();
+    let lengths = (product(a, a) * product(b, b)).sqrt();
+    if lengths > 0.0 { product(a, b) / lengths } else { 1.0 }
 }
 
 fn thousandths(value: f64) -> f64 {
@@ -281,8 +321,13 @@ impl Calibration {
         let runner = if new { "runner = \"catalogue\"\n" } else { "" };
         format!(
             "[embed.models.{name}]\n{runner}semantic_threshold = {:.3}\nquestion_floor = {:.3}\n\
-             question_ceiling = {:.3}\ncosine_factor = {:.3}\ncosine_offset = {:.3}\n",
-            self.semantic_threshold, self.question_floor, self.question_ceiling, scale.factor, scale.offset
+             question_ceiling = {:.3}\ncosine_factor = {:.3}\ncosine_offset = {:.3}\nbyte_factor = {:.2}\n",
+            self.semantic_threshold,
+            self.question_floor,
+            self.question_ceiling,
+            scale.factor,
+            scale.offset,
+            self.byte_factor
         )
     }
 
@@ -343,11 +388,11 @@ mod tests {
     fn the_threshold_gives_the_target_on_a_set_counted_by_hand() {
         let banks = banks(&[&[0.0, 10.0, 30.0, 60.0, 100.0]]);
         // 4 of 10 choices, 0.8 a unit: between cos 20 = 0.9397 and cos 30 = 0.8660.
-        let c = calibrate("m", &banks, 2, 0.8).unwrap();
+        let c = calibrate("m", &banks, 2, 0.8, &[]).unwrap();
         assert!((c.choices - 0.8).abs() < 1e-9, "{c:?}");
         assert_eq!(c.semantic_threshold, 0.939, "the highest of those that meet it");
         // 7 of 10: between cos 30 and cos 40 = 0.7660.
-        let c = calibrate("m", &banks, 2, 1.4).unwrap();
+        let c = calibrate("m", &banks, 2, 1.4, &[]).unwrap();
         assert_eq!((c.choices, c.semantic_threshold), (1.4, 0.865));
         assert_eq!((c.banks, c.units, c.questions), (1, 5, 5));
         // 20 ordered pairs: the 19th lowest is the one of two pairs at 10 degrees, as is the
@@ -363,7 +408,7 @@ mod tests {
     #[test]
     fn banks_never_choose_from_each_other() {
         // The pair of the second bank would be nearest to the first bank's units.
-        let c = calibrate("m", &banks(&[&[0.0, 40.0], &[1.0, 41.0], &[5.0]]), 6, 0.8).unwrap();
+        let c = calibrate("m", &banks(&[&[0.0, 40.0], &[1.0, 41.0], &[5.0]]), 6, 0.8, &[]).unwrap();
         assert_eq!((c.banks, c.units, c.questions), (3, 5, 4));
         assert!((c.semantic_threshold - 0.766).abs() < 0.0011, "cos 40 and nothing nearer: {c:?}");
         assert_eq!(c.question_floor, 0.766);
@@ -374,7 +419,7 @@ mod tests {
         let mut banks = banks(&[&[0.0, 90.0]]);
         let samples = banks.values_mut().next().unwrap();
         samples[1].parts.push(quantise(&[1.0, 0.0]));
-        let c = calibrate("m", &banks, 6, 0.5).unwrap();
+        let c = calibrate("m", &banks, 6, 0.5, &[]).unwrap();
         assert_eq!(c.question_floor, 1.0);
     }
 
@@ -386,38 +431,56 @@ mod tests {
         samples[1].turns.insert("0".to_owned());
         samples[1].questions.clear();
         samples[2].questions.clear();
-        let c = calibrate("m", &banks, 6, 0.5).unwrap();
+        let c = calibrate("m", &banks, 6, 0.5, &[]).unwrap();
         assert_eq!((c.question_floor, c.question_ceiling, c.questions), (0.5, 0.5, 1));
+    }
+
+    /// 127 steps of 1/400 hold no component of 0.8; times 0.4 it is 128 steps.
+    #[test]
+    fn bytes_hold_the_greatest_component() {
+        let mut random = 7;
+        let mut vectors = |greatest: f32| -> Vec<Vector> {
+            (0..200)
+                .map(|_| {
+                    let rest: Vec<f32> = (1..384).map(|_| (draw(&mut random) % 2_001) as f32 - 1_000.0).collect();
+                    let length = rest.iter().map(|x| x * x).sum::<f32>().sqrt() / (1.0 - greatest * greatest).sqrt();
+                    std::iter::once(greatest).chain(rest.iter().map(|x| x / length)).collect()
+                })
+                .collect()
+        };
+        let found = [byte_factor(&vectors(0.05)), byte_factor(&vectors(0.8)), byte_factor(&[])];
+        assert!(found[0] == 1.0 && (0.36..=0.42).contains(&found[1]) && found[2] == 1.0, "{found:?}");
     }
 
     #[test]
     fn the_order_of_units_does_not_matter() {
         let angles: Vec<f32> = (0..700).map(|i| (i * i % 1_009) as f32 / 7.0).collect();
         let backwards: Vec<f32> = angles.iter().rev().copied().collect();
-        let c = calibrate("m", &banks(&[&angles]), 6, 3.0).unwrap();
-        assert_eq!(c, calibrate("m", &banks(&[&backwards]), 6, 3.0).unwrap());
+        let c = calibrate("m", &banks(&[&angles]), 6, 3.0, &[]).unwrap();
+        assert_eq!(c, calibrate("m", &banks(&[&backwards]), 6, 3.0, &[]).unwrap());
         assert_eq!(c.questions, 700);
     }
 
     #[test]
     fn too_little_dialogue_is_an_error() {
-        let message = |angles: &[&[f32]], target| calibrate("m", &banks(angles), 6, target).unwrap_err().to_string();
+        let message =
+            |angles: &[&[f32]], target| calibrate("m", &banks(angles), 6, target, &[]).unwrap_err().to_string();
         assert!(message(&[&[0.0], &[1.0]], 3.0).contains("2 units and no two of them in one bank"));
         assert!(message(&[&[0.0, 1.0, 2.0]], 3.0).contains("at most 2.00 choices"));
         assert!(message(&[], 3.0).contains("0 units"));
         let mut silent = banks(&[&[0.0, 1.0]]);
         silent.values_mut().flatten().for_each(|sample| sample.questions.clear());
-        let error = calibrate("m", &silent, 6, 0.5).unwrap_err().to_string();
+        let error = calibrate("m", &silent, 6, 0.5, &[]).unwrap_err().to_string();
         assert!(error.contains("no question in 2 units"), "{error}");
     }
 
     #[test]
     fn the_printed_lines_can_be_pasted_into_a_pipeline() {
-        let mut c = calibrate("all-MiniLM-L6-v2", &banks(&[&[0.0, 10.0, 30.0, 60.0]]), 2, 1.0).unwrap();
+        let mut c = calibrate("all-MiniLM-L6-v2", &banks(&[&[0.0, 10.0, 30.0, 60.0]]), 2, 1.0, &[]).unwrap();
         let text = format!("version = 1\nembed.model = \"all-MiniLM-L6-v2\"\n{}", c.toml(false));
         let model = nouns::config::Pipeline::parse(&text).unwrap().model();
         assert_eq!((model.semantic_threshold, model.question_floor), (c.semantic_threshold, c.question_floor));
-        assert_eq!(model.question_ceiling, c.question_ceiling);
+        assert_eq!((model.question_ceiling, model.byte_factor), (c.question_ceiling, c.byte_factor));
         c.model = "BAAI/bge-small".to_owned();
         let text = format!("version = 1\nembed.model = \"BAAI/bge-small\"\n{}", c.toml(true));
         let model = nouns::config::Pipeline::parse(&text).unwrap().model();

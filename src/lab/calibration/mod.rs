@@ -1,7 +1,7 @@
 //! Sets a model's thresholds from unlabelled dialogue.
 //!
-//! In: a log, and a way to embed questions. Out: thresholds with their sweep. `samples` reads the vectors of a memory
-//! topic; `calibrate` sets thresholds from them. Never looks at a benchmark.
+//! In: a log, and a way to embed questions. Out: thresholds with their sweep, and the scale of stored bytes. `samples`
+//! reads the vectors of a memory topic; `calibrate` sets thresholds from them. Never looks at a benchmark.
 
 mod calibrate;
 mod error;
@@ -10,4 +10,4 @@ mod samples;
 pub(crate) use calibrate::draw;
 pub use calibrate::{CHANCE, Calibration, Sample, SweepRow, calibrate};
 pub use error::{CalibrateError, SampleError};
-pub use samples::samples;
+pub use samples::{samples, texts};

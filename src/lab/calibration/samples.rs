@@ -1,8 +1,8 @@
 //! The units of a memory topic, as samples for a calibration.
 //!
 //! In: a log, and a way to embed questions. Out: by bank, every unit's vectors and the vectors of
-//! the questions in its turns. An unreadable record is an error with its partition and offset,
-//! never skipped. Writes nothing.
+//! the questions in its turns; or some of the units' texts. An unreadable record is an error with
+//! its partition and offset, never skipped. Writes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +17,8 @@ use ripplemem::log::{Log, Topic};
 
 /// The minimum number of content words in a question that is used.
 const QUESTION_WORDS: usize = 3;
+/// How many texts show how bytes store a model's vectors. Each takes a pass of the model.
+const TEXTS: usize = 1_000;
 /// The number of records read at once.
 const READ_RECORDS: usize = 64;
 
@@ -29,6 +31,31 @@ pub fn samples(
     embed: &mut dyn FnMut(&str) -> Result<Vector, EmbedError>,
 ) -> Result<BTreeMap<Bank, Vec<Sample>>, SampleError> {
     let mut banks: BTreeMap<Bank, Vec<Sample>> = BTreeMap::new();
+    each_unit(log, &mut |bank, unit| {
+        let questions = questions(unit).map(|text| Ok(quantise(&embed(text)?.floats())));
+        let sample = Sample::of(unit, questions.collect::<Result<_, EmbedError>>()?);
+        banks.entry(bank.clone()).or_default().push(sample);
+        Ok(())
+    })?;
+    Ok(banks)
+}
+
+/// Texts of units of all banks, at most [`TEXTS`], each once and spread evenly over their alphabetical order.
+///
+/// # Errors
+/// [`SampleError`] when the log cannot be read.
+pub fn texts(log: &dyn Log) -> Result<Vec<String>, SampleError> {
+    let mut texts = BTreeSet::new();
+    each_unit(log, &mut |_, unit| {
+        texts.insert(unit.restatement.clone());
+        Ok(())
+    })?;
+    let step = texts.len().div_ceil(TEXTS).max(1);
+    Ok(texts.into_iter().step_by(step).collect())
+}
+
+/// Shows every unit of the log once.
+fn each_unit(log: &dyn Log, show: &mut dyn FnMut(&Bank, &Unit) -> Result<(), SampleError>) -> Result<(), SampleError> {
     for partition in 0..log.partitions() {
         let mut seen: BTreeSet<(Bank, UnitId)> = BTreeSet::new();
         let mut next = 0;
@@ -45,15 +72,13 @@ pub fn samples(
                 })?;
                 for unit in &read.units {
                     if seen.insert((read.bank.clone(), unit.id)) {
-                        let questions = questions(unit).map(|text| Ok(quantise(&embed(text)?.floats())));
-                        let sample = Sample::of(unit, questions.collect::<Result<_, EmbedError>>()?);
-                        banks.entry(read.bank.clone()).or_default().push(sample);
+                        show(&read.bank, unit)?;
                     }
                 }
             }
         }
     }
-    Ok(banks)
+    Ok(())
 }
 
 /// The questions in a unit's turns, sentence by sentence.

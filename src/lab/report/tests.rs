@@ -265,6 +265,7 @@ fn calibration() -> Calibration {
         choices: 3.0,
         question_floor: 0.4,
         question_ceiling: 0.7,
+        byte_factor: 1.0,
         chance: CHANCE,
         questions: 56,
         sweep: vec![row(0.74, 3.5, 0.0), row(0.76, 2.5, 0.125), row(0.78, 0.0, 1.0)],

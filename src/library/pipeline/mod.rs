@@ -60,8 +60,8 @@ pub use ingest::{ArrivingOrders, Committed, ExtractionEvent, ExtractionOrders};
 pub use live::{LiveEvent, LiveRun, follow_source};
 pub use logged::logged;
 pub use maintenance::{
-    Estimate, ExportReport, ImportReport, ReembedReport, Replay, ReplayError, ReplayRequest, TransferError,
-    UnreadableAt, check_model, check_reranker, diff, estimate, export, import, reembed, take_snapshot,
+    BankReader, Estimate, ExportReport, ImportReport, ReembedReport, Replay, ReplayError, ReplayRequest, TransferError,
+    UnreadableAt, check_model, check_reranker, diff, estimate, export, export_beside, import, reembed, take_snapshot,
 };
 pub use progress::{Finished, Ingested, Progress};
 pub use replica::snapshots;

@@ -507,7 +507,7 @@ mod tests {
     fn a_vector_in_steps_takes_a_quarter_and_reads_back_bit_for_bit() {
         let vector: Vector = (0..384).map(|i| ((i * 37 % 101) as f32 - 50.0) / 1_000.0).collect();
         let exact = SpanVectors { whole: vector.clone(), spans: vec![vector.clone(), vector], weights: vec![0.3, 1.7] };
-        let stepped = exact.in_steps();
+        let stepped = exact.in_steps_times(1.0);
         assert_ne!(stepped, exact);
         assert_eq!([decode(&encode(&exact)), decode(&encode(&stepped))], [Some(exact.clone()), Some(stepped.clone())]);
         assert!(encode(&stepped).len() * 7 < encode(&exact).len() * 2);
@@ -638,7 +638,7 @@ mod tests {
 
     #[test]
     fn malformed_bytes_count_as_absent() {
-        for made in [vectors(1.0, 2), vectors(1.0, 2).in_steps()] {
+        for made in [vectors(1.0, 2), vectors(1.0, 2).in_steps_times(1.0)] {
             let good = encode(&made);
             assert_eq!(decode(&good), Some(made));
             for cut in 0..good.len() {

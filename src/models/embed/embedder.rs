@@ -20,11 +20,11 @@ pub struct SpanVectors {
 }
 
 impl SpanVectors {
-    /// The same vectors, each in steps ([`Vector::in_steps`]).
+    /// The same vectors times `factor`, each in steps ([`Vector::in_steps_times`]).
     #[must_use]
-    pub fn in_steps(&self) -> Self {
-        let spans = self.spans.iter().map(Vector::in_steps).collect();
-        Self { whole: self.whole.in_steps(), spans, weights: self.weights.clone() }
+    pub fn in_steps_times(&self, factor: f64) -> Self {
+        let spans = self.spans.iter().map(|vector| vector.in_steps_times(factor)).collect();
+        Self { whole: self.whole.in_steps_times(factor), spans, weights: self.weights.clone() }
     }
 }
 

@@ -103,6 +103,12 @@ pub struct ModelSettings {
     #[serde(default)]
     #[schemars(range(min = -100, max = 100))]
     pub cosine_offset: f64,
+    /// What a vector's components are multiplied by before they are rounded to bytes, for `stored = "int8"`. A model
+    /// with components that a byte would cut off needs one below 1; `ripplemem calibrate` finds it. Cosines do not
+    /// depend on a vector's length.
+    #[serde(default = "default_byte_factor")]
+    #[schemars(range(min = 0.01, max = 100))]
+    pub byte_factor: f64,
     /// Languages that the model reads, by their codes of ISO 639-1; empty: every language. A bank that is mostly in
     /// another one is told so.
     #[serde(default)]
@@ -152,6 +158,10 @@ fn default_cosine_factor() -> f64 {
     1.0
 }
 
+fn default_byte_factor() -> f64 {
+    1.0
+}
+
 fn default_turn_template() -> String {
     "{speaker} said, \"{text}\"".to_owned()
 }
@@ -197,6 +207,7 @@ impl EmbedSettings {
             semantic_threshold: 0.85,
             cosine_factor: default_cosine_factor(),
             cosine_offset: 0.0,
+            byte_factor: default_byte_factor(),
             languages: Vec::new(),
             question_floor: 0.5,
             question_ceiling: 0.85,

@@ -107,7 +107,7 @@ pub struct Unit {
     pub id: UnitId,
     /// A text that can be understood without its context.
     pub restatement: String,
-    /// Unit length; what the edges compare.
+    /// What the edges compare. Only its direction counts: in bytes, its length may differ from one.
     pub vector: Vector,
     /// What it can be cued by.
     #[serde(flatten)]

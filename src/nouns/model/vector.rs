@@ -33,9 +33,16 @@ impl Vector {
     /// 384 components: a quarter of the memory, and the same arithmetic everywhere.
     #[must_use]
     pub fn in_steps(&self) -> Self {
+        self.in_steps_times(1.0)
+    }
+
+    /// As [`Self::in_steps`], of this vector times `factor`: below 1, greater components fit, and small ones are
+    /// rounded more. A vector in steps stays as it is.
+    #[must_use]
+    pub fn in_steps_times(&self, factor: f64) -> Self {
         match &self.0 {
             Held::Floats(floats) => {
-                let steps = f64::from(steps(floats.len()));
+                let steps = f64::from(steps(floats.len())) * factor;
                 let most = f64::from(MOST_STEPS);
                 Self::of_steps(
                     floats.iter().map(|x| (f64::from(*x) * steps).round().clamp(-most, most) as i8).collect(),
@@ -231,6 +238,16 @@ mod tests {
         for (json, component) in [("\"i8/400:AQ==\"", 1.0 / 400.0), ("\"i8/20:gA==\"", -128.0 / 20.0)] {
             assert_eq!(*serde_json::from_str::<Vector>(json).expect("a vector").floats(), [component]);
         }
+    }
+
+    #[test]
+    fn a_great_component_fits_where_all_are_made_smaller() {
+        let vector: Vector = [0.8].into_iter().chain((0..383).map(|i| ((i % 7) as f32 - 3.0) / 65.0)).collect();
+        let great = |factor: f64| vector.in_steps_times(factor).as_steps().expect("steps")[0];
+        assert_eq!((great(1.0), great(0.25)), (127, 80));
+        assert_eq!(vector.in_steps_times(1.0), vector.in_steps());
+        let stepped = vector.in_steps();
+        assert_eq!(stepped.in_steps_times(0.25), stepped);
     }
 
     proptest! {

@@ -1,9 +1,9 @@
 //! The records of a topic of a log in a directory, for commands of the same machine that read the log beside the service.
 //!
 //! In: the caller, who needs the right `admin`, a topic, a partition and an offset. Out: a page of its records, byte by
-//! byte as they are stored.
+//! byte as they are stored, and which records of a bank are live.
 
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use schemars::JsonSchema;
@@ -15,8 +15,9 @@ use super::{
     problem::{Code, Problem},
 };
 use crate::access::{Caller, Right};
+use nouns::model::{Bank, MemoryKey};
 use ripplemem::{
-    log::{RawRecord, Record, TopicView},
+    log::{Log, LogError, RawRecord, Record, TopicView},
     pipeline::PipelineError,
 };
 
@@ -42,6 +43,8 @@ pub struct ReadRecords {
     pub since_ms: Option<i64>,
     /// Most records; 64 without it. 0 asks for the offsets alone.
     pub limit: Option<usize>,
+    /// Of the topic memory: the bank whose live records are listed, too.
+    pub bank: Option<Bank>,
 }
 
 /// A page of the records of a topic.
@@ -57,6 +60,9 @@ pub struct Records {
     pub from: u64,
     /// In order; none at the end of the partition. There may be fewer than were asked for.
     pub records: Vec<StoredRecord>,
+    /// With `bank`: the offsets of the bank's live records in the partition, as of one moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<Vec<u64>>,
 }
 
 /// A record as it is stored.
@@ -104,12 +110,15 @@ impl Operations {
     /// [`Problem`] without the right, on Kafka, or for a topic or partition that is not there.
     pub async fn records(&self, who: &Caller, read: ReadRecords) -> Result<Records, Problem> {
         who.may_everywhere(Right::Admin)?;
-        let ReadRecords { topic, partition, from, since_ms, limit } = read;
+        let ReadRecords { topic, partition, from, since_ms, limit, bank } = read;
         if self.log.erasable().is_none() {
             return Err(Problem::invalid("the log is on Kafka: read its topics there"));
         }
         if !TOPICS.contains(&topic.as_str()) {
             return Err(Problem::invalid(format!("topic {topic:?}: write one of {}", TOPICS.join(", "))));
+        }
+        if bank.is_some() && topic != "memory" {
+            return Err(Problem::invalid("bank: only the topic memory lists the live records of a bank"));
         }
         let mut view = TopicView::of(Arc::clone(&self.log), &topic);
         let (partition, partitions) = (partition.unwrap_or_default(), view.partitions());
@@ -117,6 +126,7 @@ impl Operations {
             let detail = format!("{topic}: no partition {partition}; it has {partitions}");
             return Err(Problem::new(Code::NotFound, detail));
         }
+        let log = Arc::clone(&self.log);
         let limit = limit.unwrap_or(READ_AT_ONCE * 4).min(MOST_RECORDS);
         blocking(move || {
             let failed = |error| Problem::from(PipelineError::from(error));
@@ -135,8 +145,20 @@ impl Operations {
                     records.push(StoredRecord::of(record));
                 }
             }
-            Ok(Records { partitions, first, end, from, records })
+            let live = bank.map(|bank| live_offsets(&*log, partition, &bank)).transpose().map_err(failed)?;
+            Ok(Records { partitions, first, end, from, records, live })
         })
         .await
     }
+}
+
+/// The offsets of a bank's live records.
+fn live_offsets(log: &dyn Log, partition: u32, bank: &Bank) -> Result<Vec<u64>, LogError> {
+    let mut live = Vec::new();
+    let mut listed = |_: &[u8], offset| {
+        live.push(offset);
+        false
+    };
+    log.live_records(partition, &MemoryKey::prefix(bank), &mut listed, &mut |_| ControlFlow::Continue(()))?;
+    Ok(live)
 }

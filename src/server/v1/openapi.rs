@@ -235,6 +235,8 @@ fn document() -> String {
                      milliseconds since 1970.", json!({ "type": "integer" })),
                     ("limit", false, "Most records; 64 without it. 0 asks for the offsets alone.",
                      json!({ "type": "integer", "minimum": 0, "maximum": 1_024 })),
+                    ("bank", false, "Of the topic memory: the bank whose live records are listed, too.",
+                     json!({ "type": "string" })),
                 ],
                 None, &ok::<Records>(&mut of, "The records."), &["400", "404"],
             ),

@@ -448,12 +448,13 @@ async fn erase(Shared((operations, _)): Operated, Extension(who): Who) -> Answer
 
 async fn records(Shared((operations, _)): Operated, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
     let records = async || {
-        let [topic, partition, from, since_ms, limit] =
-            parameters(&uri, ["topic", "partition", "from", "since_ms", "limit"])?;
+        let [topic, partition, from, since_ms, limit, bank] =
+            parameters(&uri, ["topic", "partition", "from", "since_ms", "limit", "bank"])?;
         let topic = topic.ok_or_else(|| Problem::invalid("topic: missing; write ?topic=turns"))?;
         let (partition, from) = (number("partition", partition)?, number("from", from)?);
         let (since_ms, limit) = (number("since_ms", since_ms)?, number("limit", limit)?);
-        operations.records(&who, ReadRecords { topic, partition, from, since_ms, limit }).await
+        let bank = bank.as_deref().map(the_bank).transpose()?;
+        operations.records(&who, ReadRecords { topic, partition, from, since_ms, limit, bank }).await
     };
     records().await.into()
 }

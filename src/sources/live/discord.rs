@@ -3,10 +3,11 @@
 //! In: events of the gateway, and what was said in channels while there was no session. Out: messages, edits and
 //! deletions, as in an export of the channels. Discord has no confirmations: a lost connection is resumed after the
 //! last durable event, and Discord repeats the events since. If a session is over, the missed messages of every channel
-//! are requested; edits and deletions from that time are not found, which a notice says.
+//! are requested, with the last ones that were received before: this finds their edits and deletions. Those of older
+//! messages are not found, which a notice says.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 use super::{
     error::LiveError,
     feed::{Arrival, Feed},
+    heard::Heard,
     secret::Secret,
     socket::{Socket, SocketMessage},
     web::Web,
@@ -44,8 +46,9 @@ const CLOCK_SKEW_MS: u64 = 120_000;
 
 /// What the user should know about a session that could not be resumed.
 const LOST_SESSION: &str = "Discord's session was lost, and another has begun. What was said in the meantime is \
-    requested of each channel. Not found: edits and deletions of that time; an export has the edits, and what was \
-    deleted is still remembered until you delete it here";
+    requested of each channel, and edits and deletions are looked for among the last 15 messages received before in \
+    each. Not checked: edits and deletions of older messages, and all of that time in direct messages and in archived \
+    threads; an export has the edits, and what was deleted is still remembered until you delete it here";
 
 /// The stored position.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -56,8 +59,11 @@ struct Cursor {
     since: u64,
     /// The last known message of each channel in which something was said.
     channels: BTreeMap<String, u64>,
-    /// The channels whose missed messages are still to be requested, each with the message after which they begin.
+    /// The channels that are still to be requested, each with the message after which the request begins.
     missing: BTreeMap<String, u64>,
+    /// For these channels, the last messages that were received before the session was lost.
+    to_compare: BTreeMap<String, BTreeSet<u64>>,
+    heard: Heard<u64>,
     /// Names of servers by id.
     servers: BTreeMap<String, String>,
 }
@@ -274,18 +280,32 @@ impl Discord {
         Ok(())
     }
 
-    /// Plans to request what was said in a channel since its last known message.
+    /// Plans to request what was said in a channel since its last known message, and the last messages that were received
+    /// before.
     fn plan(&mut self, channel: &str, last: Option<u64>) {
-        let known = self.cursor.channels.get(channel).copied().unwrap_or(self.cursor.since);
-        if self.is_new && channel.parse::<u64>().is_ok() && last.is_some_and(|last| last > known) {
-            self.cursor.missing.entry(channel.to_owned()).or_insert(known);
+        let known = self.known(channel);
+        let heard = self.cursor.heard.of(channel);
+        let is_asked_for = !heard.is_empty() || last.is_some_and(|last| last > known);
+        if self.is_new && channel.parse::<u64>().is_ok() && is_asked_for {
+            let from = heard.first().map_or(known, |first| known.min(first.saturating_sub(1)));
+            self.cursor.missing.entry(channel.to_owned()).or_insert(from);
+            self.cursor.to_compare.entry(channel.to_owned()).or_insert(heard);
         }
+    }
+
+    /// The last known message of a channel.
+    fn known(&self, channel: &str) -> u64 {
+        self.cursor.channels.get(channel).copied().unwrap_or(self.cursor.since)
     }
 
     fn message(&mut self, message: &Value, arrival: &mut Arrival) -> Result<(), LiveError> {
         let channel = message.get("channel_id").and_then(Value::as_str).unwrap_or_default();
         self.learn(channel)?;
-        arrival.items.push(self.servers.item(message).unwrap_or_else(|(conversation, reason)| {
+        let item = self.servers.item(message);
+        if let (Ok(ChatItem::Message(_)), Some(id)) = (&item, id_of(message)) {
+            self.cursor.heard.add(channel, id);
+        }
+        arrival.items.push(item.unwrap_or_else(|(conversation, reason)| {
             // Messages that the user did not choose must not be in the dead letters either.
             let place = json!({ "channel_id": channel, "id": message.get("id") });
             let payload = if conversation.is_some() { message } else { &place };
@@ -303,6 +323,9 @@ impl Discord {
 
     fn deletion(&mut self, channel: &str, id: &str, arrival: &mut Arrival) -> Result<(), LiveError> {
         self.learn(channel)?;
+        if let Ok(id) = id.parse() {
+            self.cursor.heard.remove(channel, &id);
+        }
         arrival.items.push(self.servers.deletion(channel, id).unwrap_or(ChatItem::Skip(Skip::Unsupported)));
         Ok(())
     }
@@ -326,7 +349,7 @@ impl Discord {
         Ok(())
     }
 
-    /// Requests one page of missed messages.
+    /// Requests one page of messages: those that were missed, and known ones to compare.
     fn catch_up(&mut self, arrival: &mut Arrival) -> Result<(), LiveError> {
         let Some((channel, after)) =
             self.cursor.missing.iter().next().map(|(channel, after)| (channel.clone(), *after))
@@ -351,13 +374,30 @@ impl Discord {
             _ => Vec::new(),
         };
         messages.sort_by_key(id_of);
+        let known = self.known(&channel);
         for message in &messages {
-            self.message(message, arrival)?;
+            let is_edited = message.get("edited_timestamp").is_some_and(Value::is_string);
+            if is_edited || id_of(message).is_none_or(|id| id > known) {
+                self.message(message, arrival)?;
+            }
         }
         arrival.moved = true;
         let last = messages.last().and_then(id_of).unwrap_or(after);
+        let shown: BTreeSet<u64> = messages.iter().filter_map(id_of).collect();
+        // Without the right to read a channel's history, Discord shows none of it: that deletes nothing.
+        let until = match messages.len() {
+            0 => after,
+            PAGE.. => last.min(known),
+            _ => known,
+        };
+        for id in self.cursor.to_compare.get(&channel).cloned().unwrap_or_default() {
+            if id > after && id <= until && !shown.contains(&id) {
+                self.deletion(&channel, &id.to_string(), arrival)?;
+            }
+        }
         if messages.len() < PAGE || last == after {
             self.cursor.missing.remove(&channel);
+            self.cursor.to_compare.remove(&channel);
             let known = self.cursor.channels.entry(channel).or_default();
             *known = last.max(*known);
         } else {

@@ -7,14 +7,15 @@
 //! a conversation that the user did not choose is stored, not even as a dead letter.
 //!
 //! `live_source` is a source as its runner sees it. `feed` is the interface that each platform implements: `telegram`,
-//! `discord`, `matrix`, `slack` (with `slack_gap` for what happened while the app was offline, and `slack_heard` for
-//! recently received messages), and `signed`, the webhook for everything else. `webhook` checks incoming requests by
-//! their `signature`; `inbox` holds them for their source. `web` calls a platform's API, `socket` keeps a connection to
-//! it, `recent` recognises duplicates, `secret` reads tokens.
+//! `discord`, `matrix`, `slack` (with `slack_gap` for what happened while the app was offline), and `signed`, the
+//! webhook for everything else. `heard` remembers the last messages that were received. `webhook` checks incoming
+//! requests by their `signature`; `inbox` holds them for their source. `web` calls a platform's API, `socket` keeps a
+//! connection to it, `recent` recognises duplicates, `secret` reads tokens.
 
 mod discord;
 mod error;
 mod feed;
+mod heard;
 mod inbox;
 mod live_source;
 mod matrix;
@@ -24,7 +25,6 @@ mod signature;
 mod signed;
 mod slack;
 mod slack_gap;
-mod slack_heard;
 mod socket;
 mod telegram;
 mod web;

@@ -20,11 +20,11 @@ use serde_json::{Value, json};
 use super::{
     error::LiveError,
     feed::{Arrival, Feed},
+    heard::{Heard, OF_CONVERSATION},
     inbox::Inbox,
     recent::Recent,
     secret::Secret,
     slack_gap::{Gap, Missed, Step},
-    slack_heard::{Heard, OF_CONVERSATION},
     socket::{Socket, SocketMessage},
     web::Web,
 };
@@ -59,7 +59,7 @@ struct Cursor {
     since: String,
     /// The same for each conversation in which more was said since.
     channels: BTreeMap<String, String>,
-    heard: Heard,
+    heard: Heard<String>,
     recent: Recent,
 }
 
@@ -267,11 +267,11 @@ impl Slack {
         let text = |key: &str| message.get(key).and_then(Value::as_str);
         let ts = text("ts").unwrap_or_default();
         match text("subtype") {
-            Some(DELETED) => self.cursor.heard.remove(channel, text("deleted_ts").unwrap_or_default()),
+            Some(DELETED) => self.cursor.heard.remove(channel, &text("deleted_ts").unwrap_or_default().to_owned()),
             Some(CHANGED) => {}
             // Replies are left out, because a history does not contain them.
             _ if matches!(item, Ok(ChatItem::Message(_))) && text("thread_ts").is_none_or(|root| root == ts) => {
-                self.cursor.heard.add(channel, ts);
+                self.cursor.heard.add(channel, ts.to_owned());
             }
             _ => {}
         }

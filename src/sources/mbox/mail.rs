@@ -2,11 +2,11 @@
 //!
 //! In: the bytes of a mail, and the line that separated it. Out: who wrote it and when, its words, what was attached
 //! and which mails it answers; or why it is not a mail. Unknown charsets are read as UTF-8 with replacements. If a mail
-//! has both text and HTML, the text is used.
+//! has both text and HTML, the text is used; if it has neither, text of an unknown type is.
 
 use std::sync::LazyLock;
 
-use mail_parser::{Addr, Address, HeaderName, HeaderValue, Message, MessageParser, MimeHeaders, PartType};
+use mail_parser::{Addr, Address, HeaderName, HeaderValue, Message, MessageParser, MessagePart, MimeHeaders, PartType};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,9 @@ use nouns::model::{Attachment, EventTime};
 
 /// The maximum number of ids that are kept of the earlier mails: the first and the last ones.
 const MAX_REFERENCES: usize = 20;
+/// The types of content that exist, without their subtypes (IANA's registry of media types).
+const TYPES: [&str; 11] =
+    ["application", "audio", "example", "font", "haptics", "image", "message", "model", "multipart", "text", "video"];
 /// Thunderbird's flag for a mail that was deleted and is still in the file.
 const EXPUNGED: u32 = 0x0008;
 
@@ -89,7 +92,11 @@ pub(super) fn read(bytes: &[u8], separator: Option<&str>, zone: &Zone) -> Result
     if flags.is_some_and(|flags| flags & EXPUNGED != 0) {
         return Ok(Read::Expunged);
     }
-    let body = body(&mail);
+    let mut body = body(&mail);
+    let is_type_unknown = body.is_empty();
+    if is_type_unknown {
+        body = texts_of_unknown_types(&mail);
+    }
     let is_encrypted = mail.content_type().is_some_and(|kind| {
         kind.ctype().eq_ignore_ascii_case("multipart")
             && kind.subtype().is_some_and(|s| s.eq_ignore_ascii_case("encrypted"))
@@ -97,9 +104,15 @@ pub(super) fn read(bytes: &[u8], separator: Option<&str>, zone: &Zone) -> Result
     if is_encrypted || body.trim_start().starts_with("-----BEGIN PGP MESSAGE-----") {
         return Ok(Read::Encrypted);
     }
+    if body.is_empty() && has_stray_line(bytes) {
+        return Err("a line among its headers is none; write a blank line in front of its words".to_owned());
+    }
     let (address, name) = author(&mail, separator).ok_or("From: missing; write the author's address")?;
-    let (time, doubts) =
+    let (time, mut doubts) =
         time(&mail, separator, zone).ok_or("Date: missing or not a date; write it as RFC 5322 does")?;
+    if is_type_unknown && !body.is_empty() {
+        doubts.push("Content-Type");
+    }
     let references = references(&mail);
     let mut text = own_words(&body);
     let answers = !references.is_empty() || REPLY.as_ref().is_some_and(|reply| reply.is_match(subject));
@@ -139,7 +152,33 @@ fn body(mail: &Message<'_>) -> String {
         PartType::Html(html) => Some(html_to_text(html)),
         _ => None,
     });
+    joined(texts)
+}
+
+/// The words of parts without a file's name whose type is an unknown kind of text, or does not exist.
+fn texts_of_unknown_types(mail: &Message<'_>) -> String {
+    let exists = |part: &MessagePart<'_>| {
+        part.content_type().is_some_and(|kind| TYPES.iter().any(|known| kind.ctype().eq_ignore_ascii_case(known)))
+    };
+    let unnamed = mail.parts.iter().filter(|part| part.attachment_name().is_none());
+    joined(unnamed.filter_map(|part| match &part.body {
+        PartType::Text(text) => Some(text.clone().into_owned()),
+        PartType::Binary(bytes) if !exists(part) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        _ => None,
+    }))
+}
+
+/// Texts one below the other, without blank ones.
+fn joined(texts: impl Iterator<Item = String>) -> String {
     texts.filter(|text| !text.trim().is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether a line in front of the first blank line is neither a header nor the continuation of one.
+fn has_stray_line(bytes: &[u8]) -> bool {
+    let lines = bytes.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    lines
+        .take_while(|line| !line.is_empty())
+        .any(|line| !line.starts_with(b" ") && !line.starts_with(b"\t") && !line.contains(&b':'))
 }
 
 /// The author's address in lower case, and name.
@@ -226,7 +265,7 @@ fn references(mail: &Message<'_>) -> Vec<String> {
     references
 }
 
-fn attachment(part: &mail_parser::MessagePart<'_>) -> Option<Attachment> {
+fn attachment(part: &MessagePart<'_>) -> Option<Attachment> {
     if let PartType::Message(forwarded) = &part.body {
         let subject = forwarded.subject().map(str::trim).filter(|s| !s.is_empty()).unwrap_or("mail");
         return Some(Attachment { kind: Some("mail".to_owned()), caption: Some(subject.to_owned()), url: None });

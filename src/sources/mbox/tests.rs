@@ -278,6 +278,25 @@ fn copies_expunged_encrypted_and_internal_mails_are_skipped() {
 }
 
 #[test]
+fn words_of_an_unknown_type_or_behind_a_broken_head_do_not_disappear() {
+    let start = "1@a.example 2024-05-01T10:01:00+02:00 Ann Lee: ";
+    for kind in ["text/pain; charset=utf-8", "~text/plain", "textplain", "multipart/mixed; boundary=lost"] {
+        let mail = mail(1, &format!("Subject: Plan\nContent-Type: {kind}\n"), "Good.");
+        let (_folder, path) = file(mail);
+        let mut reader = open(&path).unwrap();
+        assert_eq!(lines_of(&mut *reader), [format!("{start}Plan\n\nGood.")], "{kind}");
+        assert_eq!(reader.unread(), BTreeMap::from([("Content-Type".to_owned(), 1)]), "{kind}");
+    }
+    let subject = format!("{start}Plan");
+    check(mail(1, "Subject: Plan\nContent-Type: application/octet-stream\n", "\0\u{1}"), &[&subject]);
+    check(mail(1, "Subject: Plan\n", ""), &[&subject]);
+    check(
+        mail(1, "Subject: Plan\nX-Folded: a\n b\n", "Good.").replace("b\n\n", "b\n"),
+        &["reject list.mbox:1: a line among its headers is none; write a blank line in front of its words"],
+    );
+}
+
+#[test]
 fn an_address_that_several_people_share_is_several_accounts() {
     let from = |minute: u32, from: &str| mail(minute, "", "x").replace("Ann Lee <Ann@a.example>", from);
     let mbox = from(1, "Ann <notifications@hub.example>")

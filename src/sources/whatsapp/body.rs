@@ -15,6 +15,8 @@ use nouns::model::Attachment;
 const APP_MARK: char = '\u{200e}';
 /// The longest text that is compared with the lists.
 const LONGEST_PHRASE_BYTES: usize = 400;
+/// The marks that begin a quotation, each with those that may end it.
+const QUOTES: [(char, &[char]); 4] = [('“', &['”']), ('„', &['“', '”']), ('«', &['»']), ('"', &['"'])];
 /// How much of a text is compared with the beginnings of notices; the longest beginning has 59 characters.
 const NOTICE_CHARACTERS: usize = 80;
 
@@ -92,6 +94,31 @@ pub(super) fn is_notice_start(name: &str) -> bool {
         || opened
         || name.contains("://")
         || phrases::NOTICE_VERBS.iter().any(|verb| name.contains(verb))
+}
+
+/// The lines behind a notice, and how many lines come before them. To the notice belong its first line, the lines of a
+/// quotation that it opens (a description, a subject), and lines that the app marks. Any other line may be somebody's
+/// words behind a date that cannot be read.
+pub(super) fn behind_notice(raw: &str) -> Option<(u64, &str)> {
+    let mut rest = raw;
+    loop {
+        let line = rest.split('\n').next().unwrap_or_default();
+        let quotation = line.char_indices().find_map(|(at, c)| {
+            let (_, ends) = QUOTES.iter().find(|(begin, _)| *begin == c)?;
+            rest.get(at + c.len_utf8()..)?.split_once(*ends)
+        });
+        if let Some((_, behind)) = quotation {
+            rest = behind;
+            continue;
+        }
+        let next = rest.strip_prefix(line)?.strip_prefix('\n')?;
+        let is_marked = next.strip_prefix(APP_MARK).is_some_and(|line| !line.starts_with('['));
+        if !is_marked && !next.is_empty() && !next.starts_with('\n') {
+            let before = raw.matches('\n').count() - next.matches('\n').count();
+            return Some((before as u64, next.trim_end()));
+        }
+        rest = next;
+    }
 }
 
 fn said(text: &str, edited: bool, attachments: Vec<Attachment>) -> Body {

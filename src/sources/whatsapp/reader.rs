@@ -14,7 +14,7 @@ use std::{
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::Offset};
 
 use super::{
-    body::{Body, Said, body},
+    body::{Body, Said, behind_notice, body},
     date_order::Order,
     header::{End, Header, header},
     phrases,
@@ -347,7 +347,13 @@ impl OpenChat {
             items.push(self.reject(origin, stray.line, reason, stray.text.trim_start()));
         }
         if let Some(message) = self.message.take() {
-            items.push(self.item(&message, origin, zone));
+            let item = self.item(&message, origin, zone);
+            let is_notice = matches!(item, ChatItem::Skip(Skip::ServiceMessage));
+            items.push(item);
+            if let Some((lines, words)) = is_notice.then(|| behind_notice(&message.text)).flatten() {
+                let reason = "it follows a notice; if somebody said it, write the date and the name in front";
+                items.push(self.reject(origin, message.line + lines, reason.to_owned(), words));
+            }
         }
         items
     }
@@ -358,11 +364,6 @@ impl OpenChat {
             return self.reject(origin, message.line, reason, &message.text);
         };
         let Sender::Person(name, said) = self.chat.survey.sender(&message.text) else {
-            // A notice is one line. What follows it may be somebody's words behind a date that cannot be read.
-            if message.text.trim_end().contains('\n') {
-                let reason = "lines follow a notice; if somebody said them, write the date and the name in front";
-                return self.reject(origin, message.line, reason.to_owned(), &message.text);
-            }
             return ChatItem::Skip(Skip::ServiceMessage);
         };
         let body = body(said);

@@ -309,9 +309,10 @@ impl Names {
     }
 }
 
-/// The text before and the text after the first colon that is followed by a space, a mark or the end.
+/// The text before and the text after the first colon of the first line that is followed by a space, a mark or the end.
 fn split_sender(rest: &str) -> Option<(&str, &str)> {
-    for (at, _) in rest.match_indices(':') {
+    let first = rest.split('\n').next().unwrap_or_default();
+    for (at, _) in first.match_indices(':') {
         let behind = rest.get(at + 1..).unwrap_or_default();
         if behind.is_empty() || behind.starts_with(is_space) || behind.starts_with('\u{200e}') {
             return Some((rest.get(..at)?, behind.strip_prefix(is_space).unwrap_or(behind)));

@@ -241,6 +241,23 @@ fn notices_are_no_messages_and_do_not_stick_to_the_one_before() {
 }
 
 #[test]
+fn a_notice_of_several_lines_is_left_out_and_words_behind_it_are_not() {
+    let (skipped, told) =
+        ("skipped: service message", "it follows a notice; if somebody said it, write the date and the name in front");
+    check(
+        "13/06/20, 10:00 - Ann changed the subject from “A” to “Rome\nin June”\n\
+         13/06/20, 10:01 - Ann changed the description to \"One\n\nTwo: three\"\n13/06/20, 10:02 - You were added\n\
+         13/06/xx, 10:02 - Bo: lost words\nand more\n13/06/20, 10:03 - Ann: hello\n",
+        &[skipped, skipped, skipped, &format!("rejected _chat.txt:7: {told}"), "2020-06-13T10:03:00Z Ann: hello"],
+    );
+    check(
+        "[13/06/20, 10:00:00] Bo: \u{200e}Bo changed the group\n\u{200e}and more of it\nBo: lost\n\
+         [13/06/20, 10:01:00] Ann: hello\n[13/06/20, 10:02:00] Bo was „added\nby Ann“ twice\n",
+        &[skipped, &format!("rejected _chat.txt:3: {told}"), "2020-06-13T10:01:00Z Ann: hello", skipped],
+    );
+}
+
+#[test]
 fn the_group_is_known_by_the_name_of_the_file() {
     let content = "13/06/20, 10:00 - Club: Ann added Bo\n13/06/20, 10:01 - Ann: hi\n13/06/20, 10:02 - Bo: hi\n";
     for (name, chat) in [("WhatsApp Chat with Club.txt", "Club"), ("WhatsApp-Chat mit Club (1).txt", "Club")] {

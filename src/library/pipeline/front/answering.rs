@@ -22,7 +22,7 @@ use super::{
     AnswerStage, Asked, Cancellation, Ended, PipelineError, Replica,
     fair_queue::Full,
     forgotten_since, timed,
-    waiting::{Answered, Place, Reply, State, Waiting},
+    waiting::{Delivery, Place, State, Waiting, Wanted},
 };
 use crate::log::Log;
 use heart::recall::{Explained, RecallError};
@@ -42,7 +42,9 @@ const LOOK: Duration = Duration::from_millis(100);
 const IDLE: Duration = Duration::from_secs(1);
 
 /// Answers one question.
-type Answer = Box<dyn Fn(&Asked, Option<&Subject>) -> Result<Answered, PipelineError> + Send + Sync>;
+type Answer = Box<dyn Fn(&Asked) -> Result<Evidence, PipelineError> + Send + Sync>;
+/// Explains the answer to one question.
+type Explain = Box<dyn Fn(&Asked, &Subject) -> Result<Explained, PipelineError> + Send + Sync>;
 /// The first offset of a turns partition that the memory does not reflect, where known.
 type ReachedOffset = Box<dyn Fn(u32) -> Option<u64> + Send + Sync>;
 /// Whether a bank's shard is loading, so that its questions wait.
@@ -75,6 +77,7 @@ type Away = Box<dyn Fn() -> Option<String> + Send + Sync>;
 /// The functions with which a front answers.
 pub(super) struct Functions {
     pub(super) answer: Answer,
+    pub(super) explain: Explain,
     pub(super) reached: ReachedOffset,
     pub(super) loading: Loading,
     pub(super) embedded: EmbeddedCount,
@@ -83,6 +86,7 @@ pub(super) struct Functions {
 
 struct Shared {
     answer: Answer,
+    explain: Explain,
     reached: ReachedOffset,
     loading: Loading,
     /// The maximum number of questions of one bank in progress.
@@ -115,29 +119,25 @@ impl Front {
         replica.open_reranker()?;
         let (follower, holder, news) = (Arc::clone(&replica), Arc::clone(&replica), Arc::clone(replica.news()));
         let (counted, asked_endpoint) = (Arc::clone(&embedders), Arc::clone(&embedders));
-        let answer = move |asked: &Asked, explains: Option<&Subject>| {
-            let times = asked.times.as_deref();
-            let restored =
-                asked.as_of.map(|at| timed(times, AnswerStage::Restore, || replica.past(&asked.question.bank, at)));
-            let past = restored.transpose()?;
-            // A restore takes long.
-            over(&asked.cancellation)?;
-            let replica = past.as_ref().unwrap_or(&replica);
-            let (question, cancellation) = (&asked.question, &asked.cancellation);
-            if let Some(subject) = explains {
-                let explained = replica.explain(question, subject, &embedders, cancellation)?;
-                return Ok(Answered::Explained(Box::new(explained)));
-            }
-            let mut found = replica.ask(question, &embedders, asked.kept.as_deref(), cancellation, times)?;
+        let (explained, explaining) = (Arc::clone(&replica), Arc::clone(&embedders));
+        let explain = move |asked: &Asked, subject: &Subject| {
+            let memory = memory_of(&explained, asked)?;
+            memory.explain(&asked.question, subject, &explaining, &asked.cancellation)
+        };
+        let answer = move |asked: &Asked| {
+            let memory = memory_of(&replica, asked)?;
+            let (question, kept, times) = (&asked.question, asked.kept.as_deref(), asked.times.as_deref());
+            let mut found = memory.ask(question, &embedders, kept, &asked.cancellation, times)?;
             if let Some(log) = &log {
-                found.forgotten = replica.forgotten_since(|at_ms| forgotten_since(&**log, &question.bank, &[at_ms]))?;
+                found.forgotten = memory.forgotten_since(|at_ms| forgotten_since(&**log, &question.bank, &[at_ms]))?;
             }
-            Ok::<_, PipelineError>(Answered::Evidence(Box::new(found)))
+            Ok(found)
         };
         let reached = move |partition| follower.position(partition);
         let loading = move |bank: &Bank| holder.is_loading(bank);
         let functions = Functions {
             answer: Box::new(answer),
+            explain: Box::new(explain),
             reached: Box::new(reached),
             loading: Box::new(loading),
             embedded: Box::new(move || counted.embedded()),
@@ -148,10 +148,11 @@ impl Front {
 
     /// A front that answers by these functions.
     pub(super) fn with(functions: Functions, news: Arc<Signal>, threads: usize) -> Result<Self, PipelineError> {
-        let Functions { answer, reached, loading, embedded, problem } = functions;
+        let Functions { answer, explain, reached, loading, embedded, problem } = functions;
         let threads = threads.max(1);
         let shared = Arc::new(Shared {
             answer,
+            explain,
             reached,
             loading,
             embedded,
@@ -185,13 +186,7 @@ impl Front {
     /// Hands a question over and returns; `reply` gets its answer, on a thread of the front. It is
     /// dropped without a call when the front stops.
     pub fn submit(&self, asked: Asked, reply: impl FnOnce(Result<Evidence, PipelineError>) + Send + 'static) {
-        self.hand_in(asked, None, move |result| {
-            reply(result.and_then(|answered| match answered {
-                Answered::Evidence(evidence) => Ok(*evidence),
-                // Nobody asked for one.
-                Answered::Explained(_) => Err(PipelineError::Cancelled),
-            }));
-        });
+        self.hand_in(asked, Wanted::Evidence(Box::new(reply)));
     }
 
     /// The same for an explanation.
@@ -201,27 +196,16 @@ impl Front {
         subject: Subject,
         reply: impl FnOnce(Result<Explained, PipelineError>) + Send + 'static,
     ) {
-        self.hand_in(asked, Some(subject), move |result| {
-            reply(result.and_then(|answered| match answered {
-                Answered::Explained(explained) => Ok(*explained),
-                // Nobody asked for it.
-                Answered::Evidence(_) => Err(PipelineError::Cancelled),
-            }));
-        });
+        self.hand_in(asked, Wanted::Explanation(subject, Box::new(reply)));
     }
 
-    fn hand_in(
-        &self,
-        asked: Asked,
-        explains: Option<Subject>,
-        reply: impl FnOnce(Result<Answered, PipelineError>) + Send + 'static,
-    ) {
+    fn hand_in(&self, asked: Asked, wanted: Wanted) {
         let shared = &self.shared;
         let bytes = asked.question.text.len();
         if bytes > MAX_QUESTION_BYTES {
-            return reply(Err(RecallError::LongQuestion { bytes }.into()));
+            return wanted.refused(RecallError::LongQuestion { bytes }.into())();
         }
-        let waiting = Waiting { asked: Box::new(asked), explains, reply: Box::new(reply) };
+        let waiting = Waiting { asked: Box::new(asked), wanted };
         let mut state = shared.lock();
         let added = state.add(waiting, &shared.reached);
         // A keeper with questions to watch checks again soon anyway.
@@ -231,7 +215,7 @@ impl Front {
             Ok(Place::Ready) => shared.ready.notify_one(),
             Ok(Place::Apart) => shared.apart.notify_one(),
             Ok(Place::Parked) => {}
-            Err((waiting, full)) => (waiting.reply)(Err(busy(full))),
+            Err((waiting, full)) => waiting.wanted.refused(busy(full))(),
         }
         if idles {
             shared.news.raise();
@@ -357,13 +341,13 @@ impl Shared {
                 continue;
             };
             drop(state);
-            let result = self.answer(&waiting);
+            let delivery = self.answer(waiting);
             state = self.lock();
-            state.order.done(&bank, ticket, (waiting.reply, result));
+            state.order.done(&bank, ticket, delivery);
             let mut again = false;
-            while let Some((reply, result)) = state.order.next(&bank, again) {
+            while let Some(delivery) = state.order.next(&bank, again) {
                 drop(state);
-                self.hand_over(reply, result);
+                self.hand_over(delivery);
                 again = true;
                 state = self.lock();
             }
@@ -380,8 +364,7 @@ impl Shared {
                 continue;
             };
             drop(state);
-            let result = self.answer(&waiting);
-            self.hand_over(waiting.reply, result);
+            self.hand_over(self.answer(waiting));
             state = self.lock();
             state.apart_in_progress.remove(&bank);
             self.apart.notify_one();
@@ -401,12 +384,12 @@ impl Shared {
                 self.ready.notify_all();
                 self.apart.notify_all();
             }
-            for Waiting { asked, reply, .. } in over {
+            for Waiting { asked, wanted } in over {
                 let error = missed(&asked, &self.reached, &self.loading);
-                self.hand_over(reply, Err(error));
+                self.hand_over(wanted.refused(error));
             }
             for (waiting, full) in full {
-                self.hand_over(waiting.reply, Err(busy(full)));
+                self.hand_over(waiting.wanted.refused(busy(full)));
             }
             state = self.lock();
             if !state.stopping {
@@ -420,12 +403,25 @@ impl Shared {
         }
     }
 
-    fn answer(&self, Waiting { asked, explains, .. }: &Waiting) -> Result<Answered, PipelineError> {
+    fn answer(&self, Waiting { asked, wanted }: Waiting) -> Delivery {
+        match wanted {
+            Wanted::Evidence(reply) => {
+                let result = self.result(&asked, || (self.answer)(&asked));
+                Box::new(move || reply(result))
+            }
+            Wanted::Explanation(subject, reply) => {
+                let result = self.result(&asked, || (self.explain)(&asked, &subject));
+                Box::new(move || reply(result))
+            }
+        }
+    }
+
+    fn result<T>(&self, asked: &Asked, answer: impl FnOnce() -> Result<T, PipelineError>) -> Result<T, PipelineError> {
         if let Some(times) = &asked.times {
             times.note_taken_up();
         }
         over(&asked.cancellation)?;
-        let answer = || trace_parent::within(asked.trace.clone(), || (self.answer)(asked, explains.as_ref()));
+        let answer = || trace_parent::within(asked.trace.clone(), answer);
         let result = catch_unwind(AssertUnwindSafe(answer));
         let result = result.unwrap_or_else(|_| {
             self.panics.fetch_add(1, Ordering::Relaxed);
@@ -439,11 +435,20 @@ impl Shared {
     }
 
     /// A transport that panics over one answer loses only that answer.
-    fn hand_over(&self, reply: Reply, result: Result<Answered, PipelineError>) {
-        if catch_unwind(AssertUnwindSafe(|| reply(result))).is_err() {
+    fn hand_over(&self, delivery: Delivery) {
+        if catch_unwind(AssertUnwindSafe(delivery)).is_err() {
             self.panics.fetch_add(1, Ordering::Relaxed);
         }
     }
+}
+
+/// The memory that a question is put to: that of the past if it names a point.
+fn memory_of(replica: &Arc<Replica>, asked: &Asked) -> Result<Arc<Replica>, PipelineError> {
+    let restore = |at| timed(asked.times.as_deref(), AnswerStage::Restore, || replica.past(&asked.question.bank, at));
+    let past = asked.as_of.map(restore).transpose()?;
+    // A restore takes long.
+    over(&asked.cancellation)?;
+    Ok(past.unwrap_or_else(|| Arc::clone(replica)))
 }
 
 fn over(cancellation: &Cancellation) -> Result<(), PipelineError> {

@@ -10,12 +10,11 @@ use std::{
 
 use super::{
     answering::{Front, Functions},
-    waiting::Answered,
     *,
 };
 use crate::snapshot::AsOf;
 use nouns::{
-    model::{Bank, Evidence, Question, Subject},
+    model::{Bank, Evidence, Question},
     sync,
 };
 
@@ -40,7 +39,7 @@ impl Scripted {
         let (door, texts, position) = (Arc::clone(&gate), Arc::clone(&begun), Arc::clone(&reached));
         let (loads, loading) = (Arc::new(AtomicBool::new(true)), Bank::parse("loading").expect("a good name"));
         let is_loading = Arc::clone(&loads);
-        let answer = move |asked: &Asked, _: Option<&Subject>| {
+        let answer = move |asked: &Asked| {
             sync::lock(&texts).push(asked.question.text.clone());
             let mut words = asked.question.text.split(' ');
             match words.next() {
@@ -57,10 +56,11 @@ impl Scripted {
                 }
                 _ => {}
             }
-            Ok(Answered::Evidence(Box::new(evidence(&asked.question))))
+            Ok(evidence(&asked.question))
         };
         let functions = Functions {
             answer: Box::new(answer),
+            explain: Box::new(|_, _| Err(PipelineError::Cancelled)),
             reached: Box::new(move |partition| (partition == 0).then(|| position.load(Ordering::Relaxed))),
             loading: Box::new(move |bank| *bank == loading && is_loading.load(Ordering::Relaxed)),
             problem: Box::new(|| None),

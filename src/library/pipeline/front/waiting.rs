@@ -17,16 +17,29 @@ use super::{
 use heart::recall::Explained;
 use nouns::model::{Bank, Evidence, Subject};
 
-/// What a question gets.
-pub(super) enum Answered {
+/// Takes the answer to one question.
+pub(super) type Reply<T> = Box<dyn FnOnce(Result<T, PipelineError>) + Send>;
+
+/// Hands one answer over to its transport.
+pub(super) type Delivery = Box<dyn FnOnce() + Send>;
+
+/// What is wanted of a question, with the function that takes it.
+pub(super) enum Wanted {
     /// Evidence.
-    Evidence(Box<Evidence>),
-    /// What it does to a turn.
-    Explained(Box<Explained>),
+    Evidence(Reply<Evidence>),
+    /// What its answer does to a turn.
+    Explanation(Subject, Reply<Explained>),
 }
 
-/// Takes the answer to one question.
-pub(super) type Reply = Box<dyn FnOnce(Result<Answered, PipelineError>) + Send>;
+impl Wanted {
+    /// The delivery of an error.
+    pub(super) fn refused(self, error: PipelineError) -> Delivery {
+        match self {
+            Self::Evidence(reply) => Box::new(move || reply(Err(error))),
+            Self::Explanation(_, reply) => Box::new(move || reply(Err(error))),
+        }
+    }
+}
 
 /// Questions that wait for a thread. A thousand of one bank fit, and of the longest texts as many as 8 MiB hold.
 const READY: Limits = Limits { of_bank: 1_024, of_bank_bytes: 8 << 20, all: 8_192, all_bytes: 64 << 20 };
@@ -42,9 +55,7 @@ const QUESTION_BYTES: usize = 256;
 /// A question that waits.
 pub(super) struct Waiting {
     pub(super) asked: Box<Asked>,
-    /// What is to be explained; none for evidence.
-    pub(super) explains: Option<Subject>,
-    pub(super) reply: Reply,
+    pub(super) wanted: Wanted,
 }
 
 /// Where a question waits.
@@ -64,7 +75,7 @@ pub(super) struct State {
     /// About the past, long, or for the rank among every part of a bank.
     pub(super) apart: FairQueue<Waiting>,
     /// The order of the answers to usual questions.
-    pub(super) order: BankOrder<(Reply, Result<Answered, PipelineError>)>,
+    pub(super) order: BankOrder<Delivery>,
     /// Banks with a question about the past, or a long one, in progress.
     pub(super) apart_in_progress: HashSet<Bank>,
     /// Whether a thread has passed over a bank whose shard is loading, since the keeper last looked.
@@ -108,7 +119,7 @@ impl State {
         let bank = waiting.asked.question.bank.clone();
         let bytes = bytes(&waiting);
         let Asked { question, as_of, .. } = &*waiting.asked;
-        let scores_all = waiting.explains.as_ref().is_some_and(|subject| subject.every_part);
+        let scores_all = matches!(&waiting.wanted, Wanted::Explanation(subject, _) if subject.every_part);
         let apart = as_of.is_some() || scores_all || question.text.len() > USUAL_BYTES;
         let (queue, place) = if apart { (&mut self.apart, Place::Apart) } else { (&mut self.ready, Place::Ready) };
         queue.push(&bank, waiting, bytes).map(|()| place)

@@ -147,7 +147,7 @@ impl Vectors {
         declined: &mut HashMap<SpannedText, String>,
     ) -> Result<Option<(ModelRef, Vec<Vec<Unit>>)>, PipelineError> {
         let layouts: Vec<Layout> = kept.iter().map(|drafts| self.layout(drafts)).collect();
-        let (pairs, stored) = (self.settings.pairs, self.settings.stored);
+        let (pairs, stored) = (self.settings.pairs, self.stored());
         let Open { embedder, cache } = self.open()?;
         let model = embedder.model().clone();
         let cached_as = cached_as(&model, stored);
@@ -167,8 +167,10 @@ impl Vectors {
         let made = match embedder.embed(&unknown) {
             // They are rounded before they are pooled, as cached vectors are, so that the units are the same either
             // way.
-            Ok(made) if stored == VectorPrecision::Int8 => made.iter().map(SpanVectors::in_steps).collect(),
-            Ok(made) => made,
+            Ok(made) => match stored {
+                Stored::Bytes { factor } => made.iter().map(|vectors| vectors.in_steps_times(factor)).collect(),
+                Stored::Floats => made,
+            },
             Err(embed::EmbedError::Declined { texts, .. }) if !texts.is_empty() => {
                 let named = texts.into_iter().filter_map(|(at, problem)| Some((unknown.get(at)?.clone(), problem)));
                 declined.extend(named);
@@ -226,6 +228,13 @@ impl Vectors {
         Ok(self.open()?.cache.evict_window(&drafted.bank, &drafted.window, &keep)?)
     }
 
+    fn stored(&self) -> Stored {
+        match self.settings.stored {
+            VectorPrecision::Int8 => Stored::Bytes { factor: self.model.byte_factor },
+            VectorPrecision::F32 => Stored::Floats,
+        }
+    }
+
     fn layout(&self, drafts: &[DraftUnit]) -> Layout {
         Layout::of(&self.settings, &self.model.turn_template, drafts)
     }
@@ -277,19 +286,30 @@ impl Drop for Vectors {
     }
 }
 
-/// The model as the cache knows it: vectors that are stored in another precision count as another model's.
-fn cached_as(model: &ModelRef, stored: VectorPrecision) -> ModelRef {
-    let precision = match stored {
-        VectorPrecision::Int8 => "int8",
-        VectorPrecision::F32 => "f32",
-    };
-    ModelRef { name: model.name.clone(), hash: format!("{}/{precision}", model.hash) }
+/// The form in which vectors are stored.
+#[derive(Debug, Clone, Copy)]
+enum Stored {
+    /// In steps, times this factor.
+    Bytes {
+        factor: f64,
+    },
+    Floats,
 }
 
-fn unit(bank: &Bank, window: &WindowId, draft: &DraftUnit, vectors: UnitVectors, stored: VectorPrecision) -> Unit {
+/// The model as the cache knows it: vectors that are stored in another form count as another model's.
+fn cached_as(model: &ModelRef, stored: Stored) -> ModelRef {
+    let form = match stored {
+        Stored::Bytes { factor: 1.0 } => "int8".to_owned(),
+        Stored::Bytes { factor } => format!("int8*{factor}"),
+        Stored::Floats => "f32".to_owned(),
+    };
+    ModelRef { name: model.name.clone(), hash: format!("{}/{form}", model.hash) }
+}
+
+fn unit(bank: &Bank, window: &WindowId, draft: &DraftUnit, vectors: UnitVectors, stored: Stored) -> Unit {
     let kept = |vector: Vector| match stored {
-        VectorPrecision::Int8 => vector.in_steps(),
-        VectorPrecision::F32 => vector,
+        Stored::Bytes { factor } => vector.in_steps_times(factor),
+        Stored::Floats => vector,
     };
     let parts = draft.parts.iter().zip(vectors.parts).map(|(part, vectors)| Part {
         turn: part.turn.clone(),
@@ -351,7 +371,7 @@ mod tests {
 
     fn units(directory: &std::path::Path, stored: &str) -> Vec<Vec<Unit>> {
         let text = format!(
-            "version = 1\nembed.model = \"fixed\"\nembed.stored = \"{stored}\"\nlog.directory = {:?}",
+            "version = 1\nembed.model = \"fixed\"\nembed.{stored}\nlog.directory = {:?}",
             directory.display().to_string()
         );
         let pipeline = Pipeline::parse(&text).expect("a pipeline");
@@ -362,8 +382,9 @@ mod tests {
     fn a_cache_of_another_precision_does_not_change_the_units() {
         let fresh = |stored: &str| units(tempfile::tempdir().expect("a directory").path(), stored);
         let shared = tempfile::tempdir().expect("a directory");
-        assert_ne!(fresh("f32"), fresh("int8"));
-        for stored in ["f32", "int8", "f32", "int8"] {
+        let forms = ["stored = \"f32\"", "stored = \"int8\"", "models.fixed.byte_factor = 0.5"];
+        assert!(fresh(forms[0]) != fresh(forms[1]) && fresh(forms[1]) != fresh(forms[2]));
+        for stored in forms.into_iter().chain(forms) {
             assert_eq!(units(shared.path(), stored), fresh(stored), "{stored}");
         }
     }

@@ -26,5 +26,5 @@ pub use estimate::{Estimate, estimate};
 pub use reembed::{ReembedReport, reembed};
 pub use replay::{Replay, ReplayError, ReplayRequest};
 pub use snapshots::{diff, take_snapshot};
-pub use transfer::{ExportReport, ImportReport, TransferError, export, import};
+pub use transfer::{BankReader, ExportReport, ImportReport, TransferError, export, export_beside, import};
 pub use unreadable::UnreadableAt;

@@ -237,11 +237,11 @@ fn each_window(
     partition: u32,
     show: &mut dyn FnMut(LiveWindow) -> Result<(), PipelineError>,
 ) -> Result<(), PipelineError> {
-    let parts = live.parts()?;
+    let (parts, topic) = (live.parts()?, memory_name(log.generation()));
     let mut waiting: HashMap<Vec<u8>, BTreeMap<u32, Part>> = HashMap::new();
     live.each(log, &mut |key, record| {
         let unread = |problem| {
-            let at = UnreadableAt::new(log, partition, key, record, problem);
+            let at = UnreadableAt::new(&topic, partition, key, record, problem);
             (record.value.clone().unwrap_or_default(), at)
         };
         let part = record_of(partition, key, record)?.map_err(unread);

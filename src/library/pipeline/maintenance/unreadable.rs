@@ -5,10 +5,7 @@
 
 use std::fmt;
 
-use crate::{
-    log::{Log, Record, memory_name},
-    snapshot::UnreadableRecord,
-};
+use crate::{log::Record, snapshot::UnreadableRecord};
 use nouns::model::MemoryKey;
 
 /// A live record that a command could not read.
@@ -23,9 +20,9 @@ pub struct UnreadableAt {
 }
 
 impl UnreadableAt {
-    pub(super) fn new(log: &dyn Log, partition: u32, key: &MemoryKey, record: &Record, problem: String) -> Self {
+    pub(super) fn new(topic: &str, partition: u32, key: &MemoryKey, record: &Record, problem: String) -> Self {
         let record = UnreadableRecord { key: key.clone(), offset: record.offset, problem, found: None };
-        Self { topic: memory_name(log.generation()), partition, record }
+        Self { topic: topic.to_owned(), partition, record }
     }
 }
 

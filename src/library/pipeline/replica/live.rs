@@ -127,7 +127,8 @@ impl LiveRecords {
     }
 }
 
-fn key_of(partition: u32, record: &Record) -> Result<MemoryKey, PipelineError> {
+/// A record's key.
+pub(in crate::pipeline) fn key_of(partition: u32, record: &Record) -> Result<MemoryKey, PipelineError> {
     let failed = |e: Invalid| PipelineError::Record { partition, offset: record.offset, problem: e.to_string() };
     MemoryKey::from_bytes(&record.key).map_err(failed)
 }

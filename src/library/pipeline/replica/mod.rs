@@ -40,7 +40,7 @@ use super::{AnswerStage, Cancellation, LanguageCounts, PipelineError, StageTimes
 
 pub use changes::{Changes, News, WatchedBank};
 pub use kept_records::{ReadTurn, RecordChange, WrittenWindow};
-pub(super) use live::{LiveRecords, model_of, record_of};
+pub(super) use live::{LiveRecords, key_of, model_of, record_of};
 pub(super) use record_value::{Unread, check_schema, read_value};
 pub use recording::WrittenSnapshots;
 pub(super) use snapshot_place::edge_settings;

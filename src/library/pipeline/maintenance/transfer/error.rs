@@ -78,6 +78,17 @@ pub enum TransferError {
         /// The first of them, and why.
         first: String,
     },
+    /// Another process replaced records of the bank faster than they were read.
+    #[error(
+        "bank {bank}: its records changed faster than they were read, {times} times in a row; export again while less \
+         is written to it"
+    )]
+    Changing {
+        /// The bank.
+        bank: Bank,
+        /// Number of attempts.
+        times: u32,
+    },
     /// The log has no record of the bank.
     #[error("bank {bank}: the log has no record of it; `ripplemem tap memory` shows its records")]
     UnknownBank {

@@ -7,9 +7,9 @@
 
 use std::path::Path;
 
-use super::{TransferError, UnreadableAt, bank_memory::BankMemory, file::FileWriter};
+use super::{PipelineError, TransferError, UnreadableAt, bank_memory::BankMemory, file::FileWriter};
 use crate::{
-    log::{self, Topic, partition_of},
+    log::{self, Record, Topic, memory_name, partition_of},
     pipeline::{
         Progress,
         ingest::{Extractors, Stage, Vectors},
@@ -18,7 +18,10 @@ use crate::{
 };
 use nouns::{
     config::{LogKind, Pipeline},
-    model::{Bank, EXPORT_FORM, EXPORT_VERSION, ExportDigest, ExportHeader, ExportRecord, SCHEMA_VERSION},
+    model::{
+        Bank, EXPORT_FORM, EXPORT_VERSION, ExportDigest, ExportHeader, ExportRecord, MemoryKey, ModelRef,
+        SCHEMA_VERSION,
+    },
 };
 
 /// What an export wrote.
@@ -28,7 +31,7 @@ pub struct ExportReport {
     pub records: u64,
     /// The digest of the memory that results from them.
     pub digest: ExportDigest,
-    /// Turns of the bank's partition, of any bank, that are not extracted yet.
+    /// How many turns of the bank's partition, of any bank, are not extracted yet, at most.
     pub lag: u64,
     /// The live records that are not in the file, because they cannot be read.
     pub unreadable: Vec<UnreadableAt>,
@@ -69,48 +72,79 @@ pub fn export(
         }
         Ok(ours)
     })?;
+    let topic = memory_name(log.generation());
+    let export = BankExport { pipeline, bank, to, partition, topic: &topic };
     let model = of_partition.filter(|_| has_units);
-    if live.len() == 0 {
-        return Err(TransferError::UnknownBank { bank: bank.clone() });
-    }
-    let header = ExportHeader {
-        form: EXPORT_FORM.to_owned(),
-        version: EXPORT_VERSION,
-        schema: SCHEMA_VERSION,
-        bank: bank.clone(),
-        model: model.clone(),
-        settings: edge_settings(pipeline),
-    };
-    let mut file = FileWriter::create(to, &header)?;
-    let mut memory = BankMemory::start(pipeline)?;
-    let (mut written, mut unreadable, mut refused) = (0, Vec::new(), None);
-    live.each(&*log, &mut |key, record| {
-        let taken = match record_of(partition, key, record)? {
-            Ok(value) if !value.units.is_empty() && Some(&value.model) != model.as_ref() => {
-                Err(format!("vectors of model {}, although others are of another model", value.model.hash))
-            }
-            Ok(value) => memory.take(key, &value)?.map(|()| value),
-            Err(problem) => Err(problem),
-        };
-        match taken {
-            Ok(value) => {
-                if refused.is_none() {
-                    refused = file.record(&ExportRecord { key: key.clone(), value }).err();
-                }
-                written += 1;
-            }
-            Err(problem) => unreadable.push(UnreadableAt::new(&*log, partition, key, record, problem)),
+    export.write(model, live.len(), lag, |show| live.each(&*log, show), progress)
+}
+
+/// What a live record is shown to.
+type Show<'s> = dyn FnMut(&MemoryKey, &Record) -> Result<(), PipelineError> + 's;
+
+/// A bank whose live records are known, and the file for it.
+pub(super) struct BankExport<'e> {
+    pub pipeline: &'e Pipeline,
+    pub bank: &'e Bank,
+    pub to: &'e Path,
+    pub partition: u32,
+    /// The memory topic's name, for reports.
+    pub topic: &'e str,
+}
+
+impl BankExport<'_> {
+    /// Writes the file. `model` is that of the bank's vectors; `each` passes the `count` live records on; `lag` is
+    /// reported.
+    pub(super) fn write(
+        self,
+        model: Option<ModelRef>,
+        count: u64,
+        lag: u64,
+        each: impl FnOnce(&mut Show<'_>) -> Result<(), PipelineError>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<ExportReport, TransferError> {
+        let Self { pipeline, bank, to, partition, topic } = self;
+        if count == 0 {
+            return Err(TransferError::UnknownBank { bank: bank.clone() });
         }
-        let done = written + unreadable.len() as u64;
-        progress(Progress { doing: "exporting", done, total: Some(live.len()), unit: "records" });
-        Ok(())
-    })?;
-    refused.map_or(Ok(()), Err)?;
-    if let Some(first) = unreadable.first().filter(|_| to.exists()) {
-        let (path, first, records) = (to.to_owned(), first.to_string(), unreadable.len());
-        return Err(TransferError::WouldReplace { path, records, first });
+        let header = ExportHeader {
+            form: EXPORT_FORM.to_owned(),
+            version: EXPORT_VERSION,
+            schema: SCHEMA_VERSION,
+            bank: bank.clone(),
+            model: model.clone(),
+            settings: edge_settings(pipeline),
+        };
+        let mut file = FileWriter::create(to, &header)?;
+        let mut memory = BankMemory::start(pipeline)?;
+        let (mut written, mut unreadable, mut refused) = (0, Vec::new(), None);
+        each(&mut |key, record| {
+            let taken = match record_of(partition, key, record)? {
+                Ok(value) if !value.units.is_empty() && Some(&value.model) != model.as_ref() => {
+                    Err(format!("vectors of model {}, although others are of another model", value.model.hash))
+                }
+                Ok(value) => memory.take(key, &value)?.map(|()| value),
+                Err(problem) => Err(problem),
+            };
+            match taken {
+                Ok(value) => {
+                    if refused.is_none() {
+                        refused = file.record(&ExportRecord { key: key.clone(), value }).err();
+                    }
+                    written += 1;
+                }
+                Err(problem) => unreadable.push(UnreadableAt::new(topic, partition, key, record, problem)),
+            }
+            let done = written + unreadable.len() as u64;
+            progress(Progress { doing: "exporting", done, total: Some(count), unit: "records" });
+            Ok(())
+        })?;
+        refused.map_or(Ok(()), Err)?;
+        if let Some(first) = unreadable.first().filter(|_| to.exists()) {
+            let (path, first, records) = (to.to_owned(), first.to_string(), unreadable.len());
+            return Err(TransferError::WouldReplace { path, records, first });
+        }
+        let digest = memory.digest()?;
+        file.finish(digest.clone())?;
+        Ok(ExportReport { records: written, digest, lag, unreadable })
     }
-    let digest = memory.digest()?;
-    file.finish(digest.clone())?;
-    Ok(ExportReport { records: written, digest, lag, unreadable })
 }

@@ -1,4 +1,4 @@
-//! Tests an import whose log fails at each transaction in turn.
+//! Tests an import whose log fails at each transaction in turn, and an export while the log is written.
 
 use std::{
     ops::ControlFlow,
@@ -6,17 +6,17 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use super::{export, file::FileReader, import, import::into_log};
+use super::{BankReader, TransferError, export, export_beside, file::FileReader, import, import::into_log};
 use crate::{
     log::{
-        self, LiveKey, Log, LogEntry, LogError, ReadBatch, Record, SourceLog, SourceState, SourceWriter, Topic,
-        Transaction, TransactionEnd, Written,
+        self, LiveKey, Log, LogEntry, LogError, RawRecord, ReadBatch, Record, SourceLog, SourceState, SourceWriter,
+        Topic, Transaction, TransactionEnd, Written,
     },
     pipeline::Service,
 };
 use nouns::{
     config::Pipeline,
-    model::{Bank, DeadLetter, TurnEvent},
+    model::{Bank, DeadLetter, MemoryKey, TurnEvent},
 };
 
 /// A log that fails at a commit, before or after it is done.
@@ -142,4 +142,70 @@ fn an_import_that_stops_at_any_transaction_is_continued() {
         }
     }
     assert!(transactions > 3 && resumed > 1, "{transactions} transactions, {resumed} resumed");
+}
+
+/// A bank of a log whose turns are edited while it is read: before each read, one of `edits` is extracted.
+struct EditedBank<'s> {
+    service: &'s mut Service,
+    bank: Bank,
+    edits: Vec<TurnEvent>,
+    lists: usize,
+}
+
+impl BankReader for EditedBank<'_> {
+    fn partition(&self) -> u32 {
+        0
+    }
+    fn live(&mut self) -> Result<Vec<u64>, LogError> {
+        self.lists += 1;
+        let mut live = Vec::new();
+        let mut listed = |_: &[u8], offset| {
+            live.push(offset);
+            false
+        };
+        let each = &mut |_: &Record| ControlFlow::Continue(());
+        self.service.log().live_records(0, &MemoryKey::prefix(&self.bank), &mut listed, each)?;
+        Ok(live)
+    }
+    fn read(&mut self, from: u64, limit: usize) -> Result<Vec<RawRecord>, LogError> {
+        if let Some(edit) = self.edits.pop() {
+            self.service.log().append_turns(&[edit])?;
+            self.service.catch_up().unwrap();
+        }
+        let records = self.service.log().read(Topic::Memory, 0, from, limit)?.records;
+        Ok(records.into_iter().map(|record| RawRecord { record, headers: Vec::new() }).collect())
+    }
+}
+
+#[test]
+fn an_export_beside_a_writer_is_of_one_moment() {
+    let here = tempfile::tempdir().unwrap();
+    let mut pipeline = Pipeline::parse("version = 1\nembed.model = \"fixed\"\nlog.fsync = \"system\"").unwrap();
+    pipeline.log.directory = here.path().join("log");
+    let bank = Bank::parse("b").unwrap();
+    let turn = |n: usize, version: usize| {
+        let turn = serde_json::json!({"bank": "b", "turn": n.to_string(), "speaker": "Ann", "version": version,
+            "text": format!("Report {n} counts {version} blue boats in harbour {}.", n % 7),
+            "time": format!("2024-05-06T{:02}:{:02}:00Z", n / 60, n % 60), "session": "s"});
+        TurnEvent::from_json(turn.to_string().as_bytes()).unwrap()
+    };
+    let mut service = Service::open(&pipeline, &mut |_| {}).unwrap();
+    service.log().append_turns(&(0..20).map(|n| turn(n, 0)).collect::<Vec<_>>()).unwrap();
+    service.catch_up().unwrap();
+    let file = here.path().join("bank.jsonl");
+    // Each edit replaces a record of the last list before it is read.
+    let edits = |count: usize| (1..=count).rev().map(|version| turn(19, version)).collect::<Vec<_>>();
+    let mut endless = EditedBank { service: &mut service, bank: bank.clone(), edits: edits(1_000), lists: 0 };
+    let refused = export_beside(&pipeline, &bank, &file, &mut endless, 0, &mut |_| {});
+    assert!(matches!(refused, Err(TransferError::Changing { .. })) && !file.exists(), "{refused:?}");
+    let last = 1_001 - endless.edits.len();
+    let edits = vec![turn(19, last + 1), turn(19, last)];
+    let mut edited = EditedBank { service: &mut service, bank: bank.clone(), edits, lists: 0 };
+    let beside = export_beside(&pipeline, &bank, &file, &mut edited, 0, &mut |_| {}).unwrap();
+    assert_eq!(edited.lists, 3, "each edit needs another list");
+    drop(service);
+    let alone = export(&pipeline, &bank, &here.path().join("alone.jsonl"), &mut |_| {}).unwrap();
+    assert_eq!(beside, alone);
+    let lines = |file: &str| std::fs::read_to_string(here.path().join(file)).unwrap();
+    assert_eq!(lines("bank.jsonl"), lines("alone.jsonl"), "in the order of the log");
 }
