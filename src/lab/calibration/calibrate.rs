@@ -170,7 +170,7 @@ pub fn calibrate(
 /// components, a smaller one rounds small components more. The measure is the mean of one minus the cosine of a vector
 /// and its bytes. 1 without vectors.
 #[must_use]
-pub fn byte_factor(vectors: &[Vector]) -> f64 {
+pub(super) fn byte_factor(vectors: &[Vector]) -> f64 {
     let turned = |factor: f64| {
         let of = |vector: &Vector| 1.0 - cosine(&vector.floats(), &vector.in_steps_times(factor).floats());
         let mut all: Vec<f64> = vectors.iter().map(of).collect();
