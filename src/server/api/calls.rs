@@ -20,6 +20,7 @@ use super::{
     bank_status::{BankStatus, bank_status},
     blocking::blocking,
     forms::{Ask, Digest, Forget, Forgotten, Put, Stats, WrittenTurns},
+    history::point_of_past,
     holders::Holders,
     operations::Operations,
     problem::{Code, Problem, wrong_id},
@@ -40,7 +41,7 @@ use nouns::{
 use ripplemem::pipeline::WatchedBank;
 use ripplemem::{
     log::{Written, partition_of},
-    pipeline::{AnswerStage, Asked, Cancellation, Memory, PipelineError, ShardPlace, StageTimes, parse_as_of},
+    pipeline::{AnswerStage, Asked, Cancellation, Memory, PipelineError, ShardPlace, StageTimes},
 };
 
 /// Most turns of one call.
@@ -204,10 +205,7 @@ impl Api {
             Some(after) => self.after(&after, &bank, timeout).await?,
             None => None,
         };
-        let as_of = as_of.map(|text| {
-            parse_as_of(&text)
-                .ok_or_else(|| Problem::invalid("as_of: neither an offset nor a time in RFC 3339; send one of the two"))
-        });
+        let as_of = as_of.map(|text| point_of_past("as_of", &text));
         let question = Question { bank, text, asked_at, asker, said_before, most_tokens, near, walk, compare, profile };
         let bank = question.bank.clone();
         let place = after.map(|(partition, next)| {
