@@ -130,7 +130,7 @@ impl Api {
             let deleting = events.iter().filter(|event| matches!(event, TurnEvent::Deletion(_)));
             deleting.map(TurnEvent::bank).try_for_each(|bank| memory.check_hold(bank))?;
             if !dead_letters.is_empty() {
-                // Dead letters belong to no bank, so a token for some banks is not enough.
+                // Most dead letters belong to no bank, so a token for some banks is not enough.
                 who.may_everywhere(Right::Admin)?;
             } else if events.is_empty() {
                 who.may(Right::Write)?;
@@ -139,7 +139,9 @@ impl Api {
             let written = memory.put(events);
             operations.state.note_write(&written);
             let written = written?;
-            let cut = |letter: DeadLetter| DeadLetter::new(letter.origin, letter.reason, letter.payload.as_bytes());
+            let cut = |letter: DeadLetter| {
+                DeadLetter::new(letter.origin, letter.reason, letter.payload.as_bytes()).in_bank(letter.bank)
+            };
             operations.state.metrics.dead_letters.inc_by(dead_letters.len() as u64);
             memory.put_dead_letters(&dead_letters.into_iter().map(cut).collect::<Vec<_>>())?;
             operations.state.metrics.turns_put.inc_by(turns);

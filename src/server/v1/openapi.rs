@@ -15,8 +15,8 @@ use crate::{
         Status, TokenView, Turns, UnitView, Units, Words, WrittenTurns,
     },
     subscriptions::{
-        AddedUnit, ArrivedTurn, BankProgress, ChangedEdges, ClosedWindow, Delta, Polled, Progress, RemovedUnit,
-        Skipped, Snapshot, Subscribe, Told,
+        AddedUnit, ArrivedTurn, BankProgress, ChangedEdges, ClosedWindow, Delta, Polled, Progress, RejectedRecord,
+        RemovedUnit, Skipped, Snapshot, Subscribe, Told,
     },
 };
 use models::llm;
@@ -390,6 +390,7 @@ fn happening(of: &mut SchemaGenerator) -> Value {
         ("unit_added", of.subschema_for::<AddedUnit>()),
         ("unit_removed", of.subschema_for::<RemovedUnit>()),
         ("edges", of.subschema_for::<ChangedEdges>()),
+        ("rejected", of.subschema_for::<RejectedRecord>()),
         ("skipped", of.subschema_for::<Skipped>()),
         ("progress", of.subschema_for::<BankProgress>()),
         ("reset", of.subschema_for::<Told>()),
