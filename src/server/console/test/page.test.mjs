@@ -540,3 +540,51 @@ test("the picture of the README", async () => {
     await close();
   }
 });
+
+test("what changed between two points of a bank", async () => {
+  const { points } = await (await fetch(`${CONSOLE}/v1/history?bank=sample%2Fharbour`)).json();
+  const [first] = points;
+  for (const width of [1280, 390]) {
+    const { page, close } = await opened(`${ASKED}&asof=${first.offset}`, { width });
+    await answered(page);
+    await page.getByRole("link", { name: "What changed since" }).click();
+    await page.waitForSelector(".changes .turn-list li");
+    const counts = () => page.locator(".changes .verdict").textContent();
+    const sinceFirst = await counts();
+    assert.match(sinceFirst, /units \+[1-9]\d* −\d+.*edges \+[1-9]\d* −\d+/);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(wide <= 0, `at ${width}`);
+    await page.screenshot({ path: `${PICTURES}/changes-${width}.png` });
+    await accessible(page);
+    await page.getByLabel("To").selectOption(points[1].offset);
+    await page.waitForFunction((before) => {
+      const now = document.querySelector(".changes .verdict")?.textContent;
+      return now && now !== before;
+    }, sinceFirst);
+    assert.match(page.url(), new RegExp(`from=${first.offset}&to=${points[1].offset}`));
+    await page.getByRole("button", { name: "Changes" }).click();
+    assert.equal(await page.locator(".changes").count(), 0);
+    assert.doesNotMatch(page.url(), /from=/);
+    await close();
+  }
+});
+
+test("a rejected record of the bank is shown with its reason and without its words", async () => {
+  const { page, close } = await opened(`live?${HARBOUR}`);
+  await page.waitForSelector(".turn-list li");
+  const payload = JSON.stringify({ bank: "sample/harbour", turn: "odd-1", text: "the vermilion submarine" });
+  const letter = {
+    schema: 1,
+    origin: "records.jsonl:3",
+    reason: "time: missing; add it",
+    payload,
+    bank: "sample/harbour",
+  };
+  const put = { method: "POST", body: JSON.stringify({ turns: [], dead_letters: [letter] }) };
+  assert.equal((await fetch(`${CONSOLE}/v1/turns`, put)).status, 200);
+  const row = page.locator(".turn-list li.rejected");
+  await row.waitFor();
+  assert.match(await row.textContent(), /Rejected time: missing; add it.*turn odd-1/);
+  assert.doesNotMatch(await page.locator("main").textContent(), /vermilion/);
+  await close();
+});
