@@ -184,10 +184,17 @@ test("Health says how long questions take", async () => {
   const { page, close } = await opened(ASKED);
   await answered(page);
   await page.goto(`${CONSOLE}/console/#/health`);
-  await page.getByRole("img", { name: /^99 of 100 questions take at most, ms: now [\d.,]+$/ }).waitFor();
+  await page.getByRole("img", { name: /^99 of 100 questions take at most: now [\d.,]+ ms$/ }).waitFor();
   for (const name of ["Turns behind", "Turns a second", "Questions a second"]) {
     await page.getByRole("img", { name: new RegExp(`^${name}: now [\\d.,]+$`) }).waitFor();
   }
+  // The value under the pointer, with its moment, in the words above the line.
+  const line = page.locator("figure.line", { hasText: "Turns behind" });
+  await line.locator("canvas").waitFor();
+  await becomes(async () => (await line.locator("small").textContent()).startsWith("most"), true);
+  await line.locator(".u-over").hover();
+  await becomes(async () => /^\d\d:\d\d:\d\d: [\d.,]+$/.test(await line.locator("small").textContent()), true);
+  await page.screenshot({ path: `${PICTURES}/health-lines.png` });
   await close();
 });
 
