@@ -6,7 +6,7 @@ export const SCREENS = ["ask", "trace", "live", "banks", "health"] as const;
 export type Screen = (typeof SCREENS)[number] | "report";
 export type Parameters = Partial<
   Record<
-    "bank" | "q" | "at" | "asof" | "from" | "to" | "unit" | "turn" | "question" | "category" | "show" | "lost",
+    "bank" | "q" | "at" | "asof" | "from" | "to" | "unit" | "part" | "turn" | "question" | "category" | "show" | "lost",
     string
   >
 >;

@@ -516,6 +516,22 @@ test("trace: a turn that is found by its words, twelve steps, and the first that
   await close();
 });
 
+test("trace: of a unit, each of its passages", async () => {
+  const asked = { method: "POST", body: JSON.stringify({ bank: "sample/harbour", text: QUESTION }) };
+  const { units } = await (await fetch(`${CONSOLE}/v1/ask`, asked)).json();
+  const { page, close } = await opened(`trace?${HARBOUR}&q=${encodeURIComponent(QUESTION)}&unit=${units[0].id}`);
+  const passage = page.getByRole("button", { name: /^part \d+$/ }).first();
+  const name = await passage.textContent();
+  await passage.click();
+  await page.getByText(`Of unit ${units[0].id}, ${name}`).waitFor();
+  await page.waitForSelector(".rail li");
+  assert.match(page.url(), new RegExp(`unit=${units[0].id}&part=${name.split(" ")[1]}`));
+  await page.getByRole("button", { name: "All of it" }).click();
+  await passage.waitFor();
+  assert.doesNotMatch(page.url(), /part=/);
+  await close();
+});
+
 test("trace agrees with the answer: what is quoted is explained as quoted, a near miss as not", async () => {
   const { page, close } = await opened(ASKED);
   await answered(page);
