@@ -20,9 +20,9 @@ use super::{
     bank_status::{BankStatus, bank_status},
     blocking::blocking,
     forms::{Ask, Digest, Forget, Forgotten, Put, Stats, WrittenTurns},
-    history::point_of_past,
     holders::Holders,
     operations::Operations,
+    past_point::past_point,
     problem::{Code, Problem, wrong_id},
     short_ids::meant,
     units::{UnitView, unit_id},
@@ -207,7 +207,7 @@ impl Api {
             Some(after) => self.after(&after, &bank, timeout).await?,
             None => None,
         };
-        let as_of = as_of.map(|text| point_of_past("as_of", &text));
+        let as_of = as_of.map(|text| past_point("as_of", &text));
         let question = Question { bank, text, asked_at, asker, said_before, most_tokens, near, walk, compare, profile };
         let bank = question.bank.clone();
         let place = after.map(|(partition, next)| {

@@ -14,7 +14,7 @@ use super::{
     blocking::blocking,
     calls::Api,
     graph::{GraphUnit, graph_unit, step},
-    history::point_of_past,
+    past_point::past_point,
     problem::Problem,
 };
 use crate::access::{Caller, Right};
@@ -116,8 +116,8 @@ impl Api {
         let ShowDiff { bank, from, to } = show;
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
-        let from = point_of_past("from", &from)?;
-        let to = to.map_or(Ok(AsOf::Offset(u64::MAX)), |to| point_of_past("to", &to))?;
+        let from = past_point("from", &from)?;
+        let to = to.map_or(Ok(AsOf::Offset(u64::MAX)), |to| past_point("to", &to))?;
         // Dropped once they are compared: a comparison reads the snapshot tables of a whole shard twice.
         let _turn = self.before_the_end(self.listings.acquire(), || true).await?;
         let (memory, of) = (Arc::clone(&self.memory), bank.clone());

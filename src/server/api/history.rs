@@ -11,10 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{blocking::blocking, calls::Api, problem::Problem};
 use crate::access::{Caller, Right};
 use nouns::model::Bank;
-use ripplemem::{
-    pipeline::parse_as_of,
-    snapshot::{AsOf, HistoryPoint},
-};
+use ripplemem::snapshot::HistoryPoint;
 
 /// Points of a page, where the request does not say.
 const LISTED: usize = 200;
@@ -79,12 +76,6 @@ impl History {
             more: earlier.len() as u64,
         }
     }
-}
-
-/// The point that a field of a request names.
-pub(super) fn point_of_past(field: &str, text: &str) -> Result<AsOf, Problem> {
-    let wrong = || Problem::invalid(format!("{field}: neither an offset nor a time in RFC 3339; send one of the two"));
-    parse_as_of(text).ok_or_else(wrong)
 }
 
 impl Api {
