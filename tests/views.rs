@@ -412,8 +412,8 @@ fn what_happens_in_a_bank_is_told_as_it_happens_and_once_to_who_comes_back() {
     assert!(service.stop());
 }
 
-/// Who may read a bank learns that a record of it was rejected and why, but not what it said; what names no bank is told
-/// to nobody.
+/// Who may read a bank learns that a record of it was rejected and why, but not what it said; what names no bank is
+/// told to nobody.
 #[test]
 fn a_rejected_record_of_a_bank_is_told_without_its_words() {
     let home = tempfile::tempdir().unwrap();

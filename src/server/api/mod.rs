@@ -7,8 +7,8 @@
 //! - `forms`: requests and responses, each with one JSON form; an answer is [`nouns::model::Evidence`].
 //! - `holders`: which instance holds a bank, if several instances divide the memory.
 //! - `status`: how the service is, and its metrics; `bank_status`: counts and offsets of a bank; `bank_list`: which
-//!   banks there are; `history`: which points of its past a bank has; `diff`: what changed between two of them; `past_point`: a point
-//!   that a request names; `token_view`: what a caller may do.
+//!   banks there are; `history`: which points of its past a bank has; `diff`: what changed between two of them;
+//!   `past_point`: a point that a request names; `token_view`: what a caller may do.
 //! - `operations`: what administrators order; `snapshots`: those that are there, and new ones; `records`: what the log
 //!   stores.
 //! - `units`: a unit and its neighbours; `many_units`: units without theirs; `graph`: a part of a bank's graph.

@@ -21,7 +21,7 @@ const READ_AT_ONCE: usize = 256;
 /// Reads the dead letters of a log, each once.
 #[derive(Debug, Default)]
 pub(super) struct DeadLetterReader {
-    /// The offset of the first letter that was not read; `None` before a bank was followed.
+    /// The offset of the first letter that was not read; `None` while it rests.
     next: Mutex<Option<u64>>,
 }
 
@@ -43,14 +43,20 @@ impl DeadLetterReader {
         Ok(end)
     }
 
+    /// Passes over the letters that come until it is asked for some again.
+    pub(super) fn rest(&self) {
+        *sync::lock(&self.next) = None;
+    }
+
     /// The letters of banks among the next ones; `None` once all were read.
     ///
     /// # Errors
     /// [`LogError`]; the same letters are read again.
     pub(super) fn read(&self, log: &dyn Log) -> Result<Option<Vec<BankLetter>>, LogError> {
         let mut next = sync::lock(&self.next);
-        let Some(from) = *next else { return Ok(None) };
-        if log.end(Topic::DeadLetters, 0)? <= from {
+        let end = log.end(Topic::DeadLetters, 0)?;
+        let from = *next.get_or_insert(end);
+        if end <= from {
             return Ok(None);
         }
         let records = log.read(Topic::DeadLetters, 0, from, READ_AT_ONCE)?.records;

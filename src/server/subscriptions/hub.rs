@@ -300,12 +300,14 @@ async fn follow_news(shared: &Arc<Shared>) {
     }
 }
 
-/// Forever tells those who follow a bank which of its records were rejected. Reads nothing while nobody follows one.
+/// Forever tells those who follow a bank which of its records were rejected. Reads nothing once no bank has been
+/// followed for some time.
 async fn follow_dead_letters(shared: &Arc<Shared>) {
     let handle = Handle::current();
     loop {
         tokio::time::sleep(LETTERS).await;
-        if shared.feeds_where(|feed| feed.idle().is_none()).is_empty() {
+        if shared.feeds_where(|feed| feed.idle().is_none_or(|idle| idle < LINGER)).is_empty() {
+            shared.dead_letters.rest();
             continue;
         }
         loop {

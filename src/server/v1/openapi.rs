@@ -207,8 +207,9 @@ fn document() -> String {
         },
         "/v1/diff": {
             "get": operation(
-                "diff", "What changed in a bank between two points of its past: the units and edges that came and went, at \
-                 most 1,000 of each. A point lies at an offset or a time, as `as_of` of a question; `history` lists them.",
+                "diff", "What changed in a bank between two points of its past: the units and edges that came and \
+                 went, at most 1,000 of each. A point lies at an offset or a time, as `as_of` of a question; `history` \
+                 lists them.",
                 &[
                     ("bank", true, "The bank.", json!({ "type": "string" })),
                     ("from", true, "The earlier point: an offset of the bank's partition of the memory log, or a time \
