@@ -114,7 +114,10 @@ fn every_route_asks_for_a_token_with_the_right_in_the_bank() {
     }
     for (token, expected) in [("", 401), (by("write"), 403), (&other, 403)] {
         assert_eq!(send(token, "GET", "/v1/events?bank=acme/a", b"").0, expected);
+        assert_eq!(send(token, "GET", "/v1/diff?bank=acme/a&from=0", b"").0, expected);
     }
+    // It may; no history is kept.
+    assert_eq!(send(by("read"), "GET", "/v1/diff?bank=acme/a&from=0", b"").0, 400);
     // Snapshots are of every bank: an administrator of one is refused.
     let administrator = add(home.path(), "administrator", "*", &["admin"]);
     let snapshots = [("GET", "/v1/admin/snapshots"), ("POST", "/v1/admin/snapshots")];

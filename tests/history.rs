@@ -1,8 +1,14 @@
-//! The points of a bank's past over HTTP: they are those that a question with `as_of` answers for, and no others.
+//! The points of a bank's past over HTTP: they are those that a question with `as_of` answers for, and no others. What
+//! changed between two of them is what their graphs differ by.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::http_service::{HttpService, pipeline_file};
+use super::{
+    http_service::{HttpService, pipeline_file},
+    support::ripplemem,
+};
 
 const SNAPSHOTS: &str = "log.partitions = 1\nsnapshot.directory = \"snapshots\"\nextract.unit_turns = 1\n";
 
@@ -134,4 +140,69 @@ fn an_offset_inside_the_first_read_is_told_the_first_point() {
         assert!(problem["detail"].as_str().unwrap().contains(word), "{path}: {problem}");
     }
     assert!(service.stop());
+}
+
+/// The entries of a list, in an order of their own.
+fn set(of: &Value, list: &str) -> BTreeSet<String> {
+    of[list].as_array().unwrap().iter().map(Value::to_string).collect()
+}
+
+/// An earlier graph without what went and with what came is the later graph, units and edges; the command line lists
+/// the same.
+#[test]
+fn what_came_and_went_between_two_points_makes_the_later_graph_of_the_earlier() {
+    let home = tempfile::tempdir().unwrap();
+    let file = pipeline_file(home.path(), SNAPSHOTS);
+    let service = HttpService::of(home.path());
+    let graph = || service.get("/v1/graph?bank=a");
+    put(&service, "a", 0, "The red kayak of Clara is in the boathouse");
+    put(&service, "a", 1, "Clara paddles the red kayak on Sundays");
+    let early = graph();
+    for (n, text) in ["The red kayak leaks at the stern", "Clara mended the red kayak"].iter().enumerate() {
+        put(&service, "a", n + 2, text);
+    }
+    put(&service, "b", 0, "The red kayak of others");
+    let edit = json!({"bank": "a", "turn": "1", "version": 1, "speaker": "Ann", "session": "s",
+                      "text": "Clara sold the red kayak in Lisbon", "time": "2024-05-01T10:01:00Z"});
+    let written = service.post("/v1/turns", &json!({"turns": [edit], "wait_ms": 60_000}));
+    assert_eq!(written["reflected"], true, "{written}");
+    let points = offsets(&history(&service, "a"));
+    let (from, last) = (points[1], points[points.len() - 1]);
+    let diff = service.get(&format!("/v1/diff?bank=a&from={from}"));
+    let later = graph();
+    for list in ["units", "edges"] {
+        let [came, went] = ["added", "removed"].map(|what| set(&diff, &format!("{list}_{what}")));
+        let before = set(&early, list);
+        assert!(!came.is_empty() && went.is_subset(&before), "{list}: {diff}");
+        let after: BTreeSet<String> = before.difference(&went).chain(&came).cloned().collect();
+        assert_eq!(after, set(&later, list), "{list}: {diff}");
+    }
+    assert!(diff["units_removed"].to_string().contains("Sundays"), "the words before the edit: {diff}");
+    let none = json!({"units_added": 0, "units_removed": 0, "edges_added": 0, "edges_removed": 0});
+    assert_eq!((&diff["from"], &diff["skipped"]), (&json!(from.to_string()), &none));
+    let to_last = service.get(&format!("/v1/diff?bank=a&from={from}&to={last}"));
+    assert_eq!(set(&to_last, "units_added"), set(&diff, "units_added"), "nothing came after the last point");
+    let nothing = service.get(&format!("/v1/diff?bank=a&from={last}&to={last}"));
+    assert_eq!((&nothing["units_added"], &nothing["edges_removed"]), (&json!([]), &json!([])), "{nothing}");
+    for (query, status, word) in [
+        (format!("bank=a&from={last}&to={from}"), 400, "name the earlier first"),
+        (format!("bank=nobody&from={from}"), 404, "bank nobody: unknown"),
+        ("bank=a&from=noon".to_owned(), 400, "from: neither an offset nor a time"),
+        (format!("bank=a&from={from}&to=noon"), 400, "to: neither an offset nor a time"),
+        ("bank=a".to_owned(), 400, "from: missing"),
+        ("bank=a&from=1970-01-01T00:00:00Z".to_owned(), 400, "the oldest that can be asked for"),
+    ] {
+        let (found, _, problem) = service.send("GET", &format!("/v1/diff?{query}"), "", b"");
+        assert_eq!(found, status, "{query}: {problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(word), "{query}: {problem}");
+    }
+    assert!(service.stop());
+    let (from, file) = (from.to_string(), file.to_str().unwrap());
+    let printed = ripplemem(&["diff", "--bank", "a", "--from", &from, "--json", "--pipeline", file]);
+    assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
+    let printed: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    let ids = |of: &Value| of.as_array().unwrap().iter().map(|unit| unit["id"].to_string()).collect::<BTreeSet<_>>();
+    for (shown, printed_as) in [("units_added", "units_came"), ("units_removed", "units_went")] {
+        assert_eq!(ids(&diff[shown]), ids(&printed[printed_as]), "{printed}");
+    }
 }

@@ -22,9 +22,14 @@ fn a_program_remembers_asks_and_forgets_through_the_python_client() {
         return;
     };
     let names = ["each_call", "many_turns", "asynchronous", "following", "problems", "retries", "follows"];
-    for name in names.into_iter().chain(["circumstances", "line_breaks", "matches_the_document"]) {
+    for name in names.into_iter().chain(["past", "events", "circumstances", "line_breaks", "matches_the_document"]) {
         let home = tempfile::tempdir().unwrap();
-        pipeline_file(home.path(), if name == "circumstances" { "extract.unit_turns = 1\n" } else { "" });
+        let settings = match name {
+            "circumstances" => "extract.unit_turns = 1\n",
+            "past" => "extract.unit_turns = 1\nsnapshot.directory = \"snapshots\"\n",
+            _ => "",
+        };
+        pipeline_file(home.path(), settings);
         check(&python, &HttpService::of(home.path()), name, &[]);
     }
 }

@@ -412,6 +412,37 @@ fn what_happens_in_a_bank_is_told_as_it_happens_and_once_to_who_comes_back() {
     assert!(service.stop());
 }
 
+/// Who may read a bank learns that a record of it was rejected and why, but not what it said; what names no bank is
+/// told to nobody.
+#[test]
+fn a_rejected_record_of_a_bank_is_told_without_its_words() {
+    let home = tempfile::tempdir().unwrap();
+    let file = pipeline_file(home.path(), "");
+    let service = HttpService::of(home.path());
+    let open = || EventStream::open(&service, "/v1/events?bank=a", "");
+    let (mut stream, mut other) = (open(), EventStream::open(&service, "/v1/events?bank=b", ""));
+    told(&mut stream, 0);
+    told(&mut other, 0);
+    let record = |bank: &str, time: &str| {
+        json!({"bank": bank, "turn": "7", "speaker": "Ann", "text": "the vermilion submarine", "time": time})
+            .to_string()
+    };
+    let lines = ["not a record".to_owned(), record("a", "noon"), record("b", "2024-05-01T10:00:00Z")];
+    let records = home.path().join("records.jsonl");
+    fs::write(&records, lines.join("\n")).unwrap();
+    let ingested = ripplemem(&["ingest", "jsonl", records.to_str().unwrap(), "--pipeline", file.to_str().unwrap()]);
+    assert_eq!(ingested.status.code(), Some(3), "{}", String::from_utf8_lossy(&ingested.stderr));
+    let rejected = stream.next().unwrap();
+    assert_eq!((rejected.name.as_str(), &rejected.data["turn"]), ("rejected", &json!("7")), "{rejected:?}");
+    let reason = rejected.data["reason"].as_str().unwrap();
+    assert!(reason.contains("time: \"noon\" is not a time"), "{reason}");
+    assert!(!rejected.data.to_string().contains("vermilion"), "{rejected:?}");
+    assert!(told(&mut stream, 0).0.is_empty(), "the line that names no bank is told to nobody");
+    let (came, _) = told(&mut other, 1);
+    assert!(came.iter().all(|(name, _)| name != "rejected"), "{came:?}");
+    assert!(service.stop());
+}
+
 /// A bank that its model does not read is told so for as long as it is so.
 #[test]
 fn a_bank_says_that_its_model_does_not_read_it() {

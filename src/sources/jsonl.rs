@@ -24,7 +24,7 @@ use super::{
 use nouns::{
     config::SourceSettings,
     half_characters::without_half_characters,
-    model::{Bank, DeadLetter, EventTime, TurnEvent},
+    model::{Bank, DeadLetter, EventTime, TurnEvent, stated_bank},
 };
 
 /// JSON Lines.
@@ -97,6 +97,14 @@ impl Jsonl {
         TurnEvent::from_json(line)
     }
 
+    /// The bank that a rejected record is for; `None` where that cannot be told.
+    fn bank_of_reject(&self, line: &[u8]) -> Option<Bank> {
+        match serde_json::from_slice(line) {
+            Ok(serde_json::Value::Object(object)) if !object.contains_key("bank") => self.bank.clone(),
+            _ => stated_bank(line),
+        }
+    }
+
     fn remember(&mut self, event: &TurnEvent) {
         let time = match event {
             TurnEvent::Turn(turn) => turn.time,
@@ -131,7 +139,8 @@ impl Jsonl {
                 Err(reason) => with_advice(reason),
             },
         };
-        batch.rejects.push(DeadLetter::new(origin, reason, &line.bytes));
+        let bank = self.bank_of_reject(&line.bytes);
+        batch.rejects.push(DeadLetter::new(origin, reason, &line.bytes).in_bank(bank));
     }
 }
 
@@ -351,6 +360,21 @@ mod tests {
             .filter_map(|event| if let TurnEvent::Turn(turn) = event { Some(turn.text.as_str()) } else { None })
             .collect();
         assert_eq!(texts, ["Olive \u{fffd}", "\u{fffd} here"]);
+    }
+
+    #[test]
+    fn a_dead_letter_names_the_bank_that_its_record_is_for() {
+        let late = |bank: Option<&str>| turn("1", bank, "yesterday");
+        for (line, given, expected) in [
+            (late(Some("b")), Some("given"), Some("b")),
+            (late(None), Some("given"), Some("given")),
+            (late(None), None, None),
+            (late(Some("../etc")), Some("given"), None),
+            ("nonsense".to_owned(), Some("given"), None),
+        ] {
+            let batch = read(format!("{line}\n").as_bytes(), given);
+            assert_eq!(batch.rejects[0].bank.as_ref().map(Bank::as_str), expected, "{line}");
+        }
     }
 
     #[test]

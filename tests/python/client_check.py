@@ -81,6 +81,7 @@ def each_call(url, token):
         assert first == graph.units[-1:] and first[0].label and first[0].session, first
         history = memory.history(limit=5)
         assert (history.points, history.oldest, history.more) == ((), None, 0), "no snapshots are kept"
+        refused(InvalidError, lambda: memory.diff("0"), "snapshot")
         held = memory.token()
         assert held.name is None and "read" in held.rights and held.banks == ("*",), held
         # The same turns again are the same turns.
@@ -234,6 +235,72 @@ def following(url, token):
     asyncio.run(go())
 
 
+def past(url, token):
+    """What came and went between two points, of both clients."""
+
+    async def asynchronously(start):
+        async with AsyncRippleMem(url, bank="past", token=token) as memory:
+            return await memory.diff(start)
+
+    with RippleMem(url, bank="past", token=token) as memory:
+        for turn in (*TURNS, Turn("2", "Bob", "My sister Clara keeps goats in Porto.", TURNS[1].time, version=1)):
+            memory.ask("Who keeps bees?", after=memory.remember(turn).after)
+        points = memory.history().points
+        diff = memory.diff(points[1].offset, points[-1].offset)
+        assert (diff.start, diff.end) == (points[1].offset, points[-1].offset), diff
+        came, went = ([unit.label for unit in units] for units in (diff.units_added, diff.units_removed))
+        assert any("goats" in label for label in came) and any("bees" in label for label in went), diff
+        assert set(diff.skipped.values()) == {0}, diff
+        assert asyncio.run(asynchronously(points[1].offset)).units_added == diff.units_added
+        refused(InvalidError, lambda: memory.diff(points[-1].offset, points[0].offset), "name the earlier first")
+
+
+def events(url, token):
+    """What happens in a bank comes once, also where the connection breaks off in between."""
+    with RippleMem(url, bank="watched", token=token) as memory, RippleMem(url, bank="watched", token=token) as other:
+        happening = memory.events()
+        begin = next(happening)
+        assert (begin.name, begin.data["units"]) == ("progress", 0), begin
+        other.remember(TURNS[0])
+        told = [next(happening)]
+        while not (told[-1].name == "progress" and told[-1].data["units"]):
+            told.append(next(happening))
+        assert [event.name for event in told[:2]] == ["turn", "unit_added"], told
+        assert told[0].data["turn"] == told[1].data["turns"][0] == "1", told
+
+    async def go():
+        async with AsyncRippleMem(url, token=token) as memory:
+            async for event in memory.events("watched"):
+                assert event.data["units"] == 1, event
+                break
+
+    asyncio.run(go())
+    progress = "event: progress\nid: 0:{0}:0\ndata: {{\"units\": {0}}}\n\n"
+    turn = 'event: turn\ndata: {"turn": "1"}\n\n'
+    # The first connection ends before the progress that the turn leads to.
+    answers = [progress.format(1) + turn, turn + progress.format(2)]
+    shown = []
+
+    class Breaking(BaseHTTPRequestHandler):
+        def do_GET(self):
+            shown.append(self.headers["Last-Event-ID"])
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answers[len(shown) - 1].encode())
+
+        def log_message(self, *_):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Breaking)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with RippleMem(f"http://127.0.0.1:{server.server_port}", bank="b") as memory:
+        happening = memory.events()
+        told = [next(happening) for _ in range(3)]
+        assert [event.name for event in told] == ["progress", "turn", "progress"], told
+        assert (told[2].data["units"], shown) == (2, [None, "0:1:0"]), (told, shown)
+    server.shutdown()
+
+
 def in_words(url, token):
     with RippleMem(url, bank="sample/harbour", token=token) as memory:
         question = "Which books has Marta recommended to Elias?"
@@ -339,6 +406,8 @@ def denied(url, token):
         held = memory.token()
         assert (held.name, held.rights, held.banks) == ("agent", ("read", "write", "forget"), ("acme",)), held
         refused(DeniedError, lambda: memory.history(bank="other"), "other")
+        refused(DeniedError, lambda: memory.diff("0", bank="other"), "other")
+        refused(DeniedError, lambda: next(memory.events("other")), "other")
         refused(DeniedError, lambda: memory.units("0" * 16, bank="other"), "other")
 
 
@@ -365,6 +434,7 @@ def matches_the_document(_url, _token):
         calls.units(["0" * 16], None),
         calls.graph("0" * 16, 3, None),
         calls.history("7", 3, None),
+        calls.diff("7", "9", None),
         calls.counted_banks("a", "b", 3),
         calls.token(),
     ]
@@ -382,7 +452,7 @@ def matches_the_document(_url, _token):
 def main():
     url, check, *token = sys.argv[1:]
     checks = [each_call, many_turns, asynchronous, following, in_words, problems, retries, follows, denied]
-    checks += [circumstances, line_breaks, matches_the_document]
+    checks += [past, events, circumstances, line_breaks, matches_the_document]
     by_name = {one.__name__: one for one in checks}
     by_name[check](url, token[0] if token else None)
 

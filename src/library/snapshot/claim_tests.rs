@@ -318,7 +318,7 @@ fn a_restore_reads_the_files_of_its_shard_only() {
     let watched = WatchedStore::over(&store);
     let restored = watched.snapshots().newest(1, true, &mut |_| {}, &mut |_, _| {}).unwrap().unwrap();
     let last = restored.manifest.reached[0].last.unwrap().0;
-    let offset = watched.snapshots().resolve(1, AsOf::Offset(last)).unwrap();
+    let offset = watched.snapshots().point(1, AsOf::Offset(last)).unwrap().0;
     watched.snapshots().as_of(&nouns::model::Bank::parse("b/c").unwrap(), 1, offset).unwrap();
     let paths = watched.paths.lock().unwrap().clone();
     let of_shard = |path: &&String| path.starts_with("shard-00001/");

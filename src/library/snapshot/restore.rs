@@ -146,18 +146,11 @@ impl Snapshots {
         Claim::allows(&self.store, partition, run, rule, now_ms)
     }
 
-    /// Where the last read of a partition at or before a point ended: the offset to ask for.
+    /// Where the last read of a partition at or before a point ended: the offset to ask for, and when its last record
+    /// was appended, in milliseconds since 1970.
     ///
     /// # Errors
     /// [`SnapshotError::Before`] when no history is kept for that point.
-    pub fn resolve(&self, partition: u32, at: AsOf) -> Result<u64, SnapshotError> {
-        Ok(self.point(partition, at)?.0)
-    }
-
-    /// As [`Self::resolve`], with when the last record of that read was appended, in milliseconds since 1970.
-    ///
-    /// # Errors
-    /// As [`Self::resolve`].
     pub fn point(&self, partition: u32, at: AsOf) -> Result<(u64, i64), SnapshotError> {
         match self.manifest(partition)? {
             Some(manifest) => self.point_in(&manifest, partition, at),
@@ -168,7 +161,7 @@ impl Snapshots {
         }
     }
 
-    /// A bank as of an offset from [`Self::resolve`].
+    /// A bank as of an offset from [`Self::point`].
     ///
     /// # Errors
     /// [`SnapshotError`] when it cannot be read.

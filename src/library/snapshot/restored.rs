@@ -86,6 +86,17 @@ pub struct BankDiff {
     pub edges_removed: Vec<GraphEdge>,
 }
 
+impl BankDiff {
+    /// Whether nothing came or went.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.units_added.is_empty()
+            && self.units_removed.is_empty()
+            && self.edges_added.is_empty()
+            && self.edges_removed.is_empty()
+    }
+}
+
 impl Restored {
     /// The visible units: a final record hides the records of its window's single turns.
     pub(super) fn units(&self) -> BTreeMap<UnitId, Arc<LiveUnit>> {

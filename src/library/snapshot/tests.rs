@@ -388,19 +388,19 @@ proptest! {
                 let restored = &whole[*partition as usize];
                 let oldest = restored.manifest.reached[0].oldest.unwrap();
                 if *offset < oldest.0 {
-                    let error = snapshots.resolve(*partition, AsOf::Offset(*offset)).unwrap_err().to_string();
+                    let error = snapshots.point(*partition, AsOf::Offset(*offset)).unwrap_err().to_string();
                     prop_assert!(error.contains(&format!("the oldest that can be asked for is offset {},", oldest.0)), "{error}");
                     continue;
                 }
                 let known = |gap: &&Gap| gap.partition == *partition && gap.from <= *offset && *offset < gap.until;
                 let hidden = restored.manifest.gaps.iter().find(known);
-                let Ok(resolved) = snapshots.resolve(*partition, AsOf::Offset(*offset)) else {
+                let Ok((resolved, _)) = snapshots.point(*partition, AsOf::Offset(*offset)) else {
                     // The partition was still empty.
                     prop_assert!(model.records.is_empty() || hidden.is_some());
                     continue;
                 };
                 prop_assert!(hidden.map_or(resolved <= *offset, |gap| resolved < gap.from));
-                prop_assert_eq!(snapshots.resolve(*partition, AsOf::Time(appended(*offset))).unwrap(), resolved);
+                prop_assert_eq!(snapshots.point(*partition, AsOf::Time(appended(*offset))).unwrap().0, resolved);
                 if hidden.is_some() {
                     continue;
                 }

@@ -45,7 +45,7 @@ pub use selector::Selector;
 pub use time::{EventTime, Interval};
 pub use turn::{
     Attachment, DeadLetter, Deletion, Idle, InputPosition, SessionEnd, SessionId, SpeakerKind, Turn, TurnEvent, Window,
-    WindowId, WindowTurn,
+    WindowId, WindowTurn, stated_bank,
 };
 pub use unique_json::UniqueJson;
 pub use unit::{

@@ -340,6 +340,9 @@ pub struct DeadLetter {
     /// Its position in the turns topic, if it was read from there.
     #[serde(default, rename = "place", skip_serializing_if = "Option::is_none")]
     pub position: Option<InputPosition>,
+    /// The bank that it was for; absent where that could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bank: Option<Bank>,
 }
 
 /// A record of the turns topic.
@@ -364,15 +367,33 @@ impl DeadLetter {
             text.truncate(text.floor_char_boundary(MAX_REASON_BYTES));
             text
         };
-        Self { schema: SCHEMA_VERSION, origin: short(origin), reason: short(reason), payload, position: None }
+        let (origin, reason) = (short(origin), short(reason));
+        Self { schema: SCHEMA_VERSION, origin, reason, payload, position: None, bank: None }
     }
 
     /// A dead letter for a record of the turns topic.
     #[must_use]
     pub fn of_turn(position: InputPosition, reason: String, payload: &[u8]) -> Self {
         let origin = format!("turns partition {}, offset {}", position.partition, position.offset);
-        Self { position: Some(position), ..Self::new(origin, reason, payload) }
+        Self { position: Some(position), ..Self::new(origin, reason, payload) }.in_bank(stated_bank(payload))
     }
+
+    /// The same, for this bank.
+    #[must_use]
+    pub fn in_bank(self, bank: Option<Bank>) -> Self {
+        Self { bank, ..self }
+    }
+}
+
+/// The bank that a rejected record of turns states, where that much of it can be read. Not for records of other forms:
+/// there a field of this name may be anyone's words.
+#[must_use]
+pub fn stated_bank(record: &[u8]) -> Option<Bank> {
+    #[derive(Deserialize)]
+    struct Stated {
+        bank: Bank,
+    }
+    serde_json::from_slice(record).ok().map(|Stated { bank }| bank)
 }
 
 /// A session of a bank: `caller:NAME`, `thread:NAME`, `auto:N` or `bank`.

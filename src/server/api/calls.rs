@@ -22,6 +22,7 @@ use super::{
     forms::{Ask, Digest, Forget, Forgotten, Put, Stats, WrittenTurns},
     holders::Holders,
     operations::Operations,
+    past_point::past_point,
     problem::{Code, Problem, wrong_id},
     short_ids::meant,
     units::{UnitView, unit_id},
@@ -40,7 +41,7 @@ use nouns::{
 use ripplemem::pipeline::WatchedBank;
 use ripplemem::{
     log::{Written, partition_of},
-    pipeline::{AnswerStage, Asked, Cancellation, Memory, PipelineError, ShardPlace, StageTimes, parse_as_of},
+    pipeline::{AnswerStage, Asked, Cancellation, Memory, PipelineError, ShardPlace, StageTimes},
 };
 
 /// Most turns of one call.
@@ -129,7 +130,7 @@ impl Api {
             let deleting = events.iter().filter(|event| matches!(event, TurnEvent::Deletion(_)));
             deleting.map(TurnEvent::bank).try_for_each(|bank| memory.check_hold(bank))?;
             if !dead_letters.is_empty() {
-                // Dead letters belong to no bank, so a token for some banks is not enough.
+                // Most dead letters belong to no bank, so a token for some banks is not enough.
                 who.may_everywhere(Right::Admin)?;
             } else if events.is_empty() {
                 who.may(Right::Write)?;
@@ -138,7 +139,9 @@ impl Api {
             let written = memory.put(events);
             operations.state.note_write(&written);
             let written = written?;
-            let cut = |letter: DeadLetter| DeadLetter::new(letter.origin, letter.reason, letter.payload.as_bytes());
+            let cut = |letter: DeadLetter| {
+                DeadLetter::new(letter.origin, letter.reason, letter.payload.as_bytes()).in_bank(letter.bank)
+            };
             operations.state.metrics.dead_letters.inc_by(dead_letters.len() as u64);
             memory.put_dead_letters(&dead_letters.into_iter().map(cut).collect::<Vec<_>>())?;
             operations.state.metrics.turns_put.inc_by(turns);
@@ -204,10 +207,7 @@ impl Api {
             Some(after) => self.after(&after, &bank, timeout).await?,
             None => None,
         };
-        let as_of = as_of.map(|text| {
-            parse_as_of(&text)
-                .ok_or_else(|| Problem::invalid("as_of: neither an offset nor a time in RFC 3339; send one of the two"))
-        });
+        let as_of = as_of.map(|text| past_point("as_of", &text));
         let question = Question { bank, text, asked_at, asker, said_before, most_tokens, near, walk, compare, profile };
         let bank = question.bank.clone();
         let place = after.map(|(partition, next)| {

@@ -18,7 +18,8 @@ pub struct Put {
     #[schemars(with = "Vec<TurnEvent>", length(max = 10_000))]
     pub turns: Vec<Box<RawValue>>,
     /// What a reader of exports could not read; it is kept with its reason, after the turns, and changes no
-    /// answer. Needs the right `admin` in every bank, since it is of none. Its texts are cut to 4,096 bytes each.
+    /// answer. Needs the right `admin` in every bank, since most of it is of none. Its texts are cut to 4,096 bytes
+    /// each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10_000))]
     pub dead_letters: Vec<DeadLetter>,

@@ -170,11 +170,13 @@ fn neighbourhood(edges: &[GraphEdge], start: UnitId, limit: usize) -> (Vec<UnitI
     }
 }
 
-fn graph_unit(unit: &UnitBody) -> GraphUnit {
+/// A unit as a map shows it.
+pub(super) fn graph_unit(unit: &UnitBody) -> GraphUnit {
     GraphUnit { id: unit.id, label: unit.label().to_owned(), said_at: unit.said_at, session: unit.session().to_owned() }
 }
 
-fn step(edge: &GraphEdge) -> Step {
+/// An edge, from its lesser id.
+pub(super) fn step(edge: &GraphEdge) -> Step {
     Step { from: edge.a, to: edge.b, channel: edge.channel, weight: edge.weight.as_f64() }
 }
 

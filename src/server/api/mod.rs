@@ -7,7 +7,8 @@
 //! - `forms`: requests and responses, each with one JSON form; an answer is [`nouns::model::Evidence`].
 //! - `holders`: which instance holds a bank, if several instances divide the memory.
 //! - `status`: how the service is, and its metrics; `bank_status`: counts and offsets of a bank; `bank_list`: which
-//!   banks there are; `history`: which points of its past a bank has; `token_view`: what a caller may do.
+//!   banks there are; `history`: which points of its past a bank has; `diff`: what changed between two of them;
+//!   `past_point`: a point that a request names; `token_view`: what a caller may do.
 //! - `operations`: what administrators order; `snapshots`: those that are there, and new ones; `records`: what the log
 //!   stores.
 //! - `units`: a unit and its neighbours; `many_units`: units without theirs; `graph`: a part of a bank's graph.
@@ -20,6 +21,7 @@ mod bank_list;
 mod bank_status;
 mod blocking;
 mod calls;
+mod diff;
 mod explaining;
 mod forgetting;
 mod forms;
@@ -28,6 +30,7 @@ mod history;
 mod holders;
 mod many_units;
 mod operations;
+mod past_point;
 mod problem;
 mod records;
 mod short_ids;
@@ -41,6 +44,7 @@ pub use answers::{AnswerPiece, AnsweredEvidence, Answers, Words};
 pub use bank_list::{BankCounts, BankState, Banks, ListBanks};
 pub use bank_status::BankStatus;
 pub use calls::Api;
+pub use diff::{Diff, ShowDiff, UnlistedChanges};
 pub use explaining::Explain;
 pub use forgetting::{ForgetTurns, Forgets, ForgottenTurns, forget_schemas};
 pub use forms::{Ask, Digest, Forget, Forgotten, Put, Stats, WrittenTurns};

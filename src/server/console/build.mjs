@@ -28,7 +28,13 @@ const { metafile } = await build({
   charset: "utf8",
   metafile: true,
 });
-await build({ absWorkingDir: here, entryPoints: ["src/console.css"], outfile: `${dist}console.css`, minify: true });
+await build({
+  absWorkingDir: here,
+  entryPoints: ["src/console.css"],
+  outfile: `${dist}console.css`,
+  bundle: true,
+  minify: true,
+});
 await cp(`${here}src/index.html`, `${dist}index.html`);
 
 const packages = new Set();

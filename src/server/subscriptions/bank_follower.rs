@@ -108,7 +108,7 @@ impl BankFollower {
                     self.next = NextEvent::Since(id);
                     return None;
                 }
-                let told = self.feed.offset_of(&id).and_then(|offset| self.feed.told_at(offset));
+                let told = self.feed.place_of(&id).and_then(|place| self.feed.told_at(place));
                 let Some(told) = told else { return Some(reset("what happened since is no longer known here")) };
                 self.next = NextEvent::After(told);
                 self.ready()

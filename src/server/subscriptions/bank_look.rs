@@ -85,7 +85,7 @@ fn changes(before: &HeldGraph, held: &HeldGraph, added: &[Arc<UnitBody>]) -> (Ve
     let (_, went) = difference(&before.units, &held.units);
     let (new, old) = difference(&before.edges, &held.edges);
     let mut events: Vec<BankEvent> =
-        went.iter().take(MOST_NAMED).map(|id| BankEvent::UnitRemoved(RemovedUnit { id: *id })).collect();
+        went.iter().take(MOST_NAMED).map(|id| BankEvent::UnitRemoved(RemovedUnit { id: *id, label: None })).collect();
     events.extend(added.iter().map(|unit| BankEvent::UnitAdded(added_unit(unit))));
     if !(new.is_empty() && old.is_empty()) {
         let edges = ChangedEdges { added: new.len() as u64, removed: old.len() as u64 };
@@ -147,7 +147,7 @@ mod tests {
         let (events, skipped) = changes(&before, &held, &[]);
         assert_eq!((events.len(), skipped), (MOST_NAMED + 1, 50));
         assert_eq!(events.last(), Some(&BankEvent::Edges(ChangedEdges { added: 2, removed: 1 })));
-        let first = BankEvent::UnitRemoved(RemovedUnit { id: UnitId(0) });
+        let first = BankEvent::UnitRemoved(RemovedUnit { id: UnitId(0), label: None });
         assert_eq!(events.first(), Some(&first));
     }
 }

@@ -24,6 +24,8 @@ pub enum BankEvent {
     UnitRemoved(RemovedUnit),
     /// Edges came or went.
     Edges(ChangedEdges),
+    /// A record of the bank became a dead letter.
+    Rejected(RejectedRecord),
     /// Some events are left out.
     Skipped(Skipped),
     /// All that led to these counts was sent; its id is for those who come back.
@@ -87,11 +89,28 @@ pub struct AddedUnit {
 }
 
 /// `unit_removed`: the bank has a unit no more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RemovedUnit {
     /// The unit.
     pub id: UnitId,
+    /// What it said, cut to 80 characters, where its coming is still kept and no turn of it was edited or deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+}
+
+/// `rejected`: a record of the bank became a dead letter: a turn that could not be read, or a window of which the
+/// language model's reply, or a text, could not be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RejectedRecord {
+    /// The offset of its dead letter, in the topic of dead letters.
+    pub offset: u64,
+    /// The id of the turn, where the record states one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<String>,
+    /// What was wrong, and what to do.
+    pub reason: String,
 }
 
 /// `edges`: how many edges came and went since the last progress.

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::select;
+use futures_util::future::{join, select};
 use tokio::{
     runtime::Handle,
     sync::{Semaphore, watch},
@@ -23,6 +23,7 @@ use tokio::{
 use super::{
     bank_feed::BankFeed,
     bank_follower::BankFollower,
+    dead_letters::{BankLetter, DeadLetterReader},
     live_question::{AskContext, LiveQuestion, SlotLimits},
     standing::Standing,
     subscriber::Subscriber,
@@ -53,6 +54,8 @@ const REFUSALS: Refusals = Refusals {
 const ASKINGS: usize = 8;
 /// How long a question stays without a follower.
 const LINGER: Duration = Duration::from_secs(120);
+/// How often the dead letters are looked at while somebody follows a bank.
+const LETTERS: Duration = Duration::from_secs(1);
 /// How soon followers of an unchanged question are told how far its partition was read.
 const ADVANCE: Duration = Duration::from_secs(1);
 /// The limits for a slow follower.
@@ -80,6 +83,7 @@ struct Shared {
     asking: AskContext,
     questions: Mutex<Questions>,
     feeds: Mutex<Feeds>,
+    dead_letters: Arc<DeadLetterReader>,
 }
 
 impl Hub {
@@ -87,7 +91,8 @@ impl Hub {
     #[must_use]
     pub fn new(memory: Arc<Memory>, deadline: Duration, limits: Limits) -> Self {
         let asking = AskContext { memory, places: Semaphore::new(ASKINGS), deadline, begun: AtomicU64::new(0) };
-        let shared = Arc::new(Shared { asking, questions: Mutex::default(), feeds: Mutex::default() });
+        let (questions, feeds) = (Mutex::default(), Mutex::default());
+        let shared = Arc::new(Shared { asking, questions, feeds, dead_letters: Arc::default() });
         let (followers, closing) = (Quota::new(limits, REFUSALS), watch::Sender::new(false));
         Self { shared, followers, closing, running: Mutex::default() }
     }
@@ -222,7 +227,8 @@ impl Hub {
         let work = move || {
             runtime.block_on(async {
                 let closed = pin!(async { drop(closing.wait_for(|closing| *closing).await) });
-                select(pin!(follow_news(&shared)), closed).await;
+                let following = pin!(join(follow_news(&shared), follow_dead_letters(&shared)));
+                select(following, closed).await;
             });
         };
         let thread = std::thread::Builder::new().name("subscriptions".to_owned()).spawn(work).map_err(failed)?;
@@ -294,6 +300,32 @@ async fn follow_news(shared: &Arc<Shared>) {
     }
 }
 
+/// Forever tells those who follow a bank which of its records were rejected. Reads nothing once no bank has been
+/// followed for some time.
+async fn follow_dead_letters(shared: &Arc<Shared>) {
+    let handle = Handle::current();
+    loop {
+        tokio::time::sleep(LETTERS).await;
+        if shared.feeds_where(|feed| feed.idle().is_none_or(|idle| idle < LINGER)).is_empty() {
+            shared.dead_letters.rest();
+            continue;
+        }
+        loop {
+            let (log, reader) = (Arc::clone(shared.asking.memory.log()), Arc::clone(&shared.dead_letters));
+            // A log that fails is reported by those who write it; its letters are read once it answers again.
+            let Ok(Ok(Some(letters))) = tokio::task::spawn_blocking(move || reader.read(&*log)).await else { break };
+            for BankLetter { bank, rejected } in letters {
+                let feed = sync::lock(&shared.feeds).get(&bank).cloned();
+                if let Some(feed) = feed
+                    && feed.note_rejected(rejected)
+                {
+                    shared.look(&handle, feed);
+                }
+            }
+        }
+    }
+}
+
 impl Shared {
     fn live(&self, question: Question) -> LiveQuestion {
         let memory = &self.asking.memory;
@@ -319,7 +351,8 @@ impl Shared {
     fn feed(&self, bank: &Bank) -> BankFeed {
         let memory = &self.asking.memory;
         let watched = memory.replica().changes().watch_records(bank);
-        BankFeed::new(bank.clone(), partition_of(bank, memory.partitions()), watched)
+        let (partition, dead_letters) = (partition_of(bank, memory.partitions()), Arc::clone(&self.dead_letters));
+        BankFeed::new(bank.clone(), partition, watched, dead_letters)
     }
 
     /// Looks at a bank until the newest look shows what it holds.

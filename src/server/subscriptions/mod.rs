@@ -12,7 +12,8 @@
 //! - `version`: the evidence of a question at one time, and the delta between two.
 //! - `live_question`: asks again, and keeps the last versions.
 //! - `subscriber`: what one follower is sent next; a slow follower gets the newest version, or its stream is ended.
-//! - `event_forms`: what those who follow a bank are sent; `bank_look`: what a bank holds, and what changed in it.
+//! - `event_forms`: what those who follow a bank are sent; `bank_look`: what a bank holds, and what changed in it;
+//!   `dead_letters`: which of its records were rejected.
 //! - `bank_feed`: looks at a bank, and keeps the last events; `bank_follower`: what one follower of it is sent next.
 //! - `standing`: whether a follower may go on; `work`: when those who follow something need it looked at again.
 //! - `hub`: all questions and banks that are followed.
@@ -20,6 +21,7 @@
 mod bank_feed;
 mod bank_follower;
 mod bank_look;
+mod dead_letters;
 mod event_forms;
 mod forms;
 mod hub;
@@ -33,7 +35,7 @@ mod work;
 
 pub use bank_follower::BankFollower;
 pub use event_forms::{
-    AddedUnit, ArrivedTurn, BankEvent, BankProgress, ChangedEdges, ClosedWindow, RemovedUnit, Skipped,
+    AddedUnit, ArrivedTurn, BankEvent, BankProgress, ChangedEdges, ClosedWindow, RejectedRecord, RemovedUnit, Skipped,
 };
 pub use forms::{Delta, Moved, Polled, Progress, Ranked, Snapshot, Subscribe, SubscribedUnit, Told, Updated};
 pub use hub::Hub;

@@ -7,14 +7,14 @@ use std::{
 };
 
 use super::{
-    BankEvent, BankFollower, Event, Hub, Subscriber,
+    BankEvent, BankFollower, Event, Hub, RejectedRecord, Subscriber,
     live_question::{Slot, SlotLimits},
     version::Version,
 };
 use crate::{access::Caller, quota::Limits};
 use nouns::{
     config::Pipeline,
-    model::{Bank, EventTime, Question, SaidBefore, Turn},
+    model::{Bank, DeadLetter, EventTime, Question, SaidBefore, Turn},
 };
 use ripplemem::pipeline::Memory;
 
@@ -208,6 +208,7 @@ fn happened(home: &Home, follower: &mut BankFollower) -> (Vec<&'static str>, Str
             BankEvent::UnitAdded(_) => "unit_added",
             BankEvent::UnitRemoved(_) => "unit_removed",
             BankEvent::Edges(_) => "edges",
+            BankEvent::Rejected(_) => "rejected",
             BankEvent::Skipped(_) => "skipped",
             BankEvent::Reset(_) => "reset",
             BankEvent::Progress(id, _) => return (names, id),
@@ -234,6 +235,28 @@ fn a_bank_tells_what_happens_in_it_and_a_shard_that_is_another_one_resets_that()
     assert_eq!(happened(&home, &mut again).0, ["reset"]);
     home.hub.close();
     assert_eq!(home.runtime.block_on(again.next(LONG)), None);
+}
+
+#[test]
+fn a_rejected_record_is_told_to_its_bank_alone_and_once_to_who_comes_back() {
+    let home = Home::new();
+    let mut follower = home.follow_bank(None);
+    let (_, begin) = happened(&home, &mut follower);
+    let letter = |bank: Option<Bank>| {
+        let payload = br#"{"turn":"3","text":"secret"}"#;
+        DeadLetter::new("f:3".to_owned(), "no time".to_owned(), payload).in_bank(bank)
+    };
+    let other = Bank::parse("other").unwrap();
+    home.memory.put_dead_letters(&[letter(None), letter(Some(other)), letter(Some(bank()))]).unwrap();
+    let rejected = RejectedRecord { offset: 2, turn: Some("3".to_owned()), reason: "no time".to_owned() };
+    assert_eq!(home.runtime.block_on(follower.next(LONG)), Some(BankEvent::Rejected(rejected)));
+    let (nothing, id) = happened(&home, &mut follower);
+    assert_eq!(nothing, [""; 0]);
+    drop(follower);
+    assert_eq!(happened(&home, &mut home.follow_bank(Some(&begin))).0, ["rejected"]);
+    let mut later = home.follow_bank(Some(&id));
+    home.put("1", "The red kayak is in the boathouse");
+    assert_eq!(happened(&home, &mut later).0, ["turn", "unit_added"]);
 }
 
 /// One who does not read keeps nothing: the events that are kept are those of all.

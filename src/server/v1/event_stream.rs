@@ -105,6 +105,7 @@ fn encoded_of_bank(what: &BankEvent) -> Bytes {
         BankEvent::UnitAdded(unit) => event("unit_added", None, unit),
         BankEvent::UnitRemoved(unit) => event("unit_removed", None, unit),
         BankEvent::Edges(edges) => event("edges", None, edges),
+        BankEvent::Rejected(rejected) => event("rejected", None, rejected),
         BankEvent::Skipped(skipped) => event("skipped", None, skipped),
         BankEvent::Progress(id, progress) => event("progress", Some(id), progress),
         BankEvent::Reset(told) => event("reset", None, told),

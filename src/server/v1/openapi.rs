@@ -10,13 +10,13 @@ use serde_json::{Map, Value, json};
 use super::body::MAX_BYTES;
 use crate::{
     api::{
-        AnsweredEvidence, Ask, BankStatus, Banks, Digest, Explain, ForgetTurns, Forgets, Forgotten, ForgottenTurns,
-        Graph, History, Problem, Put, Records, Reextract, Reextracted, ShowUnits, SnapshotList, Stats, Status,
-        TokenView, Turns, UnitView, Units, Words, WrittenTurns,
+        AnsweredEvidence, Ask, BankStatus, Banks, Diff, Digest, Explain, ForgetTurns, Forgets, Forgotten,
+        ForgottenTurns, Graph, History, Problem, Put, Records, Reextract, Reextracted, ShowUnits, SnapshotList, Stats,
+        Status, TokenView, Turns, UnitView, Units, Words, WrittenTurns,
     },
     subscriptions::{
-        AddedUnit, ArrivedTurn, BankProgress, ChangedEdges, ClosedWindow, Delta, Polled, Progress, RemovedUnit,
-        Skipped, Snapshot, Subscribe, Told,
+        AddedUnit, ArrivedTurn, BankProgress, ChangedEdges, ClosedWindow, Delta, Polled, Progress, RejectedRecord,
+        RemovedUnit, Skipped, Snapshot, Subscribe, Told,
     },
 };
 use models::llm;
@@ -207,6 +207,20 @@ fn document() -> String {
                 None, &ok::<History>(&mut of, "The points."), &["400", "404", "409", "421", "503"],
             ),
         },
+        "/v1/diff": {
+            "get": operation(
+                "diff", "What changed in a bank between two points of its past: the units and edges that came and \
+                 went, at most 1,000 of each. A point lies at an offset or a time, as `as_of` of a question; `history` \
+                 lists them.",
+                &[
+                    ("bank", true, "The bank.", json!({ "type": "string" })),
+                    ("from", true, "The earlier point: an offset of the bank's partition of the memory log, or a time \
+                     of appending in RFC 3339.", json!({ "type": "string" })),
+                    ("to", false, "The later point, in the same form; without it, now.", json!({ "type": "string" })),
+                ],
+                None, &ok::<Diff>(&mut of, "The changes."), &["400", "404", "409", "421", "503"],
+            ),
+        },
         "/v1/token": {
             "get": operation("token", "Who asks: what the token gives. Needs no right.", &[], None,
                              &ok::<TokenView>(&mut of, "The rights and the banks."), &["400"]),
@@ -381,6 +395,7 @@ fn happening(of: &mut SchemaGenerator) -> Value {
         ("unit_added", of.subschema_for::<AddedUnit>()),
         ("unit_removed", of.subschema_for::<RemovedUnit>()),
         ("edges", of.subschema_for::<ChangedEdges>()),
+        ("rejected", of.subschema_for::<RejectedRecord>()),
         ("skipped", of.subschema_for::<Skipped>()),
         ("progress", of.subschema_for::<BankProgress>()),
         ("reset", of.subschema_for::<Told>()),

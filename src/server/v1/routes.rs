@@ -29,7 +29,7 @@ use crate::{
     access::{Caller, Denied},
     api::{
         Api, Ask, Code, Explain, Forget, ForgetTurns, ListBanks, ListHistory, ListTurns, Operations, Problem,
-        ReadRecords, ShowGraph, ShowUnits, TokenView,
+        ReadRecords, ShowDiff, ShowGraph, ShowUnits, TokenView,
     },
     hosts::Hosts,
     query,
@@ -132,6 +132,7 @@ fn of_memory(v1: V1) -> Router {
         .route("/v1/banks", get(banks))
         .route("/v1/bank", get(bank))
         .route("/v1/history", get(history))
+        .route("/v1/diff", get(diff))
         .route("/v1/digest", get(digest))
         .route("/v1/stats", get(stats))
         .with_state(v1)
@@ -416,6 +417,16 @@ async fn history(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answe
         v1.api.history(&who, ListHistory { bank, before, limit }).await
     };
     history().await.into()
+}
+
+async fn diff(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
+    let diff = async || {
+        let [bank, from, to] = parameters(&uri, ["bank", "from", "to"])?;
+        let missing = |name: &str| Problem::invalid(format!("{name}: missing; write ?bank=NAME&from=OFFSET"));
+        let bank = the_bank(&bank.ok_or_else(|| missing("bank"))?)?;
+        v1.api.diff(&who, ShowDiff { bank, from: from.ok_or_else(|| missing("from"))?, to }).await
+    };
+    diff().await.into()
 }
 
 async fn token(Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {

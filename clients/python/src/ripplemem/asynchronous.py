@@ -11,10 +11,12 @@ from typing import Optional, Union
 import httpx
 
 from .calls import Call, Calls, Circumstances, T
-from .following import SILENCE, Events, Following
+from .following import SILENCE, Events, Following, Happening, S, Stream
 from .forms import (
     Answer,
+    BankEvent,
     CountedBanks,
+    Diff,
     Digest,
     Evidence,
     Explanation,
@@ -142,7 +144,7 @@ class AsyncRippleMem:
                 if piece is not None:
                     yield piece
 
-    async def subscribe(
+    def subscribe(
         self,
         question: str,
         *,
@@ -154,31 +156,15 @@ class AsyncRippleMem:
         A connection that breaks off is made again. It ends with an error where the token ends, or the bank
         cannot be asked.
         """
-        following = Following(question, self._calls.bank(bank), asked_at)
-        url, holder = str(self._http.base_url), None
-        while True:
-            shown = following.headers()
-            path = f"{holder or ''}/v1/subscribe"
-            try:
-                async with self._http.stream(
-                    "GET", path, params=following.query, headers=shown, timeout=SILENCE
-                ) as response:
-                    if not response.is_success:
-                        await response.aread()
-                        elsewhere = holder_of(response, self._http.base_url)
-                        if elsewhere is None:
-                            refused(response, following.attempts)
-                        holder = elsewhere
-                    else:
-                        async for line in response.aiter_lines():
-                            for now in following.feed(line):
-                                yield now
-            except httpx.TransportError as error:
-                if following.attempts >= ATTEMPTS:
-                    raise unreachable(url, error) from error
-                # It may have ended: the service knows who holds the bank then.
-                holder = None
-            await asyncio.sleep(following.pause())
+        return self._follow(Following(question, self._calls.bank(bank), asked_at))
+
+    def events(self, bank: Optional[str] = None) -> AsyncIterator[BankEvent]:
+        """What happens in a bank from now on, each event once; without end.
+
+        Events come together with the ``progress`` that they lead to, which is the last of them. A connection that
+        breaks off is made again. It ends with an error where the token ends, or the bank cannot be followed.
+        """
+        return self._follow(Happening(self._calls.bank(bank)))
 
     async def unit(self, unit: str, *, bank: Optional[str] = None) -> UnitView:
         """A unit that an answer names, with all of its parts and its neighbours."""
@@ -199,6 +185,13 @@ class AsyncRippleMem:
     ) -> History:
         """The points of a bank's past that ``ask`` answers for with ``as_of``, the latest before an offset."""
         return await self._send(self._calls.history(before, limit, bank))
+
+    async def diff(self, start: str, end: Optional[str] = None, *, bank: Optional[str] = None) -> Diff:
+        """What came and went in a bank between two points of its past; without ``end``, until now.
+
+        A point is an offset, as ``history`` lists them, or a time of appending in RFC 3339.
+        """
+        return await self._send(self._calls.diff(start, end, bank))
 
     async def forget(self, turn: str, *, bank: Optional[str] = None, wait: float = 10.0) -> Forgotten:
         """Deletes a turn, and waits until no answer reflects it."""
@@ -255,6 +248,32 @@ class AsyncRippleMem:
     async def status(self) -> Status:
         """How the service is."""
         return await self._send(self._calls.status())
+
+    async def _follow(self, following: Stream[S]) -> AsyncIterator[S]:
+        url, holder = str(self._http.base_url), None
+        while True:
+            shown = following.headers()
+            path = (holder or "") + following.path
+            try:
+                async with self._http.stream(
+                    "GET", path, params=following.query, headers=shown, timeout=SILENCE
+                ) as response:
+                    if not response.is_success:
+                        await response.aread()
+                        elsewhere = holder_of(response, self._http.base_url)
+                        if elsewhere is None:
+                            refused(response, following.attempts)
+                        holder = elsewhere
+                    else:
+                        async for line in response.aiter_lines():
+                            for now in following.feed(line):
+                                yield now
+            except httpx.TransportError as error:
+                if following.attempts >= ATTEMPTS:
+                    raise unreachable(url, error) from error
+                # It may have ended: the service knows who holds the bank then.
+                holder = None
+            await asyncio.sleep(following.pause())
 
     async def _send(self, call: Call[T]) -> T:
         url, attempt = str(self._http.base_url), 0

@@ -17,6 +17,7 @@ from .errors import InvalidError
 from .forms import (
     Answer,
     CountedBanks,
+    Diff,
     Digest,
     Evidence,
     Explanation,
@@ -36,6 +37,7 @@ from .forms import (
     Written,
     answer,
     counted_banks,
+    diff,
     digest,
     graph,
     held_turn,
@@ -206,6 +208,13 @@ class Calls:
         if before is not None:
             query["before"] = before
         return Call("GET", "/v1/history", history, query=query)
+
+    def diff(self, start: str, end: Optional[str], bank: Optional[str]) -> Call[Diff]:
+        """What came and went in a bank between two points of its past."""
+        query = {"bank": self.bank(bank), "from": start}
+        if end is not None:
+            query["to"] = end
+        return Call("GET", "/v1/diff", diff, query=query)
 
     def forget(self, turn: str, bank: Optional[str], wait: float) -> Call[Forgotten]:
         """Deletes a turn, and waits until no answer reflects it."""

@@ -11,10 +11,12 @@ from typing import Optional, Union
 import httpx
 
 from .calls import Call, Calls, Circumstances, T
-from .following import SILENCE, Events, Following
+from .following import SILENCE, Events, Following, Happening, S, Stream
 from .forms import (
     Answer,
+    BankEvent,
     CountedBanks,
+    Diff,
     Digest,
     Evidence,
     Explanation,
@@ -154,31 +156,15 @@ class RippleMem:
         A connection that breaks off is made again. It ends with an error where the token ends, or the bank
         cannot be asked.
         """
-        following = Following(question, self._calls.bank(bank), asked_at)
-        url, holder = str(self._http.base_url), None
-        while True:
-            shown = following.headers()
-            path = f"{holder or ''}/v1/subscribe"
-            try:
-                with self._http.stream(
-                    "GET", path, params=following.query, headers=shown, timeout=SILENCE
-                ) as response:
-                    if not response.is_success:
-                        response.read()
-                        elsewhere = holder_of(response, self._http.base_url)
-                        if elsewhere is None:
-                            refused(response, following.attempts)
-                        holder = elsewhere
-                    else:
-                        for line in response.iter_lines():
-                            for now in following.feed(line):
-                                yield now
-            except httpx.TransportError as error:
-                if following.attempts >= ATTEMPTS:
-                    raise unreachable(url, error) from error
-                # It may have ended: the service knows who holds the bank then.
-                holder = None
-            time.sleep(following.pause())
+        return self._follow(Following(question, self._calls.bank(bank), asked_at))
+
+    def events(self, bank: Optional[str] = None) -> Iterator[BankEvent]:
+        """What happens in a bank from now on, each event once; without end.
+
+        Events come together with the ``progress`` that they lead to, which is the last of them. A connection that
+        breaks off is made again. It ends with an error where the token ends, or the bank cannot be followed.
+        """
+        return self._follow(Happening(self._calls.bank(bank)))
 
     def unit(self, unit: str, *, bank: Optional[str] = None) -> UnitView:
         """A unit that an answer names, with all of its parts and its neighbours."""
@@ -199,6 +185,13 @@ class RippleMem:
     ) -> History:
         """The points of a bank's past that ``ask`` answers for with ``as_of``, the latest before an offset."""
         return self._send(self._calls.history(before, limit, bank))
+
+    def diff(self, start: str, end: Optional[str] = None, *, bank: Optional[str] = None) -> Diff:
+        """What came and went in a bank between two points of its past; without ``end``, until now.
+
+        A point is an offset, as ``history`` lists them, or a time of appending in RFC 3339.
+        """
+        return self._send(self._calls.diff(start, end, bank))
 
     def forget(self, turn: str, *, bank: Optional[str] = None, wait: float = 10.0) -> Forgotten:
         """Deletes a turn, and waits until no answer reflects it."""
@@ -255,6 +248,32 @@ class RippleMem:
     def status(self) -> Status:
         """How the service is."""
         return self._send(self._calls.status())
+
+    def _follow(self, following: Stream[S]) -> Iterator[S]:
+        url, holder = str(self._http.base_url), None
+        while True:
+            shown = following.headers()
+            path = (holder or "") + following.path
+            try:
+                with self._http.stream(
+                    "GET", path, params=following.query, headers=shown, timeout=SILENCE
+                ) as response:
+                    if not response.is_success:
+                        response.read()
+                        elsewhere = holder_of(response, self._http.base_url)
+                        if elsewhere is None:
+                            refused(response, following.attempts)
+                        holder = elsewhere
+                    else:
+                        for line in response.iter_lines():
+                            for now in following.feed(line):
+                                yield now
+            except httpx.TransportError as error:
+                if following.attempts >= ATTEMPTS:
+                    raise unreachable(url, error) from error
+                # It may have ended: the service knows who holds the bank then.
+                holder = None
+            time.sleep(following.pause())
 
     def _send(self, call: Call[T]) -> T:
         url, attempt = str(self._http.base_url), 0

@@ -1,4 +1,6 @@
-"""A question that is followed: events in, the evidence at each progress out. Both clients share it.
+"""A question or a bank that is followed: events in; out at each progress the evidence, or what happened.
+
+Both clients share it.
 
 Sends nothing, waits for nothing. What came since the last progress is dropped when the connection
 breaks off: whoever comes back shows the id of that progress, and gets what changed since.
@@ -9,10 +11,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Optional, Union
+from typing import Generic, Optional, TypeVar, Union
 
 from .errors import BusyError, of_problem
-from .forms import Followed, Json, followed, time_text
+from .forms import BankEvent, Followed, Json, followed, time_text
+
+#: What a follower is given.
+S = TypeVar("S")
 
 #: Seconds without a byte after which a connection is given up; the service sends one each 15.
 SILENCE = 45.0
@@ -42,24 +47,20 @@ class Events:
         return event
 
 
-class Following:
-    """What a follower has received of one question."""
+class Stream(Generic[S]):
+    """What one follower has received; ``path`` and ``query`` are those of its connections."""
 
-    def __init__(self, question: str, bank: str, asked_at: Optional[Union[datetime, str]]) -> None:
-        self.query = {"bank": bank, "text": question}
-        if asked_at is not None:
-            self.query["asked_at"] = time_text(asked_at)
+    def __init__(self, path: str, query: dict[str, str]) -> None:
+        self.path, self.query = path, query
         self._id: Optional[str] = None
-        self._whole: list[Json] = []
-        self._units: list[Json] = []
         self._events = Events()
-        self._changes: Optional[Json] = None
         #: Attempts in a row that brought no event.
         self.attempts = 0
 
     def headers(self) -> dict[str, str]:
         """The headers of the next connection; forgets what no progress has confirmed."""
-        self._units, self._events, self._changes = list(self._whole), Events(), None
+        self._events = Events()
+        self._forget()
         headers = {"Accept": "text/event-stream"}
         if self._id is not None:
             headers["Last-Event-ID"] = self._id
@@ -70,8 +71,8 @@ class Following:
         self.attempts += 1
         return float(min(0.2 * 2.0**self.attempts, 10.0))
 
-    def feed(self, line: str) -> Iterator[Followed]:
-        """Takes a line; gives the evidence where the line ends a progress.
+    def feed(self, line: str) -> Iterator[S]:
+        """Takes a line; gives what is complete with it.
 
         Raises the error of a problem: then the service ends the stream for good.
         """
@@ -80,20 +81,47 @@ class Following:
             return
         self.attempts = 0
         name, identity, data = event
+        if name == "problem":
+            raise of_problem(int(data["status"]), data, "")
+        if identity is not None:
+            self._id = identity
+        yield from self._take(name, data)
+
+    def _forget(self) -> None:
+        raise NotImplementedError
+
+    def _take(self, name: str, data: Json) -> Iterator[S]:
+        raise NotImplementedError
+
+
+class Following(Stream[Followed]):
+    """What a follower has received of one question."""
+
+    def __init__(self, question: str, bank: str, asked_at: Optional[Union[datetime, str]]) -> None:
+        query = {"bank": bank, "text": question}
+        if asked_at is not None:
+            query["asked_at"] = time_text(asked_at)
+        super().__init__("/v1/subscribe", query)
+        self._whole: list[Json] = []
+        self._units: list[Json] = []
+        self._changes: Optional[Json] = None
+
+    def _forget(self) -> None:
+        self._units, self._changes = list(self._whole), None
+
+    def _take(self, name: str, data: Json) -> Iterator[Followed]:
         if name == "snapshot":
             self._units = (self._units if data["from"] else []) + data["units"]
         elif name == "delta":
             self._change(data)
         elif name == "progress":
-            self._id, self._whole = identity, list(self._units)
+            self._whole = list(self._units)
             changes, self._changes = self._changes, None
             yield followed(self._units, data, changes)
         elif name == "reset":
             self._units, self._changes = [], None
         elif name == "lagged":
             raise BusyError(data["reason"], "lagged")
-        elif name == "problem":
-            raise of_problem(int(data["status"]), data, "")
 
     def _change(self, delta: Json) -> None:
         known = {unit["id"]: unit for unit in self._units}
@@ -103,3 +131,20 @@ class Following:
             known[updated["new"]["id"]] = updated["new"]
         self._units = [known[identity] for identity in delta["order"]]
         self._changes = delta
+
+
+class Happening(Stream[BankEvent]):
+    """What a follower has received of one bank."""
+
+    def __init__(self, bank: str) -> None:
+        super().__init__("/v1/events", {"bank": bank})
+        self._unconfirmed: list[BankEvent] = []
+
+    def _forget(self) -> None:
+        self._unconfirmed = []
+
+    def _take(self, name: str, data: Json) -> Iterator[BankEvent]:
+        self._unconfirmed.append(BankEvent(name, data))
+        if name == "progress":
+            happened, self._unconfirmed = self._unconfirmed, []
+            yield from happened

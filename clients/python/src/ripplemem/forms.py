@@ -366,6 +366,17 @@ class Followed:
 
 
 @dataclass(frozen=True)
+class BankEvent:
+    """What happened in a bank that is followed: ``name`` is the event's, such as ``turn``, ``data`` its fields.
+
+    A ``progress`` comes after the events that led to it, and says what the bank holds then.
+    """
+
+    name: str
+    data: Json
+
+
+@dataclass(frozen=True)
 class Citation:
     """A line of the evidence on which an answer rests."""
 
@@ -510,6 +521,26 @@ class History:
 
 
 @dataclass(frozen=True)
+class Diff:
+    """What came and went in a bank between the offsets ``start`` and ``end``; at most 1,000 entries a list.
+
+    Units are in the order of time, the latest first; edges the strongest first. ``skipped`` has how many entries each
+    list lacks, by its name. An edge whose weight changed is in both lists. ``forgotten``: how many turns the bank held
+    at one of the two points and were forgotten since; neither point shows them.
+    """
+
+    bank: str
+    start: str
+    end: str
+    units_added: tuple[GraphUnit, ...]
+    units_removed: tuple[GraphUnit, ...]
+    edges_added: tuple[GraphEdge, ...]
+    edges_removed: tuple[GraphEdge, ...]
+    skipped: dict[str, int]
+    forgotten: int
+
+
+@dataclass(frozen=True)
 class TokenView:
     """What the token gives. ``name`` is None where no token is asked for; ``*`` in ``banks`` is every bank."""
 
@@ -603,10 +634,24 @@ def units(raw: Json) -> Units:
 
 def graph(raw: Json) -> Graph:
     """Reads a part of a bank's graph."""
-    held = (GraphUnit(unit["id"], unit["label"], unit["said_at"], unit["session"]) for unit in raw["units"])
-    edges = (GraphEdge(edge["from"], edge["to"], edge["channel"], edge["weight"]) for edge in raw["edges"])
     totals = (raw["total_units"], raw["total_edges"], raw["truncated"])
-    return Graph(raw["bank"], tuple(held), tuple(edges), *totals, tuple(_position(at) for at in raw["reflects"]))
+    reflects = tuple(_position(at) for at in raw["reflects"])
+    return Graph(raw["bank"], _graph_units(raw["units"]), _graph_edges(raw["edges"]), *totals, reflects)
+
+
+def _graph_units(raw: list[Json]) -> tuple[GraphUnit, ...]:
+    return tuple(GraphUnit(unit["id"], unit["label"], unit["said_at"], unit["session"]) for unit in raw)
+
+
+def _graph_edges(raw: list[Json]) -> tuple[GraphEdge, ...]:
+    return tuple(GraphEdge(edge["from"], edge["to"], edge["channel"], edge["weight"]) for edge in raw)
+
+
+def diff(raw: Json) -> Diff:
+    """Reads what changed between two points."""
+    units = (_graph_units(raw[name]) for name in ("units_added", "units_removed"))
+    edges = (_graph_edges(raw[name]) for name in ("edges_added", "edges_removed"))
+    return Diff(raw["bank"], raw["from"], raw["to"], *units, *edges, raw["skipped"], raw.get("forgotten", 0))
 
 
 def counted_banks(raw: Json) -> CountedBanks:

@@ -1,9 +1,15 @@
 //! Operations, receipts and erasing of an open memory.
 //!
-//! In: what the memory reflects. Out: receipts, operations that are finished after a crash, and passes on request.
+//! In: what the memory reflects. Out: receipts, operations that are finished after a crash, passes on request, and what
+//! two points of the past say of what was forgotten.
 
-use super::{Erased, Forgets, Memory, PipelineError, Receipt, Replica, Settled, eraser::Eraser, receipts, settled};
-use crate::log::Log;
+use super::{
+    Erased, Forgets, Memory, PipelineError, Receipt, Replica, Settled, compare_points, eraser::Eraser, receipts, settled,
+};
+use crate::{
+    log::Log,
+    snapshot::{AsOf, BankDiff},
+};
 use nouns::{config::ForgetSettings, model::Bank};
 
 /// The operations of a log, as a memory that follows it settles them.
@@ -77,6 +83,15 @@ impl Memory {
     /// As [`ForgetOperations::receipts`].
     pub fn receipt(&self, operation: &str) -> Result<Option<Receipt>, PipelineError> {
         self.forget_operations().receipt(operation)
+    }
+
+    /// What came and went in a bank between two points of its past; see [`Replica::diff`]. On a log in a directory also
+    /// how many turns were forgotten since.
+    ///
+    /// # Errors
+    /// As [`Replica::diff`].
+    pub fn diff(&self, bank: &Bank, from: AsOf, to: AsOf) -> Result<BankDiff, PipelineError> {
+        compare_points(&self.replica, &*self.log, bank, [from, to])
     }
 
     fn forget_operations(&self) -> ForgetOperations<'_> {

@@ -45,5 +45,5 @@ pub use retention::{Outlived, RetentionStatus};
 pub(super) use retention::{Retention, RetentionNews};
 pub use rule::RetentionRule;
 pub use search::{Found, Search};
-pub(super) use since::forgotten_since;
+pub(super) use since::{compare_points, forgotten_since};
 pub use verify::{Verdict, Verified, VerifiedOperation, VerifiedOperations, verify, verify_operations};

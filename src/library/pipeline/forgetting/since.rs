@@ -8,8 +8,11 @@ use std::collections::HashMap;
 
 use memchr::memmem;
 
-use super::{PipelineError, bank_turns::each_record};
-use crate::log::Log;
+use super::{PipelineError, Replica, bank_turns::each_record};
+use crate::{
+    log::Log,
+    snapshot::{AsOf, BankDiff},
+};
 use nouns::model::{Bank, TurnEvent};
 
 /// What stands in the JSON of every deletion.
@@ -31,6 +34,21 @@ impl State {
     fn is_held(&self) -> bool {
         self.turn.is_some_and(|turn| self.deletion.is_none_or(|deletion| turn > deletion))
     }
+}
+
+/// What came and went in a bank between two points of its past; see [`Replica::diff`]. On a log in a directory also how
+/// many turns were forgotten since.
+pub(in crate::pipeline) fn compare_points(
+    replica: &Replica,
+    log: &dyn Log,
+    bank: &Bank,
+    [from, to]: [AsOf; 2],
+) -> Result<BankDiff, PipelineError> {
+    let mut difference = replica.diff(bank, from, to)?;
+    if log.erasable().is_some() {
+        difference.forgotten = forgotten_since(log, bank, &difference.append_ms)?;
+    }
+    Ok(difference)
 }
 
 /// How many turns a bank had at one of these times, in milliseconds since 1970, and has no more.

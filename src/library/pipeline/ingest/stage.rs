@@ -352,7 +352,8 @@ impl Stage {
                 let reason = format!("{problem}; the window lacks the units that hold this text");
                 let (bank, window) = (LoggedBank(&planned.key.bank), planned.key.window.start);
                 warn!(%bank, window, "a dead letter: the endpoint of the vectors declines a text of the window");
-                work.transaction.dead_letters.push(DeadLetter::new(origin, reason, text.as_bytes()));
+                let letter = DeadLetter::new(origin, reason, text.as_bytes());
+                work.transaction.dead_letters.push(letter.in_bank(Some(planned.key.bank.clone())));
             }
             work.step.units += units.len() as u64;
             let by_passages = units.iter().flat_map(|unit| &unit.parts).any(|part| part.range.is_some());
@@ -385,7 +386,8 @@ impl Stage {
                 let origin = window_origin(&record.bank, &record.window, &record.extractor);
                 let (bank, window) = (LoggedBank(&record.bank), record.window.start);
                 warn!(%bank, window, bytes, "a dead letter: a unit of the window is larger than a record may be");
-                work.transaction.dead_letters.push(DeadLetter::new(origin, reason, text.as_bytes()));
+                let letter = DeadLetter::new(origin, reason, text.as_bytes());
+                work.transaction.dead_letters.push(letter.in_bank(Some(record.bank.clone())));
             }
             let count = values.len() as u32;
             let before = self.parts.get(&planned.key).copied().unwrap_or(1);
@@ -470,7 +472,8 @@ impl Stage {
                 let origin = window_origin(&window.bank, &window.id, &extractor);
                 let stays = if bypass_cache { "the units that it had before stay" } else { "its plain units stay" };
                 let reason = format!("{problem}; {stays}");
-                work.transaction.dead_letters.push(DeadLetter::new(origin, reason, response.as_bytes()));
+                let letter = DeadLetter::new(origin, reason, response.as_bytes());
+                work.transaction.dead_letters.push(letter.in_bank(Some(window.bank.clone())));
                 work.step.refused += 1;
                 work.step.usage.push(usage);
                 if bypass_cache {

@@ -19,7 +19,7 @@ mod snapshots;
 mod transfer;
 mod unreadable;
 
-use super::{PipelineError, Progress, Replica, ReplicaOptions, WrittenSnapshots, forgetting::forgotten_since};
+use super::{PipelineError, Progress, Replica, ReplicaOptions, WrittenSnapshots, forgetting::compare_points};
 
 pub use check_model::{check_model, check_reranker};
 pub use estimate::{Estimate, estimate};

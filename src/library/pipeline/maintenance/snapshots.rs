@@ -12,7 +12,7 @@ use nouns::{
     model::Bank,
 };
 
-use super::{PipelineError, Progress, Replica, ReplicaOptions, WrittenSnapshots, forgotten_since};
+use super::{PipelineError, Progress, Replica, ReplicaOptions, WrittenSnapshots, compare_points};
 
 /// Reads a log to its end and writes a snapshot of each shard; returns the newest one if nothing has changed since.
 /// Extracts nothing.
@@ -42,11 +42,7 @@ pub fn diff(pipeline: &Pipeline, bank: &Bank, from: AsOf, to: AsOf) -> Result<Ba
     // On Kafka a running service may be writing snapshots: this compares up to its newest one.
     let is_embedded = pipeline.log.kind == LogKind::Embedded;
     let (replica, log) = up_to_date(pipeline, is_embedded, &mut |_| {})?;
-    let mut difference = replica.diff(bank, from, to)?;
-    if is_embedded {
-        difference.forgotten = forgotten_since(&*log, bank, &difference.append_ms)?;
-    }
-    Ok(difference)
+    compare_points(&replica, &*log, bank, [from, to])
 }
 
 /// A memory that reflects its log to the end; with `record` it writes snapshots.

@@ -19,7 +19,7 @@ use tracing::warn;
 
 use crate::{
     log::{Log, Topic},
-    snapshot::{AsOf, BankDiff, Manifest, Restored, UnreadableRecord},
+    snapshot::{AsOf, Manifest, Restored, UnreadableRecord},
 };
 use heart::{
     memory::{
@@ -658,16 +658,6 @@ impl Replica {
         let partitions = self.recording.to_take_over(&self.shards)?;
         partitions.iter().try_for_each(|partition| self.take(log, *partition))?;
         Ok(partitions.len())
-    }
-
-    /// What was added to a bank and removed from it between two points of its past.
-    ///
-    /// # Errors
-    /// As [`Self::past`].
-    pub fn diff(&self, bank: &Bank, from: AsOf, to: AsOf) -> Result<BankDiff, PipelineError> {
-        let (snapshots, partition, _) = self.recording.history(&self.shards, bank, &[from, to])?;
-        let (from, to) = (snapshots.point(partition, from)?, snapshots.point(partition, to)?);
-        Ok(snapshots.diff(bank, partition, from, to)?)
     }
 
     /// Counts of units and edges and a hash that depends only on the set.

@@ -1,11 +1,12 @@
-//! Smaller reads of a memory: units by id, all units and edges of a bank, when it was written, the points of its past.
+//! Smaller reads of a memory: units by id, all units and edges of a bank, when it was written, the points of
+//! its past and what changed between two.
 //!
 //! In: banks that are held here. Out: what they hold, as of one epoch; for the past, what the snapshots say.
 
 use std::sync::Arc;
 
 use super::{PipelineError, surface::Replica};
-use crate::snapshot::{HistoryPoint, SnapshotError};
+use crate::snapshot::{AsOf, BankDiff, HistoryPoint, SnapshotError};
 use heart::memory::{Answered, Census, CensusProbe, UnitBody};
 use nouns::{
     model::{Bank, UnitId},
@@ -65,5 +66,24 @@ impl Replica {
             self.check_bank(bank)?;
         }
         Ok(points)
+    }
+
+    /// What was added to a bank and removed from it between two points of its past.
+    ///
+    /// # Errors
+    /// As [`Self::past`]; [`PipelineError::Quarantined`], since a point may lack what could not be read;
+    /// [`PipelineError::UnknownBank`] where the bank holds nothing now and did not at either point.
+    pub fn diff(&self, bank: &Bank, from: AsOf, to: AsOf) -> Result<BankDiff, PipelineError> {
+        let held = self.check_bank(bank);
+        if let Err(error @ PipelineError::Quarantined { .. }) = held {
+            return Err(error);
+        }
+        let (snapshots, partition, _) = self.recording.history(&self.shards, bank, &[from, to])?;
+        let (from, to) = (snapshots.point(partition, from)?, snapshots.point(partition, to)?);
+        let difference = snapshots.diff(bank, partition, from, to)?;
+        if difference.is_empty() {
+            held?;
+        }
+        Ok(difference)
     }
 }

@@ -124,6 +124,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description What changed in a bank between two points of its past: the units and edges that came and went, at most 1,000 of each. A point lies at an offset or a time, as `as_of` of a question; `history` lists them. */
+        get: operations["diff"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/digest": {
         parameters: {
             query?: never;
@@ -616,6 +633,8 @@ export interface components {
         };
         /** @description A rejected record, for the dead-letter topic. */
         DeadLetter: {
+            /** @description The bank that it was for; absent where that could not be read. */
+            bank?: components["schemas"]["Bank"] | null;
             /** @description Its origin: a file and line, or a topic, partition and offset; cut to 4,096 bytes. */
             origin: string;
             /** @description The record itself, cut to 4,096 bytes, invalid UTF-8 replaced. */
@@ -639,6 +658,28 @@ export interface components {
             removed: components["schemas"]["Ranked"][];
             /** @description Units of which other parts are quoted now. */
             updated: components["schemas"]["Updated"][];
+        };
+        /** @description What changed in a bank between two points of its past. */
+        Diff: {
+            /** @description The bank. */
+            bank: components["schemas"]["Bank"];
+            /**
+             * @description Edges that it has at the later point alone, the strongest first; at most 1,000. One whose weight changed is also
+             *     among `edges_removed`, with the earlier weight.
+             */
+            edges_added: components["schemas"]["Step"][];
+            /** @description Edges that it has at the earlier point alone, in the same order; at most 1,000. */
+            edges_removed: components["schemas"]["Step"][];
+            /** @description The offset of the earlier point, as `as_of` takes it. */
+            from: string;
+            /** @description How many of each are not listed. */
+            skipped: components["schemas"]["UnlistedChanges"];
+            /** @description The offset of the later point. */
+            to: string;
+            /** @description Units that the bank has at the later point alone, those that were said last first; at most 1,000. */
+            units_added: components["schemas"]["GraphUnit"][];
+            /** @description Units that it has at the earlier point alone, in the same order; at most 1,000. */
+            units_removed: components["schemas"]["GraphUnit"][];
         };
         /** @description What is held, counted. */
         Digest: {
@@ -1331,7 +1372,8 @@ export interface components {
         Put: {
             /**
              * @description What a reader of exports could not read; it is kept with its reason, after the turns, and changes no
-             *     answer. Needs the right `admin` in every bank, since it is of none. Its texts are cut to 4,096 bytes each.
+             *     answer. Needs the right `admin` in every bank, since most of it is of none. Its texts are cut to 4,096 bytes
+             *     each.
              */
             dead_letters?: components["schemas"]["DeadLetter"][];
             /** @description The records, as in the turns topic; one without `type` is a turn. At most 10,000. */
@@ -1466,10 +1508,24 @@ export interface components {
             /** @description Its closed windows. One that is not read again keeps its units. */
             windows: number;
         };
+        /**
+         * @description `rejected`: a record of the bank became a dead letter: a turn that could not be read, or a window of which the
+         *     language model's reply, or a text, could not be used.
+         */
+        RejectedRecord: {
+            /** @description The offset of its dead letter, in the topic of dead letters. */
+            offset: number;
+            /** @description What was wrong, and what to do. */
+            reason: string;
+            /** @description The id of the turn, where the record states one. */
+            turn?: string | null;
+        };
         /** @description `unit_removed`: the bank has a unit no more. */
         RemovedUnit: {
             /** @description The unit. */
             id: components["schemas"]["UnitId"];
+            /** @description What it said, cut to 80 characters, where its coming is still kept and no turn of it was edited or deleted. */
+            label?: string | null;
         };
         /** @description What a reranker said of the most familiar parts, each read together with the question. */
         Reranked: {
@@ -1950,6 +2006,17 @@ export interface components {
             /** @description Those that the bank has, in the order of the request, each once; without their edges. */
             units: components["schemas"]["WholeUnit"][];
         };
+        /** @description How many changes of each kind are not listed. */
+        UnlistedChanges: {
+            /** @description Of the edges that came. */
+            edges_added: number;
+            /** @description Of the edges that went. */
+            edges_removed: number;
+            /** @description Of the units that came. */
+            units_added: number;
+            /** @description Of the units that went. */
+            units_removed: number;
+        };
         /** @description A unit before and after. */
         Updated: {
             /** @description After. */
@@ -2295,6 +2362,42 @@ export interface operations {
             403: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];
+        };
+    };
+    diff: {
+        parameters: {
+            query: {
+                /** @description The bank. */
+                bank: string;
+                /** @description The earlier point: an offset of the bank's partition of the memory log, or a time of appending in RFC 3339. */
+                from: string;
+                /** @description The later point, in the same form; without it, now. */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The changes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Diff"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
+            409: components["responses"]["Problem"];
+            421: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
         };
     };
     digest: {

@@ -1,7 +1,7 @@
 // The rows of Live: turns as they come, with what became of them.
 //
 // In: turns that were there, and the events of a bank. Out: rows, newest first, at most 500. Pure.
-import type { AddedUnit, ArrivedTurn, ClosedWindow, RemovedUnit, TurnView } from "./forms";
+import type { AddedUnit, ArrivedTurn, ClosedWindow, RejectedRecord, RemovedUnit, TurnView } from "./forms";
 
 export const MOST_ROWS = 500;
 
@@ -18,6 +18,8 @@ export interface Row {
   deleted: boolean;
   /** Whether it came while the page looked. */
   fresh: boolean;
+  /** Of a record that was rejected in place of a turn: why, and the offset of its dead letter. */
+  rejected?: { reason: string; offset: number };
 }
 
 export interface ServerEventOf {
@@ -55,14 +57,14 @@ export function withEvent(rows: Row[], { event, data }: ServerEventOf): Row[] {
     case "window": {
       const turns = new Set((data as ClosedWindow).turns);
       return change(
-        (row) => turns.has(row.turn),
+        (row) => turns.has(row.turn) && !row.rejected,
         () => ({ closed: true }),
       );
     }
     case "unit_added": {
       const { id, turns } = data as AddedUnit;
       return change(
-        (row) => turns.includes(row.turn) && !row.units.includes(id),
+        (row) => turns.includes(row.turn) && !row.rejected && !row.units.includes(id),
         (row) => ({ units: [...row.units, id] }),
       );
     }
@@ -73,9 +75,15 @@ export function withEvent(rows: Row[], { event, data }: ServerEventOf): Row[] {
         (row) => ({ units: row.units.filter((unit) => unit !== id) }),
       );
     }
+    case "rejected": {
+      const { turn, reason, offset } = data as RejectedRecord;
+      const none = { speaker: "", time: "", text: "", session: "", units: [], closed: false, deleted: false };
+      const came: Row = { ...none, turn: turn ?? "", fresh: true, rejected: { reason, offset } };
+      return [came, ...rows].slice(0, MOST_ROWS);
+    }
     default:
       return rows;
   }
 }
 
-const of = (turn: string) => (row: Row) => row.turn === turn;
+const of = (turn: string) => (row: Row) => row.turn === turn && !row.rejected;

@@ -1,9 +1,10 @@
 // Banks: what each holds, and the turns of one.
 import { useEffect, useState } from "preact/hooks";
+import { Changes } from "./changes";
 import type { BankPage, BankStatus, Stats, Turns, TurnView } from "./forms";
 import { BankMap } from "./map";
 import { ProblemView } from "./problem";
-import { hashOf, place } from "./route";
+import { change, hashOf, place } from "./route";
 import { type Failure, failureOf, get, remove } from "./service";
 import { may } from "./session";
 import { ago, bytes, count, moment, plural, saidAt, short } from "./words";
@@ -146,6 +147,7 @@ function Opened({ name }: { name: string }) {
   const [stats, setStats] = useState<Stats>();
   const [failure, setFailure] = useState<Failure>();
   const [hasMap, setHasMap] = useState(false);
+  const [hasChanges, setHasChanges] = useState(place.value.parameters.from !== undefined);
   useEffect(() => {
     const stop = new AbortController();
     Promise.all([
@@ -169,6 +171,16 @@ function Opened({ name }: { name: string }) {
           <button type="button" aria-expanded={hasMap} onClick={() => setHasMap(!hasMap)}>
             Map
           </button>{" "}
+          <button
+            type="button"
+            aria-expanded={hasChanges}
+            onClick={() => {
+              if (hasChanges) change({ from: undefined, to: undefined }, true);
+              setHasChanges(!hasChanges);
+            }}
+          >
+            Changes
+          </button>{" "}
           <a href={hashOf("ask", { bank: name })}>Ask it</a>
         </span>
       </div>
@@ -185,6 +197,7 @@ function Opened({ name }: { name: string }) {
         </p>
       )}
       {hasMap && <BankMap name={name} />}
+      {hasChanges && <Changes name={name} />}
       <div class="both">
         <TurnTable name={name} />
         {stats && (

@@ -1,6 +1,7 @@
 // Health and access: how the service is, its snapshots, and what this token may do.
 import { useEffect, useState } from "preact/hooks";
 import type { SnapshotList, Status } from "./forms";
+import { Line, rounded } from "./line";
 import { ProblemView } from "./problem";
 import { perSecond, type Sample, sampleOf } from "./samples";
 import { type Failure, failureOf, get, hasToken, post } from "./service";
@@ -30,6 +31,7 @@ export function Health() {
     };
   }, []);
   const now = status.value;
+  const at = samples.map((sample) => sample.at / 1000);
   return (
     <section class="health">
       <h1>Health and access</h1>
@@ -55,12 +57,17 @@ export function Health() {
                 ))}
               </dl>
               <h2>While this page is open</h2>
-              <Line name="Turns behind" values={samples.map((sample) => sample.behind)} />
+              <Line name="Turns behind" at={at} values={samples.map((sample) => sample.behind)} />
               {now.questions && (
                 <>
-                  <Line name="Turns a second" values={perSecond(samples, "turns")} />
-                  <Line name="Questions a second" values={perSecond(samples, "questions")} />
-                  <Line name="99 of 100 questions take at most, ms" values={samples.map((sample) => sample.p99)} />
+                  <Line name="Turns a second" at={at.slice(1)} values={perSecond(samples, "turns")} />
+                  <Line name="Questions a second" at={at.slice(1)} values={perSecond(samples, "questions")} />
+                  <Line
+                    name="99 of 100 questions take at most"
+                    unit="ms"
+                    at={at}
+                    values={samples.map((sample) => sample.p99)}
+                  />
                 </>
               )}
             </div>
@@ -103,33 +110,6 @@ function questionRows({ total, p50_ms, p99_ms }: NonNullable<Status["questions"]
     ["p50", took(p50_ms), "What half of the questions of the last five minutes took at most"],
     ["p99", took(p99_ms), "What 99 of 100 of them took at most"],
   ];
-}
-
-/** Two digits of what is small; no more than a person compares. */
-const rounded = (number: number): string => count(number < 10 ? Math.round(number * 10) / 10 : Math.round(number));
-
-/** A line of what was sampled, with its last and its greatest value; what is unknown is left out. */
-function Line({ name, values }: { name: string; values: (number | undefined)[] }) {
-  const [width, height] = [300, 44];
-  const known = values.flatMap((value, at) => (value === undefined ? [] : [{ value, at }]));
-  const most = Math.max(1, ...known.map(({ value }) => value));
-  const y = (value: number) => height - 2 - (value / most) * (height - 6);
-  const points = known.map(({ value, at }) => `${(at / Math.max(1, values.length - 1)) * width},${y(value)}`);
-  const [only] = known;
-  if (only && known.length === 1) points.splice(0, 1, `0,${y(only.value)}`, `${width},${y(only.value)}`);
-  const now = values.at(-1);
-  const last = now === undefined ? "none" : rounded(now);
-  return (
-    <figure class="line">
-      <figcaption>
-        {name} <b>{last}</b>{" "}
-        {known.length > 0 && <small>most {rounded(Math.max(...known.map(({ value }) => value)))}</small>}
-      </figcaption>
-      <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" role="img" aria-label={`${name}: now ${last}`}>
-        <polyline points={points.join(" ")} />
-      </svg>
-    </figure>
-  );
 }
 
 function Access() {

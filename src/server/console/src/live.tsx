@@ -7,6 +7,7 @@ import type {
   Delta,
   Problem,
   Progress,
+  RemovedUnit,
   Skipped,
   SubscribedUnit,
   Told,
@@ -39,6 +40,7 @@ function Arriving() {
   const [rows, setRows] = useState<Row[]>([]);
   const [progress, setProgress] = useState<BankProgress>();
   const [edges, setEdges] = useState<ChangedEdges>();
+  const [gone, setGone] = useState<string>();
   const [notice, setNotice] = useState("");
   const [failure, setFailure] = useState<Failure>();
   const [connection, setConnection] = useState<"connecting" | "on" | "off">("connecting");
@@ -69,7 +71,10 @@ function Arriving() {
           else if (event === "reset") {
             setNotice((data as Told).reason);
             last.current = undefined;
-          } else setRows((rows) => withEvent(rows, { event, data }));
+          } else {
+            if (event === "unit_removed") setGone((data as RemovedUnit).label ?? (data as RemovedUnit).id);
+            setRows((rows) => withEvent(rows, { event, data }));
+          }
         }
       } catch (thrown) {
         const failure = failureOf(thrown);
@@ -111,6 +116,11 @@ function Arriving() {
             last change of edges: +{count(edges.added)} −{count(edges.removed)}
           </span>
         )}
+        {gone && (
+          <span>
+            last unit that went: <span class="words">{short(gone, 60)}</span>
+          </span>
+        )}
         {pauses && <span>paused</span>}
         {!pauses && connection === "off" && <span class="bad">not connected; tries again in a moment</span>}
       </p>
@@ -131,8 +141,15 @@ function Arriving() {
       {failure && <ProblemView failure={failure} />}
       <ol class="turn-list">
         {shown.map((row) => (
-          <li key={row.turn} class={row.fresh ? "fresh" : ""}>
-            {row.deleted ? (
+          <li
+            key={row.rejected ? `rejected ${row.rejected.offset}` : row.turn}
+            class={row.rejected ? "rejected" : row.fresh ? "fresh" : ""}
+          >
+            {row.rejected ? (
+              <p>
+                <b class="bad">Rejected</b> <span class="words">{row.rejected.reason}</span>
+              </p>
+            ) : row.deleted ? (
               <p class="quiet">Deleted</p>
             ) : (
               <p class="words">
@@ -159,6 +176,9 @@ async function turnsThatAreThere(signal: AbortSignal): Promise<Row[]> {
 }
 
 function factsOf(row: Row): string[] {
+  if (row.rejected) {
+    return [...(row.turn ? [`turn ${row.turn}`] : []), `dead letter ${row.rejected.offset}`];
+  }
   const facts = [saidAt(row.time), row.turn];
   if (row.session) facts.push(`session ${row.session}`);
   if (row.units.length) facts.push(row.units.length === 1 ? `unit ${row.units[0]}` : plural(row.units.length, "unit"));

@@ -5,7 +5,10 @@ import { IS_REPORT } from "./mode";
 export const SCREENS = ["ask", "trace", "live", "banks", "health"] as const;
 export type Screen = (typeof SCREENS)[number] | "report";
 export type Parameters = Partial<
-  Record<"bank" | "q" | "at" | "asof" | "unit" | "turn" | "question" | "category" | "show" | "lost", string>
+  Record<
+    "bank" | "q" | "at" | "asof" | "from" | "to" | "unit" | "part" | "turn" | "question" | "category" | "show" | "lost",
+    string
+  >
 >;
 export interface Place {
   screen: Screen;

@@ -59,4 +59,5 @@ export function logOut(): void {
   asksForToken.value = "The token is forgotten.";
 }
 
-export const choose = (bank: string): void => change({ bank, unit: undefined, turn: undefined, asof: undefined });
+export const choose = (bank: string): void =>
+  change({ bank, unit: undefined, part: undefined, turn: undefined, asof: undefined, from: undefined, to: undefined });

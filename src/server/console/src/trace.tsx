@@ -33,7 +33,7 @@ const STATES: Record<StepState, { mark: string; text: string }> = {
 };
 
 export function Trace() {
-  const { q, at, asof, turn, unit } = place.value.parameters;
+  const { q, at, asof, turn, unit, part } = place.value.parameters;
   const [text, setText] = useState(q ?? "");
   const [explained, setExplained] = useState<Explanation>();
   const [failure, setFailure] = useState<Failure>();
@@ -46,14 +46,14 @@ export function Trace() {
     if (!q || !bank.value || (!turn && !unit)) return;
     const stop = new AbortController();
     setWaits(true);
-    const subject = turn ? { turn } : { unit };
+    const subject = turn ? { turn } : { unit, part: part === undefined ? undefined : Number(part) };
     post<Explanation>("explain", { bank: bank.value, text: q, asked_at: at, as_of: asof, ...subject }, stop.signal)
       .then(setExplained, (thrown) => setFailure(failureOf(thrown)))
       .finally(() => {
         if (!stop.signal.aborted) setWaits(false);
       });
     return () => stop.abort();
-  }, [bank.value, q, at, asof, turn, unit, again]);
+  }, [bank.value, q, at, asof, turn, unit, part, again]);
   return (
     <section class="trace">
       <h1>Why did it not remember?</h1>
@@ -83,6 +83,7 @@ export function Trace() {
               bank: bank.value,
               turn,
               unit: undefined,
+              part: undefined,
               ...(text.trim() && text.trim() !== q ? { q: text.trim() } : {}),
             })
           }
@@ -93,7 +94,15 @@ export function Trace() {
       </form>
       {unit && !turn && (
         <p class="quiet">
-          Of unit <code>{unit}</code>.
+          Of unit <code>{unit}</code>
+          {part !== undefined && (
+            <>
+              , part {part}.{" "}
+              <button type="button" class="link" onClick={() => change({ part: undefined })}>
+                All of it
+              </button>
+            </>
+          )}
         </p>
       )}
       {asof && <p class="quiet">As of {asof}.</p>}
@@ -147,9 +156,20 @@ function ExplanationView({ explained }: { explained: Explanation }) {
       {others.length > 0 && (
         <p class="quiet">
           Other parts:{" "}
-          {others
-            .map((other) => `part ${other.part} with share ${share(other.share)}${other.quoted ? ", quoted" : ""}`)
-            .join("; ")}
+          {others.map((other, at) => (
+            <span key={other.part}>
+              {at > 0 && "; "}
+              <button
+                type="button"
+                class="link"
+                onClick={() => change({ turn: undefined, unit: other.unit, part: String(other.part) })}
+              >
+                part {other.part}
+              </button>{" "}
+              with share {share(other.share)}
+              {other.quoted && ", quoted"}
+            </span>
+          ))}
           .
         </p>
       )}

@@ -318,9 +318,26 @@ test("the rows of Live follow the events, and no more than 500 are kept", async 
   assert.deepEqual(facts().slice(0, 2), ["2 edited u3 true true", "1 says 1 u3 true true"]);
   rows = withEvent(rows, turn("1", { text: "", speaker: "", deleted: true }));
   assert.deepEqual([rows[1].deleted, rows[1].text], [true, ""]);
+  // What is rejected is a row of its own: the turn of that id stays as it is.
+  rows = withEvent(rows, { event: "rejected", data: { offset: 7, turn: "2", reason: "no time" } });
+  rows = withEvent(rows, turn("2", { text: "once more" }));
+  assert.deepEqual([rows[0].rejected, rows[0].text, rows[1].text], [{ reason: "no time", offset: 7 }, "", "once more"]);
   for (let i = 0; i < 600; i++) rows = withEvent(rows, turn(`more ${i}`));
   assert.equal(rows.length, MOST_ROWS);
   assert.equal(rows[0].turn, "more 599");
+});
+
+test("changes are counted with those that are not listed, and the other ends of edges are looked up", async () => {
+  const { countsOf, unnamed } = await load("src/changes.tsx");
+  const unit = (id) => ({ id, label: `says ${id}`, said_at: "2024-05-01T10:00:00Z", session: "s" });
+  const edge = (from, to) => ({ from, to, channel: "semantic", weight: 0.5 });
+  const none = { units_added: 0, units_removed: 0, edges_added: 0, edges_removed: 0 };
+  const lists = { units_removed: [unit("b")], edges_added: [edge("a", "c")], edges_removed: [edge("b", "d")] };
+  const diff = { bank: "x", from: "1", to: "2", units_added: [unit("a")], ...lists, skipped: none };
+  assert.deepEqual(countsOf(diff), ["units +1 −1", "edges +1 −1"]);
+  const skipped = { ...none, units_added: 1500, edges_removed: 1 };
+  assert.deepEqual(countsOf({ ...diff, skipped }), ["units +1,501 −1", "edges +1 −2", "1,501 changes not listed"]);
+  assert.deepEqual(unnamed(diff), ["c", "d"]);
 });
 
 test("a map has a place for every unit, in the order of time, and a lane for every session", async () => {

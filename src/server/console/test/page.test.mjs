@@ -184,10 +184,17 @@ test("Health says how long questions take", async () => {
   const { page, close } = await opened(ASKED);
   await answered(page);
   await page.goto(`${CONSOLE}/console/#/health`);
-  await page.getByRole("img", { name: /^99 of 100 questions take at most, ms: now [\d.,]+$/ }).waitFor();
+  await page.getByRole("img", { name: /^99 of 100 questions take at most: now [\d.,]+ ms$/ }).waitFor();
   for (const name of ["Turns behind", "Turns a second", "Questions a second"]) {
     await page.getByRole("img", { name: new RegExp(`^${name}: now [\\d.,]+$`) }).waitFor();
   }
+  // The value under the pointer, with its moment, in the words above the line.
+  const line = page.locator("figure.line", { hasText: "Turns behind" });
+  await line.locator("canvas").waitFor();
+  await becomes(async () => (await line.locator("small").textContent()).startsWith("most"), true);
+  await line.locator(".u-over").hover();
+  await becomes(async () => /^\d\d:\d\d:\d\d: [\d.,]+$/.test(await line.locator("small").textContent()), true);
+  await page.screenshot({ path: `${PICTURES}/health-lines.png` });
   await close();
 });
 
@@ -509,6 +516,22 @@ test("trace: a turn that is found by its words, twelve steps, and the first that
   await close();
 });
 
+test("trace: of a unit, each of its passages", async () => {
+  const asked = { method: "POST", body: JSON.stringify({ bank: "sample/harbour", text: QUESTION }) };
+  const { units } = await (await fetch(`${CONSOLE}/v1/ask`, asked)).json();
+  const { page, close } = await opened(`trace?${HARBOUR}&q=${encodeURIComponent(QUESTION)}&unit=${units[0].id}`);
+  const passage = page.getByRole("button", { name: /^part \d+$/ }).first();
+  const name = await passage.textContent();
+  await passage.click();
+  await page.getByText(`Of unit ${units[0].id}, ${name}`).waitFor();
+  await page.waitForSelector(".rail li");
+  assert.match(page.url(), new RegExp(`unit=${units[0].id}&part=${name.split(" ")[1]}`));
+  await page.getByRole("button", { name: "All of it" }).click();
+  await passage.waitFor();
+  assert.doesNotMatch(page.url(), /part=/);
+  await close();
+});
+
 test("trace agrees with the answer: what is quoted is explained as quoted, a near miss as not", async () => {
   const { page, close } = await opened(ASKED);
   await answered(page);
@@ -539,4 +562,52 @@ test("the picture of the README", async () => {
     await writeFile(`${PICTURES}/ripple-${look}.png`, picture);
     await close();
   }
+});
+
+test("what changed between two points of a bank", async () => {
+  const { points } = await (await fetch(`${CONSOLE}/v1/history?bank=sample%2Fharbour`)).json();
+  const [first] = points;
+  for (const width of [1280, 390]) {
+    const { page, close } = await opened(`${ASKED}&asof=${first.offset}`, { width });
+    await answered(page);
+    await page.getByRole("link", { name: "What changed since" }).click();
+    await page.waitForSelector(".changes .turn-list li");
+    const counts = () => page.locator(".changes .verdict").textContent();
+    const sinceFirst = await counts();
+    assert.match(sinceFirst, /units \+[1-9]\d* −\d+.*edges \+[1-9]\d* −\d+/);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(wide <= 0, `at ${width}`);
+    await page.screenshot({ path: `${PICTURES}/changes-${width}.png` });
+    await accessible(page);
+    await page.getByLabel("To").selectOption(points[1].offset);
+    await page.waitForFunction((before) => {
+      const now = document.querySelector(".changes .verdict")?.textContent;
+      return now && now !== before;
+    }, sinceFirst);
+    assert.match(page.url(), new RegExp(`from=${first.offset}&to=${points[1].offset}`));
+    await page.getByRole("button", { name: "Changes" }).click();
+    assert.equal(await page.locator(".changes").count(), 0);
+    assert.doesNotMatch(page.url(), /from=/);
+    await close();
+  }
+});
+
+test("a rejected record of the bank is shown with its reason and without its words", async () => {
+  const { page, close } = await opened(`live?${HARBOUR}`);
+  await page.waitForSelector(".turn-list li");
+  const payload = JSON.stringify({ bank: "sample/harbour", turn: "odd-1", text: "the vermilion submarine" });
+  const letter = {
+    schema: 1,
+    origin: "records.jsonl:3",
+    reason: "time: missing; add it",
+    payload,
+    bank: "sample/harbour",
+  };
+  const put = { method: "POST", body: JSON.stringify({ turns: [], dead_letters: [letter] }) };
+  assert.equal((await fetch(`${CONSOLE}/v1/turns`, put)).status, 200);
+  const row = page.locator(".turn-list li.rejected");
+  await row.waitFor();
+  assert.match(await row.textContent(), /Rejected time: missing; add it.*turn odd-1/);
+  assert.doesNotMatch(await page.locator("main").textContent(), /vermilion/);
+  await close();
 });

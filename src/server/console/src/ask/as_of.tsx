@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { History } from "../forms";
 import { isTyping } from "../frame";
-import { change } from "../route";
+import { change, hashOf } from "../route";
 import { hasLetterKeys } from "../session";
 import { moment } from "../words";
 
@@ -57,6 +57,7 @@ export function AsOf({ history, asof }: { history: History; asof: string | undef
         <option value={now} />
       </datalist>
       <output>{text}</output>
+      {point && <a href={hashOf("banks", { bank: history.bank, from: point.offset })}>What changed since</a>}
       {history.more > 0 && <small class="quiet">{history.more} older points are not listed.</small>}
     </div>
   );
