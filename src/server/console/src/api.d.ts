@@ -201,7 +201,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Delete the turns of a bank that a selector names: by id, by speaker, by time, of a session or a thread, those that mention somebody, or all. With dry_run they are counted, and some are shown. For a log in a directory. */
+        /** @description Delete the turns of a bank that a selector names: by id, by speaker, by time, of a session or a thread, those that mention somebody, or all. With dry_run they are counted, and some are shown. */
         post: operations["forget_turns"];
         delete?: never;
         options?: never;
@@ -216,7 +216,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description What became of the operations that forgot turns, in the banks where the token may forget, the latest first. For a log in a directory; on Kafka there are none. */
+        /** @description What became of the operations that forgot turns, in the banks where the token may forget, the latest first. */
         get: operations["forgets"];
         put?: never;
         post?: never;
@@ -336,7 +336,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The turns of a bank, the latest first, each as last edited. For a log in a directory. */
+        /** @description The turns of a bank, the latest first, each as last edited. */
         get: operations["turns"];
         put?: never;
         /** @description Write turns, edits, deletions and ends of sessions; answered when they are durable. A turn that is sent again, with the same id and version, changes nothing. */
@@ -408,6 +408,11 @@ export interface components {
             context_turns: string[][];
             /** @description Rankings without the graph; absent unless the question asks for them. */
             flat?: components["schemas"]["Flat"] | null;
+            /**
+             * @description Of an answer about the past, on a log in a directory: how many turns the bank held then and were forgotten
+             *     since, so that the answer does not show them. Absent where none was.
+             */
+            forgotten?: number | null;
             /** @description The question. */
             question: components["schemas"]["Question"];
             /** @description The offsets that the first hop reflects. */
@@ -670,6 +675,11 @@ export interface components {
             edges_added: components["schemas"]["Step"][];
             /** @description Edges that it has at the earlier point alone, in the same order; at most 1,000. */
             edges_removed: components["schemas"]["Step"][];
+            /**
+             * @description How many turns the bank held at one of the two points, and were forgotten since: neither point shows them. Absent
+             *     where none was, and on Kafka.
+             */
+            forgotten?: number | null;
             /** @description The offset of the earlier point, as `as_of` takes it. */
             from: string;
             /** @description How many of each are not listed. */
@@ -746,6 +756,11 @@ export interface components {
             context_turns: string[][];
             /** @description Rankings without the graph; absent unless the question asks for them. */
             flat?: components["schemas"]["Flat"] | null;
+            /**
+             * @description Of an answer about the past, on a log in a directory: how many turns the bank held then and were forgotten
+             *     since, so that the answer does not show them. Absent where none was.
+             */
+            forgotten?: number | null;
             /** @description The question. */
             question: components["schemas"]["Question"];
             /** @description The offsets that the first hop reflects. */
@@ -1068,10 +1083,10 @@ export interface components {
             gone: boolean;
             /**
              * @description Whether the memory held it. False: nothing was deleted, and a turn with this id that comes later is not
-             *     taken. Absent where that cannot be told: the log does not list turns, or some are not read in yet.
+             *     taken. Absent where that cannot be told: some turns are not read in yet, or the log is on Kafka.
              */
             held?: boolean | null;
-            /** @description What the operation has reached. Absent with the log on Kafka. */
+            /** @description What the operation has reached. */
             receipt?: components["schemas"]["Receipt"] | null;
             /** @description The turn's whole id. */
             turn: string;
@@ -1455,7 +1470,10 @@ export interface components {
         Receipt: {
             /** @description The bank. */
             bank: components["schemas"]["Bank"];
-            /** @description By when it is to be erased; absent where only a request erases. */
+            /**
+             * @description By when it is to be erased; absent where only a request erases. On Kafka: by when the topics have let go of its
+             *     words, as their own settings say; absent where one of them never does.
+             */
             due?: string | null;
             /** @description Dead letters that were emptied then. */
             emptied_dead_letters?: number | null;
@@ -1470,12 +1488,16 @@ export interface components {
              *     the secret of `forget.key_file`.
              */
             hmac_sha256?: string | null;
+            /** @description On Kafka, the topics that never let go of words: a sentence for each, with the setting to change. */
+            never?: string[];
             /** @description The operation's id. */
             operation: string;
             /** @description When it was rebuilt. */
             rebuilt?: string | null;
             /** @description When it was asked for. */
             requested: string;
+            /** @description The rule of retention that deleted the turns; absent where somebody asked for it. */
+            retention?: components["schemas"]["RetentionRule"] | null;
             /** @description Bytes that were written then, to replace the files that held the words. */
             rewritten_bytes?: number | null;
             /** @description The last stage that it has reached. */
@@ -1491,6 +1513,8 @@ export interface components {
             first: number;
             /** @description The offset of the first record that was asked for. */
             from: number;
+            /** @description With `bank`: the offsets of the bank's live records in the partition, as of one moment. */
+            live?: number[] | null;
             /** @description How many partitions the topic has. */
             partitions: number;
             /** @description In order; none at the end of the partition. There may be fewer than were asked for. */
@@ -1545,6 +1569,13 @@ export interface components {
              * @description How much the logits count (`recall.rerank.weight`).
              */
             weight: number;
+        };
+        /** @description A rule of `[[retention]]`, as the pipeline file had it when the rule was applied. */
+        RetentionRule: {
+            /** @description The bank that it names: this one and those below it, or `*`. */
+            bank: string;
+            /** @description Its place in the file, from 1. */
+            rule: number;
         };
         /** @description What retention did in this process. */
         RetentionStatus: {
@@ -2153,6 +2184,8 @@ export interface operations {
                 since_ms?: number;
                 /** @description Most records; 64 without it. 0 asks for the offsets alone. */
                 limit?: number;
+                /** @description Of the topic memory: the bank whose live records are listed, too. */
+                bank?: string;
             };
             header?: never;
             path?: never;
@@ -2812,6 +2845,8 @@ export interface operations {
                 turn?: string;
                 /** @description Only those of this speaker. */
                 speaker?: string;
+                /** @description Only those whose words hold this name; with speaker, those that fit either. */
+                mentions?: string;
                 /** @description Only those said at this time (RFC 3339) or later. */
                 since?: string;
                 /** @description Only those said before this time (RFC 3339). */

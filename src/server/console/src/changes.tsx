@@ -87,7 +87,14 @@ export function Changes({ name }: { name: string }) {
 }
 
 /** How many of each came and went, those that are not listed included. */
-export function countsOf({ units_added, units_removed, edges_added, edges_removed, skipped, forgotten }: Diff): string[] {
+export function countsOf({
+  units_added,
+  units_removed,
+  edges_added,
+  edges_removed,
+  skipped,
+  forgotten,
+}: Diff): string[] {
   const [unitsCame, unitsWent] = [
     units_added.length + skipped.units_added,
     units_removed.length + skipped.units_removed,
