@@ -311,7 +311,7 @@ pub(super) struct ListOf {
     pub(super) bank: Option<Bank>,
     /// Only those of this speaker.
     pub(super) speaker: Option<String>,
-    /// Only those whose words hold this name; with speaker, those that fit either.
+    /// Only those whose words hold this name; with speaker, either fits.
     pub(super) mentions: Option<String>,
     /// Only those said at this time or later.
     pub(super) since: Option<EventTime>,
