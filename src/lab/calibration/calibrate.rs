@@ -188,11 +188,11 @@ pub(super) fn byte_factor(vectors: &[Vector]) -> f64 {
     best.0
 }
 
-/// The cosine of two vectors; 1 if one of them is zero.
+/// The cosine of two vectors; 0 if one of them is zero, as bytes are whose components were all rounded down.
 fn cosine(a: &[f32], b: &[f32]) -> f64 {
     let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>();
     let lengths = (product(a, a) * product(b, b)).sqrt();
-    if lengths > 0.0 { product(a, b) / lengths } else { 1.0 }
+    if lengths > 0.0 { product(a, b) / lengths } else { 0.0 }
 }
 
 fn thousandths(value: f64) -> f64 {
