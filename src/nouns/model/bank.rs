@@ -16,7 +16,7 @@ use super::{Invalid, limits::MAX_BANK_CHARACTERS};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(extend("pattern" = "^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$", "minLength" = 1, "maxLength" = 128))]
-pub struct Bank(String);
+pub struct Bank(Box<str>);
 
 impl Bank {
     /// Checks a bank's name.
@@ -34,7 +34,7 @@ impl Bank {
                 return Err(Invalid::new("bank", format!("segment {segment:?} of {name:?} is not allowed"), REMEDY));
             }
         }
-        Ok(Self(name.to_owned()))
+        Ok(Self(name.into()))
     }
 
     /// The name as written.
@@ -74,7 +74,7 @@ impl TryFrom<String> for Bank {
 
 impl From<Bank> for String {
     fn from(bank: Bank) -> Self {
-        bank.0
+        bank.0.into()
     }
 }
 
