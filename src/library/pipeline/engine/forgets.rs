@@ -4,7 +4,8 @@
 //! two points of the past say of what was forgotten.
 
 use super::{
-    Erased, Forgets, Memory, PipelineError, Receipt, Replica, Settled, compare_points, eraser::Eraser, receipts, settled,
+    Erased, Forgets, Memory, PipelineError, Receipt, Replica, Settled, compare_points, eraser::Eraser, receipts,
+    settled,
 };
 use crate::{
     log::Log,
