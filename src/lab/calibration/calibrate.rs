@@ -101,7 +101,7 @@ pub struct Calibration {
     pub question_floor: f64,
     /// The cosine above which a unit says what is asked, rounded to thousandths.
     pub question_ceiling: f64,
-    /// The factor with which bytes store the model's vectors best, as [`byte_factor`] finds it.
+    /// The factor, in hundredths and at most 1, with which bytes store the model's vectors best.
     #[serde(default = "unchanged")]
     pub byte_factor: f64,
     /// The share of random pairs at or below the floor.

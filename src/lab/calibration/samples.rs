@@ -40,7 +40,7 @@ pub fn samples(
     Ok(banks)
 }
 
-/// Texts of units of all banks, at most [`TEXTS`], each once and spread evenly over their alphabetical order.
+/// Texts of units of all banks, at most a thousand, each once and spread evenly over their alphabetical order.
 ///
 /// # Errors
 /// [`SampleError`] when the log cannot be read.

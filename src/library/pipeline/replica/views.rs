@@ -78,12 +78,15 @@ impl Replica {
         if let Err(error @ PipelineError::Quarantined { .. }) = held {
             return Err(error);
         }
-        let (snapshots, partition, _) = self.recording.history(&self.shards, bank, &[from, to])?;
-        let (from, to) = (snapshots.point(partition, from)?, snapshots.point(partition, to)?);
-        let difference = snapshots.diff(bank, partition, from, to)?;
-        if difference.is_empty() {
+        let compare = || {
+            let (snapshots, partition, _) = self.recording.history(&self.shards, bank, &[from, to])?;
+            let (from, to) = (snapshots.point(partition, from)?, snapshots.point(partition, to)?);
+            Ok(snapshots.diff(bank, partition, from, to)?)
+        };
+        let compared: Result<BankDiff, PipelineError> = compare();
+        if compared.as_ref().map_or(true, BankDiff::is_empty) {
             held?;
         }
-        Ok(difference)
+        compared
     }
 }
