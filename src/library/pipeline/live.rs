@@ -138,8 +138,9 @@ fn follow_once(
                 skipped: std::mem::take(&mut batch.skipped),
             };
             commit(&mut *writer, batch)?;
-            source.committed()?;
+            // Before the sender is answered, so that whoever was answered finds it counted.
             tell(counts);
+            source.committed()?;
             notices.into_iter().for_each(|notice| tell(LiveEvent::Notice(notice)));
         } else if let Some(cursor) = &cursor {
             let events = silence.marks(Timestamp::now().as_millisecond(), run.gap);
