@@ -7,7 +7,7 @@ use std::{
     fs,
     path::Path,
     sync::{Arc, Mutex, mpsc::Sender},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use heart::memory::Census;
@@ -382,7 +382,15 @@ pub(crate) fn post_signed(service: &HttpService, body: &str, secret: &str) -> u1
     // A proxy hands it on under the name by which the platform knows this service.
     let headers =
         format!("Host: memory.example.org\r\nX-RippleMem-Timestamp: {now}\r\nX-RippleMem-Signature: v1={digits}\r\n");
-    service.send("POST", "/sources/desk", &headers, body.as_bytes()).0
+    // Until the source is followed it is 503, and the platform sends again.
+    let begun = Instant::now();
+    loop {
+        let status = service.send("POST", "/sources/desk", &headers, body.as_bytes()).0;
+        if status != 503 || begun.elapsed() > Duration::from_secs(60) {
+            return status;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]
