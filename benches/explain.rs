@@ -38,7 +38,7 @@ fn main() {
             let mut answer = None;
             times[0].push(seconds(|| answer = service.ask(&question).ok()));
             let answer = answer.expect("an answer");
-            let quoted = answer.units[0].sources[0].clone();
+            let quoted = answer.units[0].excerpts[0].turn.clone();
             let other = (0..size).map(turn).find(|turn| answer.units.iter().all(|unit| !unit.sources.contains(turn)));
             for (of, turn) in [(1, quoted), (2, other.expect("a turn that is not quoted"))] {
                 let subject = Subject { id: SubjectId::Turn(turn), part: None, every_part: false };

@@ -147,6 +147,9 @@ fn what_is_selected_is_forgotten_over_http_by_a_topic_and_after_a_kill() {
     };
     wait(&|| home.told(), || of_operation(&http.get("/v1/forgets")) == "rebuilt");
     assert_eq!(page(&http, "").0, ["7"]);
+    // What has reached its last stage is not looked at again.
+    let entries = |prefix: &str| home.log().entries(prefix).unwrap().len();
+    assert_eq!((entries("forget "), entries("forgotten ")), (0, 3));
     let output = ripplemem(&["forget", "--list", "--bank", "b", "--json", "--pipeline", home.path()]);
     assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 3, "{output:?}");
     let output = ripplemem(&["validate", home.path(), "--topics"]);

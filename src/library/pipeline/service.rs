@@ -248,7 +248,7 @@ impl Service {
     pub fn receipts(&self) -> Result<Vec<Receipt>, PipelineError> {
         let settings = &self.pipeline.forget;
         let forgets = Forgets::of(&*self.log, settings);
-        settled(&self.replica, self.extraction.windows_waiting().0, &mut |settled| {
+        settled(&self.replica, Some(self.extraction.windows_waiting().0), &mut |settled| {
             receipts(forgets, settled, settings.key_file.as_deref())
         })
     }
@@ -263,7 +263,7 @@ impl Service {
         let (waiting, replica) = (extraction.windows_waiting().0, &**replica);
         let mut erase_caches = || extraction.erase_caches();
         let mut places = Places { forgets, replica, erase_caches: &mut erase_caches };
-        settled(replica, waiting, &mut |settled| places.erase(settled))
+        settled(replica, Some(waiting), &mut |settled| places.erase(settled))
     }
 
     /// The turns that no rule of `[[retention]]` keeps at a time, in milliseconds since 1970, after [`Self::catch_up`].

@@ -79,7 +79,7 @@ pub(super) fn carry_out(
     state: &State,
     stopping: &AtomicBool,
 ) -> Result<(), ServeError> {
-    let waiting_for_model = if pipeline.extract.extractor == LLM { u64::MAX } else { 0 };
+    let waiting_for_model = (pipeline.extract.extractor != LLM).then_some(0);
     let requests = Requests {
         log,
         topic: log.cluster().topic(&log.cluster().settings.forgets_topic),

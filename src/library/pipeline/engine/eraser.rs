@@ -45,7 +45,7 @@ impl Eraser {
         let mut places = Places { forgets, replica, erase_caches: &mut erase_caches };
         let settled = |with: &mut dyn FnMut(&Settled<'_>)| {
             let _erasing = sync::lock(&ERASING);
-            settled(replica, waiting_for_model(), with);
+            settled(replica, Some(waiting_for_model()), with);
         };
         erase_in_time(&mut places, &settled, stopping, tell);
     }
@@ -60,6 +60,6 @@ impl Eraser {
         let mut erase_caches = || orders.erase_caches();
         let mut places = Places { forgets, replica, erase_caches: &mut erase_caches };
         let _erasing = sync::lock(&ERASING);
-        settled(replica, waiting_for_model, &mut |settled| places.erase(settled))
+        settled(replica, Some(waiting_for_model), &mut |settled| places.erase(settled))
     }
 }

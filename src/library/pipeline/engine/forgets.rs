@@ -21,9 +21,9 @@ pub struct ForgetOperations<'m> {
     pub settings: &'m ForgetSettings,
     /// The memory.
     pub replica: &'m Replica,
-    /// Closed windows that wait for the language model. Where another process knows that, [`u64::MAX`]: no operation is
-    /// then noted as rebuilt.
-    pub waiting_for_model: u64,
+    /// Closed windows that wait for the language model; none where another process knows that, and then no operation is
+    /// noted as rebuilt.
+    pub waiting_for_model: Option<u64>,
 }
 
 impl ForgetOperations<'_> {
@@ -97,10 +97,9 @@ impl Memory {
 
     fn forget_operations(&self) -> ForgetOperations<'_> {
         let waiting_for_model = match &self.upkeep {
-            Some(upkeep) => upkeep.status().waiting_for_model,
+            Some(upkeep) => Some(upkeep.status().waiting_for_model),
             // Another process may extract.
-            None if self.is_read_by_model => u64::MAX,
-            None => 0,
+            None => (!self.is_read_by_model).then_some(0),
         };
         ForgetOperations { log: &*self.log, settings: &self.forget, replica: &self.replica, waiting_for_model }
     }

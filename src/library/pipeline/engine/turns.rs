@@ -7,15 +7,13 @@ use std::{collections::HashMap, ops::ControlFlow, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 
-use super::{Deleted, Forgets, PipelineError};
+use super::{Deleted, Forgets, PipelineError, each_record};
 use crate::log::{Log, Record, Topic, partition_of};
 use nouns::{
     config::ForgetSettings,
     model::{Bank, MemoryKey, Selector, Turn, TurnEvent, WindowTurn},
 };
 
-/// Most records of the turns topic that are read at once.
-const READ_TURNS: usize = 1_024;
 /// The pause between two looks at how far the turns are extracted.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -162,24 +160,15 @@ pub(in crate::pipeline) fn append_ms(log: &dyn Log, bank: &Bank, offset: u64) ->
 /// The versions of a turn up to the offset `last` of the turns topic, oldest first. Reads the bank's partition up to
 /// that offset. Versions that were sent again, or came after a newer version, are left out: they changed nothing.
 pub(super) fn versions(log: &dyn Log, bank: &Bank, id: &str, last: u64) -> Result<Vec<TurnVersion>, PipelineError> {
-    let partition = partition_of(bank, log.partitions());
-    let (mut versions, mut at) = (Vec::<TurnVersion>::new(), 0);
-    while at <= last {
-        let batch = log.read(Topic::Turns, partition, at, READ_TURNS)?;
-        if batch.next == at {
-            break;
+    let mut versions = Vec::<TurnVersion>::new();
+    each_record(log, bank, last.saturating_add(1), &mut |Record { append_ms, value, .. }| {
+        let event = TurnEvent::from_json(value.as_deref().unwrap_or_default());
+        if let Ok(TurnEvent::Turn(turn)) = event
+            && turn.turn == id
+            && versions.last().is_none_or(|before| before.turn.version < turn.version)
+        {
+            versions.push(TurnVersion { turn, append_ms: *append_ms });
         }
-        at = batch.next;
-        let of_bank = |record: &&Record| record.offset <= last && record.key == bank.as_str().as_bytes();
-        for Record { append_ms, value, .. } in batch.records.iter().filter(of_bank) {
-            let event = TurnEvent::from_json(value.as_deref().unwrap_or_default());
-            if let Ok(TurnEvent::Turn(turn)) = event
-                && turn.turn == id
-                && versions.last().is_none_or(|before| before.turn.version < turn.version)
-            {
-                versions.push(TurnVersion { turn, append_ms: *append_ms });
-            }
-        }
-    }
+    })?;
     Ok(versions)
 }

@@ -157,7 +157,7 @@ pub(super) fn keep_fingerprints(
     };
     let maker = Maker::new(key_of(key_file)?);
     let (mut runs, mut with) = (Runs::new(), BTreeSet::new());
-    each_record(log, bank, &mut |record| {
+    each_record(log, bank, u64::MAX, &mut |record| {
         let event = TurnEvent::from_json(record.value.as_deref().unwrap_or_default());
         let Ok(TurnEvent::Turn(turn)) = event else { return };
         if !turns.contains(&turn.turn) {

@@ -35,6 +35,7 @@ mod word_runs;
 
 use super::{PipelineError, Replica, engine, logged};
 
+pub(super) use bank_turns::each_record;
 pub(super) use due::erase_in_time;
 pub(super) use erase::Places;
 pub use operation::{Deleted, Erased, ForgetOperation};

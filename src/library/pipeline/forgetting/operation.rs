@@ -26,7 +26,7 @@ use nouns::{
 
 /// Most deletions of one write.
 pub(super) const DELETED_AT_ONCE: usize = 1_000;
-/// What an entry of an operation begins with, until its words are erased and from then on; and one of ids that are left
+/// What an entry of an operation begins with, until its last stage and from then on; and one of ids that are left
 /// to delete.
 const PENDING: &str = "forget ";
 const DONE: &str = "forgotten ";
@@ -90,8 +90,8 @@ pub struct Deleted {
 pub(in crate::pipeline) struct Settled<'s> {
     /// Whether answers reflect what was written.
     pub(in crate::pipeline) reflects: &'s dyn Fn(&Written) -> bool,
-    /// Closed windows that wait for the language model.
-    pub(in crate::pipeline) waiting_for_model: u64,
+    /// Closed windows that wait for the language model; none where another process knows that.
+    pub(in crate::pipeline) waiting_for_model: Option<u64>,
     pub(in crate::pipeline) now_ms: i64,
 }
 
@@ -171,7 +171,7 @@ impl<'l> Forgets<'l> {
         })
     }
 
-    /// The operations whose words are not erased yet.
+    /// The operations that have not reached their last stage.
     fn pending(&self) -> Result<Vec<ForgetOperation>, PipelineError> {
         self.under(PENDING)
     }
@@ -180,26 +180,39 @@ impl<'l> Forgets<'l> {
         self.log.entries(prefix)?.iter().map(|(name, value)| read(name, value)).collect()
     }
 
-    /// Notes which stages operations have reached, and returns those whose words are not erased yet.
+    /// Notes which stages operations have reached, and returns those that may reach further ones: on a log whose
+    /// records are erased, those whose words are not erased yet.
     pub(in crate::pipeline) fn settle(&self, settled: &Settled<'_>) -> Result<Vec<ForgetOperation>, PipelineError> {
         let _changing = sync::lock(&CHANGING);
         let (mut pending, mut changed) = (self.pending()?, Vec::new());
+        // Where nothing is erased here, no stage follows the last one that this process can know.
+        let is_erasable = self.log.erasable().is_some();
+        let is_over = |of: &ForgetOperation| match settled.waiting_for_model {
+            _ if is_erasable => false,
+            Some(_) => of.rebuilt_ms.is_some(),
+            None => of.hidden_ms.is_some(),
+        };
         for operation in &mut pending {
             let before = operation.clone();
             let after = operation.after.as_deref().and_then(|after| Written::parse(after, self.log.partitions()));
             if operation.hidden_ms.is_none() && after.is_some_and(|after| (settled.reflects)(&after)) {
                 operation.hidden_ms = Some(settled.now_ms);
             }
-            if operation.hidden_ms.is_some() && settled.waiting_for_model == 0 {
+            if operation.hidden_ms.is_some() && settled.waiting_for_model == Some(0) {
                 operation.rebuilt_ms.get_or_insert(settled.now_ms);
             }
-            if *operation != before {
+            if is_over(operation) {
+                // In this order: what is written of it after a crash is never nothing.
+                changed.push(entry(DONE, operation)?);
+                changed.push((format!("{PENDING}{}", operation.operation), None));
+            } else if *operation != before {
                 changed.push(entry(PENDING, operation)?);
             }
         }
         if !changed.is_empty() {
             self.log.append_with_entries(&[], changed)?;
         }
+        pending.retain(|operation| !is_over(operation));
         Ok(pending)
     }
 
@@ -292,7 +305,7 @@ fn looked(now_ms: i64) -> LogEntry {
 /// Calls `with` what a replica reflects now.
 pub(in crate::pipeline) fn settled<T>(
     replica: &Replica,
-    waiting_for_model: u64,
+    waiting_for_model: Option<u64>,
     with: &mut dyn FnMut(&Settled<'_>) -> T,
 ) -> T {
     let now = Instant::now();

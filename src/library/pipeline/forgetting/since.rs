@@ -58,7 +58,7 @@ pub(in crate::pipeline) fn forgotten_since(
     points_ms: &[i64],
 ) -> Result<u64, PipelineError> {
     let (mut turns, mut deleted_ms) = (HashMap::<String, State>::new(), i64::MIN);
-    each_record(log, bank, &mut |record| {
+    each_record(log, bank, u64::MAX, &mut |record| {
         let json = record.value.as_deref().unwrap_or_default();
         if memmem::find(json, DELETION).is_some()
             && let Ok(TurnEvent::Deletion(deletion)) = TurnEvent::from_json(json)
@@ -71,7 +71,7 @@ pub(in crate::pipeline) fn forgotten_since(
     if points_ms.iter().all(|point| deleted_ms <= *point) {
         return Ok(0);
     }
-    each_record(log, bank, &mut |record| {
+    each_record(log, bank, u64::MAX, &mut |record| {
         let (turn, version, is_deletion) = match TurnEvent::from_json(record.value.as_deref().unwrap_or_default()) {
             Ok(TurnEvent::Turn(turn)) => (turn.turn, turn.version, false),
             Ok(TurnEvent::Deletion(deletion)) => (deletion.turn, deletion.version, true),
