@@ -8,11 +8,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use fjall::{KeyspaceCreateOptions, config::FilterPolicy};
+use fjall::{CompressionType, KeyspaceCreateOptions, KvSeparationOptions, config::FilterPolicy};
 
 /// Bytes of a keyspace that are kept in memory before they are written to a file. The library's default of 64 MiB would
 /// add up to hundreds of MiB for the dozen keyspaces that a memory writes while it reads turns.
 const UNWRITTEN_BYTES: u64 = 512 << 10;
+
+/// Bytes of a file of long values, and of a keyspace of them that are kept in memory. Erasing writes whole files, and
+/// each file costs an open and a line of the manifest.
+const VALUES_BYTES: u64 = 2 << 20;
+
+/// Values of at least this many bytes lie apart from their keys.
+const LONG_BYTES: u32 = 512;
 
 /// Upper limit of a cache's journals, in bytes: the smallest that the library accepts, an eighth of its default.
 pub const CACHE_JOURNAL_BYTES: u64 = 64 << 20;
@@ -32,6 +39,19 @@ pub fn ranges_only() -> KeyspaceCreateOptions {
 /// needs no filter.
 pub fn known_keys() -> KeyspaceCreateOptions {
     keyspace_options().expect_point_read_hits(true)
+}
+
+/// The options of a keyspace that is read by single keys, all of which it has, and whose values are long and packed
+/// already. They lie in files apart from the tables: a merge of tables copies the keys, and of the values only the
+/// files that hold a superseded one.
+pub fn long_values() -> KeyspaceCreateOptions {
+    let apart = KvSeparationOptions::default()
+        .compression(CompressionType::None)
+        .separation_threshold(LONG_BYTES)
+        .file_target_size(VALUES_BYTES)
+        .staleness_threshold(0.0)
+        .age_cutoff(1.0);
+    known_keys().max_memtable_size(VALUES_BYTES).with_kv_separation(Some(apart))
 }
 
 /// The directory that holds the store of this path: the path itself, or its twin once a copy has taken its place.

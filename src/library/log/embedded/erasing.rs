@@ -1,8 +1,9 @@
 //! Erasing from the embedded log: records replaced in their places, and old bytes removed from the disk.
 //!
-//! In: offsets with new values. Out: the same topics with those values, and a store without a file that was written
-//! before. The store appends; what it supersedes lies in its journals and tables until they are replaced. A journal is
-//! replaced once it is full, so it is filled up with noise; all tables of the topics are merged into new ones.
+//! In: offsets with new values. Out: the same topics with those values, and a store that holds nothing else of them. The
+//! store appends; what it supersedes lies in its journals, its tables and its files of long values until they are
+//! replaced. The journals are emptied in their places; all tables of the topics are merged into new ones; and of the
+//! files of long values those are written again that hold a superseded one.
 
 use std::{
     collections::BTreeSet,
@@ -12,11 +13,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fjall::Keyspace;
+use fjall::{AbstractTree as _, Keyspace};
 
 use super::{
+    journal,
     log::EmbeddedLog,
-    record::{decode, encode, encode_index, index_key, record_key},
+    record::{decode, encode, record_key},
     store::{self, MemoryKeyspaces, STORE, Store},
 };
 use crate::log::{ErasableLog, Generations as _, LogEntry, LogError, Topic, Written};
@@ -24,17 +26,14 @@ use nouns::{model::TurnEvent, sync};
 
 /// The prefix of an entry's key in `positions`.
 const ENTRY: &[u8] = b"entry ";
-/// Bytes of one value of noise, and how many of them fill a journal: it is replaced beyond 64,000,000 bytes.
-const NOISE_BYTES: usize = 4 << 20;
-const NOISE_VALUES: u64 = 17;
-/// A partition that no topic has. The noise lies in it, and the records that move the store on.
-const NO_PARTITION: u32 = u32::MAX;
-/// The key of the entries that move the store on.
+/// The key of the entry that moves the store on.
 const MOVED_ON_KEY: &str = "moved on";
 /// How long old files may be held by readers before the attempt ends.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The pause between two looks at the files.
 const PAUSE: Duration = Duration::from_millis(100);
+/// The pause while what is held in memory is written to tables.
+const FLUSH_PAUSE: Duration = Duration::from_millis(5);
 /// Looks after which tables are merged once more, because another merge held some of them.
 const LOOKS: u32 = 20;
 
@@ -81,37 +80,11 @@ impl ErasableLog for EmbeddedLog {
     fn scrub(&self) -> Result<u64, LogError> {
         // An earlier generation is read by nobody, and nothing can be deleted in it.
         self.drop_old()?;
-        let failed = |e| store::failed(self.directory(), "erasing", e);
-        let (path, database) = (self.directory().join(STORE), &self.store.database);
-        let (journals, written) = (self.files(&path, Some("jnl"))?, database.seqno());
-        for (number, noise) in (0..NOISE_VALUES).zip(noise()) {
-            self.store.dead_letters.insert(record_key(NO_PARTITION, number), noise).map_err(failed)?;
-        }
-        self.flush()?;
-        for number in 0..NOISE_VALUES {
-            self.store.dead_letters.remove(record_key(NO_PARTITION, number)).map_err(failed)?;
-        }
+        let (database, written) = (&self.store.database, self.store.database.seqno());
         // Beyond the last write, no read that is still open needs a superseded record.
-        let is_past = || database.supervisor.snapshot_tracker.get_seqno_safe_to_gc() > written;
-        self.until("journals", || Ok(is_past() && left(&journals).is_none()))?;
-        let mut rewritten = NOISE_VALUES * NOISE_BYTES as u64;
-        for keyspace in self.of_topics() {
-            let tables = keyspace.path().join("tables");
-            let old = self.files(&tables, None)?;
-            keyspace.major_compact().map_err(failed)?;
-            let mut looks = 0;
-            self.until("tables", || {
-                looks += 1;
-                let is_left = left(&old).is_some();
-                if is_left && looks % LOOKS == 0 {
-                    keyspace.major_compact().map_err(failed)?;
-                }
-                Ok(!is_left)
-            })?;
-            let new = self.files(&tables, None)?;
-            rewritten += new.iter().filter_map(|table| Some(fs::metadata(table).ok()?.len())).sum::<u64>();
-        }
-        Ok(rewritten)
+        self.until("records", || Ok(database.supervisor.snapshot_tracker.get_seqno_safe_to_gc() > written))?;
+        self.empty_journals()?;
+        self.of_topics().iter().map(|keyspace| self.rewrite(keyspace)).sum()
     }
 }
 
@@ -125,9 +98,71 @@ impl EmbeddedLog {
         [turns, dead_letters, positions].into_iter().cloned().chain(memories).collect()
     }
 
+    /// All keyspaces.
+    fn of_store(&self) -> Vec<Keyspace> {
+        self.of_topics().into_iter().chain([self.store.writes.clone(), self.store.meta.clone()]).collect()
+    }
+
+    /// Merges all tables of a keyspace into new ones, without superseded records. Long values that lie apart from the
+    /// tables are written again only with their neighbours in the same file, where that holds a superseded one. Returns
+    /// how many bytes were written.
+    fn rewrite(&self, keyspace: &Keyspace) -> Result<u64, LogError> {
+        let tables = keyspace.path().join("tables");
+        let old = self.files(&tables, None)?;
+        self.merge_until_gone(keyspace, &old)?;
+        let mut rewritten = size(&self.files(&tables, None)?);
+        let values = keyspace.path().join("blobs");
+        // A merge tells which files hold superseded values, and the next one writes what is left of them.
+        let stale: BTreeSet<PathBuf> = {
+            let version = keyspace.tree.current_version();
+            version.gc_stats().keys().map(|file| values.join(file.to_string())).collect()
+        };
+        if !stale.is_empty() {
+            let before = self.files(&values, None)?;
+            self.merge_until_gone(keyspace, &stale)?;
+            let new = self.files(&values, None)?.difference(&before).cloned().collect();
+            rewritten += size(&self.files(&tables, None)?) + size(&new);
+        }
+        Ok(rewritten)
+    }
+
+    fn merge_until_gone(&self, keyspace: &Keyspace, old: &BTreeSet<PathBuf>) -> Result<(), LogError> {
+        let merge = || keyspace.major_compact().map_err(|e| store::failed(self.directory(), "erasing", e));
+        merge()?;
+        let mut looks = 0;
+        self.until("tables", || {
+            looks += 1;
+            let is_left = left(old).is_some();
+            if is_left && looks % LOOKS == 0 {
+                merge()?;
+            }
+            Ok(!is_left)
+        })
+    }
+
+    /// Empties the journals. Nothing is written meanwhile, and all that was written lies in tables.
+    fn empty_journals(&self) -> Result<(), LogError> {
+        let mut writer = self.writer();
+        self.flush()?;
+        let since = Instant::now();
+        while self.of_store().iter().any(|keyspace| keyspace.sealed_memtable_count() > 0) {
+            if since.elapsed() > PATIENCE {
+                return Err(self.not_erased("journals"));
+            }
+            std::thread::sleep(FLUSH_PAUSE);
+        }
+        for path in self.files(&self.directory().join(STORE), Some("jnl"))? {
+            journal::empty(&path).map_err(|e| {
+                writer.is_stopped = true;
+                store::disk(self.directory(), "erasing", e)
+            })?;
+        }
+        Ok(())
+    }
+
     /// Has everything that is held in memory written to tables.
     fn flush(&self) -> Result<(), LogError> {
-        for keyspace in self.of_topics().iter().chain([&self.store.writes, &self.store.meta]) {
+        for keyspace in self.of_store() {
             keyspace.rotate_memtable().map_err(|e| store::failed(self.directory(), "erasing", e))?;
         }
         Ok(())
@@ -138,8 +173,7 @@ impl EmbeddedLog {
         let since = Instant::now();
         while !done()? {
             if since.elapsed() > PATIENCE {
-                let (directory, what) = (self.directory().to_owned(), what.to_owned());
-                return Err(LogError::NotErased { directory, what });
+                return Err(self.not_erased(what));
             }
             self.move_on()?;
             self.flush()?;
@@ -148,21 +182,14 @@ impl EmbeddedLog {
         Ok(())
     }
 
-    /// Writes something into every keyspace. The store removes old files only after later writes; and a journal only
-    /// once each keyspace has a table with a record that is as new as the journal, which a deletion does not leave.
+    fn not_erased(&self, what: &str) -> LogError {
+        LogError::NotErased { directory: self.directory().to_owned(), what: what.to_owned() }
+    }
+
+    /// Writes something: the store removes old files only after later writes.
     fn move_on(&self) -> Result<(), LogError> {
         let mut writer = self.writer();
         let (mut batch, ends) = (self.batch(), self.ends().clone());
-        let key = record_key(NO_PARTITION, u64::MAX);
-        let record = encode(jiff::Timestamp::now().as_millisecond(), b"", None);
-        let next = sync::lock(&self.next).clone();
-        for MemoryKeyspaces { records, index } in next.iter().chain([&self.store.memory]) {
-            batch.insert(records, key, record.as_slice());
-            batch.insert(index, index_key(NO_PARTITION, MOVED_ON_KEY.as_bytes()), encode_index(u64::MAX, true));
-        }
-        batch.insert(&self.store.turns, key, record.as_slice());
-        batch.insert(&self.store.dead_letters, key, record.as_slice());
-        batch.insert(&self.store.positions, MOVED_ON_KEY, []);
         batch.insert(&self.store.meta, MOVED_ON_KEY, []);
         self.write(&mut writer, batch, ends, 0)
     }
@@ -191,12 +218,7 @@ fn left(files: &BTreeSet<PathBuf>) -> Option<&PathBuf> {
     files.iter().find(|file| file.exists())
 }
 
-/// Values that no compression shortens.
-fn noise() -> impl Iterator<Item = Vec<u8>> {
-    let mut stream = blake3::Hasher::new().finalize_xof();
-    std::iter::repeat_with(move || {
-        let mut value = vec![0; NOISE_BYTES];
-        stream.fill(&mut value);
-        value
-    })
+/// Bytes of files.
+fn size(files: &BTreeSet<PathBuf>) -> u64 {
+    files.iter().filter_map(|file| Some(fs::metadata(file).ok()?.len())).sum()
 }

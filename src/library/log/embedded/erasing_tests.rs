@@ -1,8 +1,14 @@
-//! What is erased of an embedded log: values in their places, and every file that held the old ones.
+//! What is erased of an embedded log: values in their places, and the old ones in every file that held them.
 
-use std::{collections::BTreeSet, fs, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
 
-use super::EmbeddedLog;
+use memchr::memmem;
+
+use super::{EmbeddedLog, record::record_key};
 use crate::log::{
     ErasableLog as _, Log as _, LogError, Topic,
     suite::{self, bank_in, transaction, turn},
@@ -10,26 +16,42 @@ use crate::log::{
 use nouns::config::{Fsync, LogSettings, Pipeline};
 use nouns::model::DeadLetter;
 
-fn open(directory: &std::path::Path) -> EmbeddedLog {
+fn open(directory: &Path) -> EmbeddedLog {
     let log = Pipeline::parse("version = 1").unwrap().log;
     let directory = directory.to_owned();
     EmbeddedLog::open(&LogSettings { directory, partitions: suite::PARTITIONS, fsync: Fsync::System, ..log }).unwrap()
 }
 
-/// The journals, and the tables of the keyspaces that hold records.
-fn files(log: &EmbeddedLog) -> BTreeSet<PathBuf> {
-    let store = log.directory().join("store");
+/// The tables of the keyspaces that hold records.
+fn tables(log: &EmbeddedLog) -> BTreeSet<PathBuf> {
     let keyspaces = [&log.store.turns, &log.store.memory.records, &log.store.dead_letters];
-    let tables = keyspaces.map(|keyspace| keyspace.path().join("tables"));
-    let listed = std::iter::once(store).chain(tables).flat_map(|directory| fs::read_dir(directory).unwrap());
-    let paths = listed.map(|entry| entry.unwrap().path());
-    paths
-        .filter(|path| path.is_file() && path.file_name().is_some_and(|name| name != "lock" && name != "version"))
-        .collect()
+    keyspaces.iter().flat_map(|keyspace| listed(&keyspace.path().join("tables"))).collect()
+}
+
+/// The files of long values of the memory.
+fn values(log: &EmbeddedLog) -> BTreeSet<PathBuf> {
+    listed(&log.store.memory.records.path().join("blobs"))
+}
+
+fn listed(directory: &Path) -> BTreeSet<PathBuf> {
+    fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+/// Whether a file holds these bytes as they are.
+fn hold<'p>(files: impl IntoIterator<Item = &'p PathBuf>, bytes: &[u8]) -> bool {
+    files.into_iter().any(|file| memmem::find(&fs::read(file).unwrap(), bytes).is_some())
+}
+
+/// Whether a journal holds these bytes as they are: short values are not packed there.
+fn journals_hold(log: &EmbeddedLog, bytes: &[u8]) -> bool {
+    let mut files = listed(&log.directory().join("store"));
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "jnl"));
+    assert!(!files.is_empty());
+    hold(&files, bytes)
 }
 
 #[test]
-fn values_change_in_their_places_and_every_file_of_before_goes() {
+fn values_change_in_their_places_and_no_table_or_journal_holds_the_old_ones() {
     let root = tempfile::tempdir().unwrap();
     let log = open(root.path());
     let bank = bank_in(0);
@@ -38,16 +60,20 @@ fn values_change_in_their_places_and_every_file_of_before_goes() {
     log.commit(&transaction(10, &[("a", Some("1")), ("b", Some("2"))])).unwrap();
     log.commit(&transaction(20, &[("a", Some("3")), ("b", None)])).unwrap();
     let before = suite::all(&log, Topic::Turns, 0, 0);
-    let (old, memory) = (files(&log), suite::all(&log, Topic::Memory, 0, 0));
-    assert!(!old.is_empty());
+    for keyspace in [&log.store.turns, &log.store.memory.records] {
+        keyspace.rotate_memtable_and_wait().unwrap();
+    }
+    let (old, memory) = (tables(&log), suite::all(&log, Topic::Memory, 0, 0));
+    let erased = before[3].value.clone().unwrap();
+    assert!(!old.is_empty() && journals_hold(&log, &erased));
 
     log.replace(Topic::Turns, 0, &[(3, b"emptied".to_vec()), (7, Vec::new())]).unwrap();
     log.replace(Topic::DeadLetters, 0, &[(0, b"{}".to_vec())]).unwrap();
     let missing = log.replace(Topic::Turns, 0, &[(20, Vec::new())]).unwrap_err();
     assert!(matches!(missing, LogError::Damaged { .. }), "{missing}");
     assert!(log.scrub().unwrap() > 0);
-    let new = files(&log);
-    assert_eq!(old.intersection(&new).collect::<Vec<_>>(), Vec::<&PathBuf>::new());
+    assert_eq!(old.intersection(&tables(&log)).collect::<Vec<_>>(), Vec::<&PathBuf>::new());
+    assert!(!journals_hold(&log, &erased));
 
     let check = |log: &EmbeddedLog| {
         let after = suite::all(log, Topic::Turns, 0, 0);
@@ -66,11 +92,58 @@ fn values_change_in_their_places_and_every_file_of_before_goes() {
             records.iter().filter(|record| record.value.is_some()).cloned().collect::<Vec<_>>()
         };
         assert_eq!(live(&suite::all(log, Topic::Memory, 0, 0)), live(&memory));
-        log.append_turns(&[]).unwrap();
     };
     check(&log);
     drop(log);
-    check(&open(root.path()));
+    // The store goes on in a journal that it made itself, and in one that it found.
+    for round in 0..3 {
+        let log = open(root.path());
+        check(&log);
+        let added = turn(&bank_in(1), round);
+        assert_eq!(log.append_turns(&[added]).unwrap().to_string(), format!("1:{}", 2 * round));
+        let (kept, letters) = (suite::all(&log, Topic::Turns, 1, 0), suite::all(&log, Topic::DeadLetters, 0, 0));
+        assert!(journals_hold(&log, kept.last().unwrap().value.as_deref().unwrap()));
+        log.scrub().unwrap();
+        assert!(!journals_hold(&log, kept.last().unwrap().value.as_deref().unwrap()));
+        assert_eq!(suite::all(&log, Topic::Turns, 1, 0), kept);
+        assert_eq!(suite::all(&log, Topic::DeadLetters, 0, 0), letters);
+        log.append_turns(&[turn(&bank_in(1), 100 + round)]).unwrap();
+    }
+    assert_eq!(suite::all(&open(root.path()), Topic::Turns, 1, 0).len(), 6);
+}
+
+/// A value of half a megabyte that cannot be packed to less than half.
+fn long(number: u32) -> String {
+    let part = |part: u32| blake3::hash(&[number.to_be_bytes(), part.to_be_bytes()].concat()).to_hex();
+    (0..8_192).map(|number| part(number).to_string()).collect()
+}
+
+#[test]
+fn long_values_are_written_again_only_beside_one_that_was_superseded() {
+    let root = tempfile::tempdir().unwrap();
+    let log = open(root.path());
+    for number in 0..32 {
+        log.commit(&transaction(0, &[(&format!("w{number}"), Some(&long(number)))])).unwrap();
+    }
+    log.scrub().unwrap();
+    let (before, memory) = (values(&log), suite::all(&log, Topic::Memory, 0, 0));
+    let stored: u64 = before.iter().map(|file| fs::metadata(file).unwrap().len()).sum();
+    let key = record_key(0, memory[5].offset);
+    assert!(before.len() >= 4 && hold(&before, &key), "{before:?}");
+
+    log.commit(&transaction(0, &[("w5", Some("short"))])).unwrap();
+    let written = log.scrub().unwrap();
+    let after = values(&log);
+    assert!(!hold(&after, &key) && !hold(&tables(&log), &key));
+    assert!(before.difference(&after).count() == 1, "{before:?} {after:?}");
+    assert!(written > 0 && written < stored / 3, "{written} of {stored}");
+    let live = |log: &EmbeddedLog| suite::all(log, Topic::Memory, 0, 0).iter().map(|r| r.value.clone()).collect();
+    let read: Vec<Option<Vec<u8>>> = live(&log);
+    assert_eq!(read.len(), 32);
+    assert_eq!(read[4], memory[4].value);
+    assert_eq!(read[31].as_deref(), Some(&b"short"[..]));
+    drop(log);
+    assert_eq!(live(&open(root.path())), read);
 }
 
 #[test]

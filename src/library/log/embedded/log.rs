@@ -71,6 +71,8 @@ pub(super) struct WriteState {
     appended: HashMap<u64, Written>,
     /// The number of the last write.
     writes: u64,
+    /// What is written from now on would be lost at the next start, because a journal could not be emptied.
+    pub(super) is_stopped: bool,
     /// The store no longer holds the numbers up to this one.
     floor: u64,
     /// Bytes that were written since the start.
@@ -110,6 +112,7 @@ impl EmbeddedLog {
                 acknowledged,
                 appended: HashMap::new(),
                 writes,
+                is_stopped: false,
                 floor: writes,
                 bytes: 0,
                 numbers: VecDeque::new(),
@@ -151,6 +154,9 @@ impl EmbeddedLog {
         ends: Ends,
         bytes: usize,
     ) -> Result<(), LogError> {
+        if writer.is_stopped {
+            return Err(LogError::Stopped { directory: self.directory.clone() });
+        }
         let number = writer.writes + 1;
         writer.bytes += bytes as u64;
         batch.insert(&self.store.writes, number.to_be_bytes(), []);

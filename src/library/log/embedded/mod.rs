@@ -23,7 +23,7 @@
 //! - `log`: [`EmbeddedLog`], the implementation of [`super::Log`]
 //! - `appends`: the queue of appends that the next write takes together
 //! - `cleaning`: which markers may go while the log is open
-//! - `erasing`: replaces records in their places, and removes old bytes from the disk
+//! - `erasing`: replaces records in their places, and removes old bytes from the disk; `journal`: empties a journal
 //! - `store`: opens and checks the store; `store_manifest`: checks the keyspaces' manifests first
 //! - `acknowledged`: the count of synced writes
 //! - `topic`: one topic as a view shows it
@@ -35,6 +35,7 @@ mod cleaning;
 mod erasing;
 #[cfg(test)]
 mod erasing_tests;
+mod journal;
 mod log;
 mod record;
 mod sentinels;

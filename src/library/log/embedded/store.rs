@@ -20,7 +20,7 @@ use super::{
     store_manifest::{self, Unfit},
 };
 use crate::log::{LogError, Topic};
-use models::store::{keyspace_options, known_keys, ranges_only};
+use models::store::{keyspace_options, long_values, ranges_only};
 use nouns::{
     config::{Fsync, LogSettings},
     sync,
@@ -331,7 +331,7 @@ impl Store {
         Ok(Self {
             turns: keyspace("turns", ranges_only)?,
             memory: MemoryKeyspaces {
-                records: keyspace(&records, known_keys)?,
+                records: keyspace(&records, long_values)?,
                 index: keyspace(&index, keyspace_options)?,
             },
             dead_letters: keyspace("dead_letters", ranges_only)?,
@@ -364,7 +364,7 @@ impl Store {
             self.database.keyspace(name, options).map_err(|e| failed(directory, "creating a keyspace", e))
         };
         let keyspaces =
-            MemoryKeyspaces { records: keyspace(&records, known_keys)?, index: keyspace(&index, keyspace_options)? };
+            MemoryKeyspaces { records: keyspace(&records, long_values)?, index: keyspace(&index, keyspace_options)? };
         if existing < 2 {
             store_manifest::end_change(directory).map_err(io)?;
         }

@@ -5,8 +5,8 @@
 //! manifest (`vN`) into the keyspace's file `current`, but never verifies it. It deletes a keyspace without `current`,
 //! and a damaged manifest aborts the process by a panic during unwinding. This check finds both before the store
 //! changes anything. While keyspaces are created or deleted, the file `changing` beside the store lists the other
-//! keyspaces, which must stay complete. The store's errors name no file, so a damaged table is found by the checksums
-//! that the manifests hold.
+//! keyspaces, which must stay complete. The store's errors name no file, so a damaged table, or file of long values, is
+//! found by the checksums that the manifests hold.
 
 use std::{
     collections::BTreeSet,
@@ -87,8 +87,8 @@ pub(super) fn check(directory: &Path, path: &Path) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// The first table of the store in `path` that is missing or differs from what was written; `None` if all are whole.
-/// Reads the tables up to that one. The store may be open, and may replace tables meanwhile.
+/// The first table or file of long values of the store in `path` that is missing or differs from what was written;
+/// `None` if all are whole. Reads the files up to that one. The store may be open, and may replace files meanwhile.
 pub(super) fn damaged_table(path: &Path) -> Option<PathBuf> {
     let keyspaces = fs::read_dir(path.join("keyspaces")).ok()?;
     keyspaces.filter_map(Result::ok).find_map(|keyspace| damaged_table_of(&keyspace.path()))
@@ -98,9 +98,11 @@ fn damaged_table_of(keyspace: &Path) -> Option<PathBuf> {
     // If the store wrote another manifest meanwhile, its tables are checked instead.
     loop {
         let (manifest, bytes) = manifest_of(keyspace).ok()?;
-        let damaged = tables(&bytes)?.into_iter().find_map(|(number, sum)| {
-            let table = keyspace.join("tables").join(number.to_string());
-            (sum_of(&table).ok() != Some(sum)).then_some(table)
+        let tables = tables(&bytes)?.into_iter().map(|of| ("tables", of));
+        let values = values(&bytes)?.into_iter().map(|of| ("blobs", of));
+        let damaged = tables.chain(values).find_map(|(kind, (number, sum))| {
+            let file = keyspace.join(kind).join(number.to_string());
+            (sum_of(&file).ok() != Some(sum)).then_some(file)
         })?;
         if manifest_of(keyspace).is_ok_and(|(newest, _)| newest == manifest) {
             return Some(damaged);
@@ -111,11 +113,7 @@ fn damaged_table_of(keyspace: &Path) -> Option<PathBuf> {
 /// The tables of a manifest: number and 128-bit XXH3 of each. The section `tables` has levels, levels have runs, and
 /// runs have tables, each list after its count. A table has a number, the kind of checksum (0), the checksum, 8 bytes.
 fn tables(manifest: &[u8]) -> Option<Vec<(u64, u128)>> {
-    let archive = sfa::Reader::from_reader(&mut Cursor::new(manifest)).ok()?;
-    let section = archive.toc().section(b"tables")?;
-    let from = usize::try_from(section.pos()).ok()?;
-    let mut rest = manifest.get(from..from.checked_add(usize::try_from(section.len()).ok()?)?)?;
-    let mut found = Vec::new();
+    let (mut rest, mut found) = (section(manifest, b"tables")?, Vec::new());
     for _level in 0..take::<1>(&mut rest)?[0] {
         for _run in 0..take::<1>(&mut rest)?[0] {
             for _table in 0..u32::from_le_bytes(take(&mut rest)?) {
@@ -127,6 +125,25 @@ fn tables(manifest: &[u8]) -> Option<Vec<(u64, u128)>> {
         }
     }
     Some(found)
+}
+
+/// The files of long values of a manifest: number and 128-bit XXH3 of each. The section `blob_files` has their count,
+/// and of each file the number, the kind of checksum (0) and the checksum.
+fn values(manifest: &[u8]) -> Option<Vec<(u64, u128)>> {
+    let (mut rest, mut found) = (section(manifest, b"blob_files")?, Vec::new());
+    for _file in 0..u32::from_le_bytes(take(&mut rest)?) {
+        let number = u64::from_le_bytes(take(&mut rest)?);
+        let [0] = take(&mut rest)? else { return None };
+        found.push((number, u128::from_le_bytes(take(&mut rest)?)));
+    }
+    Some(found)
+}
+
+fn section<'m>(manifest: &'m [u8], name: &[u8]) -> Option<&'m [u8]> {
+    let archive = sfa::Reader::from_reader(&mut Cursor::new(manifest)).ok()?;
+    let section = archive.toc().section(name)?;
+    let from = usize::try_from(section.pos()).ok()?;
+    manifest.get(from..from.checked_add(usize::try_from(section.len()).ok()?)?)
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {

@@ -259,8 +259,11 @@ fn fill(directory: &Path, flushed: bool) -> Vec<Vec<Record>> {
     for n in 0..30usize {
         log.append_turns(&[turn(&bank, 2 * n), turn(&bank, 2 * n + 1)]).unwrap();
         let value = format!("{n} ").repeat(200);
-        log.commit(&transaction(2 * n as u64 + 1, &[(&format!("w{n}"), Some(&value)), ("tail", Some(&value))]))
-            .unwrap();
+        // Not packed to less than half, so it lies apart from the tables.
+        let long: String = (0..40).map(|part| blake3::hash(&[n as u8, part]).to_hex().to_string()).collect();
+        let (key, long_key) = (format!("w{n}"), format!("long{n}"));
+        let values = [(&*key, Some(&*value)), ("tail", Some(&*value)), (&*long_key, Some(&*long))];
+        log.commit(&transaction(2 * n as u64 + 1, &values)).unwrap();
         if flushed && n == 20 {
             for keyspace in [&log.store.turns, &log.store.memory.records, &log.store.memory.index, &log.store.positions]
             {
@@ -406,11 +409,13 @@ fn a_damaged_keyspace_manifest_is_named_and_nothing_is_changed() {
 }
 
 #[test]
-fn a_damaged_table_is_named() {
+fn a_damaged_table_or_file_of_long_values_is_named() {
     let root = tempfile::tempdir().unwrap();
     let whole = root.path().join("whole");
     let expected = fill(&whole, true);
-    let tables: Vec<_> = files(&whole).into_iter().filter(|f| f.parent().unwrap().ends_with("tables")).collect();
+    let is_in = |file: &Path, kind: &str| file.parent().unwrap().ends_with(kind);
+    let tables: Vec<_> = files(&whole).into_iter().filter(|f| is_in(f, "tables") || is_in(f, "blobs")).collect();
+    assert!(tables.iter().any(|file| is_in(file, "blobs")));
     let tables: Vec<_> = tables.iter().map(|f| f.strip_prefix(&whole).unwrap().to_owned()).collect();
     assert!(tables.len() > 3, "{tables:?}");
     let mut noticed = 0;

@@ -172,14 +172,16 @@ impl<'w> Searcher<'w> {
             Err(error) => return self.unread(path, &error),
         }
         let is = |name: &str| path.extension().is_some_and(|extension| extension == name);
-        let in_tables = path.parent().is_some_and(|parent| parent.file_name().is_some_and(|name| name == "tables"));
+        let is_in = |folder: &str| path.parent().is_some_and(|parent| parent.ends_with(folder));
         let unpacked = if is("parquet") {
             let open = || File::open(path).map_err(|e| e.to_string());
             open().and_then(|file| self.parquet(file, path)).and_then(|()| self.vectors(open()?, path))
         } else if is("jnl") {
             self.journal(path)
-        } else if in_tables {
+        } else if is_in("tables") {
             self.table(path)
+        } else if is_in("blobs") {
+            self.values(path)
         } else {
             self.packed(path)
         };
@@ -289,6 +291,13 @@ impl<'w> Searcher<'w> {
             let entry = entry.map_err(|e| e.to_string())?;
             self.entry(&entry.key.user_key, &entry.value, path);
         }
+        Ok(())
+    }
+
+    /// A file of long values of an embedded store, as a whole: a value is packed by itself, and may lie anywhere.
+    fn values(&mut self, path: &Path) -> Result<(), String> {
+        let bytes = fs::read(path).map_err(|e| e.to_string())?;
+        self.look(&bytes, path, &mut |at| format!("byte {at}"), 0);
         Ok(())
     }
 

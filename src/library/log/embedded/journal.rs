@@ -1,0 +1,85 @@
+//! A journal of the store that is emptied in its place.
+//!
+//! In: a journal whose entries all lie in tables, while nothing is written. Out: a journal of the same length without
+//! them. The store begins another journal only after 64 MB, and goes on writing where it was: so everything before that
+//! place becomes entries of a keyspace that does not exist, which a start skips. Their values are zeros that no disk
+//! holds. If the process dies meanwhile, the next start finds a shorter journal, and what is missing lies in tables.
+//!
+//! An entry: the start (tag, count of items, number of the write), the item (tag, kind of the value, compression,
+//! keyspace, lengths of key, value and stored value, key, value), the end (tag, 64-bit XXH3 of the item, magic bytes).
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _},
+    path::Path,
+};
+
+use xxhash_rust::xxh3::Xxh3Default;
+
+/// The start of a batch of one item, of write 0.
+const START: [u8; 13] = [1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+/// An item up to its lengths: a plain value of keyspace 0, which has no name, under an empty key.
+const ITEM: [u8; 13] = [2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+const END: u8 = 3;
+const MAGIC: [u8; 4] = *b"FJL\x03";
+/// Bytes of an entry beside its value: its start, the item with two lengths, and its end.
+const FRAME_BYTES: u64 = 13 + 13 + 8 + 13;
+/// Bytes of an entry; the last one may have twice as many. A start holds a whole entry in memory.
+const ENTRY_BYTES: u64 = 1 << 20;
+/// Bytes that are looked at at once.
+const BLOCK_BYTES: usize = 1 << 20;
+
+/// Empties a journal. One that the store has removed meanwhile is empty.
+pub(super) fn empty(path: &Path) -> io::Result<()> {
+    let mut file = match OpenOptions::new().read(true).write(true).open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        file => file?,
+    };
+    let length = file.metadata()?.len();
+    let end = end_of(&mut file, length)?;
+    // No record fits into less.
+    if end < FRAME_BYTES {
+        return Ok(());
+    }
+    file.set_len(0)?;
+    file.set_len(length)?;
+    let mut at = 0;
+    while at < end {
+        let rest = end - at;
+        let bytes = if rest < 2 * ENTRY_BYTES { rest } else { ENTRY_BYTES };
+        write_entry(&mut file, at, bytes)?;
+        at += bytes;
+    }
+    file.sync_all()
+}
+
+/// Writes an entry of this many bytes, whose value are the zeros that are there.
+fn write_entry(file: &mut File, at: u64, bytes: u64) -> io::Result<()> {
+    let value = bytes - FRAME_BYTES;
+    // An entry has less than 2 MiB.
+    let length = (value as u32).to_le_bytes();
+    let item = [&ITEM[..], &length, &length].concat();
+    let mut sum = Xxh3Default::new();
+    sum.update(&item);
+    sum.update(&vec![0; value as usize]);
+    file.seek(SeekFrom::Start(at))?;
+    file.write_all(&[&START[..], &item].concat())?;
+    file.seek(SeekFrom::Current(value as i64))?;
+    file.write_all(&[&[END][..], &sum.digest().to_le_bytes(), &MAGIC].concat())
+}
+
+/// Where the store goes on writing: after the last byte that is not zero, which is the last of an entry.
+fn end_of(file: &mut File, length: u64) -> io::Result<u64> {
+    let (mut end, mut block) = (length, vec![0; BLOCK_BYTES]);
+    while end > 0 {
+        let from = end.saturating_sub(BLOCK_BYTES as u64);
+        let part = &mut block[..(end - from) as usize];
+        file.seek(SeekFrom::Start(from))?;
+        file.read_exact(part)?;
+        if let Some(last) = part.iter().rposition(|byte| *byte != 0) {
+            return Ok(from + last as u64 + 1);
+        }
+        end = from;
+    }
+    Ok(0)
+}
