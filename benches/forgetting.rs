@@ -159,8 +159,8 @@ fn erase(turns: usize) {
     let rate = verified.search.bytes as f64 / 1e6 / started.elapsed().as_secs_f64();
     assert_eq!(verified.verdict, Verdict::Gone);
     println!(
-        "{turns} turns, {:.1} MB stored: one turn erased in {:.1} s, {:.1} MB written (median of {ERASED}; {:.1} MB the \
-         first time); questions meanwhile {:.1} / {:.1} ms (median, 99 %); verified at {rate:.0} MB/s",
+        "{turns} turns, {:.1} MB stored: one turn erased in {:.1} s, {:.1} MB written (median of {ERASED}; {:.1} MB at \
+         first); questions meanwhile {:.1} / {:.1} ms (median, 99 %); verified at {rate:.0} MB/s",
         stored as f64 / 1e6,
         percentile(&took, 50),
         percentile(&written, 50),

@@ -1,7 +1,7 @@
 //! Erasing from the embedded log: records replaced in their places, and old bytes removed from the disk.
 //!
-//! In: offsets with new values. Out: the same topics with those values, and a store that holds nothing else of them. The
-//! store appends; what it supersedes lies in its journals, its tables and its files of long values until they are
+//! In: offsets with new values. Out: the same topics with those values, and a store that holds nothing else of them.
+//! The store appends; what it supersedes lies in its journals, its tables and its files of long values until they are
 //! replaced. The journals are emptied in their places; all tables of the topics are merged into new ones; and of the
 //! files of long values those are written again that hold a superseded one.
 

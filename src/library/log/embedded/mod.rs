@@ -15,10 +15,11 @@
 //! Layout: `store/` (fjall), `acknowledged`, `writer.lock`. Keyspaces of the store: `turns`,
 //! `memory`, `dead_letters` (partition and offset to record), `memory_index` (partition and key to
 //! the offset of the key's record), `positions` (ends, read positions, and entries beside the records), `writes`
-//! (numbers of the latest writes), `meta`. The transaction that supersedes a memory record also removes it. A deletion
-//! stays as a marker for readers that lag, until the next start at most. A log that stays open is
-//! cleaned after writes, some rows at a time. Each later generation of the memory has separate keyspaces,
-//! such as `memory-2` and `memory_index-2`; `meta` holds the number of the current generation.
+//! (numbers of the latest writes), `meta`. Long records of the memory lie apart from the tables, in files of `blobs`.
+//! The transaction that supersedes a memory record also removes it. A deletion stays as a marker for readers that lag,
+//! until the next start at most. A log that stays open is cleaned after writes, some rows at a time. Each later
+//! generation of the memory has separate keyspaces, such as `memory-2` and `memory_index-2`; `meta` holds the number of
+//! the current generation.
 //!
 //! - `log`: [`EmbeddedLog`], the implementation of [`super::Log`]
 //! - `appends`: the queue of appends that the next write takes together

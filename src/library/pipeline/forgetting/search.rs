@@ -1,8 +1,8 @@
 //! Looking for words, or for fingerprints of words, in stored bytes, decompressed.
 //!
 //! In: what is looked for, and files. Out: where it lies. Each file is read as it is, and then as what it is: tables and
-//! journals of the embedded stores entry by entry, superseded ones included; Parquet page by page; and whatever is
-//! packed with Zstandard inside. The words are held in memory alone.
+//! journals of the embedded stores entry by entry, superseded ones included, their files of long values as a whole;
+//! Parquet page by page; and whatever is packed with Zstandard inside. The words are held in memory alone.
 
 use std::{
     collections::BTreeSet,
@@ -164,7 +164,8 @@ impl<'w> Searcher<'w> {
 
     fn file(&mut self, path: &Path) {
         self.in_file = 0;
-        match self.raw(path) {
+        let is_in = |folder: &str| path.parent().is_some_and(|parent| parent.ends_with(folder));
+        match if is_in("blobs") { self.values(path) } else { self.raw(path) } {
             Ok(bytes) => {
                 self.search.bytes += bytes;
                 self.search.files += 1;
@@ -172,7 +173,6 @@ impl<'w> Searcher<'w> {
             Err(error) => return self.unread(path, &error),
         }
         let is = |name: &str| path.extension().is_some_and(|extension| extension == name);
-        let is_in = |folder: &str| path.parent().is_some_and(|parent| parent.ends_with(folder));
         let unpacked = if is("parquet") {
             let open = || File::open(path).map_err(|e| e.to_string());
             open().and_then(|file| self.parquet(file, path)).and_then(|()| self.vectors(open()?, path))
@@ -180,8 +180,6 @@ impl<'w> Searcher<'w> {
             self.journal(path)
         } else if is_in("tables") {
             self.table(path)
-        } else if is_in("blobs") {
-            self.values(path)
         } else {
             self.packed(path)
         };
@@ -295,10 +293,10 @@ impl<'w> Searcher<'w> {
     }
 
     /// A file of long values of an embedded store, as a whole: a value is packed by itself, and may lie anywhere.
-    fn values(&mut self, path: &Path) -> Result<(), String> {
-        let bytes = fs::read(path).map_err(|e| e.to_string())?;
+    fn values(&mut self, path: &Path) -> io::Result<u64> {
+        let bytes = fs::read(path)?;
         self.look(&bytes, path, &mut |at| format!("byte {at}"), 0);
-        Ok(())
+        Ok(bytes.len() as u64)
     }
 
     /// A file that is packed as a whole, which may be larger than what is read at once.
@@ -504,6 +502,22 @@ mod tests {
         assert!(found(home.path(), "vermilion submarine").contains("table"));
         drop((keyspace, database));
         assert!(found(home.path(), "vermilion submarine").contains("table"));
+    }
+
+    #[test]
+    fn words_are_found_in_files_of_long_values_also_once_they_are_superseded() {
+        let home = tempfile::tempdir().unwrap();
+        let database = Database::builder(home.path().join("store")).open().unwrap();
+        let keyspace = database.keyspace("k", models::store::long_values).unwrap();
+        let noise: String = (0..60u8).map(|part| blake3::hash(&[part]).to_hex().to_string()).collect();
+        let packed = zstd::bulk::compress(format!("{noise} the vermilion submarine").as_bytes(), 1).unwrap();
+        keyspace.insert([0u8; 12], packed).unwrap();
+        keyspace.rotate_memtable_and_wait().unwrap();
+        assert_eq!(found(home.path(), "vermilion submarine"), names(&["0", "0.jnl"]));
+        keyspace.insert([0u8; 12], "nothing").unwrap();
+        keyspace.rotate_memtable_and_wait().unwrap();
+        assert!(found(home.path(), "vermilion submarine").contains("0"));
+        assert_eq!(found(home.path(), "vermilion balloon"), names(&[]));
     }
 
     #[test]
