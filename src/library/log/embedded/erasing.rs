@@ -141,7 +141,7 @@ impl EmbeddedLog {
     }
 
     /// Empties the journals. Nothing is written meanwhile, and all that was written lies in tables.
-    fn empty_journals(&self) -> Result<(), LogError> {
+    pub(super) fn empty_journals(&self) -> Result<(), LogError> {
         let mut writer = self.writer();
         self.flush()?;
         let since = Instant::now();

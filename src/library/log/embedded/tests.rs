@@ -492,6 +492,26 @@ fn filters_take_ten_bits_a_key_where_they_are_written() {
     assert!(known < without + 1_000, "{known} bytes where all keys are known, {without} without filters");
 }
 
+/// A process that is killed while it empties a journal leaves the beginning of it, and zeros.
+#[test]
+fn of_a_journal_that_was_emptied_in_part_nothing_is_missed() {
+    let root = tempfile::tempdir().unwrap();
+    let whole = root.path().join("whole");
+    let expected = fill(&whole, false);
+    open(&whole).unwrap().empty_journals().unwrap();
+    let journal = files(&whole).into_iter().find(|f| f.extension().is_some_and(|e| e == "jnl")).unwrap();
+    let journal = journal.strip_prefix(&whole).unwrap();
+    let bytes = fs::read(whole.join(journal)).unwrap();
+    let end = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    for cut in [0, 5, 13, 34, end / 2, end - 13, end - 1, end] {
+        let part = root.path().join(format!("part-{cut}"));
+        copy(&whole, &part);
+        let zeros = vec![0; bytes.len() - cut];
+        fs::write(part.join(journal), [&bytes[..cut], &zeros].concat()).unwrap();
+        assert_eq!(contents(&open(&part).unwrap()).unwrap(), expected, "cut at {cut}");
+    }
+}
+
 #[test]
 fn a_truncated_journal_is_refused_until_the_user_accepts_the_loss() {
     let root = tempfile::tempdir().unwrap();

@@ -165,7 +165,8 @@ impl<'w> Searcher<'w> {
     fn file(&mut self, path: &Path) {
         self.in_file = 0;
         let is_in = |folder: &str| path.parent().is_some_and(|parent| parent.ends_with(folder));
-        match if is_in("blobs") { self.values(path) } else { self.raw(path) } {
+        let read = if is_in("blobs") { self.values(path) } else { self.raw(path) };
+        match read {
             Ok(bytes) => {
                 self.search.bytes += bytes;
                 self.search.files += 1;
