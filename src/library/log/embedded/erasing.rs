@@ -145,7 +145,9 @@ impl EmbeddedLog {
         let mut writer = self.writer();
         self.flush()?;
         let since = Instant::now();
-        while self.of_store().iter().any(|keyspace| keyspace.sealed_memtable_count() > 0) {
+        // In this order: what is in memory moves from the one to the other.
+        let is_unwritten = |of: &Keyspace| !of.tree.active_memtable().is_empty() || of.sealed_memtable_count() > 0;
+        while self.of_store().iter().any(is_unwritten) {
             if since.elapsed() > PATIENCE {
                 return Err(self.not_erased("journals"));
             }
