@@ -20,14 +20,14 @@ use crate::{
 };
 use heart::memory::{Extraction, Load, MemoryHandle, RecordKey};
 use nouns::{
-    model::{Bank, MemoryKey, MemoryRecord, ModelRef, Position},
+    model::{Bank, IN_PART, MemoryKey, MemoryRecord, ModelRef, Position},
     sync,
 };
 use tracing::{debug, debug_span};
 
 use super::{
     PipelineError,
-    held::ShardRecords,
+    held::{HeldRecord, ShardRecords},
     record_value::{Unread, check_bank, read_record, read_value},
 };
 
@@ -123,7 +123,11 @@ impl Reader {
             is_first = false;
             let id = RecordKey::from(&key);
             each(&key, taken.read.as_ref(), record.offset + 1);
-            let live = taken.extraction.is_some().then(|| taken.read.as_ref().is_some_and(MemoryRecord::is_filled));
+            let live = taken.extraction.is_some().then(|| HeldRecord {
+                filled: taken.read.as_ref().is_some_and(MemoryRecord::is_filled),
+                in_part: taken.read.as_ref().is_some_and(MemoryRecord::is_in_part),
+                append_ms: record.append_ms,
+            });
             changes.push((id, taken.extraction));
             match &taken.unreadable {
                 Some(found) => drop(unreadable.insert(id, found.clone())),
@@ -133,7 +137,7 @@ impl Reader {
                 let whole = !unreadable.contains_key(&id);
                 records.push((key.clone(), taken.read.filter(|_| whole)));
             }
-            now.push((key, live.map(|filled| (filled, record.append_ms)), taken.unreadable));
+            now.push((key, live, taken.unreadable));
         }
         if let Some((index, offset)) = waits {
             // The records before it are loaded now; the next call begins with it, and waits.
@@ -151,7 +155,7 @@ impl Reader {
             for (key, live, unreadable) in now {
                 match (unreadable, live) {
                     (Some(record), _) => held.quarantine(record),
-                    (None, Some((filled, append_ms))) => held.insert(&key, filled, append_ms),
+                    (None, Some(live)) => held.insert(&key, live),
                     (None, None) => held.remove(&key),
                 }
             }
@@ -229,7 +233,10 @@ impl Reader {
         memory.load(load)?;
         let mut held = sync::write(held);
         held.set_model(self.model());
-        restored.records.iter().for_each(|record| held.insert(&record.key, record.filled, record.append_ms));
+        for record in &restored.records {
+            let RestoredRecord { filled, append_ms, .. } = *record;
+            held.insert(&record.key, HeldRecord { filled, in_part: record.extractor.ends_with(IN_PART), append_ms });
+        }
         unreadable.iter().for_each(|record| held.quarantine(record.clone()));
         Ok(())
     }
