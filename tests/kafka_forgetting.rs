@@ -164,7 +164,7 @@ fn a_rule_deletes_what_it_does_not_keep_and_a_replay_gives_the_same() {
     let Some(broker) = Broker::shared(name) else { return };
     let home = Home::with(&broker, "retention", "", SETTINGS);
     let command = |arguments: &[&str]| {
-        let output = ripplemem(&[&["retention", "--pipeline", home.path()], arguments].concat());
+        let output = ripplemem(&[&["retention", "--pipeline", home.path()][..], arguments].concat());
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };

@@ -1,8 +1,8 @@
 //! `ripplemem retention`.
 //!
-//! In: a pipeline file with rules of retention, and a directory that no service has open, or a log on Kafka, beside its
-//! services. Out: how many turns no rule keeps, by bank and rule; and their deletion, unless only the numbers were asked
-//! for. A running service applies its rules itself.
+//! In: a pipeline file with rules of retention, and a directory that no service has open; or a log on Kafka, beside its
+//! services. Out: how many turns no rule keeps, by bank and rule; and their deletion, unless only the numbers were
+//! asked for. A running service applies its rules itself.
 
 use std::process::ExitCode;
 

@@ -52,7 +52,8 @@ pub use extract::extract;
 pub use extraction_status::ExtractionStatus;
 pub use forgetting::{
     Deleted, Erased, ForgetOperation, ForgetStage, Found, Outlived, Receipt, Retention, RetentionNews, RetentionRule,
-    RetentionStatus, Search, Verdict, Verified, VerifiedOperation, VerifiedOperations, stored_receipts, verify, verify_operations,
+    RetentionStatus, Search, Verdict, Verified, VerifiedOperation, VerifiedOperations, stored_receipts, verify,
+    verify_operations,
 };
 pub use front::{Asked, Front, FrontLoad, parse_after, parse_as_of, refusal};
 pub use ingest::unit_texts;

@@ -30,7 +30,7 @@ pub(super) fn retain(
     stopping: &AtomicBool,
 ) {
     *sync::lock(&state.retention) = Some(RetentionStatus::default());
-    let ours = |partition| state.loaded.load(Ordering::Relaxed) && sync::lock(taken).contains(&partition);
+    let ours = |partition: u32| state.loaded.load(Ordering::Relaxed) && sync::lock(taken).contains(&partition);
     let note = |news| sync::lock(&state.retention).get_or_insert_default().note(news);
     Retention::of(pipeline, log).retain_in_time(replica, &ours, stopping, &note);
 }

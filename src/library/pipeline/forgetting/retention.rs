@@ -169,9 +169,9 @@ impl<'r> Retention<'r> {
         Ok((!by_rule.is_empty()).then_some(Outlived { bank, by_rule }))
     }
 
-    /// Looks and deletes until `stopping`, whose thread may be unparked: in each partition of the memory that is `ours`
-    /// soon after it is so for the first time, and then once a day. `replica` follows the log, and may hold only some of
-    /// its partitions.
+    /// Looks and deletes until `stopping`, whose thread may be unparked: in each partition of the memory that is
+    /// `ours`, soon after it is so for the first time, and then once a day. `replica` follows the log; it may hold only
+    /// some of the partitions.
     pub fn retain_in_time(
         &self,
         replica: &Replica,
@@ -278,8 +278,8 @@ impl<'l> StoredTimes<'l> {
         Self { log, bank, first: 0, span: 0..0, times: BTreeMap::new() }
     }
 
-    /// The time of the record at an offset, in milliseconds since 1970; `None` where the log has none of the bank there,
-    /// as after an import, or no more.
+    /// The time of the record at an offset, in milliseconds since 1970; `None` where the log has none of the bank, as
+    /// after an import, or no more.
     fn at(&mut self, offset: u64) -> Result<Option<i64>, PipelineError> {
         if offset < self.first {
             return Ok(None);
