@@ -474,7 +474,7 @@ fn an_operation_that_is_killed_is_done_by_the_next_start_or_was_never_begun() {
         let of_dee = round / 2 % 2 == 1;
         let all = ["forget", "--bank", "b", "--all", "--yes", "--pipeline", file.to_str().unwrap()];
         let mut child = Command::new(env!("CARGO_BIN_EXE_ripplemem"))
-            .args(if of_dee { &dee } else { &all })
+            .args(if of_dee { &dee[..] } else { &all[..] })
             .arg("--erase-now")
             .stdout(Stdio::null())
             .stderr(Stdio::null())

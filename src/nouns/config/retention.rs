@@ -167,7 +167,7 @@ mod tests {
         }
         assert!(parse("[[hold]]\nbank = \"\"\n").unwrap_err().contains("hold.bank"));
         let kafka = "log = { kind = \"kafka\", kafka = { brokers = \"b:9092\" } }\n";
-        assert!(parse(&format!("{kafka}[[retention]]\nbank = \"b\"\nkeep = { days = 1 }\n")).is_ok());
+        assert!(parse(&format!("{kafka}[[retention]]\nbank = \"b\"\nkeep = {{ days = 1 }}\n")).is_ok());
         let problem = parse(&format!("{kafka}forget.edits = \"erase\"\n")).unwrap_err();
         assert!(problem.starts_with("forget.edits:"), "{problem}");
     }

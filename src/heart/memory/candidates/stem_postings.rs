@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::{collections::HashMap, hash::BuildHasherDefault};
 
-use super::indexed_part::Slot;
+use super::{indexed_part::Slot, slot_set::SlotSet};
 use crate::memory::{
     footprint::{map_bytes, vec_bytes},
     lexical::words::{BagSlice, TermKey},
@@ -72,12 +72,18 @@ impl StemPostings {
     /// is used again.
     pub(in crate::memory) fn settle(&mut self) {
         let mut unlisted = std::mem::take(&mut self.unlisted);
+        let Some(last) = unlisted.iter().map(|(_, slot)| *slot).max() else { return };
+        let mut gone = SlotSet::default();
+        gone.clear(last as usize + 1);
+        for (_, slot) in &unlisted {
+            gone.insert(*slot);
+        }
         unlisted.sort_unstable();
         for of_stem in unlisted.chunk_by(|a, b| a.0 == b.0) {
             let Some((term, slot)) = of_stem.first().copied() else { continue };
             let Some(stem) = self.stems.get_mut(&term) else { continue };
             if of_stem.len() > 1 {
-                stem.parts.retain(|(slot, _)| of_stem.binary_search(&(term, *slot)).is_err());
+                stem.parts.retain(|(slot, _)| !gone.contains(*slot));
             } else if let Some(at) = stem.parts.iter().rposition(|(other, _)| *other == slot) {
                 // Searched from the end, because what was added last is deleted most often.
                 stem.parts.swap_remove(at);

@@ -83,7 +83,7 @@ mod tests {
         super::{Extractors, Stage, Vectors, WindowDrafts},
         *,
     };
-    use crate::log::{EmbeddedLog, SourceLog as _, Topic};
+    use crate::log::{EmbeddedLog, Topic};
     use heart::extract::{Extractor as _, rules::RulesExtractor};
     use nouns::{
         config::Pipeline,

@@ -31,12 +31,29 @@ use super::{
     record_value::{Unread, check_bank, read_record, read_value},
 };
 
-/// Records read at once.
-const READ_RECORDS: usize = 64;
-/// Limits of one load, in bytes and in records. They are large so that most open turns of a long log are added and
-/// removed within one load, which costs the indexes nothing.
-const LOAD_BYTES: usize = 2 << 20;
-const LOAD_RECORDS: usize = 1_024;
+/// Limits of a load.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LoadLimits {
+    /// Records read at once.
+    read: usize,
+    /// Records of one load.
+    records: usize,
+    /// Bytes of one load.
+    bytes: usize,
+    /// Turns that the records of one load hold, as far as their keys show them.
+    turns: usize,
+}
+
+impl LoadLimits {
+    /// While a log is loaded. They are large so that most open turns of a long log are added and removed within one
+    /// load, which costs the indexes nothing.
+    pub(super) const OF_LOG: Self = Self { read: 64, records: 1_024, bytes: 2 << 20, turns: usize::MAX };
+    /// While questions are answered: those to other banks of the shard wait for a load.
+    pub(super) const BESIDE_QUESTIONS: Self = Self { read: 8, records: 1_024, bytes: 1 << 20, turns: 256 };
+}
+
+/// How many turns a closed window counts for.
+const WINDOW_TURNS: usize = 32;
 /// How many units of a snapshot are loaded at once; a bank is never divided.
 const RESTORED_UNITS: usize = 20_000;
 
@@ -94,11 +111,12 @@ impl Reader {
         log: &dyn Log,
         memory: &MemoryHandle,
         held: &RwLock<ShardRecords>,
+        limits: LoadLimits,
         keep: bool,
         mut each: impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
     ) -> Result<Option<LogRead>, PipelineError> {
         let partition = self.partition;
-        let Some(mut batch) = self.batch(log)? else { return Ok(None) };
+        let Some(mut batch) = self.batch(log, limits)? else { return Ok(None) };
         let _span = debug_span!("shard", partition).entered();
         if self.vectors.is_none() {
             self.vectors = form_of(&batch.records, self.asks.as_ref());
@@ -171,21 +189,22 @@ impl Reader {
     }
 
     /// The records of the next load; `None` if only the input that the log covers has grown.
-    fn batch(&self, log: &dyn Log) -> Result<Option<ReadBatch>, PipelineError> {
-        let mut batch = log.read(Topic::Memory, self.partition, self.next, READ_RECORDS)?;
+    fn batch(&self, log: &dyn Log, limits: LoadLimits) -> Result<Option<ReadBatch>, PipelineError> {
+        let mut batch = log.read(Topic::Memory, self.partition, self.next, limits.read)?;
         if batch.next == self.next {
             let known = |partition| self.covers.iter().find(|(turns, _)| *turns == partition).map_or(0, |at| at.1);
             let covers_more = batch.covers.iter().any(|(turns, next)| *next > known(*turns));
             return Ok(covers_more.then_some(batch));
         }
         let bytes = |records: &[Record]| records.iter().filter_map(|r| Some(r.value.as_ref()?.len())).sum::<usize>();
-        let mut held = bytes(&batch.records);
-        while batch.records.len() < LOAD_RECORDS && held < LOAD_BYTES {
-            let more = log.read(Topic::Memory, self.partition, batch.next, READ_RECORDS)?;
+        let (mut held, mut turns) = (bytes(&batch.records), turns_of(&batch.records));
+        while batch.records.len() < limits.records && held < limits.bytes && turns < limits.turns {
+            let more = log.read(Topic::Memory, self.partition, batch.next, limits.read)?;
             if more.next == batch.next {
                 break;
             }
             held += bytes(&more.records);
+            turns += turns_of(&more.records);
             batch.next = more.next;
             batch.covers.retain(|(turns, _)| more.covers.iter().all(|(newer, _)| newer != turns));
             batch.covers.extend(more.covers);
@@ -308,6 +327,15 @@ fn form_of_record(record: &Record) -> Option<VectorForm> {
     let dimensions = read.units.first()?.vector.len();
     Extraction::new(&read, dimensions).ok()?;
     Some(VectorForm { model: read.model, dimensions })
+}
+
+/// How many turns records hold, as far as their keys show them.
+fn turns_of(records: &[Record]) -> usize {
+    let turns = |record: &Record| match MemoryKey::from_bytes(&record.key) {
+        Ok(MemoryKey { turn: None, .. }) => WINDOW_TURNS,
+        _ => 1,
+    };
+    records.iter().map(turns).sum()
 }
 
 /// What a record has changed.
