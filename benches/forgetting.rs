@@ -4,8 +4,9 @@
 //! written to erase one turn, as medians of five from different times and banks, the seconds of a question meanwhile,
 //! and MB/s of a verification. Then, in a bank of as many turns beside 99 small ones: until no answer reflects one
 //! turn, at 100 new turns a second; everything that a person said, who speaks every tenth turn, with questions to the
-//! other banks before and meanwhile; and the bank. The embedder is the deterministic one, whose vectors have 384
-//! components as those of the default model.
+//! other banks before and meanwhile, and until what others said in the same windows is back; and the bank. The embedder
+//! is the deterministic one, whose vectors have 384 components as those of the default model; the words are drawn, few
+//! often and many seldom, and each twenty turns have a subject with words of its own.
 #![allow(clippy::print_stdout)]
 
 use std::{
@@ -21,7 +22,7 @@ use nouns::{
 };
 use ripplemem::{
     Memory,
-    pipeline::{Asked, Deleted, Verdict, verify},
+    pipeline::{Asked, Deleted, ForgetStage, Verdict, verify},
 };
 
 #[allow(dead_code, reason = "the other benches use the rest")]
@@ -116,17 +117,28 @@ fn hide(turns: usize) {
     let select =
         |select| memory.selected_turns(&large, &select).expect("turns").into_iter().map(|held| held.turn.turn.clone());
     let person: Vec<String> = select(Selector { speakers: vec!["Dee".into()], ..Selector::default() }).collect();
-    let of_person = person.len();
+    let (of_person, mut operation) = (person.len(), String::new());
     let (person, meanwhile) = asked_meanwhile(&memory, 1..BANKS, || {
-        hidden(memory.forget_all(&large, person.into_iter()).expect("durable"));
+        let deleted = memory.forget_all(&large, person.into_iter()).expect("durable");
+        operation.clone_from(&deleted.operation.operation);
+        hidden(deleted);
+    });
+    let rebuilt = seconds(|| {
+        let is_rebuilt = || {
+            let receipt = memory.receipt(&operation).expect("a log").expect("an operation");
+            receipt.stage >= ForgetStage::Rebuilt
+        };
+        while !is_rebuilt() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
     });
     let rest: Vec<String> = select(Selector { all: true, ..Selector::default() }).collect();
     let of_rest = rest.len();
     let rest = seconds(|| hidden(memory.forget_all(&large, rest.into_iter()).expect("durable")));
     println!(
         "{turns} turns in a bank: one turn hidden in {:.0} / {:.0} ms (median, 99 %); {of_person} turns of a person in \
-         {person:.1} s, questions to other banks before / meanwhile {:.1} / {:.1} ms (99 %); the other {of_rest} in \
-         {rest:.1} s",
+         {person:.1} s, questions to other banks before / meanwhile {:.1} / {:.1} ms (99 %), and others' words back \
+         {rebuilt:.1} s later; the other {of_rest} in {rest:.1} s",
         1e3 * percentile(&one, 50),
         1e3 * percentile(&one, 99),
         1e3 * percentile(&before, 99),
@@ -180,9 +192,27 @@ fn turn(n: usize) -> Turn {
 
 fn turn_of(bank: &Bank, n: usize) -> Turn {
     let time = EventTime::new(1_700_000_000_000 + 60_000 * n as i64, 0).expect("a time");
-    let text = format!("This is sentence number {n} of a talk about the boathouse, its roof and the red kayak in it.");
+    let (mut dice, subject) = (Dice(n as u64), n / 20);
+    let mut words: Vec<String> = (0..5).map(|_| format!("s{subject}w{}", dice.below(12))).collect();
+    words.extend((0..9).map(|_| format!("word{}", dice.below_often_small(3_000))));
+    let text = format!("This is sentence number {n} of a talk about {}.", words.join(" "));
     let speaker = if n % 10 == 5 { "Dee" } else { ["Ann", "Bo", "Cy"][n % 3] };
     Turn::new(bank.clone(), &n.to_string(), speaker, &text, time)
+}
+
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+
+    /// Half of the values lie in the first fifth.
+    fn below_often_small(&mut self, end: u64) -> u64 {
+        let end = 1 + self.below(end);
+        self.below(end)
+    }
 }
 
 /// Bytes of all files below a directory.

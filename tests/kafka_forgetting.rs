@@ -1,5 +1,5 @@
 //! Forgetting on a service whose log is on Kafka: by a selector over HTTP, by a record of the topic of requests, from
-//! the command line, and after a crash.
+//! the command line, after a crash, and by rules.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::{
     broker_process::Broker,
     http_service::HttpClient,
-    kafka::{Home, turn, wait},
+    kafka::{Home, turn, turns, wait},
     kafka_http::http_of,
     question_client::Client,
-    support::ripplemem,
+    support::{census, open, pipeline, ripplemem},
 };
 
 /// Topics that let go of words, HTTP, and a bank that is held.
@@ -155,4 +155,53 @@ fn what_is_selected_is_forgotten_over_http_by_a_topic_and_after_a_kill() {
     let output = ripplemem(&["validate", home.path(), "--topics"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("leave the topics within 57 hours"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_rule_deletes_what_it_does_not_keep_and_a_replay_gives_the_same() {
+    let _turn = turn();
+    let name = "kafka_forgetting::a_rule_deletes_what_it_does_not_keep_and_a_replay_gives_the_same";
+    let Some(broker) = Broker::shared(name) else { return };
+    let home = Home::with(&broker, "retention", "", SETTINGS);
+    let command = |arguments: &[&str]| {
+        let output = ripplemem(&[&["retention", "--pipeline", home.path()][..], arguments].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let service = home.run();
+    let http = http_of(&home, 1);
+    for bank in ["b", "held"] {
+        assert_eq!(http.post("/v1/turns", &said(bank))["reflected"], true, "{}", home.told());
+    }
+    assert!(http.get("/v1/status")["retention"].is_null());
+    service.stop();
+
+    // A count deletes nothing; a service that starts with the rule deletes all but the last three.
+    home.change("[[hold]]", "[[retention]]\nbank = \"*\"\nkeep = { turns = 3 }\n[[hold]]");
+    assert_eq!(command(&["--dry-run"]), "bank b: 4 turns would go by rule 1\n");
+    let service = home.run();
+    let http = http_of(&home, 2);
+    wait(&|| home.told(), || http.get("/v1/status")["retention"]["deleted_turns"] == 4);
+    wait(&|| home.told(), || page(&http, "").0 == ["7", "6", "5"]);
+    let receipts = http.get("/v1/forgets")["forgets"].clone();
+    let receipt = &receipts[0];
+    assert_eq!(receipts.as_array().unwrap().len(), 1, "{receipts}");
+    assert_eq!((&receipt["bank"], &receipt["turns"]), (&json!("b"), &json!(4)), "{receipt}");
+    assert_eq!(receipt["retention"], json!({"bank": "*", "rule": 1}));
+    assert_eq!(http.get("/v1/turns?bank=held")["turns"].as_array().unwrap().len(), SAID.len());
+
+    // The command, beside the service, by a rule that keeps less.
+    home.change("turns = 3", "turns = 2");
+    let deleted: Value = serde_json::from_str(&command(&["--json"])).unwrap();
+    assert_eq!(deleted, json!({"bank": "b", "rule": 1, "turns": 1, "deleted": true}));
+    wait(&|| home.told(), || page(&http, "").0 == ["7", "6"]);
+    assert_eq!(command(&[]), "every turn is kept\n");
+    service.stop();
+
+    // A memory without rules that reads the same log of turns.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut made_again = open(&pipeline(elsewhere.path(), "embed.read_turns = 16"));
+    made_again.log().append_turns(&turns(&home.log())).unwrap();
+    made_again.catch_up().unwrap();
+    assert_eq!(home.census(), census(&made_again), "{}", home.told());
 }

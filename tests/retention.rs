@@ -7,11 +7,16 @@ use std::{
 };
 
 use jiff::Timestamp;
-use nouns::model::{Bank, EventTime, TurnEvent};
+use nouns::{
+    config::Pipeline,
+    model::{Bank, EventTime, TurnEvent},
+};
 use ripplemem::{
     Memory,
     log::Topic,
-    pipeline::{ForgetStage, Outlived, PipelineError, Receipt, Service, Verdict, forget_turns, held_turns, verify},
+    pipeline::{
+        ForgetStage, Outlived, PipelineError, Receipt, Retention, Service, Verdict, forget_turns, held_turns, verify,
+    },
 };
 use serde_json::{Value, json};
 
@@ -74,6 +79,11 @@ fn held(service: &Service, name: &str) -> Vec<String> {
     held.iter().map(|held| held.turn.turn.clone()).collect()
 }
 
+/// What no rule of a pipeline keeps at a time.
+fn outlived(pipeline: &Pipeline, service: &Service, now_ms: i64) -> Vec<Outlived> {
+    Retention::of(pipeline, service.log()).look(now_ms).unwrap()
+}
+
 /// A bank, the number of a rule, and the turns that it names.
 type Named<'o> = (&'o str, u64, Vec<&'o str>);
 
@@ -96,24 +106,24 @@ fn rules_delete_exactly_what_they_do_not_keep_and_a_replay_gives_the_same() {
     append(&mut service, &talk());
     let (before, end) = (census(&service), service.log().end(Topic::Turns, 0).unwrap());
 
-    let outlived = service.outlived(now).unwrap();
+    let gone = outlived(&pipeline, &service, now);
     let expected =
         [("acme", 1, vec!["w1", "w2"]), ("acme/support", 1, vec!["w1", "w2"]), ("acme/support", 2, vec!["s1"])];
-    assert_eq!(named(&outlived), expected);
+    assert_eq!(named(&gone), expected);
     assert_eq!(
         (census(&service), service.log().end(Topic::Turns, 0).unwrap()),
         (before, end),
         "a look changes nothing"
     );
 
-    service.delete_outlived(&outlived, now).unwrap();
+    gone.iter().for_each(|of_bank| Retention::of(&pipeline, service.log()).delete(of_bank, now).unwrap());
     service.catch_up().unwrap();
     assert_eq!(held(&service, "acme"), ["s1", "s2", "s3"]);
     assert_eq!(held(&service, "acme/support"), ["s2", "s3"]);
     for untouched in ["acme/legal", "acme2"] {
         assert_eq!(held(&service, untouched).len(), 5, "{untouched}");
     }
-    assert_eq!(service.outlived(now).unwrap(), []);
+    assert_eq!(outlived(&pipeline, &service, now), []);
     let receipts = service.receipts().unwrap();
     assert!(receipts.iter().all(|receipt| receipt.stage == ForgetStage::Rebuilt));
     let rule = |receipt: &Receipt| receipt.retention.clone().map(|rule| (rule.bank, rule.rule)).unwrap();
@@ -151,10 +161,10 @@ fn the_time_of_storing_counts_unless_a_rule_says_otherwise() {
     let mut service = open(&pipeline);
     append(&mut service, &talk());
     let now = Timestamp::now().as_millisecond();
-    assert_eq!(service.outlived(now + 29 * DAY_MS).unwrap(), [], "said long ago, and stored now");
-    let outlived = service.outlived(now + 30 * DAY_MS + 1_000).unwrap();
-    assert_eq!(outlived.len(), 4);
-    for (name, rule, turns) in named(&outlived) {
+    assert_eq!(outlived(&pipeline, &service, now + 29 * DAY_MS), [], "said long ago, and stored now");
+    let gone = outlived(&pipeline, &service, now + 30 * DAY_MS + 1_000);
+    assert_eq!(gone.len(), 4);
+    for (name, rule, turns) in named(&gone) {
         assert_eq!((rule, turns), (1, vec!["s1", "s3", "w1"]), "{name}");
     }
 }

@@ -1,17 +1,20 @@
 //! `ripplemem retention`.
 //!
-//! In: a pipeline file with rules of retention, and a directory that no service has open. Out: how many turns no rule
-//! keeps, by bank and rule; and their deletion, unless only the numbers were asked for. A running service applies its
-//! rules itself.
+//! In: a pipeline file with rules of retention, and a directory that no service has open; or a log on Kafka, beside its
+//! services. Out: how many turns no rule keeps, by bank and rule; and their deletion, unless only the numbers were
+//! asked for. A running service applies its rules itself.
 
 use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use ripplemem::pipeline::{Outlived, RetentionRule};
+use nouns::config::{LogKind, Pipeline};
+use ripplemem::{
+    log::{self, Log},
+    pipeline::{Outlived, Retention as Rules, RetentionRule},
+};
 
 use super::{
-    forgets::ensure_embedded,
     memory_arguments::MemoryArguments,
     output::print,
     reached::{Memory, open_or_reach},
@@ -33,11 +36,14 @@ pub(crate) struct Retention {
 impl Retention {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let pipeline = self.memory.pipeline()?;
-        ensure_embedded(&pipeline)?;
         ensure!(
             !pipeline.retention.is_empty(),
             "retention: the pipeline file has no rule; add a table [[retention]] with bank and keep"
         );
+        if pipeline.log.kind == LogKind::Kafka {
+            self.show(&self.applied(&pipeline, &*log::open(&pipeline.log)?)?)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let Memory::Here(mut service) = open_or_reach(&pipeline)? else {
             bail!(
                 "a service has {} open, and applies the rules that it was started with itself: `retention` of GET \
@@ -47,16 +53,24 @@ impl Retention {
         };
         service.pause_model();
         service.catch_up()?;
-        let now_ms = jiff::Timestamp::now().as_millisecond();
-        let outlived = service.outlived(now_ms)?;
+        let outlived = self.applied(&pipeline, service.log())?;
         if !self.dry_run {
-            service.delete_outlived(&outlived, now_ms)?;
             service.catch_up()?;
             // Notes the stages that the operations have reached.
             service.receipts()?;
         }
         self.show(&outlived)?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// What no rule keeps now, which is then deleted, unless only the numbers were asked for.
+    fn applied(&self, pipeline: &Pipeline, log: &dyn Log) -> Result<Vec<Outlived>> {
+        let (rules, now_ms) = (Rules::of(pipeline, log), jiff::Timestamp::now().as_millisecond());
+        let outlived = rules.look(now_ms)?;
+        if !self.dry_run {
+            outlived.iter().try_for_each(|of_bank| rules.delete(of_bank, now_ms))?;
+        }
+        Ok(outlived)
     }
 
     fn show(&self, outlived: &[Outlived]) -> Result<()> {

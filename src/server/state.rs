@@ -31,7 +31,7 @@ use ripplemem::{
     log::{Log, LogError, Topic},
     pipeline::{
         Committed, ExtractionEvent, ExtractionOrders, ExtractionStatus, Front, MemoryEvent, PipelineError, Replica,
-        ShardStatus,
+        RetentionStatus, ShardStatus,
     },
 };
 
@@ -65,6 +65,8 @@ pub(super) struct State {
     refusing: Mutex<Option<String>>,
     /// Why no snapshot is written.
     no_snapshot: Mutex<Option<String>>,
+    /// On Kafka, what retention did; none where it does not run.
+    pub(super) retention: Mutex<Option<RetentionStatus>>,
 }
 
 impl State {
@@ -85,6 +87,7 @@ impl State {
             extraction: Mutex::default(),
             refusing: Mutex::default(),
             no_snapshot: Mutex::default(),
+            retention: Mutex::default(),
         }
     }
 

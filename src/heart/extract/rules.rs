@@ -118,12 +118,17 @@ fn part_before(live: &[&WindowTurn], first: u32, languages: &TurnLanguages) -> O
     (!stands_alone(before)).then(|| Utterance::whole(before, languages).part())
 }
 
-/// The draft from which a stored unit was made.
+/// The drafts from which the units of a record were made, in their order.
 #[must_use]
-pub fn draft_from_record(unit: &Unit, record: &MemoryRecord, settings: &ExtractSettings) -> DraftUnit {
+pub fn drafts_from_record(record: &MemoryRecord, settings: &ExtractSettings) -> Vec<DraftUnit> {
     let live: Vec<&WindowTurn> = record.turns.iter().filter(|t| !t.deleted).collect();
     let languages = TurnLanguages::of(&record.turns, settings.language);
     let grouped = settings.unit_turns > 1 && record.state == WindowState::Final;
+    record.units.iter().map(|unit| draft_of_unit(unit, &live, &languages, grouped)).collect()
+}
+
+/// The draft of a stored unit; `grouped`: units have the turn before them.
+fn draft_of_unit(unit: &Unit, live: &[&WindowTurn], languages: &TurnLanguages, grouped: bool) -> DraftUnit {
     // Only a unit from a language model has its restatement as its part.
     let restated = matches!(unit.parts.as_slice(), [only] if only.text == unit.restatement);
     let by_passages = unit.parts.iter().any(|part| part.range.is_some());
@@ -143,7 +148,7 @@ pub fn draft_from_record(unit: &Unit, record: &MemoryRecord, settings: &ExtractS
         said_at: unit.said_at,
         sources: unit.sources.clone(),
         ordinal: unit.ordinal,
-        before: if grouped && !restated && !by_passages { part_before(&live, unit.ordinal, &languages) } else { None },
+        before: if grouped && !restated && !by_passages { part_before(live, unit.ordinal, languages) } else { None },
         parts: unit.parts.iter().map(part).collect(),
         restated,
     }

@@ -51,8 +51,9 @@ pub use error::PipelineError;
 pub use extract::extract;
 pub use extraction_status::ExtractionStatus;
 pub use forgetting::{
-    Deleted, Erased, ForgetOperation, ForgetStage, Found, Outlived, Receipt, RetentionRule, RetentionStatus, Search,
-    Verdict, Verified, VerifiedOperation, VerifiedOperations, stored_receipts, verify, verify_operations,
+    Deleted, Erased, ForgetOperation, ForgetStage, Found, Outlived, Receipt, Retention, RetentionNews, RetentionRule,
+    RetentionStatus, Search, Verdict, Verified, VerifiedOperation, VerifiedOperations, stored_receipts, verify,
+    verify_operations,
 };
 pub use front::{Asked, Front, FrontLoad, parse_after, parse_as_of, refusal};
 pub use ingest::unit_texts;

@@ -29,7 +29,7 @@ use super::{
     ArrivingOrders, Asked, Erased, ExtractionEvent, ExtractionOrders, Finished, Front, Ingested, PipelineError,
     Progress, Receipt,
     explaining::complete,
-    forgetting::{Forgets, Outlived, Places, Retention, receipts, settled},
+    forgetting::{Forgets, Places, receipts, settled},
     ingest::{Extraction, LiveTurns, Run, Schedule, Stage},
     logged::logged,
     replica::{Replica, ReplicaOptions},
@@ -264,27 +264,6 @@ impl Service {
         let mut erase_caches = || extraction.erase_caches();
         let mut places = Places { forgets, replica, erase_caches: &mut erase_caches };
         settled(replica, Some(waiting), &mut |settled| places.erase(settled))
-    }
-
-    /// The turns that no rule of `[[retention]]` keeps at a time, in milliseconds since 1970, after [`Self::catch_up`].
-    ///
-    /// # Errors
-    /// [`PipelineError::NotEmbedded`] on Kafka, or as the log's.
-    pub fn outlived(&self, now_ms: i64) -> Result<Vec<Outlived>, PipelineError> {
-        self.retention()?.look(now_ms)
-    }
-
-    /// Deletes what [`Self::outlived`] gave at the same time, for good, in operations of at most a thousand turns.
-    ///
-    /// # Errors
-    /// As [`Self::outlived`]; some of it may be deleted.
-    pub fn delete_outlived(&self, outlived: &[Outlived], now_ms: i64) -> Result<(), PipelineError> {
-        let retention = self.retention()?;
-        outlived.iter().try_for_each(|of_bank| retention.delete(of_bank, now_ms))
-    }
-
-    fn retention(&self) -> Result<Retention<'_>, PipelineError> {
-        Retention::of(&self.pipeline, &*self.log, &self.replica).ok_or(PipelineError::NotEmbedded)
     }
 
     /// Recollects evidence for a question.

@@ -381,7 +381,8 @@ impl Snapshots {
         let of = |table| segment.files.iter().filter(move |file| file.table == table);
         for file in of(UpdateTable::Turns) {
             let unfit = |problem| file.unfit(&self.store, problem);
-            let columns = [&HeadColumns::COLUMNS[..], &["append_time", "turn", "state", "deleted"]].concat();
+            let columns =
+                [&HeadColumns::COLUMNS[..], &["append_time", "turn", "state", "deleted", "extractor"]].concat();
             let columns = if scope.window_turns { &[][..] } else { &columns };
             for batch in batches(file.read(&self.store)?, columns).map_err(unfit)? {
                 let batch = batch.map_err(unfit)?;
@@ -401,8 +402,8 @@ impl Snapshots {
                     if let Some(of) = at.flatten().and_then(|at| live.records.get_mut(at)) {
                         of.names.push(turns.name(row).to_owned());
                         of.filled |= !turns.deleted(row).map_err(unfit)?;
+                        turns.extractor(row).map_err(unfit)?.clone_into(&mut of.extractor);
                         if scope.window_turns {
-                            turns.extractor(row).map_err(unfit)?.clone_into(&mut of.extractor);
                             of.window_turns.push(turns.turn(&of.key.bank, row).map_err(unfit)?);
                         }
                     }

@@ -37,7 +37,7 @@ pub struct RestoredRecord {
     pub filled: bool,
     /// The turns themselves, if requested.
     pub window_turns: Vec<WindowTurn>,
-    /// The extractor of its units, if turns were requested.
+    /// The extractor of its units; empty for a record without turns.
     pub extractor: String,
     /// Its units.
     pub extraction: Arc<Extraction>,

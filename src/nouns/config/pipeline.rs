@@ -240,7 +240,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Checks rules of retention and holds, and that the log can find turns and erase them where that is asked for.
+    /// Checks rules of retention and holds, and that the log can erase where that is asked for.
     fn check_retention(&self) -> Result<(), String> {
         self.retention.iter().try_for_each(RetentionSettings::check)?;
         self.hold.iter().try_for_each(HoldSettings::check)?;
@@ -256,13 +256,6 @@ impl Pipeline {
             return Err("forget.edits: \"erase\" needs a log in a directory; on Kafka, records leave the topics as \
                         log.kafka.turns_retention_hours and the topics' own settings say; write \"keep\""
                 .to_owned());
-        }
-        if self.log.kind == LogKind::Kafka && !self.retention.is_empty() {
-            return Err(
-                "retention: rules need a log in a directory, which can find turns; on Kafka, records leave the topics \
-                        as log.kafka.turns_retention_hours and the topics' own settings say, see docs/forgetting.md"
-                    .to_owned(),
-            );
         }
         Ok(())
     }

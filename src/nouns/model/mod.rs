@@ -49,7 +49,7 @@ pub use turn::{
 };
 pub use unique_json::UniqueJson;
 pub use unit::{
-    Cues, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SpannedText, TextRange, Unit, UnitId, WindowState,
+    Cues, IN_PART, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SpannedText, TextRange, Unit, UnitId, WindowState,
     canonical_name,
 };
 pub use usage::Usage;

@@ -236,7 +236,8 @@ pub struct MemoryRecord {
     pub state: WindowState,
     /// Hash of the turns that the units were made from.
     pub turns_hash: String,
-    /// Who made the units, with a version: `rules/5`, `plain/3`.
+    /// Who made the units, with a version: `rules/5`, `plain/3`. It ends with ` in part` where units are missing until
+    /// the window is extracted again.
     pub extractor: String,
     /// What cut its long turns into passages, with a version: `passages/1`; absent where no unit has passages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -249,7 +250,17 @@ pub struct MemoryRecord {
     pub units: Vec<Unit>,
 }
 
+/// What follows the extractor's name in a record that lacks units: turns of its window were forgotten, and the window is
+/// to be extracted again.
+pub const IN_PART: &str = " in part";
+
 impl MemoryRecord {
+    /// Whether it lacks units until its window is extracted again.
+    #[must_use]
+    pub fn is_in_part(&self) -> bool {
+        self.extractor.ends_with(IN_PART)
+    }
+
     /// Whether it has a turn that is not deleted, or a unit.
     #[must_use]
     pub fn is_filled(&self) -> bool {

@@ -22,6 +22,7 @@ use crate::{
     recent_questions::RecentQuestions,
     source_status::SourceStatus,
 };
+use nouns::sync;
 use ripplemem::{
     log::{Topic, Written},
     pipeline::{PipelineError, RetentionStatus},
@@ -132,6 +133,8 @@ impl Operations {
             behind += lag.unwrap_or_default();
         }
         let metrics = &self.state.metrics;
+        let here = sync::lock(&self.state.retention).clone();
+        let retention = here.or_else(|| self.memory.as_ref().and_then(|memory| memory.status().retention));
         Ok(Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             partitions: self.log.partitions(),
@@ -146,7 +149,7 @@ impl Operations {
             refused_by_model: metrics.refused_by_model.get(),
             questions: Some(QuestionTimes::of(&self.state.questions)),
             waiting_for: self.state.waiting_for(),
-            retention: self.memory.as_ref().and_then(|memory| memory.status().retention),
+            retention,
             problem: self.state.problem(),
             sources: self.state.sources.all(),
             banks: Vec::new(),

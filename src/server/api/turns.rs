@@ -295,7 +295,7 @@ mod tests {
         let held = |id: &str, second: i64| {
             let time = EventTime::new(second * 1_000, 0).unwrap();
             let turn = Turn::new(Bank::parse("b").unwrap(), id, "Ann", "hi", time);
-            HeldTurn { turn: Arc::new(turn), offset: 0 }
+            HeldTurn { turn: Arc::new(turn), offset: 0, recorded_ms: 0 }
         };
         let all = || vec![held("1", 1), held("2", 2), held("3", 2), held("4", 3)];
         let before = |place: &str, mut of: Vec<HeldTurn>| {

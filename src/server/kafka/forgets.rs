@@ -7,8 +7,9 @@
 //! one that was killed also writes what that one left over of its operations.
 
 use std::{
+    collections::BTreeSet,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -35,6 +36,7 @@ use nouns::{
     backoff::Backoff,
     config::{LLM, Pipeline},
     model::{Refusal, RefusalCode},
+    sync,
 };
 use ripplemem::{
     log::{
@@ -71,12 +73,13 @@ const RETRY: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_s
 /// A consumer of requests.
 type Member = BaseConsumer<MemberContext>;
 
-/// Carries requests out until `stopping`.
+/// Carries requests out until `stopping`; keeps in `taken` which partitions of requests are this instance's.
 pub(super) fn carry_out(
     pipeline: &Pipeline,
     log: &Arc<KafkaLog>,
     replica: &Replica,
     state: &State,
+    taken: &Mutex<BTreeSet<u32>>,
     stopping: &AtomicBool,
 ) -> Result<(), ServeError> {
     let waiting_for_model = (pipeline.extract.extractor != LLM).then_some(0);
@@ -85,6 +88,7 @@ pub(super) fn carry_out(
         topic: log.cluster().topic(&log.cluster().settings.forgets_topic),
         rules: rules(pipeline, log.cluster()),
         operations: ForgetOperations { log: &**log, settings: &pipeline.forget, replica, waiting_for_model },
+        taken,
         stopping,
         events: unbounded(),
     };
@@ -97,6 +101,7 @@ struct Requests<'a> {
     topic: String,
     rules: Rules,
     operations: ForgetOperations<'a>,
+    taken: &'a Mutex<BTreeSet<u32>>,
     stopping: &'a AtomicBool,
     /// What the group decides.
     events: (Sender<Membership>, Receiver<Membership>),
@@ -115,12 +120,18 @@ impl Requests<'_> {
             if watch.stranded() {
                 let (fresh, another) = self.join()?;
                 watch = fresh;
+                sync::lock(self.taken).clear();
                 drop_in_background(std::mem::replace(&mut consumer, another));
             }
             let polled = consumer.poll(POLL);
             for decision in self.events.1.try_iter() {
-                if let Membership::Assigned(partitions) = decision {
-                    taken_over.extend(partitions);
+                let mut taken = sync::lock(self.taken);
+                match decision {
+                    Membership::Assigned(partitions) => {
+                        taken.extend(&partitions);
+                        taken_over.extend(partitions);
+                    }
+                    Membership::Revoked(partitions) => taken.retain(|partition| !partitions.contains(partition)),
                 }
             }
             if !taken_over.is_empty() || settled.elapsed() > SETTLED_EVERY {

@@ -7,9 +7,10 @@
 //!
 //! `service` starts a thread for each of: the extraction, `follow`, `questions` (with `request`, the form of a
 //! question's record, `in_flight`, which of them are answered, `forwarded`, those about turns of other partitions,
-//! `pauses`, `reply_topics` and `replies`), `forgets` (requests to forget turns), `hold` (the shards that the group
-//! assigns), `instances` (which instance answers HTTP requests about each bank), `edges`, `replay`, `leases` (the live
-//! sources that the group assigns); `cluster_retry` is how they retry. `client` asks a running service.
+//! `pauses`, `reply_topics` and `replies`), `forgets` (requests to forget turns), `retention` (its rules), `hold` (the
+//! shards that the group assigns), `instances` (which instance answers HTTP requests about each bank), `edges`,
+//! `replay`, `leases` (the live sources that the group assigns); `cluster_retry` is how they retry. `client` asks a
+//! running service.
 
 mod client;
 mod cluster_retry;
@@ -27,6 +28,7 @@ mod replay;
 mod replies;
 mod reply_topics;
 mod request;
+mod retention;
 mod service;
 
 use super::{api, error, platforms, request_trace::question_span, state, v1};

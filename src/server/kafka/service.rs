@@ -4,6 +4,7 @@
 //! was in flight is still in the topics, where another instance finds it.
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -17,7 +18,7 @@ use tracing::warn;
 use super::{
     edges,
     error::ServeError,
-    follow, forgets, hold, questions, replay,
+    follow, forgets, hold, questions, replay, retention,
     state::{ModelMeter, State, extracts_by_model},
     v1::{self, ServedParts},
 };
@@ -96,6 +97,8 @@ pub(crate) fn run(pipeline: &Pipeline, state: &Arc<State>, stop: &AtomicBool) ->
     // The first thread that fails stops the others.
     let stopping = AtomicBool::new(false);
     let failure: Mutex<Option<ServeError>> = Mutex::new(None);
+    // The partitions of requests to forget turns that the group has given to this instance.
+    let taken: Mutex<BTreeSet<u32>> = Mutex::default();
     let ended = |result: Result<(), ServeError>| {
         if let Err(error) = result {
             sync::lock(&failure).get_or_insert(error);
@@ -104,7 +107,7 @@ pub(crate) fn run(pipeline: &Pipeline, state: &Arc<State>, stop: &AtomicBool) ->
         log.news().raise();
     };
     std::thread::scope(|scope| {
-        let (log, shared, state, stopping, ended) = (&log, state, &**state, &stopping, &ended);
+        let (log, shared, state, stopping, ended, taken) = (&log, state, &**state, &stopping, &ended, &taken);
         if roles(Role::Extract) {
             let arriving = &arriving;
             let mut tell = |event| state.note_extraction(&event);
@@ -125,7 +128,10 @@ pub(crate) fn run(pipeline: &Pipeline, state: &Arc<State>, stop: &AtomicBool) ->
             scope.spawn(move || {
                 ended(questions::answer(pipeline, log, (replica, Arc::clone(embedders)), shared, stopping))
             });
-            scope.spawn(move || ended(forgets::carry_out(pipeline, log, replica, state, stopping)));
+            scope.spawn(move || ended(forgets::carry_out(pipeline, log, replica, state, taken, stopping)));
+            if !pipeline.retention.is_empty() {
+                scope.spawn(move || retention::retain(pipeline, &**log, replica, state, taken, stopping));
+            }
             if !pipeline.snapshot.directory.is_empty() {
                 let every = Duration::from_secs(pipeline.snapshot.interval_seconds);
                 let is_loaded = || state.loaded.load(Ordering::Relaxed);

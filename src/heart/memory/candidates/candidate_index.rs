@@ -77,6 +77,7 @@ impl CandidateIndex {
 
     /// Adds a part between two others of its session.
     pub(in crate::memory) fn insert(&mut self, indexed: &Rc<IndexedPart>, before: Slot, after: Slot) {
+        self.settle();
         let key = indexed.key();
         let slot = self.free_slot(before, after);
         let at = slot as usize;
@@ -97,7 +98,12 @@ impl CandidateIndex {
         self.change(Change::Insert, slot);
     }
 
-    /// Removes a part.
+    /// Completes removals; it follows the last one before a question.
+    pub(in crate::memory) fn settle(&mut self) {
+        self.stems.settle();
+    }
+
+    /// Removes a part. [`Self::settle`] follows.
     pub(in crate::memory) fn delete(&mut self, slot: Slot) {
         let at = slot as usize;
         let Some(indexed) = self.parts.get(at).cloned().flatten() else { return };

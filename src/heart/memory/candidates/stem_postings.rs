@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::{collections::HashMap, hash::BuildHasherDefault};
 
-use super::indexed_part::Slot;
+use super::{indexed_part::Slot, slot_set::SlotSet};
 use crate::memory::{
     footprint::{map_bytes, vec_bytes},
     lexical::words::{BagSlice, TermKey},
@@ -33,6 +33,9 @@ type ListedStem<K> = (Vec<(K, u16)>, u32);
 #[derive(Debug, Default)]
 pub(in crate::memory) struct StemPostings {
     stems: HashMap<TermKey, Stem, BuildHasherDefault<IdHasher>>,
+    /// Parts that were removed and are still listed at their stems, until [`Self::settle`]. A frequent stem lists a
+    /// large share of a bank, so that its list is read once for many removals.
+    unlisted: Vec<(TermKey, Slot)>,
 }
 
 /// Whether a part is added or removed.
@@ -57,12 +60,42 @@ impl StemPostings {
     /// Bytes in memory.
     pub(in crate::memory) fn bytes(&self) -> usize {
         let postings = self.stems.values().map(|stem| vec_bytes(&stem.parts)).sum::<usize>();
-        map_bytes::<TermKey, Stem>(self.stems.capacity()) + postings
+        map_bytes::<TermKey, Stem>(self.stems.capacity()) + postings + vec_bytes(&self.unlisted)
     }
 
     /// What is known of a stem; none if no window holds it.
     pub(in crate::memory) fn get(&self, term: TermKey) -> Option<&Stem> {
         self.stems.get(&term)
+    }
+
+    /// Takes the parts that were removed off the lists of their stems. It comes before a list is read, and before a slot
+    /// is used again.
+    pub(in crate::memory) fn settle(&mut self) {
+        let mut unlisted = std::mem::take(&mut self.unlisted);
+        let Some(last) = unlisted.iter().map(|(_, slot)| *slot).max() else { return };
+        let mut gone = SlotSet::default();
+        gone.clear(last as usize + 1);
+        for (_, slot) in &unlisted {
+            gone.insert(*slot);
+        }
+        unlisted.sort_unstable();
+        for of_stem in unlisted.chunk_by(|a, b| a.0 == b.0) {
+            let Some((term, slot)) = of_stem.first().copied() else { continue };
+            let Some(stem) = self.stems.get_mut(&term) else { continue };
+            if of_stem.len() > 1 {
+                stem.parts.retain(|(slot, _)| !gone.contains(*slot));
+            } else if let Some(at) = stem.parts.iter().rposition(|(other, _)| *other == slot) {
+                // Searched from the end, because what was added last is deleted most often.
+                stem.parts.swap_remove(at);
+            }
+            self.forget_if_empty(term);
+        }
+    }
+
+    fn forget_if_empty(&mut self, term: TermKey) {
+        if self.stems.get(&term).is_some_and(|stem| stem.windows == 0 && stem.parts.is_empty()) {
+            self.stems.remove(&term);
+        }
     }
 
     /// Adds or removes a part with these words; `window` has the words of its own window.
@@ -75,15 +108,9 @@ impl StemPostings {
         others: &[OtherWindow<'_>],
     ) {
         for (term, count) in bag.terms() {
-            let stem = self.stems.entry(term).or_default();
             match change {
-                Change::Insert => push_sparingly(&mut stem.parts, (slot, count)),
-                Change::Delete => {
-                    // Searched from the end, because what was added last is deleted most often.
-                    if let Some(at) = stem.parts.iter().rposition(|(other, _)| *other == slot) {
-                        stem.parts.swap_remove(at);
-                    }
-                }
+                Change::Insert => push_sparingly(&mut self.stems.entry(term).or_default().parts, (slot, count)),
+                Change::Delete => self.unlisted.push((term, slot)),
             }
         }
         for (at, of_window) in window.iter().enumerate() {
@@ -113,8 +140,8 @@ impl StemPostings {
     fn count(&mut self, term: TermKey, more: bool) {
         let stem = self.stems.entry(term).or_default();
         stem.windows = if more { stem.windows + 1 } else { stem.windows.saturating_sub(1) };
-        if stem.windows == 0 && stem.parts.is_empty() {
-            self.stems.remove(&term);
+        if stem.windows == 0 {
+            self.forget_if_empty(term);
         }
     }
 

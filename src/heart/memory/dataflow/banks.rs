@@ -131,7 +131,7 @@ impl Banks {
             let inserted: Vec<Arc<LiveUnit>> = of_bank.iter().filter(|u| u.1 > 0).map(|u| u.0.1.clone()).collect();
             let new = || Box::new(BankState::new(&self.settings, self.semantic_threshold));
             let state = self.banks.entry(bank).or_insert_with(new);
-            of_bank.iter().filter(|u| u.1 < 0).for_each(|u| state.parts.delete(&u.0.1));
+            state.parts.delete(of_bank.iter().filter(|u| u.1 < 0).map(|u| &u.0.1));
             state.parts.insert(&inserted, &mut self.words);
             if let Some(lexical) = &mut state.lexical {
                 let mut postings = self.postings.borrow_mut();

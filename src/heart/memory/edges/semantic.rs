@@ -34,6 +34,11 @@ const BLOCK: usize = 64;
 /// From this many units on, an index keeps codes of their vectors. With fewer, reading all vectors is faster than
 /// preparing a new unit's table.
 const CODED_FROM: usize = 256;
+/// From how many deletions on all choices are read, instead of the units that are near what was deleted: each of those
+/// takes a scan of its own.
+const CHOICES_READ_FROM: usize = 8;
+/// Bits for the ids of what is deleted.
+const NO_BITS: [u64; 64] = [0; 64];
 
 /// The semantic index of one bank.
 #[derive(Debug)]
@@ -230,23 +235,38 @@ impl SemanticIndex {
         }
         self.slot_of.give_room_back();
         self.slots.give_room_back();
-        let queries: Vec<_> = gone.iter().map(|unit| unit.vector()).collect();
-        let mut touched = Vec::new();
-        self.scan(&queries, |q, slot, _| {
-            if self.slots[slot].pool.best.iter().any(|choice| choice.id == gone[q].id) {
-                touched.push((slot, gone[q].id));
-            }
-        });
-        let mut short = BTreeSet::new();
-        for (slot, id) in touched {
+        let ids: ById<()> = gone.iter().map(|unit| (unit.id, ())).collect();
+        let mut short = Vec::new();
+        for slot in self.choosing(&gone, &ids) {
             self.remember(slot, before);
             let pool = &mut self.slots[slot].pool;
-            pool.best.retain(|choice| choice.id != id);
+            pool.best.retain(|choice| !ids.contains_key(&choice.id));
             if pool.best.len() < self.choices && pool.floor.is_some() {
-                short.insert(slot);
+                short.push(slot);
             }
         }
-        self.refill(&short.into_iter().collect::<Vec<_>>());
+        short.chunks(BLOCK).for_each(|block| self.refill(block));
+    }
+
+    /// The slots whose candidates hold one of the units that are gone.
+    fn choosing(&self, gone: &[Arc<LiveUnit>], ids: &ById<()>) -> BTreeSet<usize> {
+        // A bit for some bits of an id: most ids need no look at the map.
+        let bit = |id: UnitId| ((id.0 >> 6) as usize % NO_BITS.len(), 1u64 << (id.0 % 64));
+        let mut bits = NO_BITS;
+        ids.keys().map(|id| bit(*id)).for_each(|(word, bit)| bits[word] |= bit);
+        let is_gone = |id: UnitId| {
+            let (word, bit) = bit(id);
+            bits[word] & bit != 0 && ids.contains_key(&id)
+        };
+        let holds = |slot: &usize| self.slots[*slot].pool.best.iter().any(|choice| is_gone(choice.id));
+        if gone.len() >= CHOICES_READ_FROM {
+            return (0..self.slots.len()).filter(holds).collect();
+        }
+        let queries: Vec<_> = gone.iter().map(|unit| unit.vector()).collect();
+        let mut near = BTreeSet::new();
+        self.scan(&queries, |_, slot, _| near.extend([slot]));
+        near.retain(holds);
+        near
     }
 
     fn refill(&mut self, short: &[usize]) {
@@ -399,6 +419,7 @@ impl Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use differential_dataflow::consolidation::consolidate;
     use nouns::model::{Cues, EventTime, Unit};
 
     fn unit(id: u64) -> Arc<LiveUnit> {
@@ -436,13 +457,15 @@ mod tests {
             let of = &units[ten * 10..ten * 10 + 10];
             let ids: Vec<UnitId> = of.iter().map(|unit| unit.id).collect();
             let (deleted, inserted) = if inserts { (&[][..], of) } else { (&ids[..], &[][..]) };
-            let [mut one, mut other] = [&mut without, &mut with].map(|index| {
+            // Many deletions at once are found by the choices, and a few by the vectors.
+            let [one, other] = [(&mut without, ten.max(1)), (&mut with, 10)].map(|(index, at_once)| {
                 let mut changes = Vec::new();
-                index.apply(deleted, inserted, &mut changes);
-                changes
+                deleted.chunks(at_once).for_each(|some| index.apply(some, &[], &mut changes));
+                index.apply(&[], inserted, &mut changes);
+                let mut net = changes.into_iter().map(|(id, _, choice, change)| ((id, choice), change)).collect();
+                consolidate(&mut net);
+                net
             });
-            one.sort_unstable();
-            other.sort_unstable();
             assert_eq!(one, other);
             assert!(without.near.is_none());
             assert!(with.near.as_ref().is_none_or(|near| near.len() == with.len()));

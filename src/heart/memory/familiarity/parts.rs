@@ -105,9 +105,12 @@ impl Parts {
         }
     }
 
-    /// Removes the parts of a unit.
-    pub(in crate::memory) fn delete(&mut self, unit: &LiveUnit) {
-        keys(unit).for_each(|key| self.remove(key));
+    /// Removes the parts of units.
+    pub(in crate::memory) fn delete<'u>(&mut self, units: impl Iterator<Item = &'u Arc<LiveUnit>>) {
+        units.flat_map(|unit| keys(unit)).for_each(|key| self.remove(key));
+        if let Some(index) = &mut self.candidates {
+            index.settle();
+        }
         // The index is dropped only far below the bound, so that a bank near the bound does not build it again and
         // again.
         if self.parts.len() < self.candidates_from / 2 {

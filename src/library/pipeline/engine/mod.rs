@@ -29,8 +29,8 @@ use super::{
     explaining::complete,
     follow_source,
     forgetting::{
-        Forgets, Places, Retention, RetentionNews, RetentionStatus, Settled, compare_points, each_record,
-        erase_in_time, receipts, settled,
+        Forgets, Places, Retention, RetentionStatus, Settled, compare_points, each_record, erase_in_time, receipts,
+        settled,
     },
     replica::Replica,
     service::Service,
@@ -41,5 +41,4 @@ pub use forgets::ForgetOperations;
 pub use memory::{Memory, MemoryOptions};
 pub use status::{MemoryEvent, MemoryStatus};
 pub use turn_places::{PageOf, TurnPage, TurnSpan};
-pub(super) use turns::append_ms;
 pub use turns::{HeldTurn, TurnVersion, forget_turns, held_turns, selected_turns, wait_until_listed};

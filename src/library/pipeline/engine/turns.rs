@@ -24,6 +24,8 @@ pub struct HeldTurn {
     pub turn: Arc<Turn>,
     /// The offset of this version in the turns topic.
     pub offset: u64,
+    /// When the memory's record that holds it was written, in milliseconds since 1970.
+    pub recorded_ms: i64,
 }
 
 /// A version of a turn, as it was sent.
@@ -86,8 +88,11 @@ pub fn held_turns(
 pub(super) fn turns_of_record(record: &Record) -> Result<impl Iterator<Item = (u32, HeldTurn)>, String> {
     let read = serde_json::from_slice::<TurnsOnly>(record.value.as_deref().unwrap_or_default());
     let turns = read.map_err(|error| error.to_string())?.turns.into_iter();
+    let recorded_ms = record.append_ms;
     let held = turns.filter(|turn| !turn.context && !turn.deleted);
-    Ok(held.map(|WindowTurn { turn, ordinal, source_offset: offset, .. }| (ordinal, HeldTurn { turn, offset })))
+    Ok(held.map(move |WindowTurn { turn, ordinal, source_offset: offset, .. }| {
+        (ordinal, HeldTurn { turn, offset, recorded_ms })
+    }))
 }
 
 /// The turns of a bank that a selector takes, in the order of time. An empty selector takes all turns.
@@ -152,7 +157,7 @@ pub(super) fn check_hold(settings: &ForgetSettings, bank: &Bank) -> Result<(), P
 }
 
 /// When the record at an offset of the turns topic was appended, in milliseconds since 1970; `None` without one.
-pub(in crate::pipeline) fn append_ms(log: &dyn Log, bank: &Bank, offset: u64) -> Result<Option<i64>, PipelineError> {
+pub(super) fn append_ms(log: &dyn Log, bank: &Bank, offset: u64) -> Result<Option<i64>, PipelineError> {
     let read = log.read(Topic::Turns, partition_of(bank, log.partitions()), offset, 1)?;
     Ok(read.records.first().filter(|record| record.offset == offset).map(|record| record.append_ms))
 }

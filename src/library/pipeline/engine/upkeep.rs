@@ -14,7 +14,7 @@ use std::{
 
 use super::{
     ArrivingOrders, ExtractionEvent, ExtractionOrders, ExtractionStatus, Ingested, PipelineError, Retention,
-    RetentionNews, RetentionStatus, Service,
+    RetentionStatus, Service,
     eraser::Eraser,
     status::{MemoryEvent, MemoryStatus},
     write_snapshots,
@@ -69,9 +69,8 @@ impl Upkeep {
             sync::lock(&upkeep.shared).retention = Some(RetentionStatus::default());
             let (pipeline, replica, log) = (pipeline.clone(), Arc::clone(&replica), Arc::clone(&log));
             upkeep.spawn("memory-retention", move |shared, stopping| {
-                if let Some(retention) = Retention::of(&pipeline, &*log, &replica) {
-                    retention.retain_in_time(stopping, &|news| note(shared, news));
-                }
+                let note = |news| sync::lock(shared).retention.get_or_insert_default().note(news);
+                Retention::of(&pipeline, &*log).retain_in_time(&replica, &|_| true, stopping, &note);
             })?;
         }
         if !pipeline.snapshot.directory.is_empty() {
@@ -127,17 +126,6 @@ impl Drop for Upkeep {
         if !end_threads(self.threads.drain(..)) {
             info!("a request to the embedding endpoint is still open; its turns are extracted after the next start");
         }
-    }
-}
-
-/// Notes what retention did.
-fn note(shared: &Mutex<Shared>, news: RetentionNews) {
-    let mut shared = sync::lock(shared);
-    let status = shared.retention.get_or_insert_default();
-    match news {
-        RetentionNews::Deleted(turns) => status.deleted_turns += turns,
-        RetentionNews::Looked(at) => (status.looked, status.problem) = (Some(at), None),
-        RetentionNews::Failed(why) => status.problem = Some(why),
     }
 }
 

@@ -25,7 +25,7 @@ use super::{
     ledger::LedgerLine,
     search::Needles,
     vector_forms::json_of,
-    word_runs::{LastWords, RUN, SHORTEST, each_word},
+    word_runs::{LastWords, RUN, SHORTEST, WordHashes, each_word},
 };
 use crate::{
     log::{Log, partition_of},
@@ -65,14 +65,14 @@ type Runs = BTreeMap<usize, BTreeSet<String>>;
 /// What makes fingerprints.
 struct Maker {
     key: hmac::Key,
-    words: [u8; 32],
+    words: WordHashes,
 }
 
 impl Maker {
     fn new(key: hmac::Key) -> Self {
         let mut words = [0; 32];
         words.copy_from_slice(hmac::sign(&key, WORD_KEY).as_ref());
-        Self { key, words }
+        Self { key, words: WordHashes::new(words) }
     }
 
     fn check(&self) -> String {

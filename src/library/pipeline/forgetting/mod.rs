@@ -11,7 +11,8 @@
 //! - `shared_words`: which dead letters hold words of a turn.
 //! - `key`: the operator's key; `word_runs`: runs of words in any bytes; `fingerprints`: those of what is forgotten.
 //! - `vector_forms`: the vectors of stored bytes in one form.
-//! - `search`: where words or fingerprints lie in stored bytes; `verify`: whether they may.
+//! - `words`: words that are looked for; `search`: where they or fingerprints lie in stored bytes; `journal`: a store's
+//!   journals among those; `verify`: whether they may.
 //! - `since`: what was forgotten since a point of the past; `bank_turns`: a bank's records in the turns log.
 //! - `due`: erasing in time, while a memory stays open.
 //! - `retention`: forgetting what rules no longer keep; `rule`: which of them an operation follows.
@@ -20,6 +21,7 @@ mod bank_turns;
 mod due;
 mod erase;
 mod fingerprints;
+mod journal;
 mod key;
 mod ledger;
 mod operation;
@@ -32,6 +34,7 @@ mod since;
 mod vector_forms;
 mod verify;
 mod word_runs;
+mod words;
 
 use super::{PipelineError, Replica, engine, logged};
 
@@ -42,8 +45,7 @@ pub use operation::{Deleted, Erased, ForgetOperation};
 pub(super) use operation::{Forgets, Settled, settled};
 pub(super) use receipt::receipts;
 pub use receipt::{ForgetStage, Receipt, stored_receipts};
-pub use retention::{Outlived, RetentionStatus};
-pub(super) use retention::{Retention, RetentionNews};
+pub use retention::{Outlived, Retention, RetentionNews, RetentionStatus};
 pub use rule::RetentionRule;
 pub use search::{Found, Search};
 pub(super) use since::{compare_points, forgotten_since};

@@ -90,6 +90,8 @@ pub struct Deleted {
 pub(in crate::pipeline) struct Settled<'s> {
     /// Whether answers reflect what was written.
     pub(in crate::pipeline) reflects: &'s dyn Fn(&Written) -> bool,
+    /// Whether windows of a bank are to be extracted again.
+    pub(in crate::pipeline) is_in_part: &'s dyn Fn(&Bank) -> bool,
     /// Closed windows that wait for the language model; none where another process knows that.
     pub(in crate::pipeline) waiting_for_model: Option<u64>,
     pub(in crate::pipeline) now_ms: i64,
@@ -198,7 +200,8 @@ impl<'l> Forgets<'l> {
             if operation.hidden_ms.is_none() && after.is_some_and(|after| (settled.reflects)(&after)) {
                 operation.hidden_ms = Some(settled.now_ms);
             }
-            if operation.hidden_ms.is_some() && settled.waiting_for_model == Some(0) {
+            let is_rebuilt = || settled.waiting_for_model == Some(0) && !(settled.is_in_part)(&operation.bank);
+            if operation.hidden_ms.is_some() && is_rebuilt() {
                 operation.rebuilt_ms.get_or_insert(settled.now_ms);
             }
             if is_over(operation) {
@@ -310,7 +313,9 @@ pub(in crate::pipeline) fn settled<T>(
 ) -> T {
     let now = Instant::now();
     let reflects = |written: &Written| written.places().all(|(partition, next)| replica.wait_for(partition, next, now));
-    with(&Settled { reflects: &reflects, waiting_for_model, now_ms: jiff::Timestamp::now().as_millisecond() })
+    let is_in_part = |bank: &Bank| replica.is_in_part(bank);
+    let now_ms = jiff::Timestamp::now().as_millisecond();
+    with(&Settled { reflects: &reflects, is_in_part: &is_in_part, waiting_for_model, now_ms })
 }
 
 /// The id of an operation on these turns.

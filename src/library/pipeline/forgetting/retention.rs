@@ -1,12 +1,13 @@
 //! Retention: turns that rules no longer keep, forgotten as if somebody had asked for it.
 //!
-//! In: the rules, the banks that a memory holds, the log, and the time. Out: what no rule keeps, and operations that
-//! forget it, some turns at a time. A replay repeats them, because they are deletions in the turns log. The time comes
-//! in from outside, so a look at the same log at the same time gives the same turns. Banks that are held are left out.
-//! Turns that are durable and not extracted yet are not seen: a later look finds them.
+//! In: the rules, a log, and the time. Out: what no rule keeps, and operations that forget it, some turns at a time. A
+//! replay repeats them, because they are deletions in the turns log. The time comes in from outside, so a look at the
+//! same log at the same time gives the same turns. Banks that are held are left out. Turns that are durable and not
+//! extracted yet are not seen: a later look finds them.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
+    ops::{ControlFlow, Range},
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
@@ -18,21 +19,23 @@ use tracing::{info, warn};
 
 use super::{
     Forgets, PipelineError, Replica,
-    engine::{HeldTurn, append_ms, held_turns},
+    engine::{HeldTurn, held_turns},
     logged::logged,
     operation::DELETED_AT_ONCE,
     rule::RetentionRule,
 };
-use crate::log::{Log, Written};
+use crate::log::{Log, LogError, Topic, Written, partition_of};
 use nouns::{
     config::{KeepSettings, KeptBy, Pipeline, RetentionSettings},
-    model::Bank,
+    model::{Bank, MemoryKey},
 };
 
 const DAY_MS: i64 = 86_400_000;
-/// The time between two looks at all banks.
+/// Records of the turns log that are read at once, for the times at which they were stored.
+const READ_AT_ONCE: usize = 64;
+/// The time between two looks at a partition.
 const LOOKS_EVERY: Duration = Duration::from_secs(86_400);
-/// The longest time until a stop is noticed.
+/// The longest time until a stop, or a partition that is new to this process, is noticed.
 const LOOK: Duration = Duration::from_millis(250);
 /// The pause after something failed: a bank with a record that cannot be read fails until somebody mends it.
 const PAUSE: Duration = Duration::from_secs(3_600);
@@ -69,7 +72,8 @@ pub struct RetentionStatus {
 }
 
 /// What the thread of retention tells.
-pub(in crate::pipeline) enum RetentionNews {
+#[derive(Debug)]
+pub enum RetentionNews {
     /// Turns were deleted.
     Deleted(u64),
     /// All banks were looked at.
@@ -78,33 +82,52 @@ pub(in crate::pipeline) enum RetentionNews {
     Failed(String),
 }
 
-/// The rules of a pipeline, over its memory.
-pub(in crate::pipeline) struct Retention<'r> {
+impl RetentionStatus {
+    /// Takes what the thread tells.
+    pub fn note(&mut self, news: RetentionNews) {
+        match news {
+            RetentionNews::Deleted(turns) => self.deleted_turns += turns,
+            RetentionNews::Looked(at) => (self.looked, self.problem) = (Some(at), None),
+            RetentionNews::Failed(why) => self.problem = Some(why),
+        }
+    }
+}
+
+/// The rules of a pipeline, over its log.
+pub struct Retention<'r> {
     forgets: Forgets<'r>,
     log: &'r dyn Log,
-    replica: &'r Replica,
     rules: &'r [RetentionSettings],
 }
 
 impl<'r> Retention<'r> {
-    /// That of a pipeline; none on Kafka.
-    pub(in crate::pipeline) fn of(pipeline: &'r Pipeline, log: &'r dyn Log, replica: &'r Replica) -> Option<Self> {
-        log.erasable()?;
-        Some(Self { forgets: Forgets::of(log, &pipeline.forget), log, replica, rules: &pipeline.retention })
+    /// That of a pipeline.
+    #[must_use]
+    pub fn of(pipeline: &'r Pipeline, log: &'r dyn Log) -> Self {
+        Self { forgets: Forgets::of(log, &pipeline.forget), log, rules: &pipeline.retention }
     }
 
-    /// What no rule keeps at this time, bank by bank; banks in which all turns stay are left out.
-    pub(in crate::pipeline) fn look(&self, now_ms: i64) -> Result<Vec<Outlived>, PipelineError> {
+    /// What no rule keeps at a time, in milliseconds since 1970, by bank; banks in which all turns stay are left out.
+    ///
+    /// # Errors
+    /// [`PipelineError`] where the log failed, or a record cannot be read.
+    pub fn look(&self, now_ms: i64) -> Result<Vec<Outlived>, PipelineError> {
         let mut all = Vec::new();
-        for bank in self.banks() {
-            all.extend(self.look_at(bank, now_ms)?);
+        for partition in 0..self.log.partitions() {
+            for bank in self.banks(partition)? {
+                all.extend(self.look_at(bank, now_ms)?);
+            }
         }
+        all.sort_by(|a: &Outlived, b| a.bank.cmp(&b.bank));
         Ok(all)
     }
 
     /// Deletes what a look found, in operations of at most a thousand turns of one rule, and returns once that is
     /// durable.
-    pub(in crate::pipeline) fn delete(&self, outlived: &Outlived, now_ms: i64) -> Result<(), PipelineError> {
+    ///
+    /// # Errors
+    /// As [`Self::look`]; some of it may be deleted.
+    pub fn delete(&self, outlived: &Outlived, now_ms: i64) -> Result<(), PipelineError> {
         outlived.parts().try_for_each(|(rule, turns)| self.delete_some(&outlived.bank, rule, turns, now_ms).map(drop))
     }
 
@@ -118,17 +141,26 @@ impl<'r> Retention<'r> {
         Ok(self.forgets.begin(bank, turns, now_ms, Some(rule.clone()))?.written)
     }
 
-    /// The banks that a rule covers and nothing holds.
-    fn banks(&self) -> BTreeSet<Bank> {
+    /// The banks of a partition of the memory that a rule covers and nothing holds.
+    fn banks(&self, partition: u32) -> Result<BTreeSet<Bank>, PipelineError> {
+        let mut banks = BTreeSet::new();
+        // No record is read for that.
+        let mut note = |key: &[u8], _: u64| {
+            banks.extend(MemoryKey::from_bytes(key).map(|key| key.bank));
+            false
+        };
+        self.log.live_records(partition, &[], &mut note, &mut |_| ControlFlow::Continue(()))?;
         let settings = self.forgets.settings;
-        self.replica.banks(&|bank| settings.hold_of(bank).is_none() && self.rules.iter().any(|rule| rule.covers(bank)))
+        banks.retain(|bank| settings.hold_of(bank).is_none() && self.rules.iter().any(|rule| rule.covers(bank)));
+        Ok(banks)
     }
 
     fn look_at(&self, bank: Bank, now_ms: i64) -> Result<Option<Outlived>, PipelineError> {
         let held = held_turns(self.log, &bank, &|_| true, usize::MAX)?;
+        let mut times = StoredTimes::of(self.log, &bank);
         let (mut named, mut by_rule) = (BTreeSet::new(), Vec::new());
         for (index, rule) in self.rules.iter().enumerate().filter(|(_, rule)| rule.covers(&bank)) {
-            let turns = outlived(rule, &held, now_ms, &mut |offset| append_ms(self.log, &bank, offset))?;
+            let turns = outlived(rule, &held, now_ms, &mut |offset| times.at(offset))?;
             let turns: BTreeSet<String> = turns.into_iter().filter(|turn| named.insert(turn.clone())).collect();
             if !turns.is_empty() {
                 by_rule.push((RetentionRule::at(index, rule), turns));
@@ -137,26 +169,54 @@ impl<'r> Retention<'r> {
         Ok((!by_rule.is_empty()).then_some(Outlived { bank, by_rule }))
     }
 
-    /// Looks and deletes once a day until `stopping`, whose thread may be unparked.
-    pub(in crate::pipeline) fn retain_in_time(&self, stopping: &AtomicBool, tell: &dyn Fn(RetentionNews)) {
+    /// Looks and deletes until `stopping`, whose thread may be unparked: in each partition of the memory that is
+    /// `ours`, soon after it is so for the first time, and then once a day. `replica` follows the log; it may hold only
+    /// some of the partitions.
+    pub fn retain_in_time(
+        &self,
+        replica: &Replica,
+        ours: &dyn Fn(u32) -> bool,
+        stopping: &AtomicBool,
+        tell: &dyn Fn(RetentionNews),
+    ) {
         let goes_on = || !stopping.load(Ordering::Relaxed);
+        // When each partition is looked at next, and why the last look failed.
+        let mut looks: BTreeMap<u32, (Instant, Option<String>)> = BTreeMap::new();
         while goes_on() {
-            let next = match self.retain(&goes_on, tell) {
-                Ok(()) => LOOKS_EVERY,
-                Err(error) => {
-                    let problem = logged(&error);
-                    warn!(problem, "retention stopped; it will be tried again");
-                    tell(RetentionNews::Failed(error.to_string()));
-                    PAUSE
-                }
-            };
-            rest(next, &goes_on);
+            let now = Instant::now();
+            let is_due =
+                |partition: &u32| ours(*partition) && looks.get(partition).is_none_or(|(next, _)| *next <= now);
+            let due: Vec<u32> = (0..self.log.partitions()).filter(is_due).collect();
+            for partition in &due {
+                let failed = self.retain(*partition, replica, &goes_on, tell).err();
+                let problem = failed.map(|error| {
+                    warn!(problem = logged(&error), "retention stopped; it will be tried again");
+                    error.to_string()
+                });
+                let pause = if problem.is_some() { PAUSE } else { LOOKS_EVERY };
+                looks.insert(*partition, (Instant::now() + pause, problem));
+            }
+            if !due.is_empty() && goes_on() {
+                let mut of_ours = looks.iter().filter(|(partition, _)| ours(**partition));
+                let problem = of_ours.find_map(|(_, (_, problem))| problem.clone());
+                tell(problem.map_or_else(|| RetentionNews::Looked(Timestamp::now()), RetentionNews::Failed));
+            }
+            rest(LOOK, &goes_on);
         }
     }
 
-    fn retain(&self, goes_on: &dyn Fn() -> bool, tell: &dyn Fn(RetentionNews)) -> Result<(), PipelineError> {
+    fn retain(
+        &self,
+        partition: u32,
+        replica: &Replica,
+        goes_on: &dyn Fn() -> bool,
+        tell: &dyn Fn(RetentionNews),
+    ) -> Result<(), PipelineError> {
         let mut failed = None;
-        for bank in self.banks() {
+        for bank in self.banks(partition)? {
+            if !goes_on() {
+                return Ok(());
+            }
             let begun = Instant::now();
             let looked = self.look_at(bank, now_ms());
             rest((begun.elapsed() * RESTS).min(LONGEST_REST), goes_on);
@@ -178,18 +238,14 @@ impl<'r> Retention<'r> {
                 info!(turns = count, "retention has deleted turns");
                 tell(RetentionNews::Deleted(count));
                 // The work that the deletions make counts, too.
-                let reflects = |until| written.places().all(|(p, next)| self.replica.wait_for(p, next, until));
+                let is_held = |place: &(u32, u64)| replica.holds(place.0 % self.log.partitions());
+                let reflects =
+                    |until| written.places().filter(is_held).all(|(p, next)| replica.wait_for(p, next, until));
                 while goes_on() && begun.elapsed() < LONGEST_WAIT && !reflects(Instant::now() + LOOK) {}
                 rest((begun.elapsed() * RESTS).min(LONGEST_REST), goes_on);
             }
         }
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        if goes_on() {
-            tell(RetentionNews::Looked(Timestamp::now()));
-        }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 }
 
@@ -206,8 +262,49 @@ impl Outlived {
     }
 }
 
+/// When records of a bank were appended to the turns log.
+struct StoredTimes<'l> {
+    log: &'l dyn Log,
+    bank: &'l Bank,
+    /// Records before this offset have left the log.
+    first: u64,
+    /// The offsets that were read last, and the times of the bank's records among them.
+    span: Range<u64>,
+    times: BTreeMap<u64, i64>,
+}
+
+impl<'l> StoredTimes<'l> {
+    fn of(log: &'l dyn Log, bank: &'l Bank) -> Self {
+        Self { log, bank, first: 0, span: 0..0, times: BTreeMap::new() }
+    }
+
+    /// The time of the record at an offset, in milliseconds since 1970; `None` where the log has none of the bank, as
+    /// after an import, or no more.
+    fn at(&mut self, offset: u64) -> Result<Option<i64>, PipelineError> {
+        if offset < self.first {
+            return Ok(None);
+        }
+        if !self.span.contains(&offset) {
+            let partition = partition_of(self.bank, self.log.partitions());
+            let batch = match self.log.read(Topic::Turns, partition, offset, READ_AT_ONCE) {
+                Ok(batch) => batch,
+                Err(LogError::Expired { earliest, .. }) => {
+                    self.first = earliest;
+                    return Ok(None);
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let of_bank = batch.records.iter().filter(|record| record.key == self.bank.as_str().as_bytes());
+            self.times = of_bank.map(|record| (record.offset, record.append_ms)).collect();
+            self.span = offset..batch.next;
+        }
+        Ok(self.times.get(&offset).copied())
+    }
+}
+
 /// The ids of the turns that a rule does not keep, of all turns of a bank in the order of time. `stored_ms` says when
-/// the record at an offset of the turns log was appended; it is only asked about turns that go, and one that stays.
+/// the record at an offset of the turns log was appended, if that is known; otherwise the time counts at which the
+/// memory was written, which is later. It is only asked about turns that go, and one that stays.
 fn outlived(
     rule: &RetentionSettings,
     held: &[HeldTurn],
@@ -215,31 +312,29 @@ fn outlived(
     stored_ms: &mut dyn FnMut(u64) -> Result<Option<i64>, PipelineError>,
 ) -> Result<Vec<String>, PipelineError> {
     let select = rule.selector();
-    let mut taken: Vec<&HeldTurn> = held.iter().filter(|held| select.takes(&held.turn)).collect();
+    let mut going: Vec<&HeldTurn> = held.iter().filter(|held| select.takes(&held.turn)).collect();
     if rule.by == KeptBy::Stored {
-        taken.sort_by_key(|held| held.offset);
+        going.sort_by_key(|held| held.offset);
     }
     let KeepSettings { days, turns } = rule.keep;
-    let mut going = 0;
-    if let Some(turns) = turns {
-        going = taken.len().saturating_sub(usize::try_from(turns).unwrap_or(usize::MAX));
-    }
+    let most = turns.map_or(usize::MAX, |turns| usize::try_from(turns).unwrap_or(usize::MAX));
+    let latest = going.split_off(going.len().saturating_sub(most));
     if let Some(days) = days {
         let until_ms = now_ms.saturating_sub(i64::from(days) * DAY_MS);
-        for held in taken.iter().skip(going) {
-            let at_ms = match rule.by {
+        for held in latest {
+            let known_ms = match rule.by {
                 KeptBy::Said => Some(held.turn.time.unix_ms),
                 KeptBy::Stored => stored_ms(held.offset)?,
             };
-            // The order is that of these times, so the first turn that stays ends the others.
-            if at_ms.is_none_or(|at_ms| at_ms > until_ms) {
-                break;
+            match known_ms {
+                // The order is that of these times, so the first turn that stays ends the others.
+                Some(at_ms) if at_ms > until_ms => break,
+                None if held.recorded_ms > until_ms => {}
+                _ => going.push(held),
             }
-            going += 1;
         }
     }
-    taken.truncate(going);
-    Ok(taken.into_iter().map(|held| held.turn.turn.clone()).collect())
+    Ok(going.into_iter().map(|held| held.turn.turn.clone()).collect())
 }
 
 fn now_ms() -> i64 {
@@ -277,7 +372,7 @@ mod tests {
         ];
         let held = said.map(|(id, speaker, time, offset)| {
             let turn = Turn::new(Bank::parse("b").unwrap(), id, speaker, "x", EventTime::parse(time).unwrap());
-            HeldTurn { turn: Arc::new(turn), offset }
+            HeldTurn { turn: Arc::new(turn), offset, recorded_ms: ms("2024-06-10T00:00:00Z") }
         });
         held.to_vec()
     }
@@ -301,6 +396,22 @@ mod tests {
         assert_eq!(gone("keep = { turns = 4 }"), [""; 0]);
         assert_eq!(gone("keep = { turns = 1 }\nspeakers = [\"ann\"]"), ["c"], "of the turns that it takes");
         assert_eq!(gone("keep = { days = 1 }\nspeakers = [\"Cy\"]"), [""; 0]);
+    }
+
+    #[test]
+    fn a_turn_whose_record_has_left_the_log_counts_from_when_the_memory_was_written() {
+        let gone = |days: u32, left_before: u64| {
+            let file = format!("version = 1\n[[retention]]\nbank = \"b\"\nkeep = {{ days = {days} }}\n");
+            let rules = Pipeline::parse(&file).unwrap().retention;
+            let known = ms("2024-06-01T00:00:00Z");
+            let mut stored = |offset: u64| Ok((offset >= left_before).then_some(known + offset as i64 * DAY_MS));
+            outlived(&rules[0], &held(), ms(NOW), &mut stored).unwrap()
+        };
+        // Their memory was written on 10 June, twenty days ago.
+        assert_eq!(gone(20, 4), ["b", "c", "d", "a"]);
+        assert_eq!(gone(21, 4), [""; 0]);
+        // One that stays for that reason keeps none that is known to be old.
+        assert_eq!(gone(27, 1), ["c", "d"]);
     }
 
     #[test]

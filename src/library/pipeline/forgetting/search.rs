@@ -1,49 +1,49 @@
 //! Looking for words, or for fingerprints of words, in stored bytes, decompressed.
 //!
-//! In: what is looked for, and files. Out: where it lies. Each file is read as it is, and then as what it is: tables and
-//! journals of the embedded stores entry by entry, superseded ones included, their files of long values as a whole;
-//! Parquet page by page; and whatever is packed with Zstandard inside. The words are held in memory alone.
+//! In: what is looked for, and places. Out: where it lies; the same, however many threads search. Each file is read as
+//! what it is: tables and journals of the embedded stores entry by entry, superseded ones included, their files of long
+//! values as a whole; Parquet page by page; and whatever is packed with Zstandard inside. Then it is read as it is. A
+//! thread has one file at a time, and holds a few blocks of it.
 
 use std::{
     collections::BTreeSet,
     fs::{self, File},
     io::{self, Read as _},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
-use aho_corasick::AhoCorasick;
 use bytes::Bytes;
 use memchr::memmem;
 use parquet::file::reader::{ChunkReader, FileReader as _, SerializedFileReader};
+use zstd::{stream::read::Decoder, zstd_safe::DCtx};
 
 use super::{
-    PipelineError,
+    journal::next_item,
     vector_forms::{each_vector_of_parquet, json_of},
 };
 use models::embed::cached_vectors;
 
 /// The first bytes of a frame of Zstandard.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// Bytes of a file that are read at once, where it is read as it is.
+/// Bytes that are read or unpacked at once.
 const READ_BYTES: usize = 8 << 20;
-/// The longest words, in bytes: far below what is read at once, so that they are found across two reads.
-const LONGEST_WORDS: usize = 64 << 10;
+/// Bytes that are unpacked at once of a damaged frame: what is unpacked together with the damage is lost.
+const DAMAGED_BYTES: usize = 1 << 10;
 /// How deep packed bytes lie in packed bytes.
 const DEPTH: u32 = 3;
+/// The most listings of the files while a store replaces them.
+const LISTINGS: usize = 8;
 /// Findings that are kept of a file; more of them say nothing more.
 const FOUND_IN_FILE: usize = 16;
 /// How often a journal is read until its last entry is whole, and the pause in between.
 const JOURNAL_READS: u32 = 3;
 const JOURNAL_PAUSE: Duration = Duration::from_millis(100);
-/// Tags of a journal's entries.
-mod tag {
-    pub(super) const START: u8 = 1;
-    pub(super) const ITEM: u8 = 2;
-    pub(super) const END: u8 = 3;
-    pub(super) const CLEAR: u8 = 4;
-}
 
 /// Where words lie.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,8 +71,23 @@ pub struct Search {
     pub unread: Vec<(PathBuf, String)>,
 }
 
+impl Search {
+    /// Adds what another one read.
+    pub(super) fn add(&mut self, other: Self) {
+        self.bytes += other.bytes;
+        self.files += other.files;
+        self.operations.extend(other.operations);
+        self.found.extend(other.found);
+        self.found.sort();
+        self.found.dedup();
+        self.unread.extend(other.unread);
+        self.unread.sort();
+        self.unread.dedup();
+    }
+}
+
 /// What is looked for.
-pub(super) trait Needles {
+pub(super) trait Needles: Sync {
     /// How many bytes are searched again with what follows them, so that nothing is missed between two reads.
     fn longest(&self) -> usize;
     /// Calls `found` with where in the bytes something begins, and with the operation that it is a fingerprint of.
@@ -81,83 +96,96 @@ pub(super) trait Needles {
     fn has_vectors(&self) -> bool;
 }
 
-/// Words that are looked for, without regard to the case of ASCII letters.
-pub(super) struct Words {
-    words: AhoCorasick,
-    longest: usize,
+/// Searches the files that places are or have below them, on at most `threads` threads.
+pub(super) fn search_files(needles: &dyn Needles, places: &[PathBuf], threads: usize) -> Search {
+    let (mut search, mut seen, mut replaced) = (Search::default(), BTreeSet::new(), Vec::new());
+    // What a store removed before it was read may lie in a file that was not there at the last listing.
+    for _ in 0..LISTINGS {
+        let (mut lister, mut files) = (Searcher::new(needles), Vec::new());
+        places.iter().filter(|place| place.exists()).for_each(|place| lister.list(place, &mut files));
+        files.retain(|(_, path)| seen.insert(path.clone()));
+        // The largest first, so that threads end together.
+        files.sort_unstable();
+        files.reverse();
+        replaced.clear();
+        for searcher in std::iter::once(lister).chain(searchers(needles, &files, threads)) {
+            search.add(searcher.search);
+            replaced.extend(searcher.replaced);
+        }
+        if replaced.is_empty() {
+            break;
+        }
+    }
+    search.add(Search { unread: replaced, ..Search::default() });
+    search
 }
 
-impl Words {
-    /// As they are, and as JSON escapes them.
-    pub(super) fn new(words: &[String]) -> Result<Self, PipelineError> {
-        let refused = |problem: String| PipelineError::Forget { what: "--words".to_owned(), problem };
-        let mut needles: Vec<String> = Vec::new();
-        for word in words.iter().map(|word| word.trim()) {
-            if word.is_empty() {
-                return Err(refused("one of them is empty; it would be everywhere".to_owned()));
+/// Searches files in their order; what each thread has found.
+fn searchers<'w>(needles: &'w dyn Needles, files: &[(u64, PathBuf)], threads: usize) -> Vec<Searcher<'w>> {
+    let next = AtomicUsize::new(0);
+    let search_some = || {
+        let mut searcher = Searcher::new(needles);
+        while let Some((_, path)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+            // A panic must lose neither the file nor what was found in others.
+            if catch_unwind(AssertUnwindSafe(|| searcher.file(path))).is_err() {
+                searcher.not_read(path, &"reading it panicked; please report this");
             }
-            let escaped = serde_json::Value::from(word).to_string();
-            needles.extend([word.to_owned(), escaped.trim_matches('"').to_owned()]);
         }
-        if needles.is_empty() {
-            return Err(refused("none is given".to_owned()));
-        }
-        let longest = needles.iter().map(String::len).max().unwrap_or(0);
-        if longest > LONGEST_WORDS {
-            return Err(refused(format!("one of them has more than {LONGEST_WORDS} bytes; give a part of it")));
-        }
-        let words = AhoCorasick::builder().ascii_case_insensitive(true).build(&needles);
-        Ok(Self { words: words.map_err(|e| refused(e.to_string()))?, longest })
-    }
+        searcher
+    };
+    std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads.min(files.len())).map(|_| scope.spawn(search_some)).collect();
+        let ended = running.into_iter().map(|thread| match thread.join() {
+            Ok(searcher) => searcher,
+            Err(panic) => resume_unwind(panic),
+        });
+        ended.collect()
+    })
 }
 
-impl Needles for Words {
-    fn longest(&self) -> usize {
-        self.longest
-    }
-
-    fn find(&self, bytes: &[u8], found: &mut dyn FnMut(usize, Option<&str>)) {
-        if let Some(first) = self.words.find(bytes) {
-            found(first.start(), None);
-        }
-    }
-
-    fn has_vectors(&self) -> bool {
-        false
-    }
-}
-
-/// Searches files.
+/// Searches one file after another.
 pub(super) struct Searcher<'w> {
     needles: &'w dyn Needles,
     search: Search,
+    /// Files that were removed before they were read, and what their reading said.
+    replaced: Vec<(PathBuf, String)>,
     /// How many were found in the file that is being read.
     in_file: usize,
+    /// Finds where a frame of Zstandard may begin.
+    frames: memmem::Finder<'static>,
+    /// What unpacks frames, one for each depth that was reached: making one takes longer than a short frame.
+    unpackers: Vec<DCtx<'static>>,
+    /// Blocks of [`READ_BYTES`] that nothing uses now.
+    blocks: Vec<Vec<u8>>,
 }
 
 impl<'w> Searcher<'w> {
     pub(super) fn new(needles: &'w dyn Needles) -> Self {
-        Self { needles, search: Search::default(), in_file: 0 }
+        Self {
+            needles,
+            search: Search::default(),
+            replaced: Vec::new(),
+            in_file: 0,
+            frames: memmem::Finder::new(&ZSTD_MAGIC),
+            unpackers: Vec::new(),
+            blocks: Vec::new(),
+        }
     }
 
-    pub(super) fn done(mut self) -> Search {
-        self.search.found.sort();
-        self.search.found.dedup();
+    /// What was read, in the order of reading.
+    pub(super) fn done(self) -> Search {
         self.search
     }
 
-    /// Searches a file, or every file below a directory.
-    pub(super) fn below(&mut self, path: &Path) {
+    /// Lists a file, or every file below a directory, each after its bytes.
+    fn list(&mut self, path: &Path, files: &mut Vec<(u64, PathBuf)>) {
         let listed = match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>),
-            Ok(_) => return self.file(path),
+            Ok(meta) => return files.push((meta.len(), path.to_owned())),
             Err(error) => Err(error),
         };
         match listed {
-            Ok(mut entries) => {
-                entries.sort_by_key(fs::DirEntry::file_name);
-                entries.iter().for_each(|entry| self.below(&entry.path()));
-            }
+            Ok(entries) => entries.iter().for_each(|entry| self.list(&entry.path(), files)),
             Err(error) => self.unread(path, &error),
         }
     }
@@ -165,27 +193,31 @@ impl<'w> Searcher<'w> {
     fn file(&mut self, path: &Path) {
         self.in_file = 0;
         let is_in = |folder: &str| path.parent().is_some_and(|parent| parent.ends_with(folder));
-        let read = if is_in("blobs") { self.values(path) } else { self.raw(path) };
-        match read {
-            Ok(bytes) => {
-                self.search.bytes += bytes;
-                self.search.files += 1;
-            }
-            Err(error) => return self.unread(path, &error),
-        }
         let is = |name: &str| path.extension().is_some_and(|extension| extension == name);
         let unpacked = if is("parquet") {
             let open = || File::open(path).map_err(|e| e.to_string());
-            open().and_then(|file| self.parquet(file, path)).and_then(|()| self.vectors(open()?, path))
+            let pages = open().and_then(|file| self.parquet(file, path));
+            pages.and_then(|()| self.vectors(open()?, path)).map(|()| true)
         } else if is("jnl") {
-            self.journal(path)
+            self.journal(path).map(|()| true)
         } else if is_in("tables") {
-            self.table(path)
+            self.table(path).map(|()| true)
+        } else if is_in("blobs") {
+            self.values(path).map(|()| true)
         } else {
             self.packed(path)
         };
-        if let Err(problem) = unpacked {
-            self.unread(path, &problem);
+        // What was unpacked above is not unpacked again.
+        let depth = if unpacked == Ok(true) { DEPTH } else { 0 };
+        match self.raw(path, depth) {
+            Ok(bytes) => {
+                self.search.bytes += bytes;
+                self.search.files += 1;
+                if let Err(problem) = unpacked {
+                    self.unread(path, &problem);
+                }
+            }
+            Err(error) => self.unread(path, &error),
         }
     }
 
@@ -195,7 +227,8 @@ impl<'w> Searcher<'w> {
         self.search.bytes += bytes.len() as u64;
         self.search.files += 1;
         let mut unread: &[u8] = bytes;
-        let read = self.blocks(&mut unread, name, "byte").map(drop).map_err(|e| e.to_string());
+        let read = self.read(&mut unread, READ_BYTES, name, &mut |at| format!("byte {at}"), 0);
+        let read = read.map(drop).map_err(|e| e.to_string());
         let is_parquet = name.extension().is_some_and(|extension| extension == "parquet");
         let unpacked = if is_parquet {
             self.parquet(bytes.clone(), name).and_then(|()| self.vectors(bytes.clone(), name))
@@ -216,28 +249,42 @@ impl<'w> Searcher<'w> {
     fn unread(&mut self, path: &Path, problem: &dyn std::fmt::Display) {
         if path.exists() {
             self.not_read(path, problem);
+        } else {
+            self.replaced.push((path.to_owned(), problem.to_string()));
         }
     }
 
-    fn raw(&mut self, path: &Path) -> io::Result<u64> {
-        self.blocks(&mut File::open(path)?, path, "byte")
+    fn raw(&mut self, path: &Path, depth: u32) -> io::Result<u64> {
+        self.read(&mut File::open(path)?, READ_BYTES, path, &mut |at| format!("byte {at}"), depth)
     }
 
-    /// Looks at what is read, and returns how many bytes that were.
-    fn blocks(&mut self, from: &mut dyn io::Read, path: &Path, unit: &str) -> io::Result<u64> {
-        let (mut block, mut read, mut kept) = (vec![0; READ_BYTES], 0u64, 0);
-        loop {
-            let more = from.read(&mut block[kept..])?;
-            if more == 0 {
-                return Ok(read);
-            }
+    /// Looks at all that can be read, at most `most` bytes with one read, and returns how many bytes that were.
+    fn read(
+        &mut self,
+        from: &mut dyn io::Read,
+        most: usize,
+        path: &Path,
+        at: &mut dyn FnMut(u64) -> String,
+        depth: u32,
+    ) -> io::Result<u64> {
+        let mut block = self.blocks.pop().unwrap_or_else(|| vec![0; READ_BYTES]);
+        let (mut read, mut kept) = (0u64, 0);
+        let ended = loop {
             let start = read - kept as u64;
+            let (more, ended) = fill(from, most, &mut block[kept..]);
             read += more as u64;
             let end = kept + more;
-            self.look(&block[..end], path, &mut |at| format!("{unit} {}", start + at as u64), 0);
+            if more > 0 {
+                self.look(&block[..end], path, &mut |found| at(start + found as u64), depth);
+            }
+            if let Some(ended) = ended {
+                break ended;
+            }
             kept = end.min(self.needles.longest().saturating_sub(1));
             block.copy_within(end - kept..end, 0);
-        }
+        };
+        self.blocks.push(block);
+        ended.map(|()| read)
     }
 
     /// Looks at bytes, and at what is packed in them.
@@ -248,14 +295,17 @@ impl<'w> Searcher<'w> {
             return;
         }
         let mut from = 0;
-        while let Some(next) = memmem::find(bytes.get(from..).unwrap_or_default(), &ZSTD_MAGIC) {
+        while let Some(next) = self.frames.find(bytes.get(from..).unwrap_or_default()) {
             let start = from + next;
-            let mut unpacked = Vec::new();
+            let mut unpacker = self.unpackers.pop().unwrap_or_default();
             // Other bytes may begin like a frame; what was unpacked before the first that does not fit counts.
-            if let Ok(frame) = zstd::stream::read::Decoder::with_buffer(&bytes[start..]) {
-                drop(frame.single_frame().read_to_end(&mut unpacked));
+            for most in [READ_BYTES, DAMAGED_BYTES] {
+                let mut frame = Decoder::with_context(&bytes[start..], &mut unpacker).single_frame();
+                if self.read(&mut frame, most, path, &mut |_| at(start), depth + 1).is_ok() {
+                    break;
+                }
             }
-            self.look(&unpacked, path, &mut |_| at(start), depth + 1);
+            self.unpackers.push(unpacker);
             from = start + 1;
         }
     }
@@ -294,22 +344,23 @@ impl<'w> Searcher<'w> {
     }
 
     /// A file of long values of an embedded store, as a whole: a value is packed by itself, and may lie anywhere.
-    fn values(&mut self, path: &Path) -> io::Result<u64> {
-        let bytes = fs::read(path)?;
+    fn values(&mut self, path: &Path) -> Result<(), String> {
+        let bytes = fs::read(path).map_err(|e| e.to_string())?;
         self.look(&bytes, path, &mut |at| format!("byte {at}"), 0);
-        Ok(bytes.len() as u64)
+        Ok(())
     }
 
-    /// A file that is packed as a whole, which may be larger than what is read at once.
-    fn packed(&mut self, path: &Path) -> Result<(), String> {
+    /// A file that is packed as a whole. Whether it is one.
+    fn packed(&mut self, path: &Path) -> Result<bool, String> {
         let failed = |e: io::Error| e.to_string();
         let mut file = File::open(path).map_err(failed)?;
         let mut first = [0; ZSTD_MAGIC.len()];
         if file.read_exact(&mut first).is_err() || first != ZSTD_MAGIC {
-            return Ok(());
+            return Ok(false);
         }
-        let mut unpacked = zstd::stream::read::Decoder::new(File::open(path).map_err(failed)?).map_err(failed)?;
-        self.blocks(&mut unpacked, path, "unpacked byte").map(drop).map_err(failed)
+        let mut unpacked = Decoder::new(File::open(path).map_err(failed)?).map_err(failed)?;
+        let read = self.read(&mut unpacked, READ_BYTES, path, &mut |at| format!("unpacked byte {at}"), 0);
+        read.map(|_| true).map_err(failed)
     }
 
     /// A journal of an embedded store: its entries up to the room that is still empty.
@@ -317,18 +368,39 @@ impl<'w> Searcher<'w> {
         let mut left = None;
         // The last entry may be in the middle of its write.
         for _ in 0..JOURNAL_READS {
-            let bytes = fs::read(path).map_err(|e| e.to_string())?;
-            let mut rest = bytes.as_slice();
-            while let Some((key, value)) = next_item(&mut rest) {
-                self.entry(key, &value, path);
-            }
-            left = rest.iter().any(|byte| *byte != 0).then(|| bytes.len() - rest.len());
+            left = self.entries(path).map_err(|e| e.to_string())?;
             if left.is_none() {
                 break;
             }
             std::thread::sleep(JOURNAL_PAUSE);
         }
         left.map_or(Ok(()), |at| Err(format!("it cannot be read from byte {at} on")))
+    }
+
+    /// The entries of a journal. If they cannot all be read: from which byte on.
+    fn entries(&mut self, path: &Path) -> io::Result<Option<u64>> {
+        let mut file = File::open(path)?;
+        let (mut bytes, mut read) = (Vec::new(), 0u64);
+        loop {
+            let more = file.by_ref().take(READ_BYTES as u64).read_to_end(&mut bytes)?;
+            let mut rest = bytes.as_slice();
+            while let Some((key, value)) = next_item(&mut rest) {
+                self.entry(key, &value, path);
+            }
+            let end = bytes.len() - rest.len();
+            read += end as u64;
+            bytes.drain(..end);
+            // No entry begins like that: nothing but empty room may follow, of which one byte is remembered.
+            if bytes.first() == Some(&0) {
+                if bytes.iter().any(|byte| *byte != 0) {
+                    return Ok(Some(read));
+                }
+                bytes.truncate(1);
+            }
+            if more == 0 {
+                return Ok(bytes.iter().any(|byte| *byte != 0).then_some(read));
+            }
+        }
     }
 
     /// A Parquet file: the pages of every column, unpacked.
@@ -370,45 +442,19 @@ fn place_of(key: &[u8]) -> String {
     }
 }
 
-/// The next key and value of a journal; none at its end, or where it cannot be read.
-fn next_item<'b>(rest: &mut &'b [u8]) -> Option<(&'b [u8], Vec<u8>)> {
-    loop {
-        let mut at = *rest;
-        let found = match take::<1>(&mut at)? {
-            [tag::START] => take::<12>(&mut at).map(|_| None),
-            [tag::END] => take::<12>(&mut at).map(|_| None),
-            [tag::CLEAR] => take::<8>(&mut at).map(|_| None),
-            [tag::ITEM] => item(&mut at).map(Some),
-            _ => None,
-        }?;
-        *rest = at;
-        if found.is_some() {
-            return found;
+/// Reads until a buffer is full, at most `most` bytes at once: how many, and how the reading ended if it did.
+fn fill(from: &mut dyn io::Read, most: usize, buffer: &mut [u8]) -> (usize, Option<io::Result<()>>) {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        let end = buffer.len().min(filled + most);
+        match from.read(&mut buffer[filled..end]) {
+            Ok(0) => return (filled, Some(Ok(()))),
+            Ok(more) => filled += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (filled, Some(Err(error))),
         }
     }
-}
-
-/// The kind of the value, that of its compression, the keyspace, three lengths, the key and the value.
-fn item<'b>(at: &mut &'b [u8]) -> Option<(&'b [u8], Vec<u8>)> {
-    let [_, compression] = take::<2>(at)?;
-    take::<8>(at)?;
-    let key = usize::from(u16::from_le_bytes(take(at)?));
-    let (length, stored) = (u32::from_le_bytes(take(at)?), u32::from_le_bytes(take(at)?));
-    let (key, after) = at.split_at_checked(key)?;
-    let (value, after) = after.split_at_checked(stored as usize)?;
-    let value = match compression {
-        0 => value.to_vec(),
-        1 => lz4_flex::decompress(value, length as usize).ok()?,
-        _ => return None,
-    };
-    *at = after;
-    Some((key, value))
-}
-
-fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
-    let (taken, after) = rest.split_first_chunk::<N>()?;
-    *rest = after;
-    Some(*taken)
+    (filled, None)
 }
 
 #[cfg(test)]
@@ -420,15 +466,25 @@ mod tests {
     use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
     use parquet::{arrow::ArrowWriter, basic::Compression, file::properties::WriterProperties};
 
-    use super::*;
+    use super::{super::words::Words, *};
+
+    fn words(of: &str) -> Words {
+        Words::new(&[of.to_owned()]).unwrap()
+    }
+
+    fn searched(home: &Path, needles: &dyn Needles, threads: usize) -> Search {
+        search_files(needles, &[home.to_owned()], threads)
+    }
 
     /// The file names in which the words lie.
-    fn found(home: &Path, words: &str) -> BTreeSet<String> {
-        let words = Words::new(&[words.to_owned()]).unwrap();
-        let mut searcher = Searcher::new(&words);
-        searcher.below(home);
-        let search = searcher.done();
+    fn found(home: &Path, of: &str) -> BTreeSet<String> {
+        let search = searched(home, &words(of), 2);
         assert_eq!(search.unread, []);
+        file_names(&search)
+    }
+
+    /// The names of files in which something lies.
+    fn file_names(search: &Search) -> BTreeSet<String> {
         let kind = |found: &Found| {
             let name = found.file.file_name().unwrap().to_string_lossy().into_owned();
             if found.file.parent().unwrap().ends_with("tables") { "table".to_owned() } else { name }
@@ -456,9 +512,6 @@ mod tests {
         fs::write(home.path().join("far"), far).unwrap();
         fs::write(home.path().join("other"), "she said nothing").unwrap();
         assert_eq!(found(home.path(), text), names(&["plain", "json", "far"]));
-        assert!(Words::new(&[]).is_err() && Words::new(&[" ".to_owned()]).is_err());
-        // Longer words than are read at once would never be found, and count as gone.
-        assert!(Words::new(&["a".repeat(LONGEST_WORDS + 1)]).is_err());
     }
 
     #[test]
@@ -468,17 +521,39 @@ mod tests {
         let packed = zstd::bulk::compress(long.as_bytes(), 1).unwrap();
         let inside = [b"before", &packed[..], &zstd::bulk::compress(b"after", 1).unwrap()].concat();
         fs::write(home.path().join("packed"), inside).unwrap();
+        let after_others = [b"before", &ZSTD_MAGIC[..], &[0xffu8; 40], &packed].concat();
+        fs::write(home.path().join("after others"), after_others).unwrap();
+        fs::write(home.path().join("whole"), &packed).unwrap();
+        fs::write(home.path().join("twice"), zstd::bulk::compress(&[b"before", &packed[..]].concat(), 1).unwrap())
+            .unwrap();
+        write_rows(&home.path().join("rows.parquet"), &long);
+        let all = names(&["after others", "packed", "rows.parquet", "twice", "whole"]);
+        assert_eq!(found(home.path(), "vermilion submarine"), all);
+        assert_eq!(found(home.path(), "vermilion balloon"), names(&[]));
+    }
+
+    /// Writes a Parquet file in which the text lies packed alone.
+    fn write_rows(path: &Path, text: &str) {
         let schema = Arc::new(Schema::new(vec![Field::new("text", DataType::Utf8, false)]));
-        let rows =
-            RecordBatch::try_new(schema.clone(), vec![Arc::new(StringArray::from(vec![long.as_str(); 3]))]).unwrap();
+        let rows = RecordBatch::try_new(schema.clone(), vec![Arc::new(StringArray::from(vec![text; 3]))]).unwrap();
         let properties = WriterProperties::builder().set_compression(Compression::ZSTD(Default::default()));
         let properties = properties.set_statistics_enabled(parquet::file::properties::EnabledStatistics::None).build();
-        let file = File::create(home.path().join("rows.parquet")).unwrap();
-        let mut writer = ArrowWriter::try_new(file, schema, Some(properties)).unwrap();
+        let mut writer = ArrowWriter::try_new(File::create(path).unwrap(), schema, Some(properties)).unwrap();
         writer.write(&rows).unwrap();
         writer.close().unwrap();
-        assert_eq!(found(home.path(), "vermilion submarine"), names(&["packed", "rows.parquet"]));
-        assert_eq!(found(home.path(), "vermilion balloon"), names(&[]));
+    }
+
+    #[test]
+    fn words_are_found_before_what_is_damaged_in_a_packing() {
+        let home = tempfile::tempdir().unwrap();
+        let numbers: String = (0..100_000).map(|n| format!("{n},")).collect();
+        let (before, after) = numbers.split_at(50_000);
+        let packed = zstd::bulk::compress(format!("{before}the vermilion submarine{after}").as_bytes(), 1).unwrap();
+        let half = packed.len() / 2;
+        assert_eq!(memmem::find(&packed, b"vermilion"), None);
+        fs::write(home.path().join("cut"), [b"here: ", &packed[..half]].concat()).unwrap();
+        fs::write(home.path().join("damaged"), [b"here: ", &packed[..half], &vec![0xffu8; half]].concat()).unwrap();
+        assert_eq!(found(home.path(), "vermilion submarine"), names(&["cut", "damaged"]));
     }
 
     #[test]
@@ -529,12 +604,82 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, bytes).unwrap();
         }
-        let words = Words::new(&["journal".to_owned()]).unwrap();
-        let mut searcher = Searcher::new(&words);
-        searcher.below(home.path());
-        let search = searcher.done();
+        let search = searched(home.path(), &words("journal"), 2);
         let unread: Vec<_> = search.unread.iter().map(|(path, _)| path.strip_prefix(home.path()).unwrap()).collect();
         assert_eq!(unread, ["0.jnl", "a.parquet", "tables/7"].map(Path::new));
         assert_eq!(search.found.len(), 1, "it was read as it is");
+    }
+
+    #[test]
+    fn the_result_is_the_same_however_many_threads_search() {
+        let home = tempfile::tempdir().unwrap();
+        let long = format!("{}the vermilion submarine{}", "a".repeat(600), "b".repeat(600));
+        let (database, keyspace) = store(home.path());
+        keyspace.insert([0u8; 12], long.as_str()).unwrap();
+        keyspace.rotate_memtable_and_wait().unwrap();
+        keyspace.insert([1u8; 12], "the azure balloon").unwrap();
+        database.persist(PersistMode::SyncAll).unwrap();
+        drop((keyspace, database));
+        write_rows(&home.path().join("rows.parquet"), &long);
+        fs::write(home.path().join("packed"), zstd::bulk::compress(long.as_bytes(), 1).unwrap()).unwrap();
+        for n in 0..20 {
+            fs::write(home.path().join(format!("{n}.jsonl")), "an azure BALLOON\n".repeat(n)).unwrap();
+        }
+        fs::write(home.path().join("none.parquet"), "no rows").unwrap();
+        let words = Words::new(&["vermilion submarine".to_owned(), "azure balloon".to_owned()]).unwrap();
+        let alone = searched(home.path(), &words, 1);
+        assert_eq!(searched(home.path(), &words, 4), alone);
+        let (found, lines) = (file_names(&alone), (1..20).map(|n| format!("{n}.jsonl")).collect());
+        assert!(found.is_superset(&names(&["packed", "rows.parquet", "table"])), "{found:?}");
+        assert!(found.is_superset(&lines) && found.iter().any(|name| name.ends_with(".jnl")), "{found:?}");
+        let [(unread, _)] = &alone.unread[..] else { panic!("{:?}", alone.unread) };
+        assert_eq!(unread, &home.path().join("none.parquet"));
+    }
+
+    /// Words, and what happens whenever bytes are searched for them.
+    struct Meanwhile<F> {
+        words: Words,
+        happens: F,
+    }
+
+    impl<F: Fn(&[u8]) + Sync> Needles for Meanwhile<F> {
+        fn longest(&self) -> usize {
+            self.words.longest()
+        }
+
+        fn find(&self, bytes: &[u8], found: &mut dyn FnMut(usize, Option<&str>)) {
+            (self.happens)(bytes);
+            self.words.find(bytes, found);
+        }
+
+        fn has_vectors(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_file_whose_reading_panics_is_named_and_others_are_read() {
+        let home = tempfile::tempdir().unwrap();
+        for name in ["a", "panic", "z"] {
+            fs::write(home.path().join(name), format!("{name}: the azure balloon")).unwrap();
+        }
+        let happens = |bytes: &[u8]| assert!(!bytes.starts_with(b"panic"), "as the test wants");
+        let search = searched(home.path(), &Meanwhile { words: words("azure balloon"), happens }, 2);
+        let files: Vec<_> = search.found.iter().map(|found| found.file.clone()).collect();
+        assert_eq!(files, ["a", "z"].map(|name| home.path().join(name)));
+        let [(unread, problem)] = &search.unread[..] else { panic!("{:?}", search.unread) };
+        assert_eq!((unread, problem.contains("panicked")), (&home.path().join("panic"), true));
+    }
+
+    #[test]
+    fn what_a_store_moves_before_it_is_read_is_read_where_it_lies_then() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |name: &str| home.path().join(name);
+        fs::write(at("large"), "nothing ".repeat(1_000)).unwrap();
+        fs::write(at("old"), "the azure balloon").unwrap();
+        let happens = |_: &[u8]| drop(fs::rename(at("old"), at("new")));
+        let search = searched(home.path(), &Meanwhile { words: words("azure balloon"), happens }, 1);
+        let files: Vec<_> = search.found.iter().map(|found| found.file.clone()).collect();
+        assert_eq!((files, search.unread, search.files), (vec![at("new")], Vec::new(), 2));
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! In: a pipeline, the receipts of its operations, and words or the fingerprints of operations. Out: gone, pending with
 //! the time by which they will be, or where they lie although they should be gone. Reads the files while others have
-//! them open, and the objects of a bucket. Writes nothing, and removes the fingerprints of what is erased and gone.
+//! them open, as many at once as there are processors, and the objects of a bucket. Writes nothing, and removes the
+//! fingerprints of what is erased and gone.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +13,14 @@ use url::Url;
 use super::{
     ForgetStage, PipelineError, Receipt,
     fingerprints::Fingerprints,
-    search::{Needles, Search, Searcher, Words},
+    search::{Needles, Search, Searcher, search_files},
+    words::Words,
 };
 use crate::snapshot::each_object;
 use nouns::config::{LogKind, Pipeline};
+
+/// The most threads that read: each holds some blocks of 8 MiB.
+const MOST_THREADS: usize = 8;
 
 /// What became of words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,18 +130,20 @@ pub fn verify_operations(
 
 /// Searches every place where the memory of a pipeline stores words.
 fn searched(pipeline: &Pipeline, needles: &dyn Needles) -> Search {
-    let mut searcher = Searcher::new(needles);
     let (places, bucket) = places(pipeline);
-    places.iter().for_each(|place| searcher.below(place));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    let mut search = search_files(needles, &places, threads);
     if let Some(place) = bucket.map(Path::new) {
+        let mut searcher = Searcher::new(needles);
         let read = each_object(&pipeline.snapshot.directory, &mut |path, bytes| {
             searcher.object(&place.join(path), &bytes);
         });
         if let Err(error) = read {
             searcher.not_read(place, &error);
         }
+        search.add(searcher.done());
     }
-    searcher.done()
+    search
 }
 
 /// Whether operations will erase what is found. Which of them the words belong to is not known: one that is late

@@ -92,9 +92,50 @@ fn stands_alone(letter: char) -> bool {
         | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
+/// Letters and digits of ASCII, each in one case.
+const ALPHABET: u32 = 36;
+
+/// Hashes of words. The key makes them say nothing to those who do not have it.
+pub(super) struct WordHashes {
+    key: [u8; 32],
+    /// Those of one and of two letters or digits of ASCII: packed bytes are full of them.
+    short: Vec<u64>,
+}
+
+impl WordHashes {
+    pub(super) fn new(key: [u8; 32]) -> Self {
+        let letters = || (0..ALPHABET).filter_map(|letter| char::from_digit(letter, ALPHABET)).map(|c| c as u8);
+        let of_one = letters().map(|one| hash(&key, &[one]));
+        let of_two = letters().flat_map(|one| letters().map(move |two| [one, two])).map(|two| hash(&key, &two));
+        let short = of_one.chain(of_two).collect();
+        Self { key, short }
+    }
+
+    fn of(&self, word: &[u8]) -> u64 {
+        place_of_short(word).and_then(|place| self.short.get(place)).copied().unwrap_or_else(|| hash(&self.key, word))
+    }
+}
+
+/// Where the hash of a short word lies.
+fn place_of_short(word: &[u8]) -> Option<usize> {
+    let letter = |byte: u8| char::from(byte).to_digit(ALPHABET);
+    let place = match *word {
+        [one] => letter(one)?,
+        [one, two] => ALPHABET + ALPHABET * letter(one)? + letter(two)?,
+        _ => return None,
+    };
+    Some(place as usize)
+}
+
+fn hash(key: &[u8; 32], word: &[u8]) -> u64 {
+    let hash = blake3::keyed_hash(key, word);
+    let (first, _) = hash.as_bytes().split_at(8);
+    first.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
 /// The last words of some bytes.
-pub(super) struct LastWords<'k> {
-    key: &'k [u8; 32],
+pub(super) struct LastWords<'h> {
+    hashes: &'h WordHashes,
     words: [Word; RUN],
     /// Words so far.
     count: usize,
@@ -109,15 +150,15 @@ struct Word {
     text: Vec<u8>,
 }
 
-impl<'k> LastWords<'k> {
-    /// None yet. The key makes the hashes say nothing to those who do not have it.
-    pub(super) fn new(key: &'k [u8; 32]) -> Self {
-        Self { key, words: Default::default(), count: 0, sums: [0; RUN + 1] }
+impl<'h> LastWords<'h> {
+    /// None yet.
+    pub(super) fn new(hashes: &'h WordHashes) -> Self {
+        Self { hashes, words: Default::default(), count: 0, sums: [0; RUN + 1] }
     }
 
     /// Adds a word that begins at `start`.
     pub(super) fn push(&mut self, start: usize, text: &[u8]) {
-        let hash = self.hash(text);
+        let hash = self.hashes.of(text);
         for (length, power) in POWERS.iter().enumerate().skip(SHORTEST) {
             let leaving = if self.count < length { 0 } else { self.back(length).hash.wrapping_mul(*power) };
             self.sums[length] = self.sums[length].wrapping_mul(BASE).wrapping_add(hash).wrapping_sub(leaving);
@@ -127,12 +168,6 @@ impl<'k> LastWords<'k> {
         word.text.clear();
         word.text.extend_from_slice(text);
         self.count += 1;
-    }
-
-    fn hash(&self, text: &[u8]) -> u64 {
-        let hash = blake3::keyed_hash(self.key, text);
-        let (first, _) = hash.as_bytes().split_at(8);
-        first.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 
     /// The word that stands `length` before the next one.
@@ -182,9 +217,9 @@ mod tests {
 
     #[test]
     fn a_run_has_one_hash_wherever_it_stands() {
-        let key = [7; 32];
+        let hashes = WordHashes::new([7; 32]);
         let run = |text: &str, length: usize| {
-            let mut last = LastWords::new(&key);
+            let mut last = LastWords::new(&hashes);
             each_word(text.as_bytes(), |start, word| last.push(start, word));
             (last.hash_of_last(length), last.last(length))
         };
@@ -196,6 +231,16 @@ mod tests {
             assert!(far[start..].to_lowercase().replace(',', "") == String::from_utf8(text).unwrap());
             assert_ne!(alone, run("One two three four five six seven nine", length).0);
         }
-        assert_eq!(LastWords::new(&key).hash_of_last(SHORTEST), None);
+        assert_eq!(LastWords::new(&hashes).hash_of_last(SHORTEST), None);
+    }
+
+    #[test]
+    fn the_hashes_of_short_words_are_those_of_the_key() {
+        let hashes = WordHashes::new([7; 32]);
+        for word in ["0", "9", "a", "z", "00", "az", "z9", "zz", "é", "ée", "abc"] {
+            assert_eq!(hashes.of(word.as_bytes()), hash(&[7; 32], word.as_bytes()), "{word}");
+            assert_eq!(place_of_short(word.as_bytes()).is_some(), word.is_ascii() && word.len() < 3, "{word}");
+        }
+        assert_eq!(hashes.short.len(), 36 + 36 * 36);
     }
 }

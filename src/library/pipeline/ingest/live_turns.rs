@@ -15,7 +15,7 @@ use heart::window::Windower;
 use nouns::{
     config::Pipeline,
     logged_bank::LoggedBank,
-    model::{Bank, MemoryKey, TurnEvent, WindowTurn},
+    model::{Bank, IN_PART, MemoryKey, TurnEvent, WindowTurn},
 };
 
 /// Turns read at once.
@@ -35,6 +35,8 @@ pub(super) struct RecordTurns {
     pub(super) turns: Vec<WindowTurn>,
     /// Whether the model has not read the window yet.
     pub(super) provisional: bool,
+    /// Whether the window is to be extracted again.
+    pub(super) in_part: bool,
 }
 
 impl LiveTurns {
@@ -44,7 +46,8 @@ impl LiveTurns {
         match record {
             Some((turns, extractor)) => {
                 let provisional = background::is_provisional(extractor);
-                drop(self.records.insert(key.clone(), RecordTurns { turns, provisional }));
+                let in_part = extractor.ends_with(IN_PART);
+                drop(self.records.insert(key.clone(), RecordTurns { turns, provisional, in_part }));
             }
             None => drop(self.records.remove(key)),
         }
@@ -77,7 +80,9 @@ impl LiveTurns {
         let again = self.apply_again(partition, pipeline, log, position)?;
         for key in std::mem::take(&mut self.unreadable) {
             match again.turns_of(&key).filter(|_| self.agrees(&key.bank, &again)) {
-                Some(turns) => drop(self.records.insert(key, RecordTurns { turns, provisional: false })),
+                Some(turns) => {
+                    drop(self.records.insert(key, RecordTurns { turns, provisional: false, in_part: false }))
+                }
                 None => error!(
                     partition,
                     bank = %LoggedBank(&key.bank),

@@ -7,11 +7,13 @@
 //! - `live_turns`: the turns of the partition's live records, with which a stage begins.
 //! - `extraction`: the driver of all stages of this process, on either log.
 //! - `background`: threads that ask a language model, so that a slow endpoint delays no stage.
+//! - `in_part`: the units of a window that stay while many windows forget turns.
 //! - `vectors` and `parts`: what is embedded for a unit, and the resulting units.
 //! - `split`: splits a record that is too large for the log into several values.
 
 mod background;
 mod extraction;
+mod in_part;
 mod live_turns;
 mod parts;
 mod split;

@@ -3,7 +3,8 @@
 //! In: turn events from the position that the memory log states; a language model's results for closed windows, if a
 //! model is configured. Out: one transaction per read, with the records of every window that changed, the nulls of the
 //! records they replace, dead letters, and the new position. A result for turns that have changed since the request is
-//! discarded. After a crash before the transaction, the read is repeated. That is idempotent: the records have the same
+//! discarded. Where deletions change many closed windows, their records lose units first, which needs no model, and the
+//! windows are extracted again in later steps (decision 56). After a crash before the transaction, the read is repeated. That is idempotent: the records have the same
 //! keys.
 
 use std::{
@@ -25,7 +26,7 @@ use heart::{
 };
 use models::llm::extractor;
 use nouns::{
-    config::{LLM, Pipeline},
+    config::{ExtractSettings, LLM, Pipeline},
     logged_bank::LoggedBank,
     model::{
         Bank, DeadLetter, InputPosition, MemoryKey, MemoryRecord, ModelRef, SCHEMA_VERSION, TurnEvent, Usage, Window,
@@ -36,6 +37,7 @@ use nouns::{
 use super::{
     PipelineError,
     background::{self, Extractors, Failed, ModelResult, StageId, WaitingWindows},
+    in_part,
     live_turns::{LiveTurns, RecordTurns},
     split::{self, MAX_VALUE_BYTES, Storable},
     vectors::{DeclinedText, EmbeddedDrafts, Vectors, WindowDrafts},
@@ -47,11 +49,13 @@ pub(in crate::pipeline) struct Stage {
     partition: u32,
     windower: Windower,
     position: u64,
-    least_content_words: u32,
     /// Numbers of parts above one, by the key of the record's first part.
     parts: HashMap<MemoryKey, u32>,
     /// Closed windows that the model has not read yet.
     waiting: WaitingWindows,
+    /// Closed windows whose records lack units: they are extracted again.
+    in_part: BTreeSet<(Bank, WindowId)>,
+    extract: ExtractSettings,
     /// The model of the log's vectors.
     model: Option<ModelRef>,
     /// Whether a step failed between its drain and its commit.
@@ -63,6 +67,13 @@ pub(in crate::pipeline) struct Stage {
 /// The maximum number of turns in the windows that close in one step, for each event of a full read. A steady stream
 /// closes fewer, so it is never read twice.
 const MOST_CLOSING: usize = 4;
+
+/// From how many closed windows on, in one step, deletions are applied before the windows are extracted again. Fewer are
+/// extracted at once in less time than a question waits.
+const IN_PART_FROM: usize = 4;
+
+/// How many windows are extracted again in one step, so that new turns wait for no longer than for a few others.
+const EXTRACTED_AGAIN: usize = 4;
 
 /// How many stages this process has made.
 static STAGES: AtomicU64 = AtomicU64::new(0);
@@ -122,9 +133,12 @@ impl Stage {
         live.recover(partition, pipeline, log, position)?;
         let mut windower = Windower::new(&pipeline.window);
         let mut parts: HashMap<MemoryKey, u32> = HashMap::new();
-        let mut waiting = WaitingWindows::default();
-        for (key, RecordTurns { turns, provisional }) in live.records() {
+        let (mut waiting, mut in_part) = (WaitingWindows::default(), BTreeSet::new());
+        for (key, RecordTurns { turns, provisional, in_part: lacks_units }) in live.records() {
             windower.restore(key, turns);
+            if *lacks_units {
+                in_part.insert((key.bank.clone(), key.window.clone()));
+            }
             if *provisional && pipeline.extract.extractor == LLM {
                 waiting.add(&key.bank, &key.window, false);
             }
@@ -133,9 +147,9 @@ impl Stage {
                 *count = (*count).max(key.part + 1);
             }
         }
-        let least_content_words = pipeline.extract.least_content_words;
+        let extract = pipeline.extract.clone();
         let run = STAGES.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { partition, windower, position, least_content_words, parts, waiting, model, halted: false, run })
+        Ok(Self { partition, windower, position, parts, waiting, in_part, extract, model, halted: false, run })
     }
 
     /// Takes a partition over: from now on the log refuses commits of its former owner. `ours` is the model that
@@ -243,13 +257,14 @@ impl Stage {
         let mut work = self.read(log, limit)?;
         // The windower hands out each change once. If a change is not committed, only the log has it.
         self.halted = true;
-        self.collect(&mut work, extractors)?;
+        self.collect(&mut work, log, extractors)?;
         if work.is_empty() {
             self.halted = false;
             self.hand_over(extractors);
             return Ok(None);
         }
         self.embed(&mut work, vectors, limit)?;
+        self.write_in_part(&mut work)?;
         self.commit(&mut work, log, extractors)?;
         self.halted = false;
         let step = self.evict(work, vectors, extractors)?;
@@ -298,7 +313,7 @@ impl Stage {
     }
 
     /// Drafts the records of every window that changed, and of those that the model has read.
-    fn collect(&mut self, work: &mut Work, extractors: &Extractors) -> Result<(), PipelineError> {
+    fn collect(&mut self, work: &mut Work, log: &dyn Log, extractors: &Extractors) -> Result<(), PipelineError> {
         let changes = self.windower.drain();
         work.revised = self.windower.take_revised();
         work.changes = changes.len();
@@ -308,7 +323,57 @@ impl Stage {
             }
         }
         work.read_by_model = work.planned.len();
-        changes.into_iter().try_for_each(|change| plan(change, extractors, self.least_content_words, &self.parts, work))
+        let forget = in_part::forgetting(&changes, &work.revised);
+        let are_many = forget.iter().filter(|forgets| **forgets).count() >= IN_PART_FROM;
+        for (change, forgets) in changes.into_iter().zip(forget) {
+            if are_many
+                && forgets
+                && let Some(record) = self.in_part(log, &change.window, extractors)?
+            {
+                work.in_part.push(record);
+                continue;
+            }
+            plan(change, extractors, self.extract.least_content_words, &self.parts, work)?;
+        }
+        if work.in_part.is_empty() {
+            self.extract_again(work, extractors)?;
+        }
+        Ok(())
+    }
+
+    /// The record of a closed window without the units that say anything of its deleted turns; `None` where the window
+    /// is as easily extracted again.
+    fn in_part(
+        &self,
+        log: &dyn Log,
+        window: &Window,
+        extractors: &Extractors,
+    ) -> Result<Option<MemoryRecord>, PipelineError> {
+        let key = MemoryKey { bank: window.bank.clone(), window: window.id.clone(), turn: None, part: 0 };
+        let is_empty = window.turns.iter().all(|turn| turn.deleted || turn.context);
+        if is_empty || self.parts.contains_key(&key) {
+            return Ok(None);
+        }
+        let record = in_part::last_record(log, self.partition, &key)?;
+        let Some(record) = record.filter(|record| Some(&record.model) == self.model.as_ref()) else { return Ok(None) };
+        let drafts = extractors.rules.extract(window)?;
+        Ok(Some(in_part::in_part(record, window.clone(), &drafts, &self.extract)))
+    }
+
+    /// Plans the records of some of the windows that lack units.
+    fn extract_again(&mut self, work: &mut Work, extractors: &Extractors) -> Result<(), PipelineError> {
+        let some: Vec<(Bank, WindowId)> = self.in_part.iter().take(EXTRACTED_AGAIN).cloned().collect();
+        for (bank, window) in some {
+            // One that changed just now is planned already.
+            let is_planned = work.planned.iter().any(|of| of.key.bank == bank && of.key.window == window);
+            let closed = self.windower.closed(&bank, &window).filter(|_| !is_planned);
+            if let Some(window) = closed {
+                work.plan(extracted(window, extractors)?);
+                work.extracted_again += 1;
+            }
+            self.in_part.remove(&(bank, window));
+        }
+        Ok(())
     }
 
     /// Makes the vectors of all drafts, and with them the records. At most the vectors of `limit` parts, or of one
@@ -326,8 +391,9 @@ impl Stage {
             first += count;
         }
         let closed = work.planned.iter().filter(|planned| planned.state == WindowState::Final).count();
-        // The windows that the model has read were counted when they closed.
-        work.step.windows = (closed - work.read_by_model) as u64;
+        // The windows that the model has read were counted when they closed, and those that are extracted again when
+        // they forgot.
+        work.step.windows = (closed - work.read_by_model - work.extracted_again + work.in_part.len()) as u64;
         Ok(())
     }
 
@@ -369,12 +435,7 @@ impl Stage {
                 turns: planned.turns.clone(),
                 units,
             };
-            let stored = split::storable(&record, MAX_VALUE_BYTES, log::MAX_VALUE_BYTES);
-            let Storable { values, too_large_bytes } = stored.map_err(|e| PipelineError::Record {
-                partition: self.partition,
-                offset: work.transaction.next_offset,
-                problem: format!("window {:?} has no JSON form: {e}", record.window),
-            })?;
+            let Storable { values, too_large_bytes } = self.storable(&record, work.transaction.next_offset)?;
             if let Some(bytes) = too_large_bytes {
                 work.step.units -= record.units.len() as u64;
                 let reason = format!(
@@ -389,16 +450,49 @@ impl Stage {
                 let letter = DeadLetter::new(origin, reason, text.as_bytes());
                 work.transaction.dead_letters.push(letter.in_bank(Some(record.bank.clone())));
             }
-            let count = values.len() as u32;
-            let before = self.parts.get(&planned.key).copied().unwrap_or(1);
-            let removed = std::iter::repeat_n(None, before.saturating_sub(count) as usize);
-            let key = |part| MemoryKey { part, ..planned.key.clone() }.to_bytes();
-            work.transaction.memory.extend((0..).map(key).zip(values.into_iter().map(Some).chain(removed)));
-            if count != before {
-                work.part_counts.insert(planned.key.clone(), count);
-            }
+            self.write(&planned.key, values, &mut work.transaction, &mut work.part_counts);
         }
         Ok(())
+    }
+
+    /// Adds the records that lack units to the transaction.
+    fn write_in_part(&self, work: &mut Work) -> Result<(), PipelineError> {
+        let records = std::mem::take(&mut work.in_part);
+        for record in &records {
+            let key = MemoryKey { bank: record.bank.clone(), window: record.window.clone(), turn: None, part: 0 };
+            // It was no larger before.
+            let Storable { values, .. } = self.storable(record, work.transaction.next_offset)?;
+            self.write(&key, values, &mut work.transaction, &mut work.part_counts);
+        }
+        work.in_part = records;
+        Ok(())
+    }
+
+    /// The values of a record that a transaction up to `offset` holds.
+    fn storable(&self, record: &MemoryRecord, offset: u64) -> Result<Storable, PipelineError> {
+        split::storable(record, MAX_VALUE_BYTES, log::MAX_VALUE_BYTES).map_err(|e| PipelineError::Record {
+            partition: self.partition,
+            offset,
+            problem: format!("window {:?} has no JSON form: {e}", record.window),
+        })
+    }
+
+    /// Adds a record's values to the transaction, and the nulls of the parts that it no longer has.
+    fn write(
+        &self,
+        first: &MemoryKey,
+        values: Vec<Vec<u8>>,
+        transaction: &mut Transaction,
+        part_counts: &mut BTreeMap<MemoryKey, u32>,
+    ) {
+        let count = values.len() as u32;
+        let before = self.parts.get(first).copied().unwrap_or(1);
+        let removed = std::iter::repeat_n(None, before.saturating_sub(count) as usize);
+        let key = |part| MemoryKey { part, ..first.clone() }.to_bytes();
+        transaction.memory.extend((0..).map(key).zip(values.into_iter().map(Some).chain(removed)));
+        if count != before {
+            part_counts.insert(first.clone(), count);
+        }
     }
 
     /// Writes everything in one transaction, with the position that it reaches.
@@ -429,6 +523,13 @@ impl Stage {
             }
             let MemoryKey { bank, window, .. } = planned.key;
             extractors.evict_window(&Window { bank, id: window, turns: planned.turns })?;
+        }
+        for MemoryRecord { bank, window, turns, .. } in work.in_part {
+            let drafted =
+                WindowDrafts { bank: bank.clone(), window: window.clone(), drafts: Vec::new(), asked_again: false };
+            vectors.evict(&drafted)?;
+            extractors.evict_window(&Window { bank: bank.clone(), id: window.clone(), turns })?;
+            self.in_part.insert((bank, window));
         }
         Ok(work.step)
     }
@@ -503,6 +604,10 @@ struct Work {
     revised_open: Vec<WindowDrafts>,
     /// How many of the planned records, from the first, come from the model.
     read_by_model: usize,
+    /// Records without the units that said something of deleted turns.
+    in_part: Vec<MemoryRecord>,
+    /// How many of the planned records are of windows that lacked units.
+    extracted_again: usize,
     /// The new numbers of parts, for records where they change.
     part_counts: BTreeMap<MemoryKey, u32>,
 }
@@ -522,6 +627,13 @@ impl Work {
 /// The origin of a dead letter about a window.
 fn window_origin(bank: &Bank, window: &WindowId, extractor: &str) -> String {
     format!("bank {bank}, session {:?}, window {}, by {extractor}", window.session.0, window.start)
+}
+
+/// The record of a closed window as the rules extract it, still without vectors.
+fn extracted(window: Window, extractors: &Extractors) -> Result<(RecordFrame, WindowDrafts), PipelineError> {
+    let (extractor, drafts) = (extractors.provisional_name(&window), extractors.rules.extract(&window)?);
+    let turns_hash = window.turns_hash();
+    Ok(closed_record(window, turns_hash, extractor, drafts))
 }
 
 /// The single record of a closed window, still without vectors.
@@ -558,9 +670,7 @@ fn plan(
         }
     }
     if closed {
-        let (extractor, drafts) = (extractors.provisional_name(&window), extractors.rules.extract(&window)?);
-        let turns_hash = window.turns_hash();
-        work.plan(closed_record(window, turns_hash, extractor, drafts));
+        work.plan(extracted(window, extractors)?);
         return Ok(());
     }
     let mut speakers: Vec<String> = window.turns.iter().map(|t| t.turn.speaker.clone()).collect();

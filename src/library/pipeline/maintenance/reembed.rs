@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::log::{self, Generations, KeyedValue, Log, Topic, memory_name};
-use heart::extract::rules::draft_from_record;
+use heart::extract::rules::drafts_from_record;
 use models::embed::EmbedError;
 use nouns::{
     config::Pipeline,
@@ -171,8 +171,7 @@ impl Copy<'_> {
             return Ok(());
         }
         let settings = &self.pipeline.extract;
-        let drafts =
-            |record: &MemoryRecord| record.units.iter().map(|unit| draft_from_record(unit, record, settings)).collect();
+        let drafts = |record: &MemoryRecord| drafts_from_record(record, settings);
         let drafted: Vec<WindowDrafts> = windows
             .iter()
             .map(|(window, _)| WindowDrafts {

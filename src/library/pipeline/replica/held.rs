@@ -25,6 +25,17 @@ pub(super) struct ShardRecords {
     model: Option<ModelRef>,
 }
 
+/// What is held of a live record.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HeldRecord {
+    /// Whether it has a turn that is not deleted, or a unit.
+    pub(super) filled: bool,
+    /// Whether its window is to be extracted again.
+    pub(super) in_part: bool,
+    /// When it was appended, in milliseconds since 1970.
+    pub(super) append_ms: i64,
+}
+
 /// The live records of a bank that can be read.
 #[derive(Default)]
 struct BankRecords {
@@ -32,20 +43,25 @@ struct BankRecords {
     filled: HashSet<RecordHash>,
     /// Those with only deleted turns.
     emptied: HashSet<RecordHash>,
+    /// Those whose windows are to be extracted again.
+    in_part: HashSet<RecordHash>,
     /// When the last of them was appended, in milliseconds since 1970.
     last_append_ms: i64,
 }
 
 impl ShardRecords {
-    /// Adds a record that can be read and was appended at a time; `filled`: it has a turn that is not deleted, or a
-    /// unit.
-    pub(super) fn insert(&mut self, key: &MemoryKey, filled: bool, append_ms: i64) {
+    /// Adds a record that can be read.
+    pub(super) fn insert(&mut self, key: &MemoryKey, HeldRecord { filled, in_part, append_ms }: HeldRecord) {
         self.remove(key);
         self.names.entry(key.bank.key()).or_insert_with(|| key.bank.clone());
         let of_bank = self.banks.entry(key.bank.clone()).or_default();
         of_bank.last_append_ms = of_bank.last_append_ms.max(append_ms);
         let records = if filled { &mut of_bank.filled } else { &mut of_bank.emptied };
-        records.insert(RecordHash::from(&RecordKey::from(key)));
+        let hash = RecordHash::from(&RecordKey::from(key));
+        records.insert(hash);
+        if in_part {
+            of_bank.in_part.insert(hash);
+        }
     }
 
     /// Adds a record that cannot be read, in place of what its key held.
@@ -59,9 +75,9 @@ impl ShardRecords {
     /// Removes a record.
     pub(super) fn remove(&mut self, key: &MemoryKey) {
         let id = RecordKey::from(key);
-        if let Some(BankRecords { filled, emptied, .. }) = self.banks.get_mut(&key.bank) {
+        if let Some(BankRecords { filled, emptied, in_part, .. }) = self.banks.get_mut(&key.bank) {
             let hash = RecordHash::from(&id);
-            for records in [&mut *filled, emptied] {
+            for records in [&mut *filled, emptied, in_part] {
                 records.remove(&hash);
                 records.give_room_back();
             }
@@ -106,6 +122,11 @@ impl ShardRecords {
             return Err(PipelineError::Quarantined { bank, partition, offset, problem });
         }
         Ok(self.banks.get(bank).is_some_and(|of_bank| !of_bank.filled.is_empty()))
+    }
+
+    /// Whether windows of a bank are to be extracted again.
+    pub(super) fn is_in_part(&self, bank: &Bank) -> bool {
+        self.banks.get(bank).is_some_and(|of_bank| !of_bank.in_part.is_empty())
     }
 
     /// When the last record of a bank was appended, in milliseconds since 1970; after a restore, the end of the read

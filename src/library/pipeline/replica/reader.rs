@@ -20,23 +20,40 @@ use crate::{
 };
 use heart::memory::{Extraction, Load, MemoryHandle, RecordKey};
 use nouns::{
-    model::{Bank, MemoryKey, MemoryRecord, ModelRef, Position},
+    model::{Bank, IN_PART, MemoryKey, MemoryRecord, ModelRef, Position},
     sync,
 };
 use tracing::{debug, debug_span};
 
 use super::{
     PipelineError,
-    held::ShardRecords,
+    held::{HeldRecord, ShardRecords},
     record_value::{Unread, check_bank, read_record, read_value},
 };
 
-/// Records read at once.
-const READ_RECORDS: usize = 64;
-/// Limits of one load, in bytes and in records. They are large so that most open turns of a long log are added and
-/// removed within one load, which costs the indexes nothing.
-const LOAD_BYTES: usize = 2 << 20;
-const LOAD_RECORDS: usize = 1_024;
+/// Limits of a load.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LoadLimits {
+    /// Records read at once.
+    read: usize,
+    /// Records of one load.
+    records: usize,
+    /// Bytes of one load.
+    bytes: usize,
+    /// Turns that the records of one load hold, as far as their keys show them.
+    turns: usize,
+}
+
+impl LoadLimits {
+    /// While a log is loaded. They are large so that most open turns of a long log are added and removed within one
+    /// load, which costs the indexes nothing.
+    pub(super) const OF_LOG: Self = Self { read: 64, records: 1_024, bytes: 2 << 20, turns: usize::MAX };
+    /// While questions are answered: those to other banks of the shard wait for a load.
+    pub(super) const BESIDE_QUESTIONS: Self = Self { read: 8, records: 1_024, bytes: 1 << 20, turns: 256 };
+}
+
+/// How many turns a closed window counts for.
+const WINDOW_TURNS: usize = 32;
 /// How many units of a snapshot are loaded at once; a bank is never divided.
 const RESTORED_UNITS: usize = 20_000;
 
@@ -94,11 +111,12 @@ impl Reader {
         log: &dyn Log,
         memory: &MemoryHandle,
         held: &RwLock<ShardRecords>,
+        limits: LoadLimits,
         keep: bool,
         mut each: impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
     ) -> Result<Option<LogRead>, PipelineError> {
         let partition = self.partition;
-        let Some(mut batch) = self.batch(log)? else { return Ok(None) };
+        let Some(mut batch) = self.batch(log, limits)? else { return Ok(None) };
         let _span = debug_span!("shard", partition).entered();
         if self.vectors.is_none() {
             self.vectors = form_of(&batch.records, self.asks.as_ref());
@@ -123,7 +141,11 @@ impl Reader {
             is_first = false;
             let id = RecordKey::from(&key);
             each(&key, taken.read.as_ref(), record.offset + 1);
-            let live = taken.extraction.is_some().then(|| taken.read.as_ref().is_some_and(MemoryRecord::is_filled));
+            let live = taken.extraction.is_some().then(|| HeldRecord {
+                filled: taken.read.as_ref().is_some_and(MemoryRecord::is_filled),
+                in_part: taken.read.as_ref().is_some_and(MemoryRecord::is_in_part),
+                append_ms: record.append_ms,
+            });
             changes.push((id, taken.extraction));
             match &taken.unreadable {
                 Some(found) => drop(unreadable.insert(id, found.clone())),
@@ -133,7 +155,7 @@ impl Reader {
                 let whole = !unreadable.contains_key(&id);
                 records.push((key.clone(), taken.read.filter(|_| whole)));
             }
-            now.push((key, live.map(|filled| (filled, record.append_ms)), taken.unreadable));
+            now.push((key, live, taken.unreadable));
         }
         if let Some((index, offset)) = waits {
             // The records before it are loaded now; the next call begins with it, and waits.
@@ -151,7 +173,7 @@ impl Reader {
             for (key, live, unreadable) in now {
                 match (unreadable, live) {
                     (Some(record), _) => held.quarantine(record),
-                    (None, Some((filled, append_ms))) => held.insert(&key, filled, append_ms),
+                    (None, Some(live)) => held.insert(&key, live),
                     (None, None) => held.remove(&key),
                 }
             }
@@ -167,21 +189,22 @@ impl Reader {
     }
 
     /// The records of the next load; `None` if only the input that the log covers has grown.
-    fn batch(&self, log: &dyn Log) -> Result<Option<ReadBatch>, PipelineError> {
-        let mut batch = log.read(Topic::Memory, self.partition, self.next, READ_RECORDS)?;
+    fn batch(&self, log: &dyn Log, limits: LoadLimits) -> Result<Option<ReadBatch>, PipelineError> {
+        let mut batch = log.read(Topic::Memory, self.partition, self.next, limits.read)?;
         if batch.next == self.next {
             let known = |partition| self.covers.iter().find(|(turns, _)| *turns == partition).map_or(0, |at| at.1);
             let covers_more = batch.covers.iter().any(|(turns, next)| *next > known(*turns));
             return Ok(covers_more.then_some(batch));
         }
         let bytes = |records: &[Record]| records.iter().filter_map(|r| Some(r.value.as_ref()?.len())).sum::<usize>();
-        let mut held = bytes(&batch.records);
-        while batch.records.len() < LOAD_RECORDS && held < LOAD_BYTES {
-            let more = log.read(Topic::Memory, self.partition, batch.next, READ_RECORDS)?;
+        let (mut held, mut turns) = (bytes(&batch.records), turns_of(&batch.records));
+        while batch.records.len() < limits.records && held < limits.bytes && turns < limits.turns {
+            let more = log.read(Topic::Memory, self.partition, batch.next, limits.read)?;
             if more.next == batch.next {
                 break;
             }
             held += bytes(&more.records);
+            turns += turns_of(&more.records);
             batch.next = more.next;
             batch.covers.retain(|(turns, _)| more.covers.iter().all(|(newer, _)| newer != turns));
             batch.covers.extend(more.covers);
@@ -229,7 +252,10 @@ impl Reader {
         memory.load(load)?;
         let mut held = sync::write(held);
         held.set_model(self.model());
-        restored.records.iter().for_each(|record| held.insert(&record.key, record.filled, record.append_ms));
+        for record in &restored.records {
+            let RestoredRecord { filled, append_ms, .. } = *record;
+            held.insert(&record.key, HeldRecord { filled, in_part: record.extractor.ends_with(IN_PART), append_ms });
+        }
         unreadable.iter().for_each(|record| held.quarantine(record.clone()));
         Ok(())
     }
@@ -301,6 +327,15 @@ fn form_of_record(record: &Record) -> Option<VectorForm> {
     let dimensions = read.units.first()?.vector.len();
     Extraction::new(&read, dimensions).ok()?;
     Some(VectorForm { model: read.model, dimensions })
+}
+
+/// How many turns records hold, as far as their keys show them.
+fn turns_of(records: &[Record]) -> usize {
+    let turns = |record: &Record| match MemoryKey::from_bytes(&record.key) {
+        Ok(MemoryKey { turn: None, .. }) => WINDOW_TURNS,
+        _ => 1,
+    };
+    records.iter().map(turns).sum()
 }
 
 /// What a record has changed.

@@ -17,7 +17,7 @@ use crossbeam_channel::Receiver;
 use super::{
     PipelineError,
     held::ShardRecords,
-    reader::{Reader, RestoredPartition},
+    reader::{LoadLimits, Reader, RestoredPartition},
     recorder::ShardId,
 };
 use crate::{
@@ -107,7 +107,8 @@ impl Shard {
         hand_on: impl FnOnce(LogRead, &Receiver<ChoiceChanges>),
     ) -> Result<Option<Vec<(u32, u64)>>, PipelineError> {
         let mut reader = sync::lock(&self.reader);
-        let read = reader.read(log, &self.memory, &self.held, self.choices.is_some(), each);
+        let limits = if self.is_loading() { LoadLimits::OF_LOG } else { LoadLimits::BESIDE_QUESTIONS };
+        let read = reader.read(log, &self.memory, &self.held, limits, self.choices.is_some(), each);
         self.next.store(reader.next(), Ordering::Relaxed);
         self.waiting.store(matches!(read, Err(PipelineError::Waits { .. })), Ordering::Relaxed);
         let Some(read) = read? else { return Ok(None) };

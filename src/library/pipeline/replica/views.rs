@@ -38,6 +38,12 @@ impl Replica {
         sync::read(&shard.held).last_append_ms(bank)
     }
 
+    /// Whether windows of a bank lack units until they are extracted again; `false` if the bank is not held here.
+    #[must_use]
+    pub fn is_in_part(&self, bank: &Bank) -> bool {
+        self.shards.of(bank).is_ok_and(|shard| sync::read(&shard.held).is_in_part(bank))
+    }
+
     /// How many of the turns that the bank of a memory of the past held were forgotten since, as `count` finds out from
     /// the time of its point, in milliseconds since 1970. `None` where none was, and for a memory of now.
     ///
