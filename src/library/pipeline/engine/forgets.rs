@@ -105,7 +105,7 @@ impl Memory {
     }
 
     /// Erases the words of all turns that were deleted and that no answer reflects any more, now. Questions and turns
-    /// go on meanwhile. Writes the log again, so it takes as long as copying it.
+    /// go on meanwhile. Writes all turns of the log again.
     ///
     /// # Errors
     /// [`PipelineError::NotEmbedded`] on Kafka; any other leaves what it did not reach to the next pass.

@@ -1,7 +1,7 @@
 //! Erasing in time, while a memory stays open.
 //!
 //! In: operations as they settle, and the clock. Out: passes. Everything that waits is erased at once, after half of
-//! the time that the settings give the oldest of it, because a pass writes the log again however little it erases. A
+//! the time that the settings give the oldest of it, because a pass writes all turns again however little it erases. A
 //! pass that fails is tried again after a pause.
 
 use std::{
