@@ -4,8 +4,8 @@
 //! model is configured. Out: one transaction per read, with the records of every window that changed, the nulls of the
 //! records they replace, dead letters, and the new position. A result for turns that have changed since the request is
 //! discarded. Where deletions change many closed windows, their records lose units first, which needs no model, and the
-//! windows are extracted again in later steps (decision 56). After a crash before the transaction, the read is repeated. That is idempotent: the records have the same
-//! keys.
+//! windows are extracted again in later steps (decision 56). After a crash before the transaction, the read is repeated.
+//! That is idempotent: the records have the same keys.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -583,6 +583,7 @@ impl Stage {
                 (background::fallback_name(&extractors.rules, &extractor), extractors.rules.extract(&window)?)
             }
         };
+        self.in_part.remove(&(window.bank.clone(), window.id.clone()));
         work.plan(closed_record(window, turns_hash, extractor, drafts));
         Ok(())
     }
