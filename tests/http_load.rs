@@ -218,6 +218,11 @@ fn a_service_killed_while_it_writes_keeps_what_it_acknowledged_over_http() {
                 scope.spawn(move || write_on(address, round, client, sent));
             }
             std::thread::sleep(Duration::from_millis(50 + dice.below(400)));
+            // A busy machine may have got no further than the first turns.
+            let begun = Instant::now();
+            while sent.lock().unwrap().deleted.is_empty() && begun.elapsed() < Duration::from_secs(60) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
             service.kill();
         });
         let service = HttpService::of(home.path());
