@@ -5,8 +5,9 @@
 //! and MB/s of a verification. Then, in a bank of as many turns beside 99 small ones: until no answer reflects one
 //! turn, at 100 new turns a second; everything that a person said, who speaks every tenth turn, with questions to the
 //! other banks before and meanwhile, and until what others said in the same windows is back; and the bank. The embedder
-//! is the deterministic one, whose vectors have 384 components as those of the default model; the words are drawn, few
-//! often and many seldom, and each twenty turns have a subject with words of its own.
+//! is the deterministic one, whose vectors have 384 components as those of the default model, unless `RIPPLEMEM_MODEL`
+//! names another; the words are drawn, few often and many seldom, and each twenty turns have a subject with words of
+//! its own.
 #![allow(clippy::print_stdout)]
 
 use std::{
@@ -45,7 +46,9 @@ fn main() {
 }
 
 fn pipeline(home: &Path) -> Pipeline {
-    let mut pipeline = Pipeline::parse("version = 1\nembed.model = \"fixed\"").expect("the defaults are valid");
+    let model = std::env::var("RIPPLEMEM_MODEL").unwrap_or_else(|_| "fixed".to_owned());
+    let settings = format!("version = 1\nembed.model = {model:?}");
+    let mut pipeline = Pipeline::parse(&settings).expect("a model of the catalogue");
     pipeline.log.directory = home.join("log");
     pipeline.log.fsync = Fsync::System;
     pipeline.snapshot.directory = home.join("snapshots").to_string_lossy().into_owned();

@@ -108,7 +108,7 @@ fn what_is_selected_is_forgotten_over_http_by_a_topic_and_after_a_kill() {
 
     // Somebody who speaks in many windows: what others said there is back in the end.
     let turn = |n: usize| {
-        let speaker = if n % 10 == 0 { "Dee" } else { ["Bo", "Cy"][n % 2] };
+        let speaker = if n.is_multiple_of(10) { "Dee" } else { ["Bo", "Cy"][n % 2] };
         let time = format!("2024-05-07T{:02}:{:02}:00Z", n / 60, n % 60);
         json!({"bank": "many", "turn": n.to_string(), "speaker": speaker, "time": time, "session": "s",
             "text": format!("The boat number {n} has a red sail.")})
