@@ -417,8 +417,8 @@ fn every_record_is_stored_or_told() {
     }
 }
 
-/// Whatever stands around them, the words of a record of text are stored or in a dead letter, or a record was left out
-/// by name.
+/// Whatever stands around them, the words of a record of text are stored or in a dead letter, or a record, or a field of
+/// its head, was left out by name.
 #[test]
 fn no_words_of_a_text_disappear() {
     let forms: Vec<Form> = forms().into_iter().filter(|form| !form.is_json).collect();
@@ -462,7 +462,9 @@ fn no_words_of_a_text_disappear() {
         }
         let missing: Vec<u64> = (0..RECORDS).filter(|n| !held.contains(&word(*n))).collect();
         let skipped = source.counts().skipped_by_kind();
-        if missing.len() as u64 > skipped.values().sum() {
+        // Words in the head of a mail that still has a subject, which is stored, are in a type that cannot be read.
+        let types = source.counts().unread.get("Content-Type").copied().unwrap_or_default();
+        if missing.len() as u64 > skipped.values().sum::<u64>() + types {
             // What stands around the first of them.
             let at = text.find(&word(missing[0])).unwrap();
             let around = text[text.floor_char_boundary(at.saturating_sub(200))..].chars().take(400).collect::<String>();
