@@ -31,6 +31,7 @@ mod topic_reader;
 mod view;
 
 pub use embedded::EmbeddedLog;
+pub(crate) use embedded::next_journal_item;
 pub use error::LogError;
 pub use interface::{ErasableLog, Generations, Leaving, Log, LogEntry};
 #[cfg(feature = "kafka")]

@@ -37,8 +37,8 @@ const CODED_FROM: usize = 256;
 /// From how many deletions on all choices are read, instead of the units that are near what was deleted: each of those
 /// takes a scan of its own.
 const CHOICES_READ_FROM: usize = 8;
-/// Bits for the ids of what is deleted.
-const NO_BITS: [u64; 64] = [0; 64];
+/// Words of bits for the ids of what is deleted.
+const ID_WORDS: usize = 64;
 
 /// The semantic index of one bank.
 #[derive(Debug)]
@@ -251,8 +251,8 @@ impl SemanticIndex {
     /// The slots whose candidates hold one of the units that are gone.
     fn choosing(&self, gone: &[Arc<LiveUnit>], ids: &ById<()>) -> BTreeSet<usize> {
         // A bit for some bits of an id: most ids need no look at the map.
-        let bit = |id: UnitId| ((id.0 >> 6) as usize % NO_BITS.len(), 1u64 << (id.0 % 64));
-        let mut bits = NO_BITS;
+        let bit = |id: UnitId| ((id.0 >> 6) as usize % ID_WORDS, 1u64 << (id.0 % 64));
+        let mut bits = [0; ID_WORDS];
         ids.keys().map(|id| bit(*id)).for_each(|(word, bit)| bits[word] |= bit);
         let is_gone = |id: UnitId| {
             let (word, bit) = bit(id);

@@ -1,14 +1,16 @@
-//! A journal of the store that is emptied in its place.
+//! The form of the store's journals: how one is read, and how one is emptied in its place.
 //!
-//! In: a journal whose entries all lie in tables, while nothing is written. Out: a journal of the same length without
-//! them. The store begins another journal only after 64 MB, and goes on writing where it was: so everything before that
-//! place becomes entries of a keyspace that does not exist, which a start skips. Their values are zeros that no disk
-//! holds. If the process dies meanwhile, the next start finds a shorter journal, and what is missing lies in tables.
+//! In: bytes of a journal. Out: the keys and the values of its items, unpacked. And in: a journal whose entries all lie
+//! in tables, while nothing is written. Out: a journal of the same length without them. The store begins another journal
+//! only after 64 MB, and goes on writing where it was: so everything before that place becomes entries of a keyspace
+//! that does not exist, which a start skips. Their values are zeros that no disk holds. If the process dies meanwhile,
+//! the next start finds a shorter journal, and what is missing lies in tables.
 //!
 //! An entry: the start (tag, count of items, number of the write), the item (tag, kind of the value, compression,
 //! keyspace, lengths of key, value and stored value, key, value), the end (tag, 64-bit XXH3 of the item, magic bytes).
 
 use std::{
+    borrow::Cow,
     fs::{File, OpenOptions},
     io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _},
     path::Path,
@@ -16,11 +18,18 @@ use std::{
 
 use xxhash_rust::xxh3::Xxh3Default;
 
+/// What an entry begins with.
+mod tag {
+    pub(super) const START: u8 = 1;
+    pub(super) const ITEM: u8 = 2;
+    pub(super) const END: u8 = 3;
+    pub(super) const CLEAR: u8 = 4;
+}
+
 /// The start of a batch of one item, of write 0.
-const START: [u8; 13] = [1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+const START: [u8; 13] = [tag::START, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 /// An item up to its lengths: a plain value of keyspace 0, which has no name, under an empty key.
-const ITEM: [u8; 13] = [2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-const END: u8 = 3;
+const ITEM: [u8; 13] = [tag::ITEM, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 const MAGIC: [u8; 4] = *b"FJL\x03";
 /// Bytes of an entry beside its value: its start, the item with two lengths, and its end.
 const FRAME_BYTES: u64 = 13 + 13 + 8 + 13;
@@ -65,7 +74,7 @@ fn write_entry(file: &mut File, at: u64, bytes: u64) -> io::Result<()> {
     file.seek(SeekFrom::Start(at))?;
     file.write_all(&[&START[..], &item].concat())?;
     file.seek(SeekFrom::Current(value as i64))?;
-    file.write_all(&[&[END][..], &sum.digest().to_le_bytes(), &MAGIC].concat())
+    file.write_all(&[&[tag::END][..], &sum.digest().to_le_bytes(), &MAGIC].concat())
 }
 
 /// Where the store goes on writing: after the last byte that is not zero, which is the last of an entry.
@@ -82,4 +91,48 @@ fn end_of(file: &mut File, length: u64) -> io::Result<u64> {
         end = from;
     }
     Ok(0)
+}
+
+/// A key and a value of a journal.
+pub(crate) type Item<'b> = (&'b [u8], Cow<'b, [u8]>);
+
+/// The next item of a journal; none at its end, or where it cannot be read.
+pub(crate) fn next_item<'b>(rest: &mut &'b [u8]) -> Option<Item<'b>> {
+    loop {
+        let mut at = *rest;
+        let found = match take::<1>(&mut at)? {
+            [tag::START] => take::<12>(&mut at).map(|_| None),
+            [tag::END] => take::<12>(&mut at).map(|_| None),
+            [tag::CLEAR] => take::<8>(&mut at).map(|_| None),
+            [tag::ITEM] => item(&mut at).map(Some),
+            _ => None,
+        }?;
+        *rest = at;
+        if found.is_some() {
+            return found;
+        }
+    }
+}
+
+/// The kind of the value, that of its compression, the keyspace, three lengths, the key and the value.
+fn item<'b>(at: &mut &'b [u8]) -> Option<Item<'b>> {
+    let [_, compression] = take::<2>(at)?;
+    take::<8>(at)?;
+    let key = usize::from(u16::from_le_bytes(take(at)?));
+    let (length, stored) = (u32::from_le_bytes(take(at)?), u32::from_le_bytes(take(at)?));
+    let (key, after) = at.split_at_checked(key)?;
+    let (value, after) = after.split_at_checked(stored as usize)?;
+    let value = match compression {
+        0 => Cow::Borrowed(value),
+        1 => Cow::Owned(lz4_flex::decompress(value, length as usize).ok()?),
+        _ => return None,
+    };
+    *at = after;
+    Some((key, value))
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, after) = rest.split_first_chunk::<N>()?;
+    *rest = after;
+    Some(*taken)
 }

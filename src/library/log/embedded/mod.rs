@@ -24,7 +24,8 @@
 //! - `log`: [`EmbeddedLog`], the implementation of [`super::Log`]
 //! - `appends`: the queue of appends that the next write takes together
 //! - `cleaning`: which markers may go while the log is open
-//! - `erasing`: replaces records in their places, and removes old bytes from the disk; `journal`: empties a journal
+//! - `erasing`: replaces records in their places, and removes old bytes from the disk; `journal`: reads and empties
+//!   a journal
 //! - `store`: opens and checks the store; `store_manifest`: checks the keyspaces' manifests first
 //! - `acknowledged`: the count of synced writes
 //! - `topic`: one topic as a view shows it
@@ -48,5 +49,6 @@ mod topic;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use journal::next_item as next_journal_item;
 pub use log::EmbeddedLog;
 pub(super) use topic::EmbeddedTopic;

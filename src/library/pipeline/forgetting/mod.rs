@@ -11,8 +11,8 @@
 //! - `shared_words`: which dead letters hold words of a turn.
 //! - `key`: the operator's key; `word_runs`: runs of words in any bytes; `fingerprints`: those of what is forgotten.
 //! - `vector_forms`: the vectors of stored bytes in one form.
-//! - `words`: words that are looked for; `search`: where they or fingerprints lie in stored bytes; `journal`: a store's
-//!   journals among those; `verify`: whether they may.
+//! - `words`: words that are looked for; `search`: where they or fingerprints lie in stored bytes;
+//!   `verify`: whether they may.
 //! - `since`: what was forgotten since a point of the past; `bank_turns`: a bank's records in the turns log.
 //! - `due`: erasing in time, while a memory stays open.
 //! - `retention`: forgetting what rules no longer keep; `rule`: which of them an operation follows.
@@ -21,7 +21,6 @@ mod bank_turns;
 mod due;
 mod erase;
 mod fingerprints;
-mod journal;
 mod key;
 mod ledger;
 mod operation;

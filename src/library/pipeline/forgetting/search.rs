@@ -23,10 +23,8 @@ use memchr::memmem;
 use parquet::file::reader::{ChunkReader, FileReader as _, SerializedFileReader};
 use zstd::{stream::read::Decoder, zstd_safe::DCtx};
 
-use super::{
-    journal::next_item,
-    vector_forms::{each_vector_of_parquet, json_of},
-};
+use super::vector_forms::{each_vector_of_parquet, json_of};
+use crate::log::next_journal_item;
 use models::embed::cached_vectors;
 
 /// The first bytes of a frame of Zstandard.
@@ -384,7 +382,7 @@ impl<'w> Searcher<'w> {
         loop {
             let more = file.by_ref().take(READ_BYTES as u64).read_to_end(&mut bytes)?;
             let mut rest = bytes.as_slice();
-            while let Some((key, value)) = next_item(&mut rest) {
+            while let Some((key, value)) = next_journal_item(&mut rest) {
                 self.entry(key, &value, path);
             }
             let end = bytes.len() - rest.len();

@@ -68,8 +68,8 @@ pub(in crate::pipeline) struct Stage {
 /// closes fewer, so it is never read twice.
 const MOST_CLOSING: usize = 4;
 
-/// From how many closed windows on, in one step, deletions are applied before the windows are extracted again. Fewer are
-/// extracted at once in less time than a question waits.
+/// From how many closed windows on, in one step, deletions are applied before the windows are extracted again. With
+/// fewer, what others said in them is never missing.
 const IN_PART_FROM: usize = 4;
 
 /// How many windows are extracted again in one step, so that new turns wait for no longer than for a few others.
