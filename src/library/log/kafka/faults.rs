@@ -326,7 +326,6 @@ fn a_position_behind_an_open_transaction_of_another_source_is_found() {
 /// starts again at its durable position, and no message is in the topic twice.
 #[test]
 fn no_message_of_a_source_is_written_twice_while_a_broker_stands_still() {
-    const MESSAGES: u64 = 40;
     let test = "log::kafka::faults::no_message_of_a_source_is_written_twice_while_a_broker_stands_still";
     let Some(broker) = Broker::start(test, &[]) else { return };
     let mut settings = settings(&broker, "still", 1);
@@ -336,51 +335,72 @@ fn no_message_of_a_source_is_written_twice_while_a_broker_stands_still() {
     let sources = ["chat".to_owned(), beside("chat")];
     let longest = log.cluster().transactional("x").get("transaction.timeout.ms").unwrap().parse().unwrap();
     let longest = Duration::from_millis(longest);
-    let (written, failed) = (AtomicU64::new(0), AtomicU64::new(0));
-    let follow = |source: &str| {
-        let mut after = 0;
-        while after < MESSAGES {
-            // As a source does after any failure of the log: it starts again at its durable position.
-            let Ok((mut writer, state)) = log.take_source(source) else {
-                failed.fetch_add(1, Ordering::Relaxed);
-                continue;
-            };
-            let cursor = state.cursor.map_or("0".to_owned(), |cursor| String::from_utf8(cursor).unwrap());
-            after = cursor.parse().unwrap();
-            while after < MESSAGES {
-                if writer.commit(&source_transaction(source, after + 1)).is_err() {
-                    failed.fetch_add(1, Ordering::Relaxed);
-                    break;
-                }
-                after += 1;
-                written.fetch_add(1, Ordering::Relaxed);
+    let (written, failed, is_over) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+    // Writes until the test is over, and returns its last message, if the log says which that is.
+    let follow = |source: &str| loop {
+        // As a source does after any failure of the log: it starts again at its durable position.
+        let Ok((mut writer, state)) = log.take_source(source) else {
+            failed.fetch_add(1, Ordering::Relaxed);
+            if is_over.load(Ordering::Relaxed) {
+                return None;
             }
+            continue;
+        };
+        let cursor = state.cursor.map_or("0".to_owned(), |cursor| String::from_utf8(cursor).unwrap());
+        let mut last: u64 = cursor.parse().unwrap();
+        loop {
+            if is_over.load(Ordering::Relaxed) {
+                return Some(last);
+            }
+            if writer.commit(&source_transaction(source, last + 1)).is_err() {
+                failed.fetch_add(1, Ordering::Relaxed);
+                break;
+            }
+            last += 1;
+            written.fetch_add(1, Ordering::Relaxed);
         }
     };
-    std::thread::scope(|scope| {
-        for source in &sources {
-            scope.spawn(|| follow(source));
+    let wait = |what: &str, is_met: &dyn Fn() -> bool| {
+        let until = Instant::now() + Duration::from_secs(120);
+        while !is_met() {
+            assert!(Instant::now() < until, "{what}");
+            std::thread::sleep(Duration::from_millis(5));
         }
-        for round in 1..=2 {
-            while written.load(Ordering::Relaxed) < round * MESSAGES / 2 {
-                std::thread::sleep(Duration::from_millis(5));
-            }
+    };
+    let last = std::thread::scope(|scope| {
+        // Also where a wait panics: the scope would wait for its threads forever.
+        let _over = SetOnDrop(&is_over);
+        let followers = sources.each_ref().map(|source| scope.spawn(|| follow(source)));
+        for _ in 0..2 {
+            let before = written.load(Ordering::Relaxed);
+            wait("the sources write", &|| written.load(Ordering::Relaxed) >= before + 20);
             broker.act("pause", None);
             // Until the broker would abort a transaction, and sources have given up requests and started again.
             let (paused, before) = (Instant::now(), failed.load(Ordering::Relaxed));
-            while paused.elapsed() <= longest || failed.load(Ordering::Relaxed) < before + 2 {
-                std::thread::sleep(Duration::from_millis(50));
-            }
+            wait("the sources give up", &|| paused.elapsed() > longest && failed.load(Ordering::Relaxed) >= before + 2);
             broker.act("resume", None);
         }
+        let before = written.load(Ordering::Relaxed);
+        wait("the sources go on", &|| written.load(Ordering::Relaxed) >= before + 20);
+        is_over.store(true, Ordering::Relaxed);
+        followers.map(|follower| follower.join().unwrap().unwrap())
     });
-    let mut found: Vec<(String, String)> = Vec::new();
+    let mut found: HashMap<String, Vec<String>> = HashMap::new();
     for record in suite::all(&log, Topic::Turns, 0, 0) {
         let event = TurnEvent::from_json(&record.value.unwrap()).unwrap();
         let TurnEvent::Turn(turn) = event else { panic!("{event:?}") };
-        found.push((turn.bank.to_string(), turn.turn));
+        found.entry(turn.bank.to_string()).or_default().push(turn.turn);
     }
-    let twice: Vec<_> = found.iter().filter(|one| found.iter().filter(|other| other == one).count() > 1).collect();
-    assert!(twice.is_empty(), "{twice:?}");
-    assert_eq!(found.len() as u64, 2 * MESSAGES);
+    for (source, last) in sources.iter().zip(last) {
+        let expected: Vec<String> = (1..=last).map(|number| format!("t{number}")).collect();
+        assert_eq!(found.get(source), Some(&expected));
+    }
+}
+
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
