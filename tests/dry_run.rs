@@ -110,6 +110,16 @@ fn a_dry_run_works_for_every_format() {
     let chat = write(&home.path().join("_chat.txt"), chat);
     let (code, text) = dry_run(&["auto", chat.to_str().unwrap(), "--bank", "b"], home.path());
     assert!(code == 0 && text.starts_with("2 turns in 1 bank") && text.contains("read as +00:00"), "{text}");
+    // Values may begin with a hyphen; an option that stands where a value was forgotten is refused.
+    let chat = ["auto", chat.to_str().unwrap(), "--bank", "b"];
+    let hyphens = ["--zone", "-05:00", "--only", "-100123,-7", "--except", "-9"];
+    let (code, text) = dry_run(&[&chat[..], &hyphens].concat(), home.path());
+    assert!(code == 0 && text.starts_with("0 turns") && text.contains("read as -05:00"), "{text}");
+    assert!(text.contains("source.only: \"-7\" names no conversation"), "{text}");
+    for option in ["--zone", "--only", "--except"] {
+        let (code, text) = dry_run(&[&chat[..], &[option]].concat(), home.path());
+        assert!(code == 2 && text.contains("--dry-run is an option"), "{text}");
+    }
 }
 
 #[test]
@@ -140,7 +150,7 @@ fn an_export_is_ingested_as_its_dry_run_said() {
     let home = tempfile::tempdir().unwrap();
     let root = slack(home.path());
     write(&root.join("board/2024-05-02.json"), "[{\"ts\": \"secret\"}]");
-    let toml = "version = 1\n[source]\nformat = \"slack\"\npath = \"export\"\nbank = \"acme/{channel}\"\n\
+    let toml = "version = 1\n[source]\nformat = \"auto\"\npath = \"export\"\nbank = \"acme/{channel}\"\n\
         aliases = \"aliases.toml\"\nredact = [\"secrets\", \"Lisbon\"]\n[log]\ndirectory = \"log\"\n";
     let file = write(&home.path().join("pipeline.toml"), toml);
     write(&home.path().join("aliases.toml"), "U1 = \"Ann Bell\"\n");

@@ -16,18 +16,17 @@ pub(crate) struct SourceArguments {
     /// The file, or - for standard input if the format allows it. For chat exports, a directory or an archive is
     /// possible, too.
     path: PathBuf,
-    /// The bank for records that do not name one. For the datasets, the prefix of each conversation's bank. For chat
-    /// exports, a template such as acme/{channel}; the placeholders are {workspace}, {channel}, {channel_id} and
-    /// {participants}.
+    /// The bank for records that do not name one. For chat exports, a template such as acme/{channel}; the placeholders
+    /// are {workspace}, {channel}, {channel_id} and {participants}.
     #[arg(long, default_value = "", hide_default_value = true)]
     bank: String,
     /// The time zone to assume for times without one, such as +02:00 or Europe/Berlin.
-    #[arg(long, default_value = "+00:00")]
+    #[arg(long, default_value = "+00:00", allow_hyphen_values = true, value_parser = no_option)]
     zone: String,
-    #[arg(long, value_delimiter = ',', help = only_help())]
+    #[arg(long, value_delimiter = ',', allow_hyphen_values = true, value_parser = no_option, help = only_help())]
     only: Vec<String>,
     /// Chat exports: leave out these conversations, by name or id.
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', allow_hyphen_values = true, value_parser = no_option)]
     except: Vec<String>,
     /// Chat exports: also read private channels (private) or direct messages (direct).
     #[arg(long, value_delimiter = ',')]
@@ -50,6 +49,15 @@ impl SourceArguments {
         let Self { format, path, bank, zone, only, except, include, aliases, redact, date_order } = self;
         SourceSettings { format, path, bank, zone, only, except, include, aliases, redact, date_order }
     }
+}
+
+/// A value that may begin with a hyphen, such as `-05:00` or an id. The name of the next option is refused: it stands
+/// where the value was forgotten.
+fn no_option(value: &str) -> Result<String, String> {
+    if value.starts_with("--") {
+        return Err(format!("{value} is an option; write a value in front of it"));
+    }
+    Ok(value.to_owned())
 }
 
 /// Names every format after `what`.

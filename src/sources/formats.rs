@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::{
-    chat::{ChatSource, Sample},
+    chat::{ChatSource, Sample, first_names},
     discord,
     error::SourceError,
     format::{Opener, SourceFormat},
@@ -80,7 +80,7 @@ pub fn open_as(format: &SourceFormat, settings: &SourceSettings) -> Result<Box<d
 
 fn open_named(named: Option<SourceFormat>, settings: &SourceSettings) -> Result<Box<dyn Source>, SourceError> {
     Zone::parse(&settings.zone)?;
-    let (format, is_recognised) = format_of(named, settings)?;
+    let (format, is_recognised, archives) = format_of(named, settings)?;
     let name = format.name;
     if format.only.is_none() && !settings.only.is_empty() {
         let problem = format!("{name} holds no conversations to choose from; leave it out");
@@ -94,8 +94,10 @@ fn open_named(named: Option<SourceFormat>, settings: &SourceSettings) -> Result<
             open(settings, bank.as_ref())
         }
         Opener::Chat(open) => {
-            let source = ChatSource::open(open(settings)?, settings, name)?;
-            Ok(Box::new(if is_recognised { source } else { source.expecting_items(not_of(&format, &settings.path)) }))
+            let reader = open(settings).map_err(|error| beside_archives(error, &archives))?;
+            let source = ChatSource::open(reader, settings, name)?.beside_archives(&settings.path, &archives);
+            let nothing = || beside_archives(not_of(&format, &settings.path), &archives);
+            Ok(Box::new(if is_recognised { source } else { source.expecting_items(nothing()) }))
         }
     }
 }
@@ -111,12 +113,35 @@ fn not_of(format: &SourceFormat, path: &Path) -> SourceError {
     }
 }
 
+/// The error for an export that cannot be read, which names the archives in it: what is missing may be in them.
+fn beside_archives(error: SourceError, archives: &[String]) -> SourceError {
+    match error {
+        SourceError::Format { path, line, column, problem, remedy } => {
+            let problem = format!("{problem}{}", unopened(archives));
+            SourceError::Format { path, line, column, problem, remedy }
+        }
+        error => error,
+    }
+}
+
+/// An addition to a message that names the archives inside an export; empty if there are none.
+fn unopened(archives: &[String]) -> String {
+    if archives.is_empty() {
+        return String::new();
+    }
+    format!(" (archives inside it are not opened: {}; unpack them and name the folder)", first_names(archives))
+}
+
 /// The named format, if the file may have it; if none is named, the format that the file looks like. Also returns
-/// whether the file looks like that format: if it does not, the reader has to find something in it.
-fn format_of(named: Option<SourceFormat>, settings: &SourceSettings) -> Result<(SourceFormat, bool), SourceError> {
+/// whether the file looks like that format (if it does not, the reader has to find something in it), and the names of
+/// the archives inside it.
+fn format_of(
+    named: Option<SourceFormat>,
+    settings: &SourceSettings,
+) -> Result<(SourceFormat, bool, Vec<String>), SourceError> {
     if settings.path == Path::new("-") {
         return match named {
-            Some(named) if named.standard_input => Ok((named, true)),
+            Some(named) if named.standard_input => Ok((named, true, Vec::new())),
             Some(SourceFormat { name, .. }) => {
                 Err(SourceError::Settings { key: "path", problem: format!("{name} is read from a file; name it") })
             }
@@ -127,22 +152,25 @@ fn format_of(named: Option<SourceFormat>, settings: &SourceSettings) -> Result<(
         };
     }
     let sample = Sample::of(&settings.path)?;
+    let archives = sample.archives();
     if let Some(named) = named
         && (named.looks_like)(&sample)
     {
-        return Ok((named, true));
+        return Ok((named, true, archives));
     }
     let likely: Vec<SourceFormat> = FORMATS.iter().filter(|format| (format.looks_like)(&sample)).copied().collect();
     let names: Vec<&str> = likely.iter().map(|format| format.name).collect();
     let path = settings.path.display();
     let problem = match (named, &likely[..]) {
         // A file that no format recognises is read in the named format: the reader says what is wrong with it.
-        (Some(named), []) => return Ok((named, false)),
-        (None, [one]) => return Ok((*one, true)),
+        (Some(named), []) => return Ok((named, false, archives)),
+        (None, [one]) => return Ok((*one, true, archives)),
         (Some(named), _) => {
             format!("{path} is not {}; it looks like {}: name that format, or {AUTO}", named.name, join(&names, " or "))
         }
-        (None, []) => format!("{path} has no known format; write one of {}", format_names(", ")),
+        (None, []) => {
+            format!("{path} has no known format{}; write one of {}", unopened(&archives), format_names(", "))
+        }
         (None, _) => format!("{path} may be {}; name one of them", join(&names, " or ")),
     };
     Err(SourceError::Settings { key: "format", problem })

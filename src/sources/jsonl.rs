@@ -136,11 +136,37 @@ impl Jsonl {
                     batch.events.push(event);
                     return;
                 }
-                Err(reason) => with_advice(reason),
+                Err(reason) => with_advice(with_field(reason, &line.bytes)),
             },
         };
         let bank = self.bank_of_reject(&line.bytes);
         batch.rejects.push(DeadLetter::new(origin, reason, &line.bytes).in_bank(bank));
+    }
+}
+
+/// Puts the field's name in front of serde's message about a value of the wrong type, which does not have it: it is the
+/// field without which the record has no such value.
+fn with_field(message: String, record: &[u8]) -> String {
+    const MAX_FIELDS: usize = 32;
+    if !["invalid type", "invalid value"].iter().any(|problem| message.starts_with(problem)) {
+        return message;
+    }
+    let record = serde_json::from_slice(&without_half_characters(record));
+    let Ok(serde_json::Value::Object(mut record)) = record else { return message };
+    if record.len() > MAX_FIELDS {
+        return message;
+    }
+    let mut fields: Vec<String> = record.keys().cloned().collect();
+    // Without its type, the record would have other fields.
+    fields.sort_by_key(|field| field == "type");
+    let wrong = fields.into_iter().find(|field| {
+        record.remove(field);
+        let rest = serde_json::Value::Object(record.clone()).to_string();
+        TurnEvent::from_json(rest.as_bytes()).err().as_ref() != Some(&message)
+    });
+    match wrong {
+        Some(field) => format!("{field}: {message}"),
+        None => message,
     }
 }
 
@@ -284,7 +310,12 @@ mod tests {
             (turn("1", None, T).into(), "missing field `bank`; add it to the record, or name one bank"),
             (format!(r#"{{"bank":"b","turn":"1","text":"x","time":"{T}"}}"#).into(), "missing field `speaker`; add it"),
             (good.replace("\"speaker\"", "\"speeker\"").into(), "unknown field `speeker`, expected one of"),
-            (good.replace("\"good\"", "7").into(), "invalid type: integer `7`, expected a string; write a value"),
+            (good.replace("\"good\"", "7").into(), "turn: invalid type: integer `7`, expected a string; write a value"),
+            (good.replace("\"Ada\"", "null").into(), "speaker: invalid type: null, expected a string; write a value"),
+            (
+                good.replace("\"Hello.\"", r#""x","attachments":[{"caption":5}]"#).into(),
+                "attachments: invalid type: integer `5`, expected a string; write a value",
+            ),
             (turn("1", Some("../etc"), T).into(), "bank: segment \"..\" of \"../etc\" is not allowed; use 1 to 128"),
             (turn("1", Some(""), T).into(), "bank: 0 characters long; use"),
             (

@@ -1,20 +1,29 @@
 //! Splits a file into lines, in bounded memory.
 //!
 //! In: a stream of bytes. Out: its lines with their numbers, without their ends (LF or CRLF). A byte order mark at the
-//! start is skipped. A line of more than [`MAX_LINE_BYTES`] is never kept in full.
+//! start is skipped. A line of more than [`MAX_LINE_BYTES`] is never kept in full: of a record, too little to read it;
+//! of a text, more than a turn holds, so that it is cut and counted where turns are made.
 
 use std::io::{self, BufRead, BufReader, Read};
 
+use nouns::model::MAX_TEXT_BYTES;
+
 /// The longest line in bytes, without its end: large enough for the longest text with every character escaped.
 pub(super) const MAX_LINE_BYTES: usize = 2 << 20;
-/// How many bytes of an overlong line are kept.
+/// After how many bytes a message of a text takes no more lines. It is more than a turn holds, so that such a message
+/// is cut and counted where turns are made.
+pub(super) const MAX_MESSAGE_BYTES: usize = MAX_TEXT_BYTES + (256 << 10);
+/// How many bytes of an overlong record are kept.
 const KEPT_BYTES: usize = 4_096;
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+/// The mark that some programs write before a text in UTF-8.
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The lines of a stream.
 pub(super) struct Lines {
     reader: BufReader<Box<dyn Read + Send>>,
     max_bytes: usize,
+    /// How many bytes of a line of more than `max_bytes` are kept.
+    kept_bytes: usize,
     read_bytes: u64,
     line: u64,
 }
@@ -38,7 +47,13 @@ impl Lines {
 
     /// The lines of a stream, with another limit than [`MAX_LINE_BYTES`].
     pub(super) fn with_max_bytes(input: Box<dyn Read + Send>, max_bytes: usize) -> Self {
-        Self { reader: BufReader::with_capacity(1 << 16, input), max_bytes, read_bytes: 0, line: 0 }
+        let reader = BufReader::with_capacity(1 << 16, input);
+        Self { reader, max_bytes, kept_bytes: KEPT_BYTES.min(max_bytes), read_bytes: 0, line: 0 }
+    }
+
+    /// The lines of a text, in which people write lines of any length: of an overlong one, [`MAX_LINE_BYTES`] are kept.
+    pub(super) fn of_text(input: Box<dyn Read + Send>) -> Self {
+        Self { kept_bytes: MAX_LINE_BYTES, ..Self::new(input) }
     }
 
     /// How many bytes were read.
@@ -76,9 +91,9 @@ impl Lines {
             if length <= self.max_bytes as u64 {
                 bytes.extend_from_slice(part);
             } else {
-                let wanted = KEPT_BYTES.saturating_sub(bytes.len()).min(part.len());
+                let wanted = self.kept_bytes.saturating_sub(bytes.len()).min(part.len());
                 bytes.extend_from_slice(part.get(..wanted).unwrap_or(part));
-                bytes.truncate(KEPT_BYTES);
+                bytes.truncate(self.kept_bytes);
                 bytes.shrink_to_fit();
             }
             self.reader.consume(used);

@@ -27,7 +27,9 @@ impl Zone {
     /// # Errors
     /// [`SourceError::Settings`] when it is neither an offset nor a known zone.
     pub fn parse(zone: &str) -> Result<Self, SourceError> {
-        if let Ok(at) = EventTime::read(&format!("2000-01-01T00:00:00{zone}")) {
+        if let Ok(at) = EventTime::read(&format!("2000-01-01T00:00:00{zone}"))
+            && at.check_offset("zone").is_ok()
+        {
             let offset = Offset::from_seconds(at.offset_seconds).unwrap_or(Offset::UTC);
             return Ok(Self(TimeZone::fixed(offset)));
         }

@@ -4,7 +4,7 @@
 //! bank an idle mark after the last. What was read before an error is returned first. A file that does not look like
 //! its format and holds nothing of that format is an error, never an empty source.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, path::Path};
 
 use super::{message::ChatItem, reader::ChatReader, turn_maker::TurnMaker};
 use crate::{
@@ -45,6 +45,17 @@ impl ChatSource {
         Self { nothing: Some(nothing), ..self }
     }
 
+    /// The source of an export in which these archives lie: they are counted as skipped, and named at the end.
+    pub(crate) fn beside_archives(mut self, path: &Path, archives: &[String]) -> Self {
+        if !archives.is_empty() {
+            *self.turns.counts.skipped.entry("archive").or_default() += archives.len() as u64;
+            let (path, names) = (path.display(), first_names(archives));
+            let warning = format!("{path}: archives inside it are not opened: {names}; unpack one that holds messages");
+            self.turns.counts.warnings.push(warning);
+        }
+        self
+    }
+
     /// Called at the end: returns the idle marks, and adds warnings that the user should know.
     fn end(&mut self) -> VecDeque<TurnEvent> {
         for (key, name) in self.turns.unknown() {
@@ -74,6 +85,7 @@ impl Source for ChatSource {
                     if !matches!(&item, ChatItem::Skip(skip) if skip.is_unsupported()) {
                         self.nothing = None;
                     }
+                    let item = self.turns.withheld(item);
                     self.turns.take(item, &self.reader.describe(), &mut batch)
                 }
                 Ok(None) => {
@@ -107,6 +119,16 @@ impl Source for ChatSource {
 
     fn notice(&self) -> Option<String> {
         self.reader.notice()
+    }
+}
+
+/// The first names of a list, and how many more there are.
+pub(crate) fn first_names(names: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let shown = names.get(..SHOWN).unwrap_or(names).join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }
 
@@ -238,6 +260,29 @@ mod tests {
         });
         assert_eq!(batch, SourceBatch::default());
         assert_eq!(counts.warnings, ["source.except: \"Bored\" names no conversation that has a message"]);
+    }
+
+    #[test]
+    fn a_record_of_an_unknown_conversation_is_withheld_where_anything_is_left_out() {
+        let reason = r#"invalid type: string "the \"plan\"", expected struct Post; write it again"#;
+        let items = || {
+            let letter = DeadLetter::new("f:1".to_owned(), reason.to_owned(), b"the plan");
+            vec![ChatItem::Reject { conversation: None, letter }]
+        };
+        let all = [nouns::config::Include::Private, nouns::config::Include::Direct];
+        for (include, only, is_told) in [(&all[..], "", true), (&all[1..], "", false), (&all[..], "general", false)] {
+            let (batch, _) = read(items(), |s| {
+                s.include = include.to_vec();
+                s.only = Some(only.to_owned()).filter(|only| !only.is_empty()).into_iter().collect();
+            });
+            let [letter] = &batch.rejects[..] else { panic!("{batch:?}") };
+            assert_eq!(letter.origin, "f:1");
+            assert_eq!((letter.payload == "the plan", letter.payload.is_empty()), (is_told, !is_told));
+            if !is_told {
+                let start = r#"invalid type: string "…", expected struct Post; write it again; the record is withheld"#;
+                assert!(letter.reason.starts_with(start) && !letter.reason.contains("plan"), "{}", letter.reason);
+            }
+        }
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! for every element of an array; `*` alone is a top-level array. Out: each value under one of the paths, in the file's
 //! order, as its bytes and its line. Memory is bounded by the largest value; one beyond [`MAX_VALUE_BYTES`] is cut. A
 //! value that is not valid JSON is still returned: its end is found by tracking brackets and strings, and the scan
-//! continues after it. A byte order mark is skipped.
+//! continues after it. A byte order mark is skipped. On request, a stream that holds no list of such values is told as
+//! one with a problem.
 
 use std::{
     borrow::Cow,
@@ -22,6 +23,7 @@ const MAX_KEY_BYTES: usize = 256;
 /// The deepest nesting inside a value: serde_json reads no deeper either.
 const MAX_DEPTH: usize = 128;
 const ENDS_EARLY: &str = "the file ends early, inside this record; export or copy it again";
+const NO_LIST: &str = "holds no list of messages; export it again";
 
 /// A scan of a stream of JSON.
 pub(crate) struct Elements {
@@ -36,6 +38,11 @@ pub(crate) struct Elements {
     closed: Vec<Container>,
     started: bool,
     ended: bool,
+    /// Whether a stream without a list of values has a problem.
+    expects_list: bool,
+    has_list: bool,
+    /// Whether a problem was returned.
+    has_told: bool,
 }
 
 /// An object, with the key whose value comes next or came last; or an array.
@@ -76,7 +83,15 @@ impl Elements {
             closed: Vec::new(),
             started: false,
             ended: false,
+            expects_list: false,
+            has_list: false,
+            has_told: false,
         }
+    }
+
+    /// The same scan. If a list is expected, and no list under the paths is in the stream, an empty value says so.
+    pub(crate) fn expect_list(self, expects_list: bool) -> Self {
+        Self { expects_list, ..self }
     }
 
     /// The next value; `None` at the end of the stream.
@@ -133,11 +148,15 @@ impl Elements {
                 }
             }
         }
-        if self.open.is_empty() || self.ended {
+        let (line, problem) = if !self.open.is_empty() && !self.ended {
+            (self.line, ENDS_EARLY)
+        } else if self.expects_list && !self.has_list && !self.has_told {
+            (1, NO_LIST)
+        } else {
             return Ok(None);
-        }
-        self.ended = true;
-        Ok(Some(Element { path: 0, line: self.line, bytes: Vec::new(), problem: Some(ENDS_EARLY) }))
+        };
+        (self.ended, self.has_told) = (true, true);
+        Ok(Some(Element { path: 0, line, bytes: Vec::new(), problem: Some(problem) }))
     }
 
     /// How many bytes were read.
@@ -156,6 +175,7 @@ impl Elements {
             WantedValue::Whole(path) => {
                 let line = self.line;
                 let (bytes, problem) = self.extent(first, true)?;
+                self.has_told |= problem.is_some();
                 let bytes = match without_half_characters(&bytes) {
                     Cow::Owned(whole) => whole,
                     Cow::Borrowed(_) => bytes,
@@ -168,8 +188,16 @@ impl Elements {
                 Ok(None)
             }
             WantedValue::Inside if first == b'[' => {
+                self.has_list |= self.is_list_next();
                 self.open.push(Container::Array);
                 self.take(first);
+                Ok(None)
+            }
+            // Some programs write a list without elements as null.
+            WantedValue::Inside if first == b'n' && !self.open.is_empty() => {
+                let is_list = self.is_list_next();
+                let (bytes, _) = self.extent(first, true)?;
+                self.has_list |= is_list && bytes == b"null";
                 Ok(None)
             }
             _ => {
@@ -181,24 +209,29 @@ impl Elements {
 
     /// What the paths request of a value at the current position.
     fn wanted(&self) -> WantedValue {
-        let here = || {
-            self.open.iter().map(|container| match container {
-                Container::Object { key, .. } => key.as_str(),
-                Container::Array => "*",
-            })
-        };
-        let is_array = |at: usize| matches!(self.open.get(at), Some(Container::Array));
         let mut inside = self.open.is_empty();
         for (number, path) in self.paths.iter().enumerate() {
-            let along = here().enumerate().all(|(at, name)| {
-                path.get(at).is_some_and(|wanted| *wanted == name && (*wanted == "*") == is_array(at))
-            });
+            let along = self.is_along(path);
             if along && path.len() == self.open.len() && !self.open.is_empty() {
                 return WantedValue::Whole(number);
             }
             inside |= along;
         }
         if inside { WantedValue::Inside } else { WantedValue::Nothing }
+    }
+
+    /// Whether the current position lies on a path.
+    fn is_along(&self, path: &[&'static str]) -> bool {
+        self.open.iter().enumerate().all(|(at, container)| match (container, path.get(at)) {
+            (Container::Object { key, .. }, Some(wanted)) => *wanted != "*" && *wanted == key.as_str(),
+            (Container::Array, Some(wanted)) => *wanted == "*",
+            (_, None) => false,
+        })
+    }
+
+    /// Whether a list at the current position would hold values under one of the paths.
+    fn is_list_next(&self) -> bool {
+        self.paths.iter().any(|path| path.get(self.open.len()) == Some(&"*") && self.is_along(path))
     }
 
     /// Leaves the containers that a closing bracket ends. One that fits none of them is left over
@@ -460,6 +493,30 @@ mod tests {
     fn a_file_that_ends_early_says_so() {
         check("[{\"a\": 1}, {\"a\"", &["*"], &[(0, 1, "{\"a\": 1}", false), (0, 1, "{\"a\"", true)]);
         check("[{\"a\": 1},", &["*"], &[(0, 1, "{\"a\": 1}", false), (0, 1, "", true)]);
+    }
+
+    #[test]
+    fn a_file_without_the_expected_list_is_told_once() {
+        const PATHS: &[&str] = &["*", "messages/*", "name"];
+        let found = |json: &str| {
+            let mut elements = Elements::new(Box::new(Cursor::new(json.to_owned())), PATHS).expect_list(true);
+            let mut problems = Vec::new();
+            while let Some(element) = elements.next().unwrap() {
+                problems.extend(element.problem.map(|problem| (element.line, problem)));
+            }
+            problems
+        };
+        for none in
+            ["", " \n", "null", "{}", "5", "{\"ts\": 1}\n{\"ts\": 2}", "{\"data\": [1]}", "{\"name\": \"x\", \"mess"]
+        {
+            assert_eq!(found(none), [(1, NO_LIST)], "{none}");
+        }
+        for list in ["[]", "[1]\n[2]", "{\"messages\": []}", "{\"messages\": null}", "{\"a\": 1, \"messages\": [{}]}"] {
+            assert_eq!(found(list), [], "{list}");
+        }
+        for cut in ["[1, ", "{\"messages\": ", "{\"name\": \"x"] {
+            assert_eq!(found(cut), [(1, ENDS_EARLY)], "{cut}");
+        }
     }
 
     #[test]

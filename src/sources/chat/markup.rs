@@ -241,7 +241,8 @@ impl Text {
     fn tag(&mut self, tag: &Tag<'_>) {
         match (tag.name.as_str(), tag.closing) {
             ("br", _) => self.line_break(),
-            ("pre", closing) => {
+            // Teams writes code as `codeblock`.
+            ("pre" | "codeblock", closing) => {
                 self.block();
                 self.pre = if closing { self.pre.saturating_sub(1) } else { self.pre + 1 };
             }
@@ -309,6 +310,10 @@ mod tests {
             ("<ul>\n<li>one</li>\n<li>two</li>\n</ul>", "- one\n- two"),
             ("<blockquote><p>said</p></blockquote><p>answer</p>", "> said\nanswer"),
             ("<pre>a  b\n  c</pre>after", "a  b\n  c\nafter"),
+            (
+                "<codeblock class=\"Python\"><code>if x:<br>&nbsp; &nbsp; y()</code></codeblock>after",
+                "if x:\n    y()\nafter",
+            ),
             ("1 < 2 and 3 > 2 <3", "1 < 2 and 3 > 2 <3"),
             ("a<!-- hidden -->b<style>x{}</style>c", "abc"),
             ("<img alt=':smile:' src=x> hi", ":smile: hi"),

@@ -40,7 +40,7 @@ mod turn_maker;
 pub(crate) mod transcript;
 
 pub(crate) use assigned::Assigned;
-pub(crate) use chat_source::ChatSource;
+pub(crate) use chat_source::{ChatSource, first_names};
 pub(crate) use elements::{Element, Elements};
 pub(crate) use form::{Form, LIST, NUMBER, OBJECT, OddFields, TEXT, TRUTH, Unread};
 pub(crate) use markup::{html_to_text, resolve_entities};
@@ -53,6 +53,7 @@ pub(crate) use reader::ChatReader;
 pub(crate) use rendered_item::{items_of, lines_of};
 pub(crate) use reordered::{Reordered, Unordered};
 pub(crate) use routing::names_conversation;
+pub(crate) use sample::begins_with_key;
 pub use sample::{Sample, has_json_keys};
 pub(crate) use time_order::{TimeOrder, TimedRecord};
 pub(crate) use tree::Tree;

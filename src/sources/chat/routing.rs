@@ -114,6 +114,12 @@ impl Routing {
         Ok(route)
     }
 
+    /// Whether every conversation is read, whatever the export holds.
+    pub(super) fn reads_all(&self) -> bool {
+        let includes = |kind: &Include| self.include.contains(kind);
+        self.only.is_empty() && self.except.is_empty() && includes(&Include::Private) && includes(&Include::Direct)
+    }
+
     /// The bank template, as the user wrote it.
     pub(super) fn template(&self) -> &str {
         &self.written

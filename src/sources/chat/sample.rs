@@ -6,10 +6,12 @@
 use std::{io::Read, path::Path};
 
 use super::tree::Tree;
-use crate::SourceError;
+use crate::{SourceError, compressed::without_ending};
 
 /// How much of a file is read.
 const SAMPLE_BYTES: u64 = 64 * 1024;
+/// The suffixes of archives.
+const ARCHIVE_ENDINGS: [&str; 6] = [".zip", ".7z", ".rar", ".tar", ".tar.gz", ".tgz"];
 
 /// What is known about a file before it is opened.
 pub struct Sample {
@@ -28,9 +30,10 @@ impl Sample {
         Ok(Self { head: head.transpose()?.unwrap_or_default(), tree })
     }
 
-    /// The name of the file or directory itself, without its folder.
+    /// The name of the file or directory itself, without its folder; of a file in gzip, without that ending.
     pub fn name(&self) -> String {
-        self.tree.path().file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+        let name = self.tree.path().file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        if self.is_file() { without_ending(&name).to_owned() } else { name }
     }
 
     /// The path itself.
@@ -55,6 +58,15 @@ impl Sample {
         self.tree.entries().iter().map(|e| e.name.as_str())
     }
 
+    /// The names of the archives inside a directory or an archive. They are not opened.
+    pub(crate) fn archives(&self) -> Vec<String> {
+        let is_archive = |name: &&str| {
+            let name = name.to_lowercase();
+            ARCHIVE_ENDINGS.iter().any(|ending| name.ends_with(ending))
+        };
+        if self.is_file() { Vec::new() } else { self.entries().filter(is_archive).map(str::to_owned).collect() }
+    }
+
     /// As [`Sample::head`], for an entry; empty if it cannot be read.
     pub fn head_of(&self, entry: &str) -> String {
         head(&self.tree, entry).unwrap_or_default()
@@ -74,6 +86,13 @@ pub fn has_json_keys(head: &str, keys: &[&str]) -> bool {
             .any(|(at, _)| head.get(at + quoted.len()..).is_some_and(|rest| rest.trim_start().starts_with(':')))
     };
     head.trim_start().starts_with(['{', '[']) && keys.iter().all(holds)
+}
+
+/// Whether a text is blank, or an object that begins with this key or is cut inside it.
+pub(crate) fn begins_with_key(head: &str, key: &str) -> bool {
+    let start = format!("{{\"{key}\"");
+    let words = head.chars().filter(|c| !c.is_whitespace() && *c != '\u{feff}');
+    start.starts_with(&words.take(start.chars().count()).collect::<String>())
 }
 
 fn head(tree: &Tree, entry: &str) -> Result<String, SourceError> {

@@ -12,12 +12,17 @@ use std::{
     io::{self, Read, Seek, SeekFrom, Write},
 };
 
+use serde::{Serialize, de::DeserializeOwned};
+
 use crate::{SourceError, error::unreadable};
+use nouns::model::DeadLetter;
 
 /// How many bytes are held and sorted at once.
 const RUN_BYTES: usize = 32 << 20;
 /// How many bytes all runs together read ahead.
 const READ_AHEAD_BYTES: usize = 16 << 20;
+/// The time of records that cannot be read: no message has it.
+const REJECT_MS: i64 = i64::MIN;
 /// Time, file, line and length of a record in the temporary file.
 const HEADER_BYTES: usize = 24;
 
@@ -32,6 +37,13 @@ pub(crate) struct TimedRecord {
     pub line: u64,
     /// What the caller keeps of it.
     pub payload: Vec<u8>,
+}
+
+impl TimedRecord {
+    /// What [`TimeOrder::add_reject`] took; `None` for a message.
+    pub(crate) fn rejected<P: DeserializeOwned>(&self) -> Option<(P, DeadLetter)> {
+        if self.unix_ms == REJECT_MS { serde_json::from_slice(&self.payload).ok() } else { None }
+    }
 }
 
 /// Takes records in any order.
@@ -82,6 +94,16 @@ impl TimeOrder {
         self.held_bytes += record.payload.len() + size_of::<TimedRecord>();
         self.held.push(record);
         if self.held_bytes >= self.run_bytes { self.spill().map_err(temporary) } else { Ok(()) }
+    }
+
+    /// Takes a record that cannot be read, with what tells its conversation once the whole export is known. Such
+    /// records come before all messages.
+    ///
+    /// # Errors
+    /// As [`TimeOrder::add`].
+    pub(crate) fn add_reject(&mut self, place: &impl Serialize, letter: &DeadLetter) -> Result<(), SourceError> {
+        let payload = serde_json::to_vec(&(place, letter)).map_err(|e| temporary(e.into()))?;
+        self.add(TimedRecord { unix_ms: REJECT_MS, file: 0, line: 0, payload })
     }
 
     /// All records, oldest first.
@@ -246,6 +268,18 @@ mod tests {
             prop_assert_eq!(&sorted(&records, run_bytes), &expected);
             prop_assert_eq!(&sorted(&records, usize::MAX), &expected);
         }
+    }
+
+    #[test]
+    fn a_reject_comes_first_with_its_place() {
+        let letter = DeadLetter::new("f:3".to_owned(), "no time".to_owned(), b"{}");
+        let message = TimedRecord { unix_ms: -5, file: 0, line: 1, payload: b"x".to_vec() };
+        let mut order = TimeOrder::new();
+        order.add(message.clone()).unwrap();
+        order.add_reject(&Some(7), &letter).unwrap();
+        let mut sorted = order.oldest_first().unwrap();
+        assert_eq!(sorted.next().unwrap().unwrap().rejected::<Option<u32>>(), Some((Some(7), letter)));
+        assert_eq!((message.rejected::<Option<u32>>(), sorted.next().unwrap()), (None, Some(message)));
     }
 
     #[test]

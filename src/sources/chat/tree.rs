@@ -1,9 +1,10 @@
 //! Reads a file, a directory or an archive in the same way.
 //!
 //! In: a path. Out: the names of its files in sorted order, and each file as a stream, with gzip unpacked and UTF-16
-//! converted to UTF-8. Files and folders that archivers add (`__MACOSX`, `.DS_Store`) are left out. Never holds a whole
-//! file. Only the texts of a tar archive are unpacked to disk, because they cannot be read out of order; they disappear
-//! from the disk with this value.
+//! converted to UTF-8. Files and folders that archivers add (`__MACOSX`, `.DS_Store`) are left out. A file of a zip
+//! archive whose bytes do not have the sum that the archive states ends with an error. Never holds a whole file. Only
+//! the texts of a tar archive are unpacked to disk, because they cannot be read out of order; they disappear from the
+//! disk with this value.
 
 use std::{
     collections::HashMap,
@@ -12,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use flate2::read::DeflateDecoder;
+use flate2::{Crc, read::DeflateDecoder};
 use tempfile::TempDir;
 use zip::{CompressionMethod, ZipArchive};
 
@@ -56,6 +57,27 @@ struct Packed {
     bytes: u64,
     method: CompressionMethod,
     encrypted: bool,
+    /// The CRC-32 of the unpacked bytes.
+    sum: u32,
+}
+
+/// The unpacked bytes of a file of an archive, whose sum is compared at their end.
+struct SummedBytes<R> {
+    input: R,
+    sum: Crc,
+    stated: u32,
+}
+
+impl<R: Read> Read for SummedBytes<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        self.sum.update(buffer.get(..read).unwrap_or_default());
+        if read == 0 && !buffer.is_empty() && self.sum.sum() != self.stated {
+            let problem = "its bytes are not those that were packed (CRC-32); copy or export the archive again";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+        }
+        Ok(read)
+    }
 }
 
 impl Tree {
@@ -174,9 +196,12 @@ impl Tree {
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(packed.start))?;
         let bytes = BufReader::new(file.take(packed.bytes));
+        let stated = packed.sum;
         match packed.method {
-            CompressionMethod::Stored => Ok(Box::new(bytes)),
-            CompressionMethod::Deflated => Ok(Box::new(DeflateDecoder::new(bytes))),
+            CompressionMethod::Stored => Ok(Box::new(SummedBytes { input: bytes, sum: Crc::new(), stated })),
+            CompressionMethod::Deflated => {
+                Ok(Box::new(SummedBytes { input: DeflateDecoder::new(bytes), sum: Crc::new(), stated }))
+            }
             other => Err(io::Error::other(format!("{other} is not read; unpack the archive and name the folder"))),
         }
     }
@@ -202,6 +227,7 @@ fn archived(path: &Path) -> io::Result<Vec<Entry>> {
             bytes: file.compressed_size(),
             method: file.compression(),
             encrypted: file.encrypted(),
+            sum: file.crc32(),
         };
         entries.push(Entry { name, bytes: file.size(), packed: Some(packed) });
     }
@@ -237,4 +263,38 @@ fn walk_below(root: &Path, below: &str, entries: &mut Vec<Entry>) -> io::Result<
 
 fn is_clutter(name: &str) -> bool {
     name.split('/').any(|part| part == "__MACOSX" || part == ".DS_Store")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use zip::{ZipWriter, write::SimpleFileOptions};
+
+    use super::*;
+
+    #[test]
+    fn bytes_that_are_not_those_that_were_packed_are_an_error() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("export.zip");
+        let text = "a text that is long enough to be worth packing, packing, packing\n".repeat(40);
+        for method in [CompressionMethod::Stored, CompressionMethod::Deflated] {
+            let mut archive = ZipWriter::new(File::create(&path).unwrap());
+            archive.start_file("a.txt", SimpleFileOptions::default().compression_method(method)).unwrap();
+            archive.write_all(text.as_bytes()).unwrap();
+            archive.finish().unwrap();
+            let read = || {
+                let mut found = String::new();
+                Tree::open(&path).unwrap().read("a.txt").unwrap().read_to_string(&mut found).map(|_| found)
+            };
+            assert_eq!(read().unwrap(), text);
+            // The sum in the archive's directory.
+            let mut bytes = std::fs::read(&path).unwrap();
+            let at = bytes.windows(4).position(|four| four == b"PK\x01\x02").unwrap() + 16;
+            bytes[at] ^= 1;
+            std::fs::write(&path, bytes).unwrap();
+            let error = read().unwrap_err().to_string();
+            assert!(error.contains("not those that were packed"), "{method}: {error}");
+        }
+    }
 }

@@ -29,6 +29,10 @@ use nouns::{
 
 /// The end of a text that was cut.
 const CUT_MARK: &str = " […]";
+/// What is said of a record that may be of a conversation that is left out.
+const WITHHELD: &str = "the record is withheld, because its conversation is not known, and some are left out";
+/// A longer reason may have been cut inside what it quotes.
+const LONGEST_QUOTING_BYTES: usize = 2_048;
 
 /// Makes turns from chat items.
 pub(crate) struct TurnMaker {
@@ -76,6 +80,20 @@ impl TurnMaker {
     /// The names in `only` and in `except` that no conversation has, each with its key.
     pub(crate) fn unknown(&self) -> Vec<(&'static str, String)> {
         self.routing.unknown()
+    }
+
+    /// An item of an export as it may be told. Unless every conversation is read, a record that cannot be read and does
+    /// not tell its conversation keeps its position and the reason alone. Live sources leave the record out themselves.
+    pub(crate) fn withheld(&self, item: ChatItem) -> ChatItem {
+        match item {
+            ChatItem::Reject { conversation: None, letter }
+                if !letter.payload.is_empty() && !self.routing.reads_all() =>
+            {
+                let reason = format!("{}; {WITHHELD}", without_quotes(&letter.reason));
+                ChatItem::Reject { conversation: None, letter: DeadLetter::new(letter.origin, reason, b"") }
+            }
+            other => other,
+        }
     }
 
     /// Adds an item to a batch as turn events. `origin` says where it was read, for dead letters.
@@ -219,6 +237,13 @@ impl TurnMaker {
     fn skip(&mut self, reason: &'static str) {
         *self.counts.skipped.entry(reason).or_default() += 1;
     }
+}
+
+/// A reason without what it quotes of the record.
+fn without_quotes(reason: &str) -> String {
+    let Some((before, quoted)) = reason.split_once('"') else { return reason.to_owned() };
+    let whole = quoted.rsplit_once('"').filter(|_| reason.len() <= LONGEST_QUOTING_BYTES);
+    format!("{before}\"…\"{}", whole.map_or("", |(_, behind)| behind))
 }
 
 /// The beginning of a text with a mark, in at most `room` bytes; it ends at a space if there is one nearby.

@@ -2,11 +2,12 @@
 //!
 //! In: the file of one channel or thread, or any number of such files; a channel may be split into several. Out: their
 //! messages, oldest first in each conversation. Each file's beginning is read once to learn its channel and its order;
-//! an export in which a file is newest first (`--reverse`) is sorted through a temporary file. Other files in the
-//! folder, such as attachments, are ignored.
+//! an export in which a file is newest first (`--reverse`) is sorted through a temporary file. A file that is blank or
+//! cut before its channel is told; other files in the folder, such as attachments, are ignored.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
+    io::Read,
     sync::Arc,
 };
 
@@ -20,11 +21,15 @@ use crate::{
     SourceError,
     chat::{
         ChatItem, ChatMessage, ChatReader, Element, Elements, Reordered, Skip, TimeOrder, TimedRecord, Tree, Unordered,
-        Unread,
+        Unread, begins_with_key,
     },
     turn_source::SourceProgress,
 };
+use nouns::model::DeadLetter;
 
+/// How much of a file shows whether it begins like an export.
+const START_BYTES: u64 = 256;
+const CUT: &str = "holds no list of messages, and names no channel; export the channel again";
 const HEAD_PATHS: [&str; 3] = ["guild", "channel", "messages/*"];
 /// The index of the messages in [`HEAD_PATHS`].
 const MESSAGES: usize = 2;
@@ -33,6 +38,8 @@ const MESSAGES: usize = 2;
 pub(super) struct Exporter {
     tree: Tree,
     files: Vec<ExportFile>,
+    /// Rejects for exports that were cut before their channel, until they are returned.
+    cut: VecDeque<ChatItem>,
     next_file: usize,
     current: Option<Elements>,
     /// The names of channels and threads by id.
@@ -61,9 +68,16 @@ impl Exporter {
     /// # Errors
     /// [`SourceError`] when one cannot be read.
     pub(super) fn open(tree: Tree, names: &[String]) -> Result<Option<Box<dyn ChatReader>>, SourceError> {
-        let mut files = Vec::new();
+        let (mut files, mut cut) = (Vec::new(), VecDeque::new());
         for name in names {
-            files.extend(beginning(&tree, name)?);
+            match beginning(&tree, name)? {
+                Some(file) => files.push(file),
+                None if is_cut(&tree, name)? => {
+                    let letter = DeadLetter::new(format!("{}:1", tree.origin(name)), CUT.to_owned(), b"");
+                    cut.push_back(ChatItem::Reject { conversation: None, letter });
+                }
+                None => {}
+            }
         }
         if files.is_empty() {
             return Ok(None);
@@ -78,6 +92,7 @@ impl Exporter {
         let exporter = Self {
             tree,
             files,
+            cut,
             next_file: 0,
             current: None,
             channels,
@@ -94,7 +109,7 @@ impl Exporter {
         loop {
             let Some(elements) = self.current.as_mut() else {
                 let Some(file) = self.files.get(self.next_file) else { return Ok(None) };
-                self.current = Some(Elements::new(self.tree.read(&file.name)?, &["messages/*"]));
+                self.current = Some(Elements::new(self.tree.read(&file.name)?, &["messages/*"]).expect_list(true));
                 self.next_file += 1;
                 continue;
             };
@@ -146,6 +161,9 @@ impl Exporter {
 
 impl ChatReader for Exporter {
     fn next(&mut self) -> Result<Option<ChatItem>, SourceError> {
+        if let Some(item) = self.cut.pop_front() {
+            return Ok(Some(item));
+        }
         while let Some((index, element)) = self.next_element()? {
             if let Some(item) = self.item_of(index, &element) {
                 return Ok(Some(item));
@@ -170,6 +188,7 @@ impl ChatReader for Exporter {
 
 impl Unordered for Exporter {
     fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
+        found.append(&mut self.cut);
         let Some((index, element)) = self.next_element()? else { return Ok(false) };
         let id = serde_json::from_slice::<Value>(&element.bytes).ok();
         match id.as_ref().and_then(said_ms).filter(|_| element.problem.is_none()) {
@@ -228,6 +247,14 @@ fn beginning(tree: &Tree, name: &str) -> Result<Option<ExportFile>, SourceError>
         first_ms: times.first().copied().unwrap_or_default(),
         is_newest_first: matches!(times.as_slice(), [first, second] if first > second),
     }))
+}
+
+/// Whether a file that names no channel is blank, or begins like an export. Attached files do not count.
+fn is_cut(tree: &Tree, name: &str) -> Result<bool, SourceError> {
+    let mut start = Vec::new();
+    let read = tree.read(name)?.take(START_BYTES).read_to_end(&mut start);
+    read.map_err(|e| tree.unreadable(name, 0, e))?;
+    Ok(!name.contains("_Files/") && begins_with_key(&String::from_utf8_lossy(&start), "guild"))
 }
 
 /// The time of a message in milliseconds, from its id.

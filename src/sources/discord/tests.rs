@@ -506,3 +506,27 @@ fn an_object_where_a_text_belongs_is_named_and_half_a_character_is_replaced() {
     );
     check(&said(AT_10_00, r#""content": "The oar \ud83d""#), &[&format!("{AT_10_00} {SAID} The oar \u{fffd}")]);
 }
+
+#[test]
+fn a_file_that_is_blank_or_cut_before_its_messages_is_told() {
+    let folder = folder(&[
+        ("a.json", &channel(GENERAL, &said(AT_10_00, r#""content": "hi""#))),
+        ("blank.json", ""),
+        ("cut.json", r#"{"guild": {"id": "1", "na"#),
+        ("header.json", &format!(r#"{{"guild": {{"name": "Team"}}, "channel": {{{GENERAL}}}, "mess"#)),
+        ("a.json_Files/blank.json", ""),
+        ("other.json", "{}"),
+    ]);
+    let mut found = lines(folder.path());
+    found.sort();
+    let cut = "holds no list of messages, and names no channel; export the channel again";
+    assert_eq!(
+        found,
+        [
+            format!("{AT_10_00} {SAID} hi"),
+            format!("reject blank.json:1: {cut}"),
+            format!("reject cut.json:1: {cut}"),
+            "reject header.json:1: holds no list of messages; export it again".to_owned(),
+        ]
+    );
+}

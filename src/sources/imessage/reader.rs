@@ -24,9 +24,10 @@ use super::{
 };
 use crate::{
     chat::{Account, ChatItem, ChatMessage, ChatReader, Conversation, PositionalIds, Privacy, Sample, Skip, Tree},
+    compressed::without_ending as without_gzip,
     error::SourceError,
     format::{Opener, SourceFormat},
-    lines::Lines,
+    lines::{Lines, MAX_MESSAGE_BYTES},
     turn_source::SourceProgress,
     zone::{Zone, zone_notice},
 };
@@ -45,8 +46,6 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
     open: Opener::Chat(open),
 };
 
-/// The longest message that is kept; a turn holds less.
-const MAX_MESSAGE_BYTES: usize = 128 << 10;
 /// How many answers are remembered until they come at their own time.
 const MAX_ANSWERS: usize = 100_000;
 /// The name that the exporter gives the owner of the account.
@@ -66,7 +65,7 @@ fn begins_like_one(head: &str) -> bool {
 }
 
 fn is_text(entry: &str) -> bool {
-    entry.to_lowercase().ends_with(".txt")
+    without_gzip(entry).to_lowercase().ends_with(".txt")
 }
 
 /// Whether it is Messages' own database, judged by its tables or by a name that Apple or a backup gives it. The name
@@ -222,14 +221,14 @@ impl Imessage {
     }
 
     fn open_file(&self, entry: String, bytes: u64) -> Result<OpenFile, SourceError> {
-        let file = entry.rsplit('/').next().unwrap_or(&entry);
+        let file = without_gzip(entry.rsplit('/').next().unwrap_or(&entry));
         let name = if is_text(file) { file.get(..file.len() - 4).unwrap_or(file) } else { file };
         let conversation =
             Conversation { workspace: None, id: name.to_owned(), name: name.to_owned(), privacy: self.privacy };
         Ok(OpenFile {
             bytes,
             origin: self.tree.origin(&entry),
-            lines: Lines::new(self.tree.read(&entry)?),
+            lines: Lines::of_text(self.tree.read(&entry)?),
             conversation: Arc::new(conversation),
             ids: PositionalIds::default(),
             answered: AnswerTargets::default(),
@@ -277,7 +276,7 @@ impl OpenFile {
                 self.begun = Some(OpenMessage { line: number, time, notice, text: String::new() });
             }
             (None, Some(begun)) => {
-                if begun.text.len() + line.len() < MAX_MESSAGE_BYTES {
+                if begun.text.len() <= MAX_MESSAGE_BYTES {
                     begun.text.push_str(line);
                     begun.text.push('\n');
                 }

@@ -11,7 +11,6 @@ use std::{
     sync::Arc,
 };
 
-use flate2::read::MultiGzDecoder;
 use jiff::{civil::DateTime, tz::Offset};
 
 use super::{
@@ -48,10 +47,6 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
 
 fn looks_like(sample: &Sample) -> bool {
     if sample.is_file() {
-        // A compressed file is recognised only by its name.
-        if let Some(name) = sample.name().strip_suffix(".gz") {
-            return name.contains('.') && is_log(name);
-        }
         return reads_like_a_log(sample.head());
     }
     sample.entries().filter(|e| is_log(e)).take(ASKED_ENTRIES).any(|e| reads_like_a_log(&sample.head_of(e)))
@@ -147,7 +142,7 @@ impl Irc {
     fn common_channel(&self) -> Option<String> {
         let nameless = self.files.iter().filter(|(p, ..)| p.channel.is_none() && p.other.is_none());
         nameless.take(ASKED_FILES).find_map(|(_, name, _)| {
-            let input = stream(&self.tree, name).ok()?.take(ASKED_BYTES);
+            let input = self.tree.read(name).ok()?.take(ASKED_BYTES);
             LogFile::open(Box::new(input)).ok()?.1.channel
         })
     }
@@ -155,7 +150,7 @@ impl Irc {
     /// Whether the beginning of any file of a directory has times without a zone.
     fn has_times_without_zone(&self) -> bool {
         self.files.iter().take(ASKED_ZONES).any(|(_, name, _)| {
-            let beginning = || LogFile::open(Box::new(stream(&self.tree, name).ok()?.take(ASKED_BYTES))).ok();
+            let beginning = || LogFile::open(Box::new(self.tree.read(name).ok()?.take(ASKED_BYTES))).ok();
             beginning().is_some_and(|(_, beginning)| beginning.zoneless)
         })
     }
@@ -165,7 +160,7 @@ impl Irc {
         let Some((place, name, bytes)) = self.files.pop_front().filter(|(.., bytes)| *bytes > 0) else {
             return Ok(None);
         };
-        let input = stream(&self.tree, &name)?;
+        let input = self.tree.read(&name)?;
         let (file, beginning) = LogFile::open(input).map_err(|e| self.tree.unreadable(&name, 0, e))?;
         let origin = self.tree.origin(&name);
         let channel = self.channel(&place, &beginning, &name);
@@ -354,10 +349,4 @@ fn written(local: DateTime, stamp: Option<Stamp>) -> String {
 fn at_offset(local: DateTime, offset_seconds: i32) -> Option<EventTime> {
     let moment = Offset::from_seconds(offset_seconds).and_then(|o| o.to_timestamp(local)).ok()?;
     EventTime::new(moment.as_millisecond(), offset_seconds).ok()
-}
-
-/// The bytes of a file, unpacked if the file itself is compressed.
-fn stream(tree: &Tree, name: &str) -> Result<Box<dyn Read + Send>, SourceError> {
-    let input = tree.read(name)?;
-    if name.ends_with(".gz") { Ok(Box::new(MultiGzDecoder::new(std::io::BufReader::new(input)))) } else { Ok(input) }
 }

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     chat::{
         Account, ChatItem, Conversation, Element, Elements, Privacy, Reordered, Sample, Skip, TimeOrder, TimedRecord,
-        Tree, Unordered, Unread, has_json_keys,
+        Tree, Unordered, Unread, begins_with_key, has_json_keys,
     },
     error::SourceError,
     format::{Opener, SourceFormat},
@@ -28,6 +28,9 @@ use nouns::{
     config::SourceSettings,
     model::{DeadLetter, EventTime},
 };
+
+/// The conversation of a record that cannot be read: its room if it states one, and its file.
+type Place = (Option<usize>, usize);
 
 /// Element's JSON export.
 pub(crate) const FORMAT: SourceFormat = SourceFormat {
@@ -39,9 +42,9 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
     open: Opener::Chat(|settings| Ok(Box::new(Reordered::new(Matrix::open(settings)?)))),
 };
 
-const ROOM_NAME: usize = 0;
-/// The paths that are read: the room's name, and the events in each of the forms.
-const PATHS: [&str; 4] = ["room_name", "messages/*", "chunk/*", "*"];
+const ROOM_NAME: usize = 3;
+/// The paths that are read: the events in each of the forms, and the room's name.
+const PATHS: [&str; 4] = ["messages/*", "chunk/*", "*", "room_name"];
 const HEAD_BYTES: u64 = 64 << 10;
 const REMEDY: &str = "export the room again and choose JSON as the format";
 
@@ -71,6 +74,8 @@ struct Matrix {
     files: Vec<String>,
     file: usize,
     elements: Option<Elements>,
+    /// Whether a file without a list of events has a problem.
+    expects_list: bool,
     read_bytes: u64,
     total_bytes: u64,
     rooms: Vec<Room>,
@@ -79,6 +84,8 @@ struct Matrix {
     /// The room name in the file that is being read, and the rooms of its events.
     name: Option<String>,
     in_file: BTreeSet<usize>,
+    /// The room of each file that was read, if all its events are of one.
+    file_rooms: Vec<Option<usize>>,
     /// Names of members, each with the time of the event that states it.
     names: HashMap<(usize, String), (i64, String)>,
     /// Edits of each message.
@@ -111,6 +118,9 @@ impl Matrix {
         let tree = Tree::open(&settings.path)?;
         let is_file = tree.is_file();
         let (mut files, mut total_bytes, mut html) = (Vec::new(), 0, false);
+        let mut expects_list = !is_file;
+        // Exports that are blank, or cut before they show what they are.
+        let mut cut = Vec::new();
         for entry in tree.entries() {
             let page = entry.name.ends_with(".html") || entry.name.ends_with(".htm");
             if !is_file && !page && !entry.name.ends_with(".json") {
@@ -126,6 +136,10 @@ impl Matrix {
             } else if is_file || is_export(head) {
                 files.push(entry.name.clone());
                 total_bytes += entry.bytes;
+                expects_list |= is_export(head);
+            } else if begins_with_key(head, "room_name") && !format!("/{}", entry.name).contains("/files/") {
+                cut.push(entry.name.clone());
+                total_bytes += entry.bytes;
             }
         }
         if files.is_empty() {
@@ -138,17 +152,20 @@ impl Matrix {
                 remedy: REMEDY,
             });
         }
+        files.extend(cut);
         Ok(Self {
             tree,
             files,
             file: 0,
             elements: None,
+            expects_list,
             read_bytes: 0,
             total_bytes,
             rooms: Vec::new(),
             by_id: HashMap::new(),
             name: None,
             in_file: BTreeSet::new(),
+            file_rooms: Vec::new(),
             names: HashMap::new(),
             edits: HashMap::new(),
             removed: HashMap::new(),
@@ -195,11 +212,16 @@ impl Matrix {
         room.conversation.clone()
     }
 
-    fn reject(&mut self, element: &Element, room: Option<usize>, reason: String) -> ChatItem {
-        let letter = element.reject(&self.origin(self.file), reason);
-        // Without a conversation, a reject is not left out: the user chose this export of one room.
-        let conversation = room.and_then(|room| self.rooms.get(room)?.conversation.clone());
-        ChatItem::Reject { conversation, letter }
+    /// Keeps a record that cannot be read, since the name of its room may still follow.
+    fn reject(
+        &self,
+        letter: &DeadLetter,
+        room: Option<usize>,
+        order: &mut TimeOrder,
+    ) -> Result<Option<ChatItem>, SourceError> {
+        let place: Place = (room, self.file);
+        order.add_reject(&place, letter)?;
+        Ok(None)
     }
 
     /// Reads an event.
@@ -210,13 +232,19 @@ impl Matrix {
             .and_then(|value| FORM_OF_EVENTS.read::<Event>(value).map_err(|reason| element.reject(&origin, reason)));
         let (mut event, odd) = match read {
             Ok(read) => read,
-            Err(letter) => return Ok(Some(ChatItem::Reject { conversation: None, letter })),
+            Err(letter) => {
+                let event = serde_json::from_slice::<Value>(&element.bytes).ok();
+                let stated = event.as_ref().and_then(|event| event.get("room_id")?.as_str());
+                let room = stated.map(|id| self.room(Some(id)));
+                return self.reject(&letter, room, order);
+            }
         };
         let room = self.room(event.room_id.clone().as_deref());
         if event.kind == "m.room.member" {
             self.member(room, &event);
         }
-        let missing = |field: &str| format!("{field}: missing; write it as Element exports it");
+        let missing =
+            |field: &str| element.reject(&origin, format!("{field}: missing; write it as Element exports it"));
         if event.state_key.is_some() || event.kind.starts_with("m.call.") {
             return Ok(Some(ChatItem::Skip(Skip::ServiceMessage)));
         }
@@ -229,14 +257,14 @@ impl Matrix {
         }
         odd.tell(&mut self.unread);
         let Some(id) = event.event_id.clone() else {
-            return Ok(Some(self.reject(element, Some(room), missing("event_id"))));
+            return self.reject(&missing("event_id"), Some(room), order);
         };
         let Some(sender) = event.sender.clone() else {
-            return Ok(Some(self.reject(element, Some(room), missing("sender"))));
+            return self.reject(&missing("sender"), Some(room), order);
         };
         let Some(unix_ms) = event.origin_server_ts.filter(|ms| EventTime::new(*ms, 0).is_ok()) else {
             let reason = "origin_server_ts: missing or out of range; write milliseconds since 1970".to_owned();
-            return Ok(Some(self.reject(element, Some(room), reason)));
+            return self.reject(&element.reject(&origin, reason), Some(room), order);
         };
         let what = if event.kind == "m.room.redaction" {
             let Some(of) = event.removed().map(str::to_owned) else {
@@ -318,19 +346,24 @@ impl Unordered for Matrix {
     fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
         let Some(name) = self.files.get(self.file) else { return Ok(false) };
         if self.elements.is_none() {
-            self.elements = Some(Elements::new(self.tree.read(name)?, &PATHS));
+            self.elements = Some(Elements::new(self.tree.read(name)?, &PATHS).expect_list(self.expects_list));
             self.name = None;
         }
         let Some(elements) = &mut self.elements else { return Ok(false) };
         match elements.next() {
-            Ok(Some(element)) if element.path == ROOM_NAME => {
+            Ok(Some(element)) if element.path == ROOM_NAME && element.problem.is_none() => {
                 self.name = serde_json::from_slice(&element.bytes).ok();
             }
             Ok(Some(element)) => found.extend(self.take(&element, order)?),
             Ok(None) => {
                 self.read_bytes += elements.read_bytes();
+                if self.in_file.is_empty() && self.name.is_some() {
+                    self.room(None);
+                }
+                let in_file = std::mem::take(&mut self.in_file);
+                self.file_rooms.push(in_file.first().copied().filter(|_| in_file.len() == 1));
                 // The name may come after the events.
-                for room in std::mem::take(&mut self.in_file) {
+                for room in in_file {
                     if let (Some(room), Some(name)) = (self.rooms.get_mut(room), &self.name) {
                         room.name.get_or_insert_with(|| name.clone());
                     }
@@ -344,6 +377,12 @@ impl Unordered for Matrix {
     }
 
     fn item(&mut self, record: TimedRecord) -> ChatItem {
+        if let Some(((room, file), letter)) = record.rejected::<Place>() {
+            // A file is the export of one room, also where a record does not say so.
+            let room = room.or_else(|| self.file_rooms.get(file).copied().flatten());
+            let conversation = room.and_then(|room| self.conversation(room));
+            return ChatItem::Reject { conversation, letter };
+        }
         let origin = format!("{}:{}", self.origin(record.file as usize), record.line);
         let kept: StoredMessage = match serde_json::from_slice(&record.payload) {
             Ok(kept) => kept,

@@ -272,6 +272,27 @@ fn damaged_events_are_rejects_with_their_lines() {
 }
 
 #[test]
+fn a_file_that_is_blank_or_cut_before_its_events_is_told() {
+    let found = items_of(&[
+        ("a.json", export(&[said("$1", 1, "one")])),
+        ("b.json", String::new()),
+        ("c.json", r#"{"room_name": "Tea", "room_cr"#.to_owned()),
+        ("d.json", r#"{"room_name": "Te"#.to_owned()),
+        ("photo.json", "{}".to_owned()),
+    ]);
+    let found: Vec<String> = found.unwrap().iter().map(line).collect();
+    assert_eq!(
+        found,
+        [
+            "reject b.json:1 holds no list of messages; export it again",
+            "reject c.json:1 holds no list of messages; export it again",
+            "reject d.json:1 the file ends early, inside this record; export or copy it again",
+            "$1 v0 ann: one",
+        ]
+    );
+}
+
+#[test]
 fn an_export_in_html_names_json() {
     for (name, text) in
         [("messages.html", "<!DOCTYPE html><html><div class=\"mx_MessagePanel\">"), ("a.json", "{\"a\": 1")]

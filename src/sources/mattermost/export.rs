@@ -104,6 +104,14 @@ pub(super) struct PostLine {
     pub(super) replies: Option<Vec<Box<RawValue>>>,
 }
 
+/// Where a post was written, and nothing else of it.
+#[derive(Deserialize)]
+pub(super) struct PlacedPost {
+    pub(super) team: Option<String>,
+    pub(super) channel: Option<String>,
+    pub(super) channel_members: Option<Vec<String>>,
+}
+
 #[derive(Deserialize)]
 struct SharedPath {
     path: Option<String>,

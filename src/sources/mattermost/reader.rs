@@ -10,9 +10,9 @@ use std::{
 
 use regex::{Captures, Regex};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
-use super::export::{ChannelLine, ExportLine, PostLine, UserLine, cards};
+use super::export::{ChannelLine, ExportLine, PlacedPost, PostLine, UserLine, cards};
 use crate::{
     chat::{
         Account, ChatItem, ChatMessage, Conversation, OddFields, PositionalIds, Privacy, Reordered, Sample, Skip,
@@ -163,17 +163,31 @@ impl Mattermost {
         format!("{}:{line}", self.tree.origin(self.files.get(file).map_or("", String::as_str)))
     }
 
-    fn reject(&mut self, line: u64, (place, reason): Problem, payload: &[u8]) -> ChatItem {
-        let conversation = place.map(|place| self.conversation(&place));
-        ChatItem::Reject { conversation, letter: DeadLetter::new(self.origin(self.file, line), reason, payload) }
+    /// Keeps a record that cannot be read, since its channel and its users may still follow. One without a place is
+    /// returned at once.
+    fn reject(
+        &self,
+        line: u64,
+        (place, reason): Problem,
+        payload: &[u8],
+        order: &mut TimeOrder,
+        found: &mut VecDeque<ChatItem>,
+    ) -> Result<(), SourceError> {
+        let letter = DeadLetter::new(self.origin(self.file, line), reason, payload);
+        match place {
+            Some(place) => order.add_reject(&place, &letter),
+            None => {
+                found.push_back(ChatItem::Reject { conversation: None, letter });
+                Ok(())
+            }
+        }
     }
 
     /// Reads a line.
     fn take(&mut self, line: &Line, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<(), SourceError> {
         if let Some(length) = line.too_long {
             let reason = format!("the line has {length} bytes, more than {MAX_LINE_BYTES}; split its thread in two");
-            found.push_back(self.reject(line.number, (None, reason), &line.bytes));
-            return Ok(());
+            return self.reject(line.number, (None, reason), &line.bytes, order, found);
         }
         if line.bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
@@ -183,20 +197,18 @@ impl Mattermost {
             Ok(export) => export,
             Err(e) => {
                 let reason = format!("{e}; write one JSON object with its type per line, as the bulk export does");
-                found.push_back(self.reject(line.number, (None, reason), &line.bytes));
-                return Ok(());
+                return self.reject(line.number, (None, reason), &line.bytes, order, found);
             }
         };
         let read = match export.kind.as_ref() {
             "channel" => export.channel.map(|c| serde_json::from_str(c.get()).map(|c| self.channel(c))),
             "user" => export.user.map(|u| serde_json::from_str(u.get()).map(|u| self.user(&u, false))),
             "bot" => export.bot.map(|b| serde_json::from_str(b.get()).map(|b| self.user(&b, true))),
-            "post" | "direct_post" => match export.post.or(export.direct_post).map(PostLine::read) {
-                Some(Ok((post, odd))) => return self.post(post, &odd, line, order, found),
-                Some(Err(reason)) => {
-                    let reason = format!("{}: {reason}", export.kind);
-                    found.push_back(self.reject(line.number, (None, reason), &line.bytes));
-                    return Ok(());
+            "post" | "direct_post" => match export.post.or(export.direct_post).map(|p| (p, PostLine::read(p))) {
+                Some((_, Ok((post, odd)))) => return self.post(post, &odd, line, order, found),
+                Some((post, Err(reason))) => {
+                    let problem = (place_of_damaged(post), format!("{}: {reason}", export.kind));
+                    return self.reject(line.number, problem, &line.bytes, order, found);
                 }
                 None => None,
             },
@@ -213,8 +225,7 @@ impl Mattermost {
             Some(Err(e)) => format!("{}: {e}; write it as the bulk export does", export.kind),
             None => format!("{}: missing; write it next to its type", export.kind),
         };
-        found.push_back(self.reject(line.number, (None, reason), &line.bytes));
-        Ok(())
+        self.reject(line.number, (None, reason), &line.bytes, order, found)
     }
 
     fn channel(&mut self, line: ChannelLine) {
@@ -237,19 +248,16 @@ impl Mattermost {
         found: &mut VecDeque<ChatItem>,
     ) -> Result<(), SourceError> {
         let replies = post.replies.take().unwrap_or_default();
-        let place = match place(&post) {
+        let place = match place(post.team.as_deref(), post.channel.as_deref(), post.channel_members.as_deref()) {
             Ok(place) => place,
-            Err(problem) => {
-                found.push_back(self.reject(line.number, problem, &line.bytes));
-                return Ok(());
-            }
+            Err(problem) => return self.reject(line.number, problem, &line.bytes, order, found),
         };
         let root = post.create_at.zip(post.user.clone());
         let own_root = if replies.is_empty() { None } else { root.clone() };
         odd.tell(&mut self.unread);
         match keep(post, odd, place.clone(), own_root, false) {
             Ok((unix_ms, payload)) => order.add(self.timed(unix_ms, line.number, payload))?,
-            Err(problem) => found.push_back(self.reject(line.number, problem, &line.bytes)),
+            Err(problem) => self.reject(line.number, problem, &line.bytes, order, found)?,
         }
         for reply in replies {
             let read = PostLine::read(&reply).map_err(|e| (Some(place.clone()), format!("replies: {e}")));
@@ -259,7 +267,7 @@ impl Mattermost {
             });
             match kept {
                 Ok((unix_ms, payload)) => order.add(self.timed(unix_ms, line.number, payload))?,
-                Err(problem) => found.push_back(self.reject(line.number, problem, reply.get().as_bytes())),
+                Err(problem) => self.reject(line.number, problem, reply.get().as_bytes(), order, found)?,
             }
         }
         Ok(())
@@ -269,6 +277,7 @@ impl Mattermost {
         TimedRecord { unix_ms, file: u32::try_from(self.file).unwrap_or(u32::MAX), line, payload }
     }
 
+    /// The conversation of a place, once all lines of channels and users are known.
     fn conversation(&mut self, place: &Place) -> Arc<Conversation> {
         if let Some(conversation) = self.conversations.get(place) {
             return conversation.clone();
@@ -299,10 +308,7 @@ impl Mattermost {
                 }
             }
         });
-        // Cached only at the end, because lines of channels and users may still follow.
-        if self.lines.is_none() {
-            self.conversations.insert(place.clone(), conversation.clone());
-        }
+        self.conversations.insert(place.clone(), conversation.clone());
         conversation
     }
 
@@ -375,6 +381,9 @@ impl Unordered for Mattermost {
     }
 
     fn item(&mut self, record: TimedRecord) -> ChatItem {
+        if let Some((place, letter)) = record.rejected::<Place>() {
+            return ChatItem::Reject { conversation: Some(self.conversation(&place)), letter };
+        }
         let origin = self.origin(record.file as usize, record.line);
         let kept: StoredPost = match serde_json::from_slice(&record.payload) {
             Ok(kept) => kept,
@@ -451,11 +460,11 @@ impl Unordered for Mattermost {
 }
 
 /// Where a post was written.
-fn place(post: &PostLine) -> Result<Place, Problem> {
-    let Some(members) = &post.channel_members else {
-        let channel = post.channel.clone().filter(|c| !c.is_empty());
+fn place(team: Option<&str>, channel: Option<&str>, members: Option<&[String]>) -> Result<Place, Problem> {
+    let Some(members) = members else {
+        let channel = channel.filter(|c| !c.is_empty());
         let channel = channel.ok_or_else(|| (None, "channel: missing; write the channel's name".to_owned()))?;
-        return Ok(Place::Channel(post.team.clone().unwrap_or_default(), channel));
+        return Ok(Place::Channel(team.unwrap_or_default().to_owned(), channel.to_owned()));
     };
     let mut members: Vec<String> = members.iter().filter(|m| !m.is_empty()).cloned().collect();
     members.sort();
@@ -465,6 +474,12 @@ fn place(post: &PostLine) -> Result<Place, Problem> {
         return Err((Some(Place::Direct(Vec::new())), reason.to_owned()));
     }
     Ok(Place::Direct(members))
+}
+
+/// Where a post was written that cannot be read; `None` if that part of it cannot be read either.
+fn place_of_damaged(post: &RawValue) -> Option<Place> {
+    let PlacedPost { team, channel, channel_members } = serde_json::from_str(post.get()).ok()?;
+    place(team.as_deref(), channel.as_deref(), channel_members.as_deref()).ok()
 }
 
 /// The record that is kept of a post, with its time.

@@ -195,6 +195,15 @@ fn empty_channel_members_are_rejected_as_direct_messages() {
 }
 
 #[test]
+fn a_damaged_post_has_its_channel_also_where_its_line_follows() {
+    let lines = r#"{"type":"post","post":{"team":"core","channel":"late","user":"bo","message":5,"create_at":1}}
+{"type":"channel","channel":{"team":"core","name":"late","display_name":"Late","type":"O"}}"#;
+    let items = items(lines);
+    let late = conversation(&items[0]);
+    assert_eq!((items.len(), late.name.as_str(), late.privacy), (1, "Late", Privacy::Open));
+}
+
+#[test]
 fn a_damaged_record_is_rejected_and_the_rest_is_read() {
     let replies = r#"[{"user":"bo","message":7,"create_at":1},{"user":"bo","message":"ok","create_at":2000}]"#;
     let good = post(&format!(r#""user":"ann","message":"good","create_at":1000,"replies":{replies}"#));

@@ -23,6 +23,7 @@ use crate::{
     },
     error::SourceError,
     format::{Opener, SourceFormat},
+    lines::BYTE_ORDER_MARK,
     zone::Zone,
 };
 use nouns::{
@@ -262,6 +263,7 @@ fn first_line(tree: &Tree, name: &str) -> Result<Vec<u8>, SourceError> {
     let mut bytes = Vec::new();
     let read = tree.read(name)?.take(4 << 10).read_to_end(&mut bytes);
     read.map_err(|e| tree.unreadable(name, 0, e))?;
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes);
     let from = bytes.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
     let rest = bytes.get(from..).unwrap_or_default();
     Ok(rest.split(|byte| *byte == b'\n').next().unwrap_or_default().to_vec())

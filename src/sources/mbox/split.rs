@@ -3,8 +3,8 @@
 //! In: a stream. Out: one mail at a time, with the line that separates it from the previous mail. Programs do not agree
 //! on how to escape a line in a mail that begins with `From `, and some do not escape it. Such a line therefore
 //! separates mails only in two cases: if it has a date and a header follows, or if it holds only an address, comes
-//! after a blank line, and is followed by a header that every mail has. Never holds more than one mail, and at most
-//! [`MAX_MAIL_BYTES`] of it.
+//! after a blank line, and is followed by a header that every mail has. A byte order mark at the start is skipped.
+//! Never holds more than one mail, and at most [`MAX_MAIL_BYTES`] of it.
 
 use std::{
     io::{self, BufRead, BufReader, Read},
@@ -12,6 +12,8 @@ use std::{
 };
 
 use regex::bytes::Regex;
+
+use crate::lines::BYTE_ORDER_MARK;
 
 /// How much of a mail is kept. The text comes before the attachments, so it is kept.
 const MAX_MAIL_BYTES: usize = 16 << 20;
@@ -152,8 +154,12 @@ impl Mails {
         if bytes.is_empty() {
             return Ok(None);
         }
+        let is_first = self.read_bytes == 0;
         self.read_bytes += bytes.len() as u64;
         self.line += u64::from(is_start);
+        if is_first && bytes.starts_with(BYTE_ORDER_MARK) {
+            bytes.drain(..BYTE_ORDER_MARK.len());
+        }
         self.ends_line = bytes.ends_with(b"\n");
         Ok(Some(Chunk { bytes, line: self.line, is_start }))
     }

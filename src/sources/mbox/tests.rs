@@ -72,6 +72,15 @@ fn mails_come_oldest_first_with_their_zone_and_the_subject_of_what_begins_a_thre
 }
 
 #[test]
+fn a_byte_order_mark_is_skipped() {
+    let mbox = mail(1, "", "one") + &mail(2, "", "two");
+    let single = mbox.strip_prefix(SEPARATOR).unwrap();
+    let single = &single[..single.find(SEPARATOR).unwrap()];
+    assert_eq!(texts(format!("\u{feff}{mbox}")), ["one", "two"]);
+    assert_eq!(texts(format!("\u{feff}{single}")), ["one"]);
+}
+
+#[test]
 fn a_line_that_begins_with_from_separates_mails_only_where_one_begins() {
     let unescaped = "Hello.\n\nFrom here on it is easy.\nFrom: that is no header\n\nFrom Monday at 10:30 we meet, as in 2023.\nBye.";
     assert_eq!(texts(mail(1, "", unescaped)), [unescaped]);

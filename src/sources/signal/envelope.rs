@@ -58,6 +58,26 @@ pub(super) const FORM: Form = Form {
     remedy: "write it as signal-cli does",
 };
 
+/// The fields that tell a message's conversation, at any depth.
+const PLACE: [&str; 16] = [
+    "envelope",
+    "source",
+    "sourceNumber",
+    "sourceUuid",
+    "sourceName",
+    "dataMessage",
+    "editMessage",
+    "syncMessage",
+    "sentMessage",
+    "destination",
+    "destinationNumber",
+    "destinationUuid",
+    "groupInfo",
+    "groupId",
+    "groupName",
+    "name",
+];
+
 /// The record inside the JSON-RPC wrappers.
 pub(super) fn innermost(mut record: Value) -> Value {
     while let Some(inner) = ["params", "result"]
@@ -67,6 +87,20 @@ pub(super) fn innermost(mut record: Value) -> Value {
         record = inner;
     }
     record
+}
+
+/// What tells the conversation of a record that cannot be read, and nothing else of it; `None` if that part cannot be
+/// read either.
+pub(super) fn placed(record: Value) -> Option<Line> {
+    fn keep(value: &mut Value) {
+        if let Value::Object(fields) = value {
+            fields.retain(|key, _| PLACE.contains(&key.as_str()));
+            fields.values_mut().for_each(keep);
+        }
+    }
+    let mut place = innermost(record);
+    keep(&mut place);
+    serde_json::from_value(place).ok()
 }
 
 /// A line: an envelope, or a JSON-RPC notification that holds one.
@@ -154,7 +188,7 @@ pub(super) struct Data {
 }
 
 /// A group.
-#[derive(Debug, Deserialize, Default)]
+#[derive(Debug, Clone, Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Group {
     pub(super) group_id: Option<String>,

@@ -176,8 +176,9 @@ impl Signal {
                     (Some(line), Kind::Markdown) => {
                         open.exported.markdown(line.number, &String::from_utf8_lossy(&line.bytes), &self.zone)
                     }
-                    (Some(line), _) => line_item(
+                    (Some(line), kind) => line_item(
                         line,
+                        kind,
                         &mut self.received,
                         &mut open.exported,
                         &open.origin,
@@ -211,7 +212,8 @@ impl Signal {
         let input = self.tree.read(&file.entry)?;
         let input = match file.kind {
             Kind::Array => Input::Elements(Elements::new(input, &["*"])),
-            _ => Input::Lines(Lines::new(input)),
+            Kind::Markdown => Input::Lines(Lines::of_text(input)),
+            Kind::Exported | Kind::Lines => Input::Lines(Lines::new(input)),
         };
         let name = chat_name(&self.tree, &file.entry);
         let conversation = Conversation { workspace: None, id: name.clone(), name, privacy: file.privacy };
@@ -223,6 +225,7 @@ impl Signal {
 /// The item of a line of JSON from either program.
 fn line_item(
     line: &Line,
+    kind: Kind,
     received: &mut Received,
     exported: &mut Exported,
     origin: &str,
@@ -233,21 +236,29 @@ fn line_item(
         return None;
     }
     let payload = || String::from_utf8_lossy(&line.bytes).into_owned();
+    let place = format!("{origin}:{}", line.number);
+    // What signal-cli received is of many chats.
+    let damaged = |exported: &Exported, reason: String| match kind {
+        Kind::Lines => {
+            ChatItem::Reject { conversation: None, letter: DeadLetter::new(place.clone(), reason, &line.bytes) }
+        }
+        _ => exported.reject(line.number, reason, &payload()),
+    };
     if let Some(length) = line.too_long {
         let reason = format!("the line has {length} bytes, more than a record may have; leave it out");
-        return Some(exported.reject(line.number, reason, &payload()));
+        return Some(damaged(exported, reason));
     }
     let advice = |e: serde_json::Error| format!("{e}; write one JSON object per line");
     let value: Value = match serde_json::from_slice(&without_half_characters(&line.bytes)) {
         Ok(value) => value,
-        Err(e) => return Some(exported.reject(line.number, advice(e), &payload())),
+        Err(e) => return Some(damaged(exported, advice(e))),
     };
     if value.get("date").is_some() && value.get("envelope").is_none() {
         let read = sigexport::FORM.read::<Record>(value);
         let read = read.and_then(|(record, odd)| odd.judge(exported.record(line.number, record, zone), unread));
         return Some(read.unwrap_or_else(|reason| exported.reject(line.number, reason, &payload())));
     }
-    Some(record_item(value, received, format!("{origin}:{}", line.number), &line.bytes, zone, unread))
+    Some(record_item(value, received, place, &line.bytes, zone, unread))
 }
 
 /// The item of a record of signal-cli.
@@ -261,9 +272,10 @@ fn record_item(
 ) -> ChatItem {
     let read = envelope::FORM.read::<envelope::Line>(envelope::innermost(value));
     let read = read.and_then(|(record, odd)| odd.judge(received.item(record, origin.clone(), payload, zone), unread));
-    read.unwrap_or_else(|reason| ChatItem::Reject {
-        conversation: None,
-        letter: DeadLetter::new(origin, reason, payload),
+    read.unwrap_or_else(|reason| {
+        let record = serde_json::from_slice(&without_half_characters(payload)).ok();
+        let conversation = record.and_then(|record| received.conversation_of_damaged(record));
+        ChatItem::Reject { conversation, letter: DeadLetter::new(origin, reason, payload) }
     })
 }
 

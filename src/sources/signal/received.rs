@@ -9,7 +9,9 @@ use std::{
     sync::Arc,
 };
 
-use super::envelope::{Data, Edit, Envelope, File, Group, Line, Mention, Quote, Sent, Target};
+use serde_json::Value;
+
+use super::envelope::{Data, Edit, Envelope, File, Group, Line, Mention, Quote, Sent, Target, placed};
 use crate::{
     chat::{Account, ChatItem, ChatMessage, Conversation, Privacy, Skip, media_kind},
     zone::Zone,
@@ -48,9 +50,9 @@ impl Received {
     /// The item of a record. `origin` is its place.
     pub(super) fn item(&mut self, line: Line, origin: String, payload: &[u8], zone: &Zone) -> ChatItem {
         let line = line.innermost();
-        let reject = |reason: &str| ChatItem::Reject {
-            conversation: None,
-            letter: DeadLetter::new(origin.clone(), reason.to_owned(), payload),
+        let reject = |conversation, reason: String| ChatItem::Reject {
+            conversation,
+            letter: DeadLetter::new(origin.clone(), reason, payload),
         };
         let Some(envelope) = line.envelope else { return ChatItem::Skip(Skip::Unsupported) };
         let Some(author) = self.author(&envelope) else {
@@ -58,63 +60,63 @@ impl Received {
             return if line.exception.is_some() {
                 ChatItem::Skip(Skip::Encrypted)
             } else {
-                reject("the envelope names no source; leave it out")
+                reject(None, "the envelope names no source; leave it out".to_owned())
             };
         };
         let sent_ms = envelope.timestamp.unwrap_or(0);
-        if let Some(data) = envelope.data_message {
-            let conversation = self.conversation(data.group_info.as_ref(), &author);
-            return self
-                .said(Context { author, conversation, sent_ms }, data, zone)
-                .unwrap_or_else(|reason| reject(&reason));
-        }
-        if let Some(edit) = envelope.edit_message {
-            let group = edit.data_message.as_ref().and_then(|data| data.group_info.as_ref());
-            let conversation = self.conversation(group, &author);
-            return self
-                .edited(Context { author, conversation, sent_ms }, edit, zone)
-                .unwrap_or_else(|reason| reject(&reason));
-        }
-        if let Some(sent) = envelope.sync_message.and_then(|sync| sync.sent_message) {
-            let item = self.sent(author, sent, sent_ms, line.account.as_deref(), zone);
-            return item.unwrap_or_else(|reason| reject(&reason));
-        }
-        if line.exception.is_some() {
-            ChatItem::Skip(Skip::Encrypted)
-        } else if envelope.story_message.is_some() {
-            ChatItem::Skip(Skip::Unsupported)
-        } else {
-            ChatItem::Skip(Skip::ServiceMessage)
-        }
-    }
-
-    /// What the account said on another device.
-    fn sent(
-        &mut self,
-        author: Account,
-        sent: Sent,
-        sent_ms: i64,
-        account: Option<&str>,
-        zone: &Zone,
-    ) -> Result<ChatItem, String> {
-        let Sent { destination, destination_number, destination_uuid, edit_message, data } = sent;
-        let of_edit = edit_message.as_ref().and_then(|edit| edit.data_message.as_ref());
-        let group = data.group_info.as_ref().or_else(|| of_edit.and_then(|data| data.group_info.as_ref()));
-        let to = self.id(destination_uuid.as_deref(), destination_number.as_deref(), destination.as_deref());
-        let conversation = match (group, to) {
-            (Some(_), _) => self.conversation(group, &author),
-            (None, Some(to)) => {
-                let other = self.known(&to, destination_number.or(destination));
-                self.conversation(None, &other)
-            }
-            (None, None) if account.is_some() => return Ok(ChatItem::Skip(Skip::ServiceMessage)),
-            (None, None) => return Err("the message names no destination; leave it out".to_owned()),
+        let place = self.place(&envelope, &author);
+        let sent = envelope.sync_message.and_then(|sync| sync.sent_message);
+        let Some(conversation) = place else {
+            return if sent.is_some() && line.account.is_none() {
+                reject(None, "the message names no destination; leave it out".to_owned())
+            } else if sent.is_none() && line.exception.is_some() {
+                ChatItem::Skip(Skip::Encrypted)
+            } else if sent.is_none() && envelope.story_message.is_some() {
+                ChatItem::Skip(Skip::Unsupported)
+            } else {
+                ChatItem::Skip(Skip::ServiceMessage)
+            };
         };
-        let context = Context { author, conversation, sent_ms };
-        match edit_message {
+        let context = Context { author, conversation: Arc::clone(&conversation), sent_ms };
+        let (edit, data) = match (envelope.data_message, envelope.edit_message, sent) {
+            (Some(data), ..) => (None, data),
+            (None, Some(edit), _) => (Some(edit), Data::default()),
+            (None, None, sent) => sent.map(|sent| (sent.edit_message, sent.data)).unwrap_or_default(),
+        };
+        let item = match edit {
             Some(edit) => self.edited(context, edit, zone),
             None => self.said(context, data, zone),
+        };
+        item.unwrap_or_else(|reason| reject(Some(conversation), reason))
+    }
+
+    /// The conversation of a record that cannot be read; `None` if that part of it cannot be read either.
+    pub(super) fn conversation_of_damaged(&mut self, record: Value) -> Option<Arc<Conversation>> {
+        let envelope = placed(record)?.envelope?;
+        let author = self.author(&envelope)?;
+        self.place(&envelope, &author)
+    }
+
+    /// Where the message of an envelope was said; `None` if it holds no message, or if the account said it on another
+    /// device and it names no destination.
+    fn place(&mut self, envelope: &Envelope, author: &Account) -> Option<Arc<Conversation>> {
+        let group_of_edit = |edit: &Edit| edit.data_message.as_ref().and_then(|data| data.group_info.clone());
+        if let Some(data) = &envelope.data_message {
+            return Some(self.conversation(data.group_info.as_ref(), author));
         }
+        if let Some(edit) = &envelope.edit_message {
+            return Some(self.conversation(group_of_edit(edit).as_ref(), author));
+        }
+        // What the account said on another device.
+        let sent = envelope.sync_message.as_ref()?.sent_message.as_ref()?;
+        let group = sent.data.group_info.clone().or_else(|| sent.edit_message.as_ref().and_then(group_of_edit));
+        if group.is_some() {
+            return Some(self.conversation(group.as_ref(), author));
+        }
+        let Sent { destination, destination_number, destination_uuid, .. } = sent;
+        let to = self.id(destination_uuid.as_deref(), destination_number.as_deref(), destination.as_deref())?;
+        let other = self.known(&to, destination_number.clone().or_else(|| destination.clone()));
+        Some(self.conversation(None, &other))
     }
 
     fn said(&mut self, context: Context, data: Data, zone: &Zone) -> Result<ChatItem, String> {

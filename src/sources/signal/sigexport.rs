@@ -15,12 +15,11 @@ use crate::{
     chat::{
         Account, ChatItem, ChatMessage, Conversation, Form, LIST, OBJECT, PositionalIds, Skip, TEXT, TRUTH, shared_file,
     },
+    lines::MAX_MESSAGE_BYTES,
     zone::Zone,
 };
 use nouns::model::{Attachment, DeadLetter, EventTime};
 
-/// The longest message that is kept; a turn holds less.
-const MAX_MESSAGE_BYTES: usize = 128 << 10;
 /// The sender's name if the exporter knows no sender.
 const NO_SENDER: &str = "No-Sender";
 
@@ -135,7 +134,7 @@ impl Exported {
             return done;
         }
         match &mut self.begun {
-            Some(begun) if begun.text.len() + line.len() < MAX_MESSAGE_BYTES => {
+            Some(begun) if begun.text.len() <= MAX_MESSAGE_BYTES => {
                 begun.text.push('\n');
                 begun.text.push_str(line);
                 None
@@ -287,17 +286,14 @@ fn without_reactions(text: &str) -> String {
 
 /// The words of a text, and the files and stickers that are linked after them.
 fn split_files(text: &str) -> (String, Vec<Attachment>) {
-    let mut rest = text.trim_end().to_owned();
+    let mut rest = text.trim_end();
     let mut attachments = Vec::new();
-    loop {
-        let end = rest.trim_end();
-        let taken = linked_file(end).or_else(|| not_exported(end)).or_else(|| sticker(end));
-        let Some((before, attachment)) = taken else { break };
+    while let Some((before, attachment)) = linked_file(rest).or_else(|| not_exported(rest)).or_else(|| sticker(rest)) {
         attachments.push(attachment);
-        rest = before.to_owned();
+        rest = before.trim_end();
     }
     attachments.reverse();
-    (rest, attachments)
+    (rest.to_owned(), attachments)
 }
 
 /// `![name](./media/name)` or `[label](../exported_stickers/…)` at the end.

@@ -96,7 +96,8 @@ impl Slack {
     /// Opens the next file; returns false after the last.
     fn next_file(&mut self) -> Result<bool, SourceError> {
         let Some((name, conversation)) = self.files.pop_front() else { return Ok(false) };
-        let elements = Elements::new(self.tree.read(&name)?, MESSAGES);
+        let (_, file) = split(&name);
+        let elements = Elements::new(self.tree.read(&name)?, MESSAGES).expect_list(is_day(file) || is_dump(file));
         let origin = self.tree.origin(&name);
         let unread = std::mem::take(&mut self.unread);
         self.open = Some(OpenFile { name, origin, elements, conversation, versions: HashMap::new(), unread });
@@ -145,7 +146,7 @@ impl ChatReader for Slack {
 impl OpenFile {
     /// Adds the items of an element to `ready`.
     fn take(&mut self, element: &Element, directory: &mut Directory, zone: &Zone, ready: &mut VecDeque<ChatItem>) {
-        if matches!(MESSAGES.get(element.path), Some(&"channel_id" | &"name")) {
+        if element.problem.is_none() && matches!(MESSAGES.get(element.path), Some(&"channel_id" | &"name")) {
             return;
         }
         let raw = element.parse::<Value>(&self.origin).and_then(|value| match value {

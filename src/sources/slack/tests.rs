@@ -493,3 +493,28 @@ fn the_words_of_every_block_are_read_and_unknown_blocks_are_told() {
     assert_eq!(counts.skipped_by_kind().into_iter().collect::<Vec<_>>(), [("unsupported: hologram".to_owned(), 1)]);
     assert_eq!(counts.unread.into_iter().collect::<Vec<_>>(), [("block hologram".to_owned(), 1)]);
 }
+
+#[test]
+fn a_day_without_a_list_of_messages_is_told() {
+    let said_at = |second: u32| message(&format!("171455040{second}.000100"), "U1", "hi");
+    let (batch, counts) = read(
+        &[
+            ("channels.json", channels()),
+            ("groups.json", json!([{"id": "G1", "name": "board"}])),
+            ("board/2024-05-01.json", json!("")),
+            ("general/2024-05-01.json", said_at(1)),
+            ("general/2024-05-02.json", json!("")),
+            ("general/2024-05-03.json", json!(null)),
+            ("general/2024-05-04.json", json!({"ok": true, "data": [said_at(4)]})),
+            ("general/2024-05-05.json", json!(format!("{}\n{}", said_at(5), said_at(6)))),
+            ("general/2024-05-06.json", json!([])),
+            ("general/2024-05-07.json", json!([said_at(7)])),
+        ],
+        |_| (),
+    );
+    assert_eq!(turns(&batch).len(), 1, "{batch:?}");
+    let found: Vec<_> = batch.rejects.iter().map(|l| format!("{}: {}", l.origin, l.reason)).collect();
+    let told = |day| format!("general/2024-05-0{day}.json:1: holds no list of messages; export it again");
+    assert_eq!(found, [1, 2, 3, 4, 5].map(told));
+    assert_eq!(counts.skipped, [("private channel", 1)].into_iter().collect());
+}

@@ -4,6 +4,7 @@
 //! Times may be in ISO 8601 or in the form that PowerShell 5 writes.
 
 use jiff::civil::DateTime;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
@@ -51,6 +52,21 @@ pub(super) const FORM: Form = Form {
     ],
     remedy: "export it again; in PowerShell, give ConvertTo-Json a -Depth of 10 or more",
 };
+
+/// The replies inside a post: a list, an object with the list under `value`, or a single reply.
+pub(super) const REPLIES: Form = Form {
+    needed: &[
+        ("replies", OBJECT | LIST),
+        ("replies[]", OBJECT),
+        ("replies/value", OBJECT | LIST),
+        ("replies/value[]", OBJECT),
+    ],
+    other: &[],
+    remedy: FORM.remedy,
+};
+
+/// What .NET writes for no date, as text and in PowerShell's form.
+const NO_DATE: [&str; 2] = ["0001-01-01", "/Date(-62135"];
 
 /// An object whose keys begin in lower or in upper case.
 #[derive(Clone, Copy)]
@@ -112,7 +128,7 @@ impl<'a> Object<'a> {
 }
 
 /// The place in which a message was written.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum Place {
     /// A channel of a team.
     Channel {
@@ -136,6 +152,71 @@ impl Place {
         }
         message.id("chatId").map_or(Self::File(file), Self::Chat)
     }
+
+    /// The place of a message that cannot be read; `None` if that part of it cannot be read either.
+    pub(super) fn of_damaged(message: Object<'_>, file: u32) -> Option<Self> {
+        let place = Self::of(message, file);
+        let is_known = !matches!(place, Self::File(_)) || !states_place(message);
+        (message.0.is_object() && is_known).then_some(place)
+    }
+}
+
+/// Whether a message states a chat or a channel, in whatever form.
+fn states_place(message: Object<'_>) -> bool {
+    let is_filled = |value: &Value| value.as_str().is_none_or(|text| !text.trim().is_empty());
+    ["chatId", "channelIdentity"].into_iter().any(|key| message.get(key).is_some_and(is_filled))
+}
+
+/// Takes the replies out of a post, as far as they are objects. They are of its thread, and of its place unless they
+/// state one.
+pub(super) fn take_replies(post: &mut Value) -> Vec<Value> {
+    let Some(replies) = ["replies", "Replies"].into_iter().find_map(|key| post.as_object_mut()?.remove(key)) else {
+        return Vec::new();
+    };
+    let mut replies = match replies {
+        Value::Object(mut one) => match ["value", "Value"].into_iter().find_map(|key| one.remove(key)) {
+            Some(list) => listed(list),
+            None if one.is_empty() => Vec::new(),
+            None => vec![Value::Object(one)],
+        },
+        list => listed(list),
+    };
+    replies.retain(Value::is_object);
+    let post = Object(post);
+    let root = post.id("replyToId").or_else(|| post.id("id"));
+    for reply in &mut replies {
+        let (has_root, has_place) = (Object(reply).get("replyToId").is_some(), states_place(Object(reply)));
+        let Some(reply) = reply.as_object_mut() else { continue };
+        if let Some(root) = root.as_ref().filter(|_| !has_root) {
+            reply.insert("replyToId".to_owned(), root.as_str().into());
+        }
+        for key in ["chatId", "channelIdentity"].into_iter().filter(|_| !has_place) {
+            reply.extend(post.get(key).map(|place| (key.to_owned(), place.clone())));
+        }
+    }
+    replies
+}
+
+/// The elements of a list; PowerShell writes a list of one as the element itself.
+fn listed(value: Value) -> Vec<Value> {
+    match value {
+        Value::Array(list) => list,
+        one => vec![one],
+    }
+}
+
+/// When a message was deleted, in milliseconds since 1970; `None` if it was not.
+///
+/// # Errors
+/// Names the field, if what it holds is no time.
+pub(super) fn deleted_ms(message: Object<'_>, zone: &Zone) -> Result<Option<i64>, String> {
+    let Some(value) = message.get("deletedDateTime") else { return Ok(None) };
+    let text = value.as_str().or_else(|| Object(value).text("value")).map(str::trim);
+    if text.is_some_and(|text| text.is_empty() || NO_DATE.iter().any(|none| text.starts_with(none))) {
+        return Ok(None);
+    }
+    let deleted = message.unix_ms("deletedDateTime", zone);
+    deleted.map(Some).ok_or_else(|| "deletedDateTime: not a time; write it as Microsoft Graph does".to_owned())
 }
 
 /// Whether it is a notice from Teams itself.

@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
     body::words,
-    message::{FORM as MESSAGE, Object, Place, author, is_notice},
+    message::{FORM as MESSAGE, Object, Place, REPLIES, author, deleted_ms, is_notice, take_replies},
 };
 use crate::{
     chat::{
@@ -84,6 +84,8 @@ struct File {
     is_chat: bool,
     /// Whether it held a list.
     has_elements: bool,
+    /// Whether any of its messages states its chat or channel.
+    has_places: bool,
 }
 
 impl Teams {
@@ -92,7 +94,14 @@ impl Teams {
         let is_file = tree.is_file();
         let entries = tree.entries().iter().filter(|e| is_file || e.name.ends_with(".json"));
         let files: Vec<File> = entries
-            .map(|e| File { name: e.name.clone(), bytes: e.bytes, topic: None, is_chat: false, has_elements: false })
+            .map(|e| File {
+                name: e.name.clone(),
+                bytes: e.bytes,
+                topic: None,
+                is_chat: false,
+                has_elements: false,
+                has_places: false,
+            })
             .collect();
         if files.is_empty() {
             return Err(SourceError::Format {
@@ -130,7 +139,7 @@ impl Teams {
         found: &mut VecDeque<ChatItem>,
     ) -> Result<(), SourceError> {
         let (is_name, is_chat_type) = (NAMES.contains(&element.path), CHAT_TYPES.contains(&element.path));
-        if is_name || is_chat_type {
+        if element.problem.is_none() && (is_name || is_chat_type) {
             let text: Option<String> = serde_json::from_slice(&element.bytes).ok().flatten();
             if let Some((file, text)) = self.files.get_mut(self.file).zip(text.filter(|t| !t.trim().is_empty())) {
                 file.is_chat |= is_chat_type;
@@ -144,7 +153,7 @@ impl Teams {
             file.has_elements = true;
         }
         match element.parse::<Value>(&self.origin(self.file)) {
-            Ok(message) => self.message(message, element.line, None, order, found),
+            Ok(message) => self.message(message, element.line, order, found),
             Err(letter) => {
                 found.push_back(ChatItem::Reject { conversation: None, letter });
                 Ok(())
@@ -152,25 +161,24 @@ impl Teams {
         }
     }
 
-    /// Keeps a message, and the replies inside it.
+    /// Keeps a message, and the replies inside it, and those inside these.
     fn message(
         &mut self,
         mut message: Value,
         line: u64,
-        root: Option<&str>,
         order: &mut TimeOrder,
         found: &mut VecDeque<ChatItem>,
     ) -> Result<(), SourceError> {
-        let replies = ["replies", "Replies"].into_iter().find_map(|key| message.as_object_mut()?.remove(key));
-        if let (Some(root), Some(reply)) = (root, message.as_object_mut())
-            && !["replyToId", "ReplyToId"].iter().any(|key| reply.get(*key).is_some_and(|id| !id.is_null()))
-        {
-            reply.insert("replyToId".to_owned(), root.into());
+        if let Err(reason) = REPLIES.check(&mut message) {
+            self.reject(&message, line, reason, order, found)?;
         }
+        let replies = take_replies(&mut message);
         let object = Object(&message);
         let file = u32::try_from(self.file).unwrap_or(u32::MAX);
         let place = Place::of(object, file);
-        let id = object.id("id");
+        if let Some(file) = self.files.get_mut(self.file) {
+            file.has_places |= !matches!(place, Place::File(_));
+        }
         match object.unix_ms("createdDateTime", &self.zone) {
             Some(unix_ms) => {
                 let names = self.people.entry(place.clone()).or_default();
@@ -185,17 +193,37 @@ impl Teams {
             }
             None => {
                 let reason = "createdDateTime: missing or not a time; write it as Microsoft Graph does".to_owned();
-                let origin = format!("{}:{line}", self.origin(self.file));
-                let letter = DeadLetter::new(origin, reason, message.to_string().as_bytes());
-                found.push_back(ChatItem::Reject { conversation: None, letter });
+                self.reject(&message, line, reason, order, found)?;
             }
         }
-        if root.is_none()
-            && let Some(Value::Array(replies)) = replies
-        {
-            for reply in replies {
-                self.message(reply, line, Some(id.as_deref().unwrap_or_default()), order, found)?;
+        for reply in replies {
+            self.message(reply, line, order, found)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a message that cannot be read, since the name of its conversation, and who can read it, are known only at
+    /// the end. One without a place is returned at once.
+    fn reject(
+        &mut self,
+        message: &Value,
+        line: u64,
+        reason: String,
+        order: &mut TimeOrder,
+        found: &mut VecDeque<ChatItem>,
+    ) -> Result<(), SourceError> {
+        let origin = format!("{}:{line}", self.origin(self.file));
+        let letter = DeadLetter::new(origin, reason, message.to_string().as_bytes());
+        let file = u32::try_from(self.file).unwrap_or(u32::MAX);
+        match Place::of_damaged(Object(message), file) {
+            Some(place) => {
+                order.add_reject(&(&place, file), &letter)?;
+                // A place that it states counts as a conversation of the export.
+                if !matches!(place, Place::File(_)) {
+                    self.people.entry(place).or_default();
+                }
             }
+            None => found.push_back(ChatItem::Reject { conversation: None, letter }),
         }
         Ok(())
     }
@@ -211,9 +239,7 @@ impl Teams {
         std::io::Read::read_to_end(&mut stream, &mut bytes).map_err(|e| self.tree.unreadable(&file.name, 0, e))?;
         let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes);
         match serde_json::from_slice::<Value>(text) {
-            Ok(message) if Object(&message).get("createdDateTime").is_some() => {
-                self.message(message, 1, None, order, found)
-            }
+            Ok(message) if Object(&message).get("createdDateTime").is_some() => self.message(message, 1, order, found),
             // An empty list, or a file that does not hold messages.
             Ok(_) => Ok(()),
             Err(e) => {
@@ -230,7 +256,7 @@ impl Teams {
             return conversation.clone();
         }
         // The user chose to export this one conversation, so it is read.
-        let alone = self.people.len() == 1 && self.tree.is_file();
+        let alone = self.people.len() <= 1 && self.tree.is_file();
         let file = self.files.get(file as usize);
         let stem = file.map_or("", |f| f.name.rsplit('/').next().unwrap_or_default());
         let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem).to_owned();
@@ -251,6 +277,12 @@ impl Teams {
         self.conversations.insert(place.clone(), conversation.clone());
         conversation
     }
+
+    /// The conversation of a message that cannot be read; `None` if it states no place, and others in its file do.
+    fn conversation_of_damaged(&mut self, place: &Place, file: u32) -> Option<Arc<Conversation>> {
+        let others_do = self.files.get(file as usize).is_some_and(|file| file.has_places);
+        (!others_do || !matches!(place, Place::File(_))).then(|| self.conversation(place, file))
+    }
 }
 
 impl Teams {
@@ -265,8 +297,8 @@ impl Teams {
         let id = message.id("id").ok_or("id: missing; write it as Microsoft Graph does")?;
         let time = message.time("createdDateTime", &self.zone).ok_or("createdDateTime: out of range; write a date")?;
         let version = |key: &str| message.unix_ms(key, &self.zone).and_then(|ms| u64::try_from(ms).ok());
-        if message.get("deletedDateTime").is_some() {
-            return Ok(ChatItem::Deletion { conversation, id, version: version("deletedDateTime") });
+        if let Some(deleted_ms) = deleted_ms(message, &self.zone)? {
+            return Ok(ChatItem::Deletion { conversation, id, version: u64::try_from(deleted_ms).ok() });
         }
         let words = words(message);
         // Nobody can post an empty message, so its words were deleted. An empty body may be Graph's only sign of that,
@@ -319,20 +351,21 @@ impl Unordered for Teams {
     }
 
     fn item(&mut self, record: TimedRecord) -> ChatItem {
+        if let Some(((place, file), letter)) = record.rejected::<(Place, u32)>() {
+            return ChatItem::Reject { conversation: self.conversation_of_damaged(&place, file), letter };
+        }
         let mut message: Value = serde_json::from_slice(&record.payload).unwrap_or_default();
         let place = Place::of(Object(&message), record.file);
         let conversation = self.conversation(&place, record.file);
         let read = MESSAGE.check(&mut message).and_then(|odd| {
-            let item = self.said(Object(&message), &place, conversation.clone())?;
+            let item = self.said(Object(&message), &place, conversation)?;
             odd.judge(item, &mut self.unread)
         });
-        read.unwrap_or_else(|reason| ChatItem::Reject {
-            conversation: Some(conversation),
-            letter: DeadLetter::new(
-                format!("{}:{}", self.origin(record.file as usize), record.line),
-                reason,
-                &record.payload,
-            ),
+        read.unwrap_or_else(|reason| {
+            let place = Place::of_damaged(Object(&message), record.file);
+            let conversation = place.and_then(|place| self.conversation_of_damaged(&place, record.file));
+            let origin = format!("{}:{}", self.origin(record.file as usize), record.line);
+            ChatItem::Reject { conversation, letter: DeadLetter::new(origin, reason, &record.payload) }
         })
     }
 

@@ -104,6 +104,61 @@ fn replies_beside_their_post_and_inside_it_are_one_thread() {
 }
 
 #[test]
+fn replies_are_read_in_every_form_and_what_is_none_is_told() {
+    let channel = r#""channelIdentity": {"teamId": "t1", "channelId": "19:c1@thread.tacv2"}, "#;
+    let reply = |second, fields: &str| with(&said(second, &format!("{}{fields}", text("re"))), channel, "");
+    let post = |replies: &str| format!("[{}]", said(1, &format!(r#"{}, "replies": {replies}"#, text("post"))));
+    let nested = reply(2, &format!(r#", "replies": [{}]"#, reply(3, "")));
+    for replies in [
+        format!("[{nested}]"),
+        format!(r#"{{"value": [{nested}]}}"#),
+        format!(r#"{{"Value": {nested}, "Count": 1}}"#),
+        nested.clone(),
+    ] {
+        check(
+            &post(&replies),
+            &[
+                "1001 2024-05-01T10:00:01.5Z Ann Lee: post | thread=1001",
+                "1002 2024-05-01T10:00:02.5Z Ann Lee: re | thread=1001 | reply=1001",
+                "1003 2024-05-01T10:00:03.5Z Ann Lee: re | thread=1001 | reply=1001",
+            ],
+        );
+    }
+    let alone = "1001 2024-05-01T10:00:01.5Z Ann Lee: post";
+    for none in ["null", r#""""#, "[]", "{}", r#"{"value": []}"#] {
+        check(&post(none), &[alone]);
+    }
+    let remedy = "export it again; in PowerShell, give ConvertTo-Json a -Depth of 10 or more";
+    for (replies, problem) in [
+        (r#""@{id=2; body=}""#, "replies: a text where an object or a list belongs"),
+        (r#""System.Object[]""#, "replies: a text where an object or a list belongs"),
+        ("5", "replies: a number where an object or a list belongs"),
+        (r#"["@{id=2; body=}"]"#, "replies[]: a text where an object belongs"),
+        (r#"{"value": "@{id=2}"}"#, "replies.value: a text where an object or a list belongs"),
+    ] {
+        let told = format!("reject general.json:1: {problem}; {remedy}");
+        check(&post(replies), &[&told, alone]);
+        check(&post(replies).replace(r#""replies""#, r#""Replies""#), &[&told, alone]);
+    }
+}
+
+#[test]
+fn only_a_date_deletes() {
+    for (deleted, expected) in [
+        (r#""0001-01-01T00:00:00Z""#, "1001 2024-05-01T10:00:01.5Z Ann Lee: hi"),
+        (r#""\/Date(-62135596800000)\/""#, "1001 2024-05-01T10:00:01.5Z Ann Lee: hi"),
+        (r#"{"value": "0001-01-01T00:00:00"}"#, "1001 2024-05-01T10:00:01.5Z Ann Lee: hi"),
+        (r#""""#, "1001 2024-05-01T10:00:01.5Z Ann Lee: hi"),
+        (r#""\/Date(1714557660000)\/""#, "deletion 1001 Some(1714557660000)"),
+        (r#""soon""#, "reject general.json:1: deletedDateTime: not a time; write it as Microsoft Graph does"),
+    ] {
+        let deleted = format!(r#""deletedDateTime": {deleted}"#);
+        let message = with(&said(1, &text("hi")), r#""deletedDateTime": null"#, &deleted);
+        check(&format!("[{message}]"), &[expected]);
+    }
+}
+
+#[test]
 fn html_mentions_emoji_and_pictures_are_read_as_a_person_reads_them() {
     let html = r#"<div><at id=\"0\">Bo</at>&nbsp;look <emoji id=\"x\" alt=\"🙂\" title=\"Smile\"></emoji><attachment id=\"f1\"></attachment><img alt=\"image\" src=\"https://graph.example/hosted/$value\" itemid=\"i\"></div>"#;
     let mention = r#"[{"id": 0, "mentionText": "Bo", "mentioned": {"user": {"id": "u2", "displayName": "Bo Berg"}, "application": null}}]"#;

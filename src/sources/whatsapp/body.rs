@@ -17,6 +17,8 @@ const APP_MARK: char = '\u{200e}';
 const LONGEST_PHRASE_BYTES: usize = 400;
 /// The marks that begin a quotation, each with those that may end it.
 const QUOTES: [(char, &[char]); 4] = [('“', &['”']), ('„', &['“', '”']), ('«', &['»']), ('"', &['"'])];
+/// The longest notice in whose lines the end of a quotation is looked for; the app's descriptions are shorter.
+const LONGEST_NOTICE_BYTES: usize = 64 << 10;
 /// How much of a text is compared with the beginnings of notices; the longest beginning has 59 characters.
 const NOTICE_CHARACTERS: usize = 80;
 
@@ -100,6 +102,9 @@ pub(super) fn is_notice_start(name: &str) -> bool {
 /// quotation that it opens (a description, a subject), and lines that the app marks. Any other line may be somebody's
 /// words behind a date that cannot be read.
 pub(super) fn behind_notice(raw: &str) -> Option<(u64, &str)> {
+    if raw.len() > LONGEST_NOTICE_BYTES {
+        return raw.split_once('\n').map(|(_, behind)| (1, behind.trim_end())).filter(|(_, behind)| !behind.is_empty());
+    }
     let mut rest = raw;
     loop {
         let line = rest.split('\n').next().unwrap_or_default();

@@ -3,11 +3,15 @@
 //! In: the numbers of all dates of a file, in its order, and the current year. Out: the order, and how it is known:
 //! from a number above 12, from the dates in the names of attached files, from the sequence of the dates, from the
 //! setting, or assumed from the form of the dates. The file takes precedence; the setting is used only if the file
-//! leaves the order open. Never reads the clock.
+//! leaves the order open. Dates in Persian digits are those of the Persian calendar where their years fit no other.
+//! Never reads the clock.
 
 use jiff::civil::Date;
 
-use super::header::{Header, Shape, Year};
+use super::{
+    header::{Header, Shape, Year},
+    persian,
+};
 use nouns::config::DateOrder;
 
 /// The first year in which the app existed; an order that leads to an earlier year is wrong.
@@ -35,6 +39,10 @@ pub(super) struct DateFacts {
     padded: bool,
     /// Whether the AM/PM marker is written in another form than `AM` and `PM`.
     other_half: bool,
+    /// Whether some dates are written in Persian digits.
+    persian_digits: bool,
+    /// The numbers below 128 at each position, a bit for each.
+    seen: [u128; 3],
     last: Option<[u32; 3]>,
 }
 
@@ -44,14 +52,16 @@ pub(super) struct Order {
     year: usize,
     month: usize,
     day: usize,
+    /// Whether a year of two digits is one of the Persian calendar.
+    persian: bool,
 }
 
-const DMY: Order = Order { year: 2, month: 1, day: 0 };
-const MDY: Order = Order { year: 2, month: 0, day: 1 };
-const YMD: Order = Order { year: 0, month: 1, day: 2 };
-const YDM: Order = Order { year: 0, month: 2, day: 1 };
-const MYD: Order = Order { year: 1, month: 0, day: 2 };
-const DYM: Order = Order { year: 1, month: 2, day: 0 };
+const DMY: Order = Order { year: 2, month: 1, day: 0, persian: false };
+const MDY: Order = Order { year: 2, month: 0, day: 1, persian: false };
+const YMD: Order = Order { year: 0, month: 1, day: 2, persian: false };
+const YDM: Order = Order { year: 0, month: 2, day: 1, persian: false };
+const MYD: Order = Order { year: 1, month: 0, day: 2, persian: false };
+const DYM: Order = Order { year: 1, month: 2, day: 0, persian: false };
 const ORDERS: [Order; 6] = [DMY, MDY, YMD, YDM, MYD, DYM];
 
 /// How an order is known.
@@ -69,6 +79,8 @@ pub(super) enum Source {
     Setting,
     /// Nothing in the file shows the order; dates of this form are most often written in this order.
     Assumed,
+    /// Nothing in the file shows whether its dates are of the Persian or of the Gregorian calendar: no order is known.
+    TwoCalendars,
 }
 
 impl DateFacts {
@@ -81,9 +93,12 @@ impl DateFacts {
         self.unpadded |= header.unpadded;
         self.padded |= header.padded;
         self.other_half |= !header.capitals;
+        self.persian_digits |= header.persian_digits;
         if let Some(attached) = date_of_file(header.rest) {
             for (order, same) in ORDERS.iter().zip(&mut self.attached) {
-                *same += u64::from(order.date(date) == Some(attached));
+                let persian = Order { persian: true, ..*order };
+                let is_same = |order: Order| order.date(date) == Some(attached);
+                *same += u64::from(is_same(*order) || (header.persian_digits && is_same(persian)));
             }
         }
         for (place, number) in date.into_iter().enumerate() {
@@ -93,6 +108,9 @@ impl DateFacts {
             }
             if let Some(largest) = self.largest.get_mut(place) {
                 *largest = number.max(*largest);
+            }
+            if let Some(seen) = self.seen.get_mut(place) {
+                *seen |= 1_u128.checked_shl(number).unwrap_or(0);
             }
             if let Some(above) = self.above_12.get_mut(place) {
                 *above += u64::from(number > 12);
@@ -111,7 +129,13 @@ impl DateFacts {
 
     /// The order of dates of this shape, and how it is known. No date is later than `this_year`.
     pub(super) fn settle(&self, shape: Shape, setting: Option<DateOrder>, this_year: u32) -> (Order, Source) {
-        let (day_first, month_first) = match self.year(shape, setting, this_year) {
+        let year = match self.calendar(shape, setting, this_year) {
+            Calendar::Persian(order, source) => return (order, source),
+            Calendar::Unknown => return (YMD, Source::TwoCalendars),
+            Calendar::Gregorian(Some(year)) => year,
+            Calendar::Gregorian(None) => self.year(shape, setting, this_year),
+        };
+        let (day_first, month_first) = match year {
             Year::First => (YDM, YMD),
             Year::Middle => (DYM, MYD),
             Year::Last | Year::Short | Year::Missing => (DMY, MDY),
@@ -157,6 +181,55 @@ impl DateFacts {
         (if year_leads || american { month_first } else { day_first }, Source::Assumed)
     }
 
+    /// The calendar of the dates. Years of two digits in Persian digits may be of two calendars, and come first or
+    /// last: their numbers must be years in which the app exists, and the others a month and a day.
+    fn calendar(&self, shape: Shape, setting: Option<DateOrder>, this_year: u32) -> Calendar {
+        if shape.year != Year::Short || !self.persian_digits {
+            return Calendar::Gregorian(None);
+        }
+        let all = |place: usize, fits: &dyn Fn(u32) -> bool| {
+            let seen = self.seen.get(place).copied().unwrap_or(0);
+            (0..u128::BITS).all(|number| (seen >> number) & 1 == 0 || fits(number))
+        };
+        let attached =
+            |order: Order| ORDERS.iter().zip(self.attached).find(|(o, _)| **o == order).map_or(0, |(_, n)| n);
+        let years = FIRST_YEAR..=this_year;
+        let persian_years = *persian::YEARS.start()..=this_year.saturating_sub(persian::BEHIND_YEARS);
+        let mut readings = Vec::new();
+        for order in [YMD, DMY] {
+            let is_date = all(order.month, &|n| (1..=12).contains(&n)) && all(order.day, &|n| (1..=31).contains(&n));
+            if is_date && all(order.year, &|n| persian_years.contains(&persian::full_year(n))) {
+                readings.push(Order { persian: true, ..order });
+            }
+            if is_date && all(order.year, &|n| years.contains(&(n + 2000))) {
+                readings.push(order);
+            }
+        }
+        let is_open = readings.len() > 1;
+        let by_attached = attached(YMD) != attached(DMY);
+        if is_open && by_attached {
+            let year = if attached(YMD) > attached(DMY) { YMD.year } else { DMY.year };
+            readings.retain(|order| order.year == year);
+        } else if is_open {
+            readings.retain(|order| match setting {
+                Some(DateOrder::Ymd) => order.year == YMD.year,
+                Some(DateOrder::Dmy) => order.year == DMY.year,
+                _ => true,
+            });
+        }
+        let source = match (is_open, by_attached) {
+            (false, _) => Source::Numbers,
+            (true, true) => Source::Attachments,
+            (true, false) => Source::Setting,
+        };
+        match readings[..] {
+            [order] if order.persian => Calendar::Persian(order, source),
+            [order] => Calendar::Gregorian(Some(if order.year == YMD.year { Year::First } else { Year::Last })),
+            _ if readings.iter().any(|order| order.persian) => Calendar::Unknown,
+            _ => Calendar::Gregorian(None),
+        }
+    }
+
     /// The position of the year.
     fn year(&self, shape: Shape, setting: Option<DateOrder>, this_year: u32) -> Year {
         if shape.year != Year::Short {
@@ -183,6 +256,14 @@ impl DateFacts {
         let above = |place: usize| self.above_12.get(place).copied().unwrap_or(0) > 0;
         above(order.month) && above(order.day)
     }
+}
+
+/// The calendar of a file's dates.
+enum Calendar {
+    Persian(Order, Source),
+    /// Also the position of the year, if it is known.
+    Gregorian(Option<Year>),
+    Unknown,
 }
 
 /// The date in the name of a file that the app attached: `IMG-20240106-WA0000.jpg`,
@@ -227,12 +308,16 @@ impl Order {
             std::mem::swap(&mut month, &mut day);
         }
         let year = match year {
+            0..100 if self.persian => persian::full_year(year),
             // Thai phones write years that are 543 ahead, and may write 66 for 2566.
             52..100 => year + 2500 - BUDDHIST,
             0..100 => year + 2000,
             2540..2643 => year - BUDDHIST,
             _ => year,
         };
+        if persian::YEARS.contains(&year) {
+            return persian::date(year, month, day);
+        }
         Date::new(i16::try_from(year).ok()?, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()
     }
 
@@ -244,6 +329,8 @@ impl Order {
     /// The order in words.
     pub(super) fn words(self) -> &'static str {
         match self {
+            Order { year: 0, persian: true, .. } => "year, month, day of the Persian calendar",
+            Order { persian: true, .. } => "day, month, year of the Persian calendar",
             DMY => "day, month, year",
             MDY => "month, day, year",
             YMD => "year, month, day",

@@ -2,9 +2,10 @@
 //!
 //! In: a line. Out: its numbers as they are written, the AM/PM marker, and the rest of the line; `None` for a line that
 //! continues a message. Knows every form that the app is known to write: brackets (iOS) or a dash (Android), `/`, `-`,
-//! `.` or 年月日, months in words, years of Japan's and Taiwan's eras, no year, the digits of ten scripts, 12 or 24 hours,
-//! the AM/PM marker before or after the time, invisible marks anywhere. Never decides which number is the month.
+//! `.` or 年月日, months in words, years of Japan's and Taiwan's eras, no year, the digits of fifteen scripts, 12 or 24
+//! hours, the AM/PM marker before or after the time, invisible marks anywhere. Never decides which number is the month.
 
+use super::half::{Half, half_of};
 use crate::chat::foreign_month;
 use nouns::months::month;
 
@@ -47,15 +48,6 @@ pub(super) enum Year {
     Missing,
 }
 
-/// The half of the day that an AM/PM marker names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Half {
-    Morning,
-    /// Around noon: 11, 12, 1 or 2 o'clock.
-    Noon,
-    Afternoon,
-}
-
 /// The start of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Header<'a> {
@@ -68,8 +60,13 @@ pub(super) struct Header<'a> {
     pub(super) padded: bool,
     /// Whether the AM/PM marker is written `AM` or `PM`.
     pub(super) capitals: bool,
+    /// Whether the date is written in Persian digits.
+    pub(super) persian_digits: bool,
     /// Hour from 0 to 23, minute and second.
     pub(super) time: [u32; 3],
+    /// Words behind the time that stand where an AM/PM marker does and name no known half of the day. In front of a
+    /// dash ([`End::Space`]), they may also be the beginning of a name.
+    pub(super) unknown_half: Option<&'a str>,
     /// The rest of the line: a sender and a text, or a notice.
     pub(super) rest: &'a str,
 }
@@ -99,16 +96,42 @@ pub(super) fn header(line: &str) -> Option<Header<'_>> {
     let whole = |year| date_then_time(&mut cursor.clone(), year).or_else(|| time_then_date(&mut cursor.clone(), year));
     // A date of two numbers is tried only if there is no full date.
     let (date, time) = whole(true).or_else(|| whole(false))?;
-    cursor.rest = if date.behind.len() < time.behind.len() { date.behind } else { time.behind };
+    let is_time_last = time.behind.len() < date.behind.len();
+    cursor.rest = if is_time_last { time.behind } else { date.behind };
+    let may_name_half = is_time_last && time.half.is_none();
+    let in_bracket = (bracket && may_name_half).then(|| cursor.unknown_half()).flatten();
     let end = cursor.end(bracket)?;
     let rest = cursor.rest;
-    if end == End::Space && !rest.contains(": ") {
+    let before_dash = || [" - ", " – ", " — "].iter().find_map(|dash| words_before(rest, dash));
+    let unknown_half = in_bracket.or_else(|| (end == End::Space && may_name_half).then(before_dash).flatten());
+    if end == End::Space && unknown_half.is_none() && !rest.contains(": ") {
         return None;
     }
-    let shape =
-        Shape { end, separator: date.separator, year: date.year, seconds: time.seconds, half: time.half.is_some() };
-    let Date { numbers, unpadded, padded, .. } = date;
-    Some(Header { shape, date: numbers, unpadded, padded, capitals: time.capitals, time: time.on_24_hours()?, rest })
+    let half = time.half.is_some() || in_bracket.is_some();
+    let start = line.get(..line.len() - rest.len()).unwrap_or_default();
+    let persian_digits = start.chars().any(|c| matches!(c, '\u{6f0}'..='\u{6f9}'));
+    let shape = Shape { end, separator: date.separator, year: date.year, seconds: time.seconds, half };
+    Some(Header {
+        shape,
+        date: date.numbers,
+        unpadded: date.unpadded,
+        padded: date.padded,
+        capitals: time.capitals,
+        persian_digits,
+        time: time.on_24_hours()?,
+        unknown_half,
+        rest,
+    })
+}
+
+/// The words in front of `end`, if they may name a half of the day: they are short, and have no digit and no colon.
+fn words_before<'a>(text: &'a str, end: &str) -> Option<&'a str> {
+    const LONGEST_HALF_BYTES: usize = 64;
+    let words = text.split_once(end)?.0.trim_matches(|c| is_space(c) || is_mark(c));
+    let may_be = words.len() <= LONGEST_HALF_BYTES
+        && words.chars().any(char::is_alphabetic)
+        && !words.chars().any(|c| matches!(c, ':' | '[' | ']') || digit(c).is_some());
+    may_be.then_some(words)
 }
 
 fn date_then_time<'a>(cursor: &mut Cursor<'a>, has_year: bool) -> Option<(Date<'a>, Time<'a>)> {
@@ -427,15 +450,21 @@ impl<'a> Cursor<'a> {
         None
     }
 
-    /// An AM/PM marker: the longest run of letters, dots and spaces here that is one.
+    /// An AM/PM marker: the longest run of words, dots and spaces here that is one. The beginning of a word is none, so
+    /// that no name is taken apart.
     fn half(&mut self) -> Option<Half> {
+        const LONGEST_HALF: usize = 24;
+        let is_letter = |c: char| c.is_alphabetic() || is_letter_mark(c);
         let mut letters = String::new();
         let mut found = None;
-        for (at, c) in self.rest.char_indices().take(24) {
-            if c.is_alphabetic() || is_letter_mark(c) {
+        let mut characters = self.rest.char_indices().take(LONGEST_HALF).peekable();
+        while let Some((at, c)) = characters.next() {
+            if is_letter(c) {
                 letters.extend(c.to_lowercase());
-                found = half_of(&letters).map(|half| (at + c.len_utf8(), half)).or(found);
-            } else if !(is_space(c) || is_mark(c) || matches!(c, '.' | '_' | '״' | '"' | '\'')) {
+                if !characters.peek().is_some_and(|(_, next)| is_letter(*next)) {
+                    found = half_of(&letters).map(|half| (at + c.len_utf8(), half)).or(found);
+                }
+            } else if !(is_space(c) || is_mark(c) || is_inside_half(c)) {
                 break;
             }
         }
@@ -443,6 +472,13 @@ impl<'a> Cursor<'a> {
         self.rest = self.rest.get(end..).unwrap_or_default();
         self.eat('.');
         Some(half)
+    }
+
+    /// Consumes words in front of a closing bracket that stand where an AM/PM marker does.
+    fn unknown_half(&mut self) -> Option<&'a str> {
+        let words = words_before(self.rest, "]")?;
+        self.rest = self.rest.get(self.rest.find(']')?..)?;
+        Some(words)
     }
 
     fn end(&mut self, bracket: bool) -> Option<End> {
@@ -482,7 +518,10 @@ impl<'a> Cursor<'a> {
 
 /// The value of a digit in one of the scripts that the app writes.
 fn digit(c: char) -> Option<u32> {
-    const ZEROS: [u32; 11] = [0x0660, 0x06f0, 0x0966, 0x09e6, 0x0ae6, 0x0be6, 0x0c66, 0x0ce6, 0x0d66, 0x0e50, 0xff10];
+    const ZEROS: [u32; 16] = [
+        0x0660, 0x06f0, 0x0966, 0x09e6, 0x0a66, 0x0ae6, 0x0b66, 0x0be6, 0x0c66, 0x0ce6, 0x0d66, 0x0e50, 0x0ed0, 0x1040,
+        0x17e0, 0xff10,
+    ];
     if c.is_ascii() {
         return c.to_digit(10);
     }
@@ -492,92 +531,20 @@ fn digit(c: char) -> Option<u32> {
 
 /// Whether a character is a vowel sign, which belongs to a word and is not a letter.
 fn is_letter_mark(c: char) -> bool {
-    matches!(c, '\u{900}'..='\u{dff}' | '\u{e31}'..='\u{e4e}' | '\u{300}'..='\u{36f}') && !c.is_numeric()
+    let is_mark_of_script = matches!(
+        c,
+        '\u{300}'..='\u{36f}'
+            | '\u{900}'..='\u{dff}'
+            | '\u{e31}'..='\u{e4e}'
+            | '\u{eb1}'..='\u{ecd}'
+            | '\u{102b}'..='\u{103e}'
+            | '\u{17b4}'..='\u{17d3}'
+    );
+    is_mark_of_script && !c.is_numeric()
 }
 
-/// The half of the day for a marker in lower case, without dots and spaces.
-fn half_of(word: &str) -> Option<Half> {
-    const MORNING: &[&str] = &[
-        "am",
-        "vm",
-        "fm",
-        "ap",
-        "de",
-        "dop",
-        "dopoledne",
-        "pd",
-        "pg",
-        "sa",
-        "öö",
-        "πμ",
-        "ص",
-        "صباحا",
-        "قظ",
-        "قبلازظهر",
-        "قبلدوپہر",
-        "לפנהצ",
-        "上午",
-        "凌晨",
-        "清晨",
-        "早上",
-        "午前",
-        "오전",
-        "ก่อนเที่ยง",
-        "पूर्वाह्न",
-        "पूर्व",
-        "मपू",
-        "পূর্বাহ্ণ",
-        "পূর্বাহ্ন",
-        "முற்பகல்",
-        "ಪೂರ್ವಾಹ್ನ",
-        "пробед",
-        "прпл",
-        "priešpiet",
-        "дп",
-    ];
-    const AFTERNOON: &[&str] = &[
-        "pm",
-        "nm",
-        "em",
-        "ip",
-        "du",
-        "odp",
-        "odpoledne",
-        "md",
-        "ptg",
-        "ch",
-        "ös",
-        "μμ",
-        "م",
-        "مساء",
-        "بظ",
-        "بعدازظهر",
-        "بعددوپہر",
-        "אחהצ",
-        "下午",
-        "晚上",
-        "午後",
-        "오후",
-        "หลังเที่ยง",
-        "अपराह्न",
-        "अपर",
-        "मउ",
-        "অপরাহ্ণ",
-        "অপরাহ্ন",
-        "பிற்பகல்",
-        "ಅಪರಾಹ್ನ",
-        "следобед",
-        "слоб",
-        "popiet",
-        "пп",
-        "mu",
-    ];
-    match word {
-        "中午" => Some(Half::Noon),
-        "afternoon" | "intheafternoon" | "intheevening" => Some(Half::Afternoon),
-        "morning" | "inthemorning" => Some(Half::Morning),
-        _ if MORNING.contains(&word) => Some(Half::Morning),
-        _ if AFTERNOON.contains(&word) => Some(Half::Afternoon),
-        _ => None,
-    }
+/// Whether a character may stand inside an AM/PM marker without being one of its letters: a dot, a quotation mark, or
+/// an invisible joiner.
+fn is_inside_half(c: char) -> bool {
+    matches!(c, '.' | '_' | '״' | '"' | '\'' | '’' | '\u{2024}' | '\u{200c}' | '\u{200d}')
 }

@@ -22,9 +22,10 @@ use super::{
 };
 use crate::{
     chat::{Account, ChatItem, ChatMessage, ChatReader, Conversation, PositionalIds, Privacy, Sample, Skip, Tree},
+    compressed::without_ending as without_gzip,
     error::SourceError,
     format::{Opener, SourceFormat},
-    lines::Lines,
+    lines::{Lines, MAX_MESSAGE_BYTES},
     turn_source::SourceProgress,
     zone::{Zone, zone_assumed},
 };
@@ -42,9 +43,6 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
     looks_like,
     open: Opener::Chat(|settings| Ok(Box::new(Whatsapp::open(settings, this_year())?))),
 };
-
-/// The longest message that is kept; a turn holds less.
-const MAX_MESSAGE_BYTES: usize = 128 << 10;
 
 /// The year of tomorrow in UTC, because in some time zones it is already tomorrow.
 fn this_year() -> u32 {
@@ -76,15 +74,30 @@ fn year_in_name(name: &str, this_year: u32) -> Option<(String, u32)> {
     ((2009..=this_year).contains(&year) && !before.is_empty()).then(|| (before.to_owned(), year))
 }
 
+/// The error for a chat that cannot be read as its lines are.
+fn refused(tree: &Tree, entry: &str, line: u64, problem: String, remedy: &'static str) -> SourceError {
+    let line = usize::try_from(line).unwrap_or(usize::MAX);
+    SourceError::Format { path: PathBuf::from(tree.origin(entry)), line, column: 1, problem, remedy }
+}
+
+/// The error for a chat whose words for the halves of the day are not known.
+fn unknown_half(tree: &Tree, entry: &str, line: u64, word: &str) -> SourceError {
+    let problem = format!("`{word}` behind its times is not known as a half of the day");
+    refused(tree, entry, line, problem, "write AM or PM instead, everywhere in the file")
+}
+
+/// The error for a chat whose dates may be of two calendars.
+fn two_calendars(tree: &Tree, entry: &str) -> SourceError {
+    let problem = "its dates fit the Persian and the Gregorian calendar, with the year first or last".to_owned();
+    let remedy = "say where the year is: source.date_order (--date-order) is ymd or dmy";
+    refused(tree, entry, 1, problem, remedy)
+}
+
 /// The error for a chat in which no line has a year.
 fn no_year(tree: &Tree, entry: &str) -> SourceError {
-    SourceError::Format {
-        path: PathBuf::from(tree.origin(entry)),
-        line: 1,
-        column: 1,
-        problem: "its dates have no year".to_owned(),
-        remedy: "put the year of the first message at the end of the file's name, such as `WhatsApp Chat with Ann 2013.txt`",
-    }
+    let remedy =
+        "put the year of the first message at the end of the file's name, such as `WhatsApp Chat with Ann 2013.txt`";
+    refused(tree, entry, 1, "its dates have no year".to_owned(), remedy)
 }
 
 /// Whether one of the first lines begins a message, in a form that no other format writes.
@@ -96,19 +109,22 @@ fn begins_like_chat(name: &str, head: &str) -> bool {
             // Signal's exporters write `[2019-12-24, 12:23] Name: text`, or end each line with two spaces.
             let signal =
                 iso && (line.split(']').next().is_some_and(|begin| begin.contains(", ")) || line.ends_with("  "));
-            named || header.shape.end == End::Dash || (header.shape.end == End::Bracket && !signal)
+            // Other formats write other words in brackets.
+            let bracket = header.shape.end == End::Bracket && header.unknown_half.is_none() && !signal;
+            named || header.shape.end == End::Dash || bracket
         })
 }
 
 /// The name of the file on iOS.
 const CHAT_FILE: &str = "_chat.txt";
 
+/// The name of a file without its folder, and without the suffix of gzip.
 fn file_name(entry: &str) -> &str {
-    entry.rsplit('/').next().unwrap_or(entry)
+    without_gzip(entry.rsplit('/').next().unwrap_or(entry))
 }
 
 fn is_text(entry: &str) -> bool {
-    entry.to_lowercase().ends_with(".txt")
+    file_name(entry).to_lowercase().ends_with(".txt")
 }
 
 /// Chats that are read one after another.
@@ -152,6 +168,8 @@ struct Message {
     time: [u32; 3],
     has_seconds: bool,
     order: Order,
+    /// The word for the half of the day, if it is not known: then the time is not known, either.
+    unknown_half: Option<String>,
     /// The text after the date and time, with the lines that follow.
     text: String,
 }
@@ -173,12 +191,18 @@ impl Whatsapp {
         let mut chats = VecDeque::new();
         for (entry, bytes) in chat_files(&tree)? {
             let name = chat_name(&tree, &entry);
-            let mut lines = Lines::new(tree.read(&entry)?);
+            let mut lines = Lines::of_text(tree.read(&entry)?);
             let survey = Survey::of(&mut lines, name.as_deref(), settings.date_order, this_year)
                 .map_err(|e| tree.unreadable(&entry, lines.number(), e))?;
+            if let Some((line, word)) = survey.unknown_half() {
+                return Err(unknown_half(&tree, &entry, line, word));
+            }
+            if survey.has_two_calendars() {
+                return Err(two_calendars(&tree, &entry));
+            }
             if survey.has_messages() {
                 let name = name.unwrap_or_else(|| fallback_name(&tree, &entry));
-                let mut lines = Lines::new(tree.read(&entry)?);
+                let mut lines = Lines::of_text(tree.read(&entry)?);
                 let first = survey.first_year(&mut lines).map_err(|e| tree.unreadable(&entry, lines.number(), e))?;
                 let (first_year, name) = match first {
                     FirstYear::Named => (None, name),
@@ -222,7 +246,7 @@ impl Whatsapp {
             Some(open) => open,
             None => match self.chats.pop_front() {
                 Some(chat) => OpenChat {
-                    lines: Lines::new(self.tree.read(&chat.entry)?),
+                    lines: Lines::of_text(self.tree.read(&chat.entry)?),
                     chat,
                     ids: PositionalIds::default(),
                     last: None,
@@ -296,6 +320,7 @@ impl Message {
             time: header.time,
             has_seconds: header.shape.seconds,
             order,
+            unknown_half: header.unknown_half.map(str::to_owned),
             text: header.rest.to_owned(),
         }
     }
@@ -333,7 +358,7 @@ impl OpenChat {
             None if text.trim().is_empty() => return,
             None => &mut self.stray.get_or_insert_with(|| Stray { line: number, text: String::new() }).text,
         };
-        if into.len() + text.len() < MAX_MESSAGE_BYTES {
+        if into.len() <= MAX_MESSAGE_BYTES {
             into.push('\n');
             into.push_str(text);
         }
@@ -359,6 +384,10 @@ impl OpenChat {
     }
 
     fn item(&mut self, message: &Message, origin: &str, zone: &Zone) -> ChatItem {
+        if let Some(word) = &message.unknown_half {
+            let reason = format!("`{word}` behind its time is not known as a half of the day; write AM or PM instead");
+            return self.reject(origin, message.line, reason, &message.text);
+        }
         let Some((written, time)) = message.moment(zone) else {
             let reason = format!("{} is not a date; correct it", message.date.map(|n| n.to_string()).join(" "));
             return self.reject(origin, message.line, reason, &message.text);
@@ -429,7 +458,8 @@ fn chat_files(tree: &Tree) -> Result<Vec<(String, u64)>, SourceError> {
         for _ in 0..5 {
             let line = lines.next().map_err(|e| tree.unreadable(&entry, lines.number(), e))?;
             let Some(line) = line else { break };
-            if header(&String::from_utf8_lossy(&line.bytes)).is_some() {
+            let text = String::from_utf8_lossy(&line.bytes);
+            if header(&text).is_some_and(|header| header.unknown_half.is_none() || header.rest.contains(": ")) {
                 begun.push((entry, bytes));
                 break;
             }
@@ -472,8 +502,9 @@ fn fallback_name(tree: &Tree, entry: &str) -> String {
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| "chat".to_owned())
 }
 
-/// A file's name without `.txt`, `.zip`, and the ` (1)` of a second download.
+/// A file's name without `.txt`, `.zip`, the suffix of gzip, and the ` (1)` of a second download.
 fn without_ending(name: &str) -> &str {
+    let name = without_gzip(name);
     let lower = name.to_lowercase();
     let name = if lower.ends_with(".txt") || lower.ends_with(".zip") {
         name.get(..name.len() - 4).unwrap_or(name)

@@ -1,11 +1,12 @@
 //! The first pass over a chat finds what holds for all of its messages.
 //!
 //! In: the lines of a file. Out: the form in which its messages begin, the order of its dates, and which names are not
-//! people. A line that begins in another form was pasted by somebody, and is part of a message. Memory does not grow
-//! with the file, except with its senders, of which up to 20,000 are kept.
+//! people. A line that begins in another form was pasted by somebody, and is part of a message. A line in the file's
+//! own form with an unknown word for the half of the day begins a message, too, whose time is not known. Memory does
+//! not grow with the file, except with its senders, of which up to 20,000 are kept.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     io,
 };
 
@@ -14,7 +15,7 @@ use jiff::civil::Date;
 use super::{
     body::{Body, body, clean_name, is_notice_start, words},
     date_order::{DateFacts, Order, Source},
-    header::{Header, Shape, Year, header, is_space},
+    header::{End, Header, Shape, Year, header, is_space},
     phrases,
 };
 use crate::lines::Lines;
@@ -24,11 +25,17 @@ use nouns::config::DateOrder;
 const MAX_SENDERS: usize = 20_000;
 /// How many forms of a message's beginning are distinguished.
 const MAX_SHAPES: usize = 32;
+/// How many unknown words for the halves of a day a file may have. More are the beginnings of names.
+const MAX_HALVES: usize = 8;
 
 /// What holds for a whole chat.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Survey {
     orders: Vec<(Shape, Order, Source)>,
+    /// The words between a time and a dash that name an unknown half of the day.
+    halves: BTreeSet<String>,
+    /// The first line with such a word and the word, if most lines have one, in brackets or in front of a dash.
+    unknown_half: Option<(u64, String)>,
     names: Names,
     /// Whether the dates contradict each other.
     mixed: bool,
@@ -84,6 +91,10 @@ struct ShapeFacts {
     messages: u64,
     dates: DateFacts,
     senders: HashMap<String, SenderFacts>,
+    /// How many lines have words where an AM/PM marker stands, these words, and the first such line.
+    unknown_halves: u64,
+    halves: BTreeSet<String>,
+    first_unknown: Option<(u64, String)>,
 }
 
 #[derive(Default)]
@@ -110,7 +121,7 @@ impl Survey {
         let mut shapes: Vec<(Shape, ShapeFacts)> = Vec::new();
         while let Some(line) = lines.next()? {
             let text = String::from_utf8_lossy(&line.bytes);
-            let Some(header) = header(&text) else { continue };
+            let Some(header) = header(&text).filter(|header| !is_notice_or_words(header)) else { continue };
             let at = match shapes.iter().position(|(shape, _)| *shape == header.shape) {
                 Some(at) => at,
                 None if shapes.len() < MAX_SHAPES => {
@@ -120,7 +131,7 @@ impl Survey {
                 None => continue,
             };
             if let Some((_, facts)) = shapes.get_mut(at) {
-                facts.add(&header);
+                facts.add(&header, line.number);
             }
         }
         Ok(Self::new(shapes, chat, |shape, dates| dates.settle(shape, setting, this_year)))
@@ -131,17 +142,31 @@ impl Survey {
         chat: Option<&str>,
         settle: impl Fn(Shape, &DateFacts) -> (Order, Source),
     ) -> Self {
-        let total: u64 = shapes.iter().map(|(_, facts)| facts.messages).sum();
-        let most = shapes.iter().map(|(_, facts)| facts.messages).max().unwrap_or(0);
+        // Lines with known and with unknown words for the half of the day are of one form.
+        let mut forms: HashMap<Shape, u64> = HashMap::new();
+        for (shape, facts) in &shapes {
+            *forms.entry(facts.form(*shape)).or_default() += facts.messages;
+        }
+        let total: u64 = forms.values().sum();
+        let most = forms.values().copied().max().unwrap_or(0);
         // One phone writes one form. If no form prevails, the file was put together from several phones.
         let prevails = most * 3 >= total * 2;
-        shapes.retain(|(_, facts)| {
-            let count = facts.messages;
+        shapes.retain(|(shape, facts)| {
+            let count = forms.get(&facts.form(*shape)).copied().unwrap_or(0);
             !prevails || count == most || (count >= 3 && count * 5 >= total)
         });
+        let own: u64 = shapes.iter().map(|(_, facts)| facts.messages).sum();
+        let with_halves = shapes.iter().filter(|(shape, facts)| facts.names_halves(*shape));
+        let unknown: u64 = with_halves.map(|(_, facts)| facts.unknown_halves).sum();
+        let is_mostly_unknown = unknown * 2 > own;
         let mut survey = Self::default();
         let mut senders: HashMap<String, SenderFacts> = HashMap::new();
         for (shape, facts) in shapes {
+            if facts.names_halves(shape) {
+                let earliest = [survey.unknown_half.take(), facts.first_unknown.filter(|_| is_mostly_unknown)];
+                survey.unknown_half = earliest.into_iter().flatten().min();
+                survey.halves.extend(facts.halves);
+            }
             let (order, source) = settle(shape, &facts.dates);
             survey.mixed |= facts.dates.contradicts_itself(order);
             survey.orders.push((shape, order, source));
@@ -158,10 +183,28 @@ impl Survey {
         !self.orders.is_empty()
     }
 
-    /// The header of a line, if it is in one of the file's own forms, and the order of its date.
+    /// The first line with an unknown word for the half of the day and that word, if most lines have one.
+    pub(super) fn unknown_half(&self) -> Option<(u64, &str)> {
+        self.unknown_half.as_ref().map(|(line, word)| (*line, word.as_str()))
+    }
+
+    /// Whether nothing shows of which calendar some dates are.
+    pub(super) fn has_two_calendars(&self) -> bool {
+        self.orders.iter().any(|(.., source)| *source == Source::TwoCalendars)
+    }
+
+    /// The header of a line, if it is in one of the file's own forms, and the order of its date. The header has an
+    /// unknown half of the day only if the file's lines have such words.
     pub(super) fn header<'a>(&self, line: &'a str) -> Option<(Header<'a>, Order)> {
-        let header = header(line)?;
+        let mut header = header(line)?;
         let (_, order, _) = self.orders.iter().find(|(shape, ..)| *shape == header.shape)?;
+        let is_known_as_half = |word: &str| header.shape.end == End::Bracket || self.halves.contains(word);
+        if !header.unknown_half.is_some_and(is_known_as_half) {
+            if is_notice_or_words(&header) {
+                return None;
+            }
+            header.unknown_half = None;
+        }
         Some((header, *order))
     }
 
@@ -204,6 +247,7 @@ impl Survey {
             Source::Sequence => "known from their sequence",
             Source::Setting => "as source.date_order says",
             Source::Assumed => "assumed, since the file does not show it; set source.date_order if that is wrong",
+            Source::TwoCalendars => "though they fit the Persian and the Gregorian calendar",
         };
         Some(format!("its dates are read as {} ({why})", order.words()))
     }
@@ -234,10 +278,38 @@ impl Survey {
     }
 }
 
+/// Whether a line without a dash and without a bracket has no sender: then it is no message, or a notice behind an
+/// unknown half of the day.
+fn is_notice_or_words(header: &Header<'_>) -> bool {
+    header.shape.end == End::Space && !header.rest.contains(": ")
+}
+
 impl ShapeFacts {
-    fn add(&mut self, header: &Header<'_>) {
+    /// Whether the words that stand where an AM/PM marker does name halves of the day. In front of a dash they do if
+    /// most lines have one, and few differ; else they are the beginnings of names.
+    fn names_halves(&self, shape: Shape) -> bool {
+        match shape.end {
+            End::Bracket => self.unknown_halves > 0,
+            _ => self.unknown_halves * 2 > self.messages && self.halves.len() <= MAX_HALVES,
+        }
+    }
+
+    /// The form that the lines would have if their words were known.
+    fn form(&self, shape: Shape) -> Shape {
+        let is_dashed = shape.end == End::Space && self.names_halves(shape);
+        if is_dashed { Shape { end: End::Dash, half: true, ..shape } } else { shape }
+    }
+
+    fn add(&mut self, header: &Header<'_>, line: u64) {
         self.messages += 1;
         self.dates.add(header);
+        if let Some(half) = header.unknown_half {
+            self.unknown_halves += 1;
+            self.first_unknown.get_or_insert_with(|| (line, half.to_owned()));
+            if self.halves.len() <= MAX_HALVES {
+                self.halves.insert(half.to_owned());
+            }
+        }
         let Some((raw, said)) = split_sender(header.rest) else { return };
         if is_notice_start(raw) {
             return;

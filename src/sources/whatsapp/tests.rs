@@ -594,6 +594,117 @@ fn years_of_eras_are_those_of_our_calendar() {
 }
 
 #[test]
+fn halves_of_the_day_are_known_in_other_languages() {
+    for (morning, afternoon) in [
+        ("e paradites", "e pasdites"),
+        ("ጥዋት", "ከሰዓት"),
+        ("နံနက်", "ညနေ"),
+        ("ព្រឹក", "ល្ងាច"),
+        ("ກ່ອນທ່ຽງ", "ຫຼັງທ່ຽງ"),
+        ("පෙ.ව.", "ප.ව."),
+        ("ү.ө.", "ү.х."),
+        ("yb", "yh"),
+        ("r.n.", "i.n."),
+        ("f.h.", "e.h."),
+        ("ԿԱ", "ԿՀ"),
+        ("TO", "TK"),
+        ("ТО", "ТК"),
+        ("GH", "GD"),
+        ("ਪੂ.ਦੁ.", "ਬਾ.ਦੁ."),
+        ("غ.م.", "غ.و."),
+        ("قبل\u{200c}ازظهر", "بعدازظهر"),
+        ("pre podne", "po podne"),
+        ("пре подне", "по подне"),
+        ("претпл.", "попл."),
+        ("prijepodne", "popodne"),
+        ("priekšp.", "pēcp."),
+        ("asubuhi", "mchana"),
+        ("түске дейін", "түстен кейін"),
+        ("таңкы", "түштөн кийинки"),
+        ("ପୂର୍ବାହ୍ନ", "ଅପରାହ୍ନ"),
+        ("পূৰ্বাহ্ন", "অপৰাহ্ন"),
+        ("dop.", "pop."),
+        ("пр.об.", "сл.об."),
+    ] {
+        for form in [
+            "[DAY/1/24, 3:04:05\u{202f}HALF] Ann: hi",
+            "DAY/1/24, 3:04 HALF - Ann: hi",
+            "DAY/1/24, HALF 3:04 - Ann: hi",
+        ] {
+            let line = |day: &str, half: &str| form.replace("DAY", day).replace("HALF", half);
+            let content = [line("13", morning), line("14", afternoon)].join("\n");
+            assert_eq!(times(&content, None).0, ["2024-01-13T03:04", "2024-01-14T15:04"], "{content}");
+        }
+    }
+}
+
+#[test]
+fn an_unknown_half_of_the_day_is_named_and_its_line_is_no_part_of_another_message() {
+    let reason = "behind its time is not known as a half of the day; write AM or PM instead";
+    check(
+        "[13/1/24, 3:04:05 AM] Ann: one\n[13/1/24, 9:00:00 AM] Bo: two\n[13/1/24, 3:04:05 blorp] Ann: three\nmore\n\
+         [13/1/24, 4:00:00 PM] Bo: four\n",
+        &[
+            "2024-01-13T03:04:05Z Ann: one",
+            "2024-01-13T09:00:00Z Bo: two",
+            &format!("rejected _chat.txt:3: `blorp` {reason}"),
+            "2024-01-13T16:00:00Z Bo: four",
+        ],
+    );
+    check(
+        "13/1/24, 3:04 AM - Ann: one\n13/1/24, 9:00 AM - Bo: two\n13/1/24, 3:04 e blorp - Ann: three\n\
+         13/1/24, 4:00 e blorp - Bo left\n13/1/24, 5:00 PM - Bo: four\n",
+        &[
+            "2024-01-13T03:04:00Z Ann: one",
+            "2024-01-13T09:00:00Z Bo: two",
+            &format!("rejected _chat.txt:3: `e blorp` {reason}"),
+            &format!("rejected _chat.txt:4: `e blorp` {reason}"),
+            "2024-01-13T17:00:00Z Bo: four",
+        ],
+    );
+    for content in [
+        "13/1/24, 3:04 e blorp - Ann: one\n14/1/24, 9:00 blorp - Bo: two\n",
+        "[13/1/24, 3:04:05 e blorp] Ann: one\n[13/1/24, 3:05:05 PM] Ann: two\n[14/1/24, 9:00:00 blorp] Bo: three\n",
+    ] {
+        let folder = folder(&[("_chat.txt", content)]);
+        let error = items(&open, &SourceSettings::new("whatsapp", folder.path())).unwrap_err().to_string();
+        let expected = "_chat.txt:1:1: `e blorp` behind its times is not known as a half of the day; write AM or PM";
+        assert!(error.contains(expected), "{error}");
+    }
+    // Where a space alone ends the time, a dash may be part of a name, and a name may begin like a marker.
+    check(
+        "13.1.24 10:00 Ann - work: one\n13.1.24 10:01 Chris: two\n13.1.24 10:02 Amanda: three\n",
+        &[
+            "2024-01-13T10:00:00Z Ann - work: one",
+            "2024-01-13T10:01:00Z Chris: two",
+            "2024-01-13T10:02:00Z Amanda: three",
+        ],
+    );
+}
+
+#[test]
+fn dates_of_the_persian_calendar_are_those_of_ours() {
+    for line in ["۱۴۰۲/۱۰/۲۳،\u{200f} ۱۵:۰۴ - سارا: سلام", "[1402/10/23, 15:04:05] Sara: hi"] {
+        assert_eq!(times(line, None).0, ["2024-01-13T15:04"], "{line}");
+    }
+    // Of two digits, the numbers of all dates show the calendar, or the name of a file does, or the setting.
+    let either = "۰۲/۱۰/۲۵، ۱۵:۰۴ - سارا: خوبی\n";
+    let (found, notice) = times(&format!("{either}۰۲/۱۰/۰۵، ۱۵:۰۴ - سارا: سلام\n"), None);
+    assert_eq!(found, ["2024-01-15T15:04", "2023-12-26T15:04"]);
+    assert!(notice.contains("year, month, day of the Persian calendar (some of them allow no other order"), "{notice}");
+    let attached = "۰۲/۱۰/۲۵، ۱۵:۰۴ - سارا: IMG-20240115-WA0000.jpg (file attached)";
+    assert_eq!(times(attached, None).0, ["2024-01-15T15:04"]);
+    assert_eq!(times(either, Some(DateOrder::Ymd)).0, ["2024-01-15T15:04"]);
+    assert_eq!(times(either, Some(DateOrder::Dmy)).0, ["2025-10-02T15:04"]);
+    let folder = folder(&[("_chat.txt", either)]);
+    let error = items(&open, &SourceSettings::new("whatsapp", folder.path())).unwrap_err().to_string();
+    assert!(
+        error.contains("its dates fit the Persian and the Gregorian calendar") && error.contains("ymd or dmy"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_year_that_is_missing_is_that_of_the_lines_beside_it() {
     let of = |lines: &[&str]| times(&lines.join("\n"), None).0;
     assert_eq!(

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::LazyLock};
 
 use regex::{Captures, Regex};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::realm::Realm;
 use crate::chat::{Account, Form, LIST, NUMBER, TEXT, TRUTH, html_to_text, shared_file};
@@ -91,6 +91,19 @@ pub(super) struct Message {
     edit_history: Option<Value>,
 }
 
+/// The fields that tell a message's conversation.
+const PLACE: [&str; 9] = [
+    "sender",
+    "sender_id",
+    "recipient",
+    "recipient_name",
+    "stream_id",
+    "type",
+    "is_channel_message",
+    "display_recipient",
+    "subject",
+];
+
 /// The type of a notice that a topic was resolved. It is written under the account of the person who resolved it.
 const TOPIC_RESOLVED: u64 = 2;
 
@@ -117,6 +130,15 @@ static MARKDOWN_MENTION: LazyLock<Option<Regex>> =
 static MARKDOWN_CHANNEL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"#\*\*([^*]+)\*\*").ok());
 
 impl Message {
+    /// What tells the conversation of a record that cannot be read, and nothing else of it.
+    pub(super) fn placed(record: &Value) -> Option<Self> {
+        let kept = PLACE.into_iter().filter_map(|key| Some((key.to_owned(), record.get(key)?.clone())));
+        // A channel is known without the sender, too.
+        let kept = kept.filter(|(key, value)| !key.starts_with("sender") || value.is_i64());
+        let place: Map<String, Value> = kept.chain([("id".to_owned(), Value::from(0))]).collect();
+        serde_json::from_value(Value::Object(place)).ok()
+    }
+
     /// The id of its author.
     pub(super) fn sender(&self) -> Option<i64> {
         self.sender.or(self.sender_id)
@@ -209,10 +231,11 @@ impl Message {
         times.filter_map(milliseconds).max()
     }
 
-    /// Whether its words were deleted but the message was left.
-    pub(super) fn is_emptied(&self) -> bool {
-        let is_emptied = |text: &Option<String>| text.as_deref().map(str::trim) == Some("(deleted)");
-        is_emptied(&self.content) && self.version() > 0
+    /// Whether its words were deleted but the message was left. An export has Markdown, and the API may have HTML.
+    pub(super) fn is_emptied(&self, words: &Words) -> bool {
+        const DELETED: &str = "(deleted)";
+        let is_deleted = self.content.as_deref().map(str::trim) == Some(DELETED) || words.text == DELETED;
+        is_deleted && words.attachments.is_empty() && self.version() > 0
     }
 
     /// Its words; `None` if it has no content. Markdown may name people without their ids.

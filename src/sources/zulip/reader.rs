@@ -80,7 +80,8 @@ struct Zulip {
     elements: Option<Elements>,
     read_bytes: u64,
     total_bytes: u64,
-    conversations: HashMap<(i64, i64), Option<Arc<Conversation>>>,
+    /// Conversations by recipient and author.
+    conversations: HashMap<(i64, Option<i64>), Option<Arc<Conversation>>>,
     /// Whether the messages name their authors.
     has_names: bool,
     unread: Unread,
@@ -134,32 +135,38 @@ impl Zulip {
         self.tree.origin(self.files.get(file).map_or("", String::as_str))
     }
 
-    fn take(&self, element: &Element, order: &mut TimeOrder) -> Result<Option<ChatItem>, SourceError> {
+    fn take(&mut self, element: &Element, order: &mut TimeOrder) -> Result<Option<ChatItem>, SourceError> {
         let origin = self.origin(self.file);
         let read = element
             .parse::<Value>(&origin)
             .and_then(|value| MESSAGE.read::<SentTime>(value).map_err(|reason| element.reject(&origin, reason)));
-        let sent = match read {
-            Ok((sent, _)) => sent,
-            Err(letter) => return Ok(Some(ChatItem::Reject { conversation: None, letter })),
-        };
-        let Some(unix_ms) = sent.unix_ms() else {
-            let reason = "date_sent: missing; write seconds since 1970".to_owned();
-            let letter = element.reject(&self.origin(self.file), reason);
-            return Ok(Some(ChatItem::Reject { conversation: None, letter }));
+        let missing = || element.reject(&origin, "date_sent: missing; write seconds since 1970".to_owned());
+        let unix_ms = match read.and_then(|(sent, _)| sent.unix_ms().ok_or_else(missing)) {
+            Ok(unix_ms) => unix_ms,
+            Err(letter) => {
+                let conversation = self.conversation_of_damaged(&element.bytes);
+                return Ok(Some(ChatItem::Reject { conversation, letter }));
+            }
         };
         let file = u32::try_from(self.file).unwrap_or(u32::MAX);
         order.add(TimedRecord { unix_ms, file, line: element.line, payload: element.bytes.clone() })?;
         Ok(None)
     }
 
+    /// The conversation of a record that cannot be read; `None` if that part of it cannot be read either.
+    fn conversation_of_damaged(&mut self, record: &[u8]) -> Option<Arc<Conversation>> {
+        let record: Value = serde_json::from_slice(record).ok()?;
+        self.conversation(&Message::placed(&record)?)
+    }
+
     /// The conversation in which a message was written.
-    fn conversation(&mut self, message: &Message, sender: i64) -> Option<Arc<Conversation>> {
+    fn conversation(&mut self, message: &Message) -> Option<Arc<Conversation>> {
         if let Some(recipient) = message.recipient {
-            let realm = &self.realm;
+            let (realm, sender) = (&self.realm, message.sender());
             let known = self.conversations.entry((recipient, sender));
             let known = known.or_insert_with(|| realm.conversation(recipient, sender).map(Arc::new));
-            if known.is_some() {
+            // The recipient of a direct message is only one of its two people.
+            if known.is_some() || (sender.is_none() && realm.is_person(recipient)) {
                 return known.clone();
             }
         }
@@ -182,11 +189,13 @@ impl Zulip {
 
     fn message(&mut self, record: &TimedRecord) -> Result<ChatItem, (Option<Arc<Conversation>>, String)> {
         let value: Value = serde_json::from_slice(&record.payload).unwrap_or_default();
-        let (message, odd) = MESSAGE.read::<Message>(value).map_err(|reason| (None, reason))?;
-        let sender = message.sender().ok_or_else(|| (None, "sender: missing; write its number".to_owned()))?;
-        let conversation = self.conversation(&message, sender);
+        let read = MESSAGE.read::<Message>(value);
+        let (message, odd) = read.map_err(|reason| (self.conversation_of_damaged(&record.payload), reason))?;
+        let conversation = self.conversation(&message);
+        let missing = |reason: &str| (conversation.clone(), reason.to_owned());
+        let sender = message.sender().ok_or_else(|| missing("sender: missing; write its number"))?;
         let conversation =
-            conversation.ok_or_else(|| (None, "recipient: missing or not in realm.json; export both".to_owned()))?;
+            conversation.clone().ok_or_else(|| missing("recipient: missing or not in realm.json; export both"))?;
         if message.is_notice() || self.realm.is_system(sender) {
             return Ok(ChatItem::Skip(Skip::ServiceMessage));
         }
@@ -195,7 +204,7 @@ impl Zulip {
         let time =
             self.zone.at_unix_ms(record.unix_ms).ok_or_else(|| wrong("date_sent: out of range; write a date"))?;
         let id = message.id.to_string();
-        if message.is_emptied() {
+        if message.is_emptied(&words) {
             return Ok(ChatItem::Deletion { conversation, id, version: Some(message.version()) });
         }
         if words.text.is_empty() && words.attachments.is_empty() {

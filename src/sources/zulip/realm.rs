@@ -145,8 +145,14 @@ impl Realm {
         self.system.contains(&id)
     }
 
-    /// The conversation in which a message was written; `None` if the recipient has no row.
-    pub(super) fn conversation(&self, recipient: i64, sender: i64) -> Option<Conversation> {
+    /// Whether a recipient is one person.
+    pub(super) fn is_person(&self, recipient: i64) -> bool {
+        self.recipients.get(&recipient).is_some_and(|recipient| recipient.kind == 1)
+    }
+
+    /// The conversation in which a message was written; `None` if the recipient has no row, or if it is one person and
+    /// the sender is not known.
+    pub(super) fn conversation(&self, recipient: i64, sender: Option<i64>) -> Option<Conversation> {
         let Recipient { kind, type_id, .. } = *self.recipients.get(&recipient)?;
         match kind {
             2 => {
@@ -159,7 +165,7 @@ impl Realm {
                     privacy: if channel.is_some_and(|c| !c.invite_only) { Privacy::Open } else { Privacy::Private },
                 })
             }
-            1 => Some(self.direct(&BTreeSet::from([type_id, sender]))),
+            1 => Some(self.direct(&BTreeSet::from([type_id, sender?]))),
             3 => Some(match self.members.get(&recipient) {
                 Some(members) => self.direct(members),
                 None => Conversation {

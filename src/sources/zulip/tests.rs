@@ -259,6 +259,23 @@ fn what_the_api_returns_is_read_too() {
 }
 
 #[test]
+fn deleted_words_of_the_api_are_a_deletion() {
+    for (fields, expected) in [
+        (r#""last_edit_timestamp": 1714557601"#, "deletion 7 Some(1714557601000)"),
+        (r#""edit_history": [{"timestamp": 1714557602}]"#, "deletion 7 Some(1714557602000)"),
+        (r#""edit_history": []"#, "7 2024-05-01T10:00:00Z Bo: (deleted) | thread=logo"),
+    ] {
+        let page = format!(
+            r#"{{"messages": [{{"id": 7, "sender_id": 9, "sender_full_name": "Bo", "type": "stream", "stream_id": 3,
+                "display_recipient": "design", "subject": "logo", "timestamp": 1714557600,
+                "content": "<p>(deleted)</p>", "content_type": "text/html", {fields}}}]}}"#
+        );
+        let folder = folder(&[("page.json", &page)]);
+        assert_eq!(lines_of(&mut *open(&folder.path().join("page.json")).unwrap()), [expected], "{fields}");
+    }
+}
+
+#[test]
 fn a_damaged_record_is_rejected_and_the_rest_is_read() {
     for (bad, line) in [
         (r#"{"id": 1, "date_sent": 1}"#, "reject messages-000001.json:2: sender: missing; write its number"),

@@ -1,7 +1,9 @@
 //! Finds the words of a message that are archived in `attributedBody`.
 //!
 //! In: any bytes. Out: the first `NSString` of Apple's typedstream, or why there is none. Never panics, and never reads
-//! past the end.
+//! past the end. Of a string of more than [`MAX_MESSAGE_BYTES`], the beginning is returned.
+
+use crate::lines::MAX_MESSAGE_BYTES;
 
 /// The beginning of a typedstream: its version, its name, and the system's version.
 const HEADER: &[u8] = b"\x04\x0bstreamtyped";
@@ -22,7 +24,7 @@ pub(super) enum BodyError {
     Header,
     #[error("attributedBody holds no string; the message cannot be read")]
     NoString,
-    #[error("attributedBody ends before its string does, or the string is too long; the message cannot be read")]
+    #[error("attributedBody ends before its string does; the message cannot be read")]
     Cut,
     #[error("the string of attributedBody is not UTF-8; the message cannot be read")]
     Utf8,
@@ -37,11 +39,23 @@ pub(super) fn words(body: &[u8]) -> Result<&str, BodyError> {
     let rest = behind(rest, CLASS, rest.len()).ok_or(BodyError::NoString)?;
     let rest = behind(rest, BYTES, NEAR).ok_or(BodyError::NoString)?;
     let (length, rest) = length(rest).ok_or(BodyError::Cut)?;
+    if length > MAX_MESSAGE_BYTES {
+        return beginning(rest.get(..MAX_MESSAGE_BYTES).ok_or(BodyError::Cut)?);
+    }
     let (words, rest) = rest.split_at_checked(length).ok_or(BodyError::Cut)?;
     if rest.first() != Some(&END) {
         return Err(BodyError::Cut);
     }
     std::str::from_utf8(words).map_err(|_| BodyError::Utf8)
+}
+
+/// A text whose last character may be cut, without that character.
+fn beginning(text: &[u8]) -> Result<&str, BodyError> {
+    let end = match std::str::from_utf8(text) {
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        _ => text.len(),
+    };
+    std::str::from_utf8(text.get(..end).unwrap_or(text)).map_err(|_| BodyError::Utf8)
 }
 
 /// The bytes after the first `mark` that begins within `near` bytes.

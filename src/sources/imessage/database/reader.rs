@@ -13,7 +13,7 @@ use rusqlite::Connection;
 
 use super::{
     copied::DatabaseCopy,
-    row::{Chat, MessageRow, integer, text},
+    row::{Chat, MAX_BODY_BYTES, MessageRow, integer, text},
     tables::{Tables, damaged},
 };
 use crate::{
@@ -27,11 +27,7 @@ use nouns::{
 };
 
 /// How many rows are held at once.
-const PAGE_ROWS: i64 = 64;
-/// The longest text that is kept, in characters; a turn holds less.
-const MAX_TEXT: usize = 128 << 10;
-/// The longest archived text that is kept, in bytes.
-const MAX_BODY_BYTES: usize = 512 << 10;
+const PAGE_ROWS: i64 = 32;
 /// At most this many people are part of a conversation's name.
 const MAX_PARTICIPANTS: usize = 64;
 /// The suffix of the files that Messages keeps for a link's preview.
@@ -246,12 +242,14 @@ fn rows_sql(tables: &Tables) -> String {
         "associated_message_type",
         "cache_has_attachments",
         "balloon_bundle_id",
+        "subject",
     ];
     let optional = optional.map(|name| tables.of_message(name)).join(", ");
-    // `CROSS JOIN` keeps SQLite from changing the order of the loops.
+    // `CROSS JOIN` keeps SQLite from changing the order of the loops. Of a text, SQLite's `substr` would leave out what
+    // comes after a NUL.
     format!(
-        "SELECT t.rowid, t.message, t.chat, t.deleted_from, m.guid, substr(m.text, 1, {MAX_TEXT}), {body}, m.date, \
-         m.is_from_me, h.id, {optional} FROM temp.by_time t CROSS JOIN message m ON m.ROWID = t.message \
+        "SELECT t.rowid, t.message, t.chat, t.deleted_from, m.guid, m.text, {body}, m.date, m.is_from_me, h.id, \
+         {optional} FROM temp.by_time t CROSS JOIN message m ON m.ROWID = t.message \
          LEFT JOIN handle h ON h.ROWID = m.handle_id WHERE t.rowid > ?1 ORDER BY t.rowid LIMIT ?2"
     )
 }

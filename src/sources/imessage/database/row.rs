@@ -8,7 +8,10 @@ use std::sync::Arc;
 use rusqlite::{Row, types::ValueRef};
 
 use super::body;
-use crate::chat::{Account, ChatItem, ChatMessage, Conversation, Skip};
+use crate::{
+    chat::{Account, ChatItem, ChatMessage, Conversation, Skip},
+    lines::MAX_MESSAGE_BYTES,
+};
 use nouns::model::{Attachment, DeadLetter, EventTime};
 
 /// The name of the owner of the account, as imessage-exporter writes it.
@@ -19,6 +22,8 @@ const SHARED: char = '\u{fffc}';
 const APPLE_EPOCH_MS: i64 = 978_307_200_000;
 /// Times above this are nanoseconds, as macOS 10.13 and later write them; others are seconds.
 const MOST_SECONDS: i64 = 100_000_000_000;
+/// How much of an archived text is read: its string up to [`MAX_MESSAGE_BYTES`], and what surrounds the string.
+pub(super) const MAX_BODY_BYTES: usize = MAX_MESSAGE_BYTES + (64 << 10);
 
 /// The values of a row.
 pub(super) struct MessageRow {
@@ -45,6 +50,8 @@ pub(super) struct MessageRow {
     /// Whether something is shared; `None` if this version of the database does not say.
     pub(super) shares: Option<bool>,
     is_of_app: bool,
+    /// The line above the words, if the sender writes such lines.
+    subject: String,
 }
 
 /// A conversation, with its participants other than the owner.
@@ -63,7 +70,7 @@ impl MessageRow {
             chat: integer(row, 2),
             deleted_from: integer(row, 3),
             guid: text(row, 4).unwrap_or_default(),
-            text: text(row, 5).unwrap_or_default(),
+            text: beginning(row, 5),
             body: bytes(row, 6),
             date: number(7),
             is_from_me: number(8) != 0,
@@ -76,6 +83,7 @@ impl MessageRow {
             associated: number(15),
             shares: integer(row, 16).map(|count| count != 0),
             is_of_app: text(row, 17).is_some_and(|bundle| !bundle.is_empty()),
+            subject: beginning(row, 18).trim().to_owned(),
         }
     }
 
@@ -109,7 +117,8 @@ impl MessageRow {
             _ => &self.text,
         };
         let words = if words.contains(SHARED) { words.replace(SHARED, "").trim().to_owned() } else { words.to_owned() };
-        if words.trim().is_empty() && attachments.is_empty() {
+        let is_empty = words.trim().is_empty() && attachments.is_empty();
+        if is_empty && (changed_ms.is_some() || self.subject.is_empty()) {
             return match changed_ms {
                 // When the last part of a message is unsent, Messages empties the row and writes the time.
                 Some(version) => ChatItem::Deletion { conversation, id: self.guid, version: Some(version) },
@@ -117,6 +126,11 @@ impl MessageRow {
                 None => ChatItem::Skip(Skip::Empty),
             };
         }
+        let words = match (self.subject.is_empty(), words.trim().is_empty()) {
+            (true, _) => words,
+            (false, true) => self.subject.clone(),
+            (false, false) => format!("{}\n{words}", self.subject),
+        };
         let Some(time) = unix_ms(self.date).and_then(|ms| EventTime::new(ms, 0).ok()) else {
             return self.reject(chat, origin, "its date is missing or out of range; the message cannot be read");
         };
@@ -174,6 +188,16 @@ pub(super) fn text(row: &Row<'_>, at: usize) -> Option<String> {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
         ValueRef::Integer(value) => Some(value.to_string()),
         ValueRef::Null | ValueRef::Real(_) => None,
+    }
+}
+
+/// The beginning of a text: more than a turn holds.
+fn beginning(row: &Row<'_>, at: usize) -> String {
+    match row.get_ref(at) {
+        Ok(ValueRef::Text(bytes) | ValueRef::Blob(bytes)) => {
+            String::from_utf8_lossy(bytes.get(..MAX_MESSAGE_BYTES).unwrap_or(bytes)).into_owned()
+        }
+        _ => text(row, at).unwrap_or_default(),
     }
 }
 

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     chat::{ChatItem, Privacy, Sample, lines_of, transcript},
     imessage::FORMAT,
+    lines::MAX_MESSAGE_BYTES,
 };
 use nouns::config::SourceSettings;
 
@@ -21,7 +22,7 @@ const TABLES: &str = "
     CREATE TABLE message (ROWID INTEGER PRIMARY KEY AUTOINCREMENT, guid TEXT UNIQUE NOT NULL, text TEXT,
         handle_id INTEGER DEFAULT 0, attributedBody BLOB, date INTEGER, is_from_me INTEGER DEFAULT 0,
         item_type INTEGER DEFAULT 0, group_action_type INTEGER DEFAULT 0, associated_message_type INTEGER DEFAULT 0,
-        cache_has_attachments INTEGER DEFAULT 0, balloon_bundle_id TEXT, thread_originator_guid TEXT,
+        cache_has_attachments INTEGER DEFAULT 0, balloon_bundle_id TEXT, thread_originator_guid TEXT, subject TEXT,
         date_edited INTEGER DEFAULT 0, date_retracted INTEGER DEFAULT 0);
     CREATE TABLE chat_message_join (chat_id INTEGER, message_id INTEGER);
     CREATE TABLE chat_recoverable_message_join (chat_id INTEGER, message_id INTEGER);
@@ -106,6 +107,32 @@ fn messages_have_their_sender_time_and_words_and_the_owner_is_me() {
             "B 2024-05-01T10:01:00Z Me: Hi Ann, you’re early",
             &format!("C 2024-05-01T10:01:30Z +15550100: {}", "long ".repeat(60)),
             "D 2024-05-01T10:02:00Z +15550100: Yes | reply=B",
+        ],
+    );
+}
+
+#[test]
+fn a_subject_is_the_first_line_and_a_text_is_read_whole() {
+    let (long, archived_long) = ("long ".repeat(40_000), "long ".repeat(120_000));
+    let taken_back = format!("subject = 'Dinner', date_edited = {}", (MAY + 9) * NS);
+    check(
+        |w| {
+            w.message("A", 0, 1, 1, None, "subject = 'Only a subject'");
+            w.message("B", 1, 1, 1, Some("at eight"), "subject = 'Dinner'");
+            w.message("C", 2, 1, 1, None, &taken_back);
+            w.message("D", 3, 1, 1, Some("before\0after"), "");
+            w.message("E", 4, 1, 1, Some(&long), "");
+            w.message("F", 5, 1, 1, None, "");
+            let body = archived(&archived_long);
+            w.0.execute("UPDATE message SET attributedBody = ?1 WHERE guid = 'F'", params![body]).unwrap();
+        },
+        &[
+            "A 2024-05-01T10:00:00Z +15550100: Only a subject",
+            "B 2024-05-01T10:00:01Z +15550100: Dinner\nat eight",
+            "deletion C Some(1714557609000)",
+            "D 2024-05-01T10:00:03Z +15550100: before\0after",
+            &format!("E 2024-05-01T10:00:04Z +15550100: {long}"),
+            &format!("F 2024-05-01T10:00:05Z +15550100: {archived_long}"),
         ],
     );
 }
@@ -320,6 +347,9 @@ fn a_string_is_read_whole_or_not_at_all() {
             assert!(words(&whole[..cut.min(whole.len())]).is_err(), "{cut}");
         }
     }
+    // Of a string that is longer than what is kept, the beginning.
+    let longer = format!("a{}", "é".repeat(MAX_MESSAGE_BYTES));
+    assert_eq!(words(&archived(&longer)), Ok(&longer[..MAX_MESSAGE_BYTES - 1]));
     let mutable = b"\x04\x0bstreamtyped\x81\xe8\x03\x84\x01@\x84\x84\x84\x0fNSMutableString\x01\x84\x84\x08NSString\x01\x95\x84\x01+\x02Hi\x86";
     assert_eq!(words(mutable), Ok("Hi"));
     let mut latin = archived("ab");
