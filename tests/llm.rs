@@ -131,7 +131,7 @@ fn an_invalid_reply_is_repaired_once() {
     check(
         "scripted+malformed",
         "",
-        Err("the model's judge reply is invalid, even after a repair: it is not JSON"),
+        Err("the model's judge reply is invalid, even after a repair: it is not JSON; it says: Certainly! Here is"),
         2,
         2,
     );

@@ -147,6 +147,63 @@ fn an_endpoint_that_declines_everything_or_is_away_is_waited_for() {
     assert!(census(&service).units > units);
 }
 
+/// A wrong model, an endpoint that declines each text, a used-up quota: somebody acts while the service runs.
+#[test]
+fn an_endpoint_that_refuses_every_text_at_the_start_is_waited_for() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    for (model, word) in [("gpt-17", "status 404"), ("scripted+short=1", "status 413"), ("scripted+broke", "quota")] {
+        let settings = settings(&server, home.path(), model, "");
+        let pool = embed::EmbedderPool::open(&settings.embed, &settings.model()).unwrap();
+        let problem = pool.problem().unwrap();
+        assert!(problem.contains("check endpoint, model and key: ") && problem.contains(word), "{problem}");
+    }
+}
+
+#[test]
+fn an_endpoint_that_serves_another_model_is_away() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let settings = settings(&server, home.path(), "scripted+narrow=1", "");
+    let mut embedder = embed::open(&settings.embed, &settings.model()).unwrap();
+    let error = embedder.embed_query("a boat").unwrap_err();
+    assert!(matches!(error, embed::EmbedError::Unavailable { .. }), "{error}");
+    assert!(error.to_string().contains("64 components after vectors of 32; the endpoint now serves another model"));
+}
+
+/// What questions find is over once extraction has vectors, and a `Retry-After` holds for both.
+#[test]
+fn questions_and_extraction_share_what_they_know_of_an_endpoint() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let address = server.endpoint.trim_start_matches("http://").trim_end_matches("/v1").to_owned();
+    let mut away = settings(&server, home.path(), "scripted", "retries = 0");
+    away.embed.threads = 1;
+    drop(server);
+    let questions = embed::EmbedderPool::open(&away.embed, &away.model()).unwrap();
+    assert!(questions.problem().is_some_and(|problem| problem.contains(&address)), "{:?}", questions.problem());
+    let server = ScriptedModel::start(&["--listen", &address]);
+    let mut extraction = embed::open(&away.embed, &away.model()).unwrap();
+    assert_eq!(questions.problem(), None, "it is open");
+    drop(server);
+    assert!(questions.embed_queries(&["Who?"]).is_err() && questions.problem().is_some());
+    let server = ScriptedModel::start(&["--listen", &address]);
+    extraction.embed(&[]).unwrap();
+    assert!(questions.problem().is_some(), "the endpoint was not asked");
+    extraction.embed(&[SpannedText { text: "a boat".to_owned(), spans: Vec::new() }]).unwrap();
+    assert_eq!(questions.problem(), None, "it embeds");
+
+    let busy = settings(&server, home.path(), "scripted+hour=1", "retries = 0");
+    let asked = server.requests().len();
+    let refused = || embed::open(&busy.embed, &busy.model()).err().unwrap().to_string();
+    assert!(refused().contains("status 429"));
+    let again = refused();
+    assert!(again.contains("Retry-After"), "{again}");
+    let questions = embed::EmbedderPool::open(&busy.embed, &busy.model()).unwrap();
+    assert!(questions.problem().is_some_and(|problem| problem.contains("Retry-After")), "{:?}", questions.problem());
+    assert_eq!(server.requests().len(), asked + 1, "it is left alone");
+}
+
 /// A start, a question and an end while nothing listens at the endpoint.
 #[test]
 fn a_service_listens_while_the_endpoint_is_away_and_names_it() {
@@ -166,8 +223,9 @@ fn a_service_listens_while_the_endpoint_is_away_and_names_it() {
     let question = json!({"bank": "b", "text": "When does the ferry leave?"});
     let asked = |service: &HttpService| service.send("POST", "/v1/ask", "", question.to_string().as_bytes());
     let (status, _, refusal) = asked(&service);
-    // The bank holds nothing yet, or its question cannot be embedded.
-    assert!(matches!(refusal["code"].as_str(), Some("unknown_bank" | "endpoint_away")), "{status}: {refusal}");
+    // The bank holds nothing yet, because its turn waits.
+    assert_eq!((status, refusal["code"].as_str()), (503, Some("endpoint_away")), "{refusal}");
+    assert!(refusal["detail"].as_str().unwrap().contains(&address), "{refusal}");
     assert!(service.stop(), "it ends well");
 
     let again = ScriptedModel::start(&["--listen", &address]);

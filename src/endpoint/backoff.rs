@@ -9,8 +9,8 @@ use nouns::backoff::{Backoff, shortened};
 
 /// The upper limit of the first pause between attempts, and that of the longest.
 const LIMITS: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(30));
-/// The longest `Retry-After` that is accepted, in seconds.
-const MAX_RETRY_AFTER_SECONDS: f64 = 86_400.0;
+/// The longest `Retry-After` that is accepted.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
 
 /// Exponential backoff with jitter: between half of the limit for this attempt and all of it.
 #[must_use]
@@ -24,10 +24,10 @@ pub fn retry_after(value: &str) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse::<f64>() {
         return (seconds.is_finite() && seconds >= 0.0)
-            .then(|| Duration::from_secs_f64(seconds.min(MAX_RETRY_AFTER_SECONDS)));
+            .then(|| Duration::from_secs_f64(seconds.min(MAX_RETRY_AFTER.as_secs_f64())));
     }
     let at = httpdate::parse_http_date(value).ok()?;
-    Some(at.duration_since(SystemTime::now()).unwrap_or_default())
+    Some(at.duration_since(SystemTime::now()).unwrap_or_default().min(MAX_RETRY_AFTER))
 }
 
 #[cfg(test)]
@@ -42,6 +42,8 @@ mod tests {
         let wait = retry_after(&date).expect("a date");
         assert!(wait > Duration::from_secs(57) && wait <= Duration::from_secs(60), "{wait:?}");
         assert_eq!(retry_after("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::ZERO));
+        assert_eq!(retry_after("Fri, 31 Dec 9999 23:59:59 GMT"), Some(MAX_RETRY_AFTER));
+        assert_eq!(retry_after("1e9"), Some(MAX_RETRY_AFTER));
         assert_eq!((retry_after("soon"), retry_after("-1"), retry_after("NaN")), (None, None, None));
     }
 

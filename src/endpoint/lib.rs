@@ -6,20 +6,25 @@
 //! Redirects are never followed, so that the key reaches no other host, and no error ever shows the key.
 //!
 //! `agent` is the HTTP client. `client` sends a request, and is the one place that decides what a failure means, for
-//! chat, its streams and embeddings alike. `failure` says what went wrong; `reply_problem` says what is wrong with a
-//! reply of status 200; `backoff` says how long to wait; `asking` says whether a thread is waiting. `docs/models.md`
-//! has a table of unusual replies.
+//! chat, its streams and embeddings alike. `failure` says what went wrong; `reply_text` decodes a reply, and
+//! `reply_problem` says what is wrong with one of status 200; `backoff` says how long to wait, and `not_before` until
+//! when the endpoint asks not to be called; `asking` says whether a thread is waiting. `docs/models.md` has a table of
+//! unusual replies.
 
 mod agent;
 mod asking;
 mod backoff;
 mod client;
 mod failure;
+mod not_before;
 mod reply_problem;
+mod reply_text;
 
 pub use agent::agent;
 pub use asking::{EndpointWait, end_threads};
 pub use backoff::{backoff, retry_after};
 pub use client::Endpoint;
 pub use failure::RequestFailure;
+pub use not_before::NotBefore;
 pub use reply_problem::ReplyProblem;
+pub use reply_text::reply_text;

@@ -23,10 +23,10 @@ pub enum ReplyProblem {
 }
 
 impl ReplyProblem {
-    /// The failure that a reply, or an event of a stream, reports; `None` if it reports none.
+    /// The failure that a reply, an event of a stream or a choice in it reports; `None` if it reports none.
     #[must_use]
     pub fn reported(reply: &Value) -> Option<Self> {
-        let error = reply.get("error").filter(|error| !error.is_null())?;
+        let error = reply.get("error").filter(|error| tells_something(error))?;
         let code = ["code", "status", "status_code"].into_iter().find_map(|key| error.get(key));
         let status = code.and_then(|code| code.as_u64().or_else(|| code.as_str()?.parse().ok()));
         let message = error_message(&reply.to_string());
@@ -40,6 +40,19 @@ impl ReplyProblem {
 impl From<String> for ReplyProblem {
     fn from(problem: String) -> Self {
         Self::Unreadable(problem)
+    }
+}
+
+/// Whether an `error` tells of one. Some servers write `false`, `0`, an empty text or `{"message": ""}` beside a good
+/// reply.
+fn tells_something(error: &Value) -> bool {
+    match error {
+        Value::Null => false,
+        Value::Bool(failed) => *failed,
+        Value::Number(code) => code.as_i64() != Some(0),
+        Value::String(text) => !text.trim().is_empty(),
+        Value::Array(errors) => errors.iter().any(tells_something),
+        Value::Object(fields) => fields.values().any(tells_something),
     }
 }
 
@@ -68,7 +81,11 @@ mod tests {
             let expected = ReplyProblem::Failed { problem: problem.to_owned(), status };
             assert_eq!(ReplyProblem::reported(&reply), Some(expected), "{reply}");
         }
-        for reply in [json!({"choices": []}), json!({"error": null, "data": []}), json!([1])] {
+        for reply in [json!({"choices": []}), json!([1])] {
+            assert_eq!(ReplyProblem::reported(&reply), None, "{reply}");
+        }
+        for error in [json!(null), json!(false), json!(0), json!(""), json!({}), json!({"message": "", "code": null})] {
+            let reply = json!({"error": error, "data": []});
             assert_eq!(ReplyProblem::reported(&reply), None, "{reply}");
         }
     }

@@ -25,6 +25,7 @@
 //! | `scripted+nothing=1` | finds no unit |
 //! | `scripted+broke` | 429 because the quota is used up |
 //! | `scripted+fewer` | returns one vector too few |
+//! | `scripted+narrow=1` | returns vectors of half the width |
 //! | `scripted+picky` | 400 for a request that contains "forbidden" |
 //! | `scripted+short=200` | 413 for a request with a text of more than 200 bytes, the system prompt not counted |
 //! | `scripted+slow=800` | waits 800 milliseconds before every reply |
@@ -192,6 +193,7 @@ impl Server {
     fn embed(&self, stream: &mut TcpStream, request: &Value) -> std::io::Result<()> {
         let model = request["model"].as_str().unwrap_or_default();
         let texts = request["input"].as_array().cloned().unwrap_or_default();
+        let width = if self.applies(model, "narrow") { 32 } else { 64 };
         let vectors = texts.iter().enumerate().map(|(index, text)| {
             let mut vector = [0_u32; 64];
             vector[0] = 1;
@@ -199,7 +201,7 @@ impl Server {
                 let hash = word.bytes().fold(5_381_u32, |h, b| h.wrapping_mul(33) ^ u32::from(b.to_ascii_lowercase()));
                 vector[hash as usize % 64] += 4;
             }
-            json!({"object": "embedding", "index": index, "embedding": vector.to_vec()})
+            json!({"object": "embedding", "index": index, "embedding": vector[..width]})
         });
         let fewer = usize::from(self.applies(model, "fewer"));
         let vectors: Vec<Value> = vectors.skip(fewer).collect();

@@ -23,6 +23,9 @@ pub fn logged(error: &PipelineError) -> String {
             format!("bank {}: its shard, {partition}, is loaded again", LoggedBank(bank))
         }
         PipelineError::UnknownBank { bank, .. } => format!("bank {}: unknown", LoggedBank(bank)),
+        PipelineError::EndpointAway { bank, problem } => {
+            format!("bank {}: it holds nothing yet: {}", LoggedBank(bank), without_reply(problem))
+        }
         PipelineError::Held { bank, .. } => format!("bank {}: a hold covers it", LoggedBank(bank)),
         PipelineError::Turn { index, .. } => format!("turn {index} of the batch is not valid"),
         PipelineError::Record { partition, offset, .. } => {
@@ -63,13 +66,14 @@ pub(super) fn logged_llm(error: &LlmError) -> String {
     }
 }
 
-/// Of `status 503: the endpoint's words` all before the words, since they may quote what was sent; of anything else
-/// what stands before a quote.
+/// Of `status 503: the endpoint's words`, or of `the endpoint failed: its words`, all before the words, since they may
+/// quote what was sent; of anything else what stands before a quote.
 fn without_reply(problem: &str) -> &str {
-    let reply = problem.find("status ").and_then(|at| {
-        let after = at + "status ".len();
+    let words_begin = |before: &str| {
+        let after = problem.find(before)? + before.len();
         problem.get(after..)?.find(": ").map(|end| after + end)
-    });
+    };
+    let reply = ["status ", "the endpoint failed"].into_iter().filter_map(words_begin).min();
     let end = reply.or_else(|| problem.find(['"', '`', '\'']));
     end.and_then(|at| problem.get(..at)).unwrap_or(problem).trim_end()
 }
@@ -88,7 +92,8 @@ mod tests {
             PipelineError::Quarantined { bank: bank.clone(), partition: 1, offset: 2, problem: "Bob".to_owned() },
             PipelineError::OtherInstance { bank: bank.clone(), partition: 1 },
             PipelineError::Loading { bank: bank.clone(), partition: 1 },
-            PipelineError::UnknownBank { bank, known: "acme/yan, acme/zoe".to_owned() },
+            PipelineError::UnknownBank { bank: bank.clone(), known: "acme/yan, acme/zoe".to_owned() },
+            PipelineError::EndpointAway { bank, problem: words.clone() },
             PipelineError::Turn { index: 1, problem: Invalid { field: "text", problem: "Bob".to_owned(), remedy: "" } },
             PipelineError::Record { partition: 1, offset: 2, problem: "Bob".to_owned() },
             EmbedError::Declined { model: "m".to_owned(), texts: vec![(0, words.clone())] }.into(),
@@ -109,6 +114,8 @@ mod tests {
         assert_eq!(without_reply("status 503: Bob"), "status 503");
         assert_eq!(without_reply("http://a:1/v1: status 503: Bob (3 attempts)"), "http://a:1/v1: status 503");
         assert_eq!(without_reply("status 503"), "status 503");
+        assert_eq!(without_reply("the endpoint failed with 502: Bob (2 attempts)"), "the endpoint failed with 502");
+        assert_eq!(without_reply("http://a:1/v1: the endpoint failed: Bob"), "http://a:1/v1: the endpoint failed");
         assert_eq!(without_reply("connection refused: 127.0.0.1:1"), "connection refused: 127.0.0.1:1");
         assert_eq!(without_reply("invalid type: string \"Bob\", expected a list"), "invalid type: string");
     }

@@ -70,7 +70,7 @@ pub enum EmbedError {
         /// The runtime's or the endpoint's message.
         problem: String,
     },
-    /// The endpoint cannot be reached; a later call may succeed.
+    /// The endpoint cannot be reached, refuses every request or serves another model; a later call may succeed.
     #[error("model {model}: {problem}; texts wait until the endpoint answers again")]
     Unavailable {
         /// The model's name.

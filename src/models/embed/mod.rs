@@ -9,6 +9,7 @@
 //!   `pool`: sessions that all questions share; `kept`: the vectors of a question that is asked again.
 //! - Embedders: `onnx` (the default model, one pass for all spans), `catalogue` (fastembed's
 //!   models), `qwen3` (a build feature), `served` (an endpoint), `fixed` (hashes, for tests).
+//! - `endpoint_health`: what all clients of one endpoint in this process know of it.
 //! - What they share: `assets` and `model_files` (where files are), `runtime` (ONNX Runtime), `passes` (texts cut to a
 //!   model's length), `worker_pool` (runs the passes), `spans`, `unit_vector`.
 //! - `session_inputs`: what a pass of `onnx`, or of a reranker, reads.
@@ -19,6 +20,7 @@ pub mod assets;
 mod cache;
 mod catalogue;
 mod embedder;
+mod endpoint_health;
 mod error;
 mod fixed;
 mod identity;

@@ -8,7 +8,7 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc, Mutex, OnceLock,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     thread::JoinHandle,
@@ -17,12 +17,11 @@ use std::{
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
-use super::{EmbedError, Embedder, open};
+use super::{EmbedError, Embedder, endpoint_health::EndpointHealth, open};
 use endpoint::end_threads;
 use nouns::{
     config::{EmbedSettings, ModelSettings},
     model::{ModelRef, Vector},
-    sync,
 };
 
 /// Retries for a question: few, so that the caller soon learns that the endpoint cannot be reached.
@@ -44,8 +43,8 @@ struct SessionOpener {
     model: ModelSettings,
     /// Known once a session is open.
     reference: OnceLock<ModelRef>,
-    /// Why the endpoint returned no vector the last time.
-    problem: Mutex<Option<String>>,
+    /// The state of the endpoint; its client says when it answers again.
+    health: Arc<EndpointHealth>,
 }
 
 /// A text to embed; the reply carries its position among the wordings.
@@ -68,10 +67,8 @@ impl SessionOpener {
 
     /// Remembers why the endpoint failed, until it answers again.
     fn noted<T>(&self, outcome: Result<T, EmbedError>) -> Result<T, EmbedError> {
-        match &outcome {
-            Ok(_) => *sync::lock(&self.problem) = None,
-            Err(error @ EmbedError::Unavailable { .. }) => *sync::lock(&self.problem) = Some(error.to_string()),
-            Err(_) => {}
+        if let Err(error @ EmbedError::Unavailable { .. }) = &outcome {
+            self.health.failed(error.to_string());
         }
         outcome
     }
@@ -83,8 +80,7 @@ impl EmbedderPool {
     /// its error.
     ///
     /// # Errors
-    /// Those of [`open`], except for an endpoint that cannot be reached; [`EmbedError::Model`] when no thread can be
-    /// started.
+    /// Those of [`open`], except for [`EmbedError::Unavailable`]; [`EmbedError::Model`] when no thread can be started.
     pub fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Self, EmbedError> {
         let sessions = settings.threads.max(1);
         let mut model = model.clone();
@@ -93,7 +89,8 @@ impl EmbedderPool {
         }
         // Each session computes only on its own thread.
         let settings = EmbedSettings { threads: 1, ..settings.clone() };
-        let opening = SessionOpener { settings, model, reference: OnceLock::new(), problem: Mutex::default() };
+        let health = model.served.as_ref().map_or_else(Arc::default, EndpointHealth::of);
+        let opening = SessionOpener { settings, model, reference: OnceLock::new(), health };
         let (jobs, waiting) = unbounded::<Job>();
         let mut pool = Self {
             opening: Arc::new(opening),
@@ -144,7 +141,7 @@ impl EmbedderPool {
             Ok(opened) => opened,
             Err(_) => {
                 let silent = opening.silent(&format!("{} has not answered yet", served.endpoint));
-                *sync::lock(&opening.problem) = Some(silent.to_string());
+                opening.health.failed(silent.to_string());
                 Ok(())
             }
         }
@@ -178,10 +175,11 @@ impl EmbedderPool {
         self.opening.reference.get()
     }
 
-    /// Why the endpoint returned no vector the last time; `None` once it has answered again.
+    /// Why the endpoint returned no vector the last time; `None` once it has answered again, to a question or to
+    /// extraction.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
-        sync::lock(&self.opening.problem).clone()
+        self.opening.health.problem()
     }
 
     /// How many texts were embedded.
@@ -287,7 +285,7 @@ mod tests {
         let fragile = Fragile(ModelRef { name: "fragile".to_owned(), hash: "0".to_owned() });
         let (mut settings, model) = settings("fixed");
         settings.model = "fragile".to_owned();
-        let opening = SessionOpener { settings, model, reference: OnceLock::new(), problem: Mutex::default() };
+        let opening = SessionOpener { settings, model, reference: OnceLock::new(), health: Arc::default() };
         let (jobs, waiting) = unbounded();
         let mut pool = EmbedderPool {
             opening: Arc::new(opening),

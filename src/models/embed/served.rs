@@ -2,11 +2,12 @@
 //!
 //! In: texts with spans. Out: their vectors, scaled to length one. The whole text and each span are sent as separate
 //! texts. Every reply is checked: one vector for each text, all of the same width. Transient failures are retried,
-//! after the endpoint's `Retry-After`. A text that the endpoint declines is sent again alone, then shorter and shorter;
-//! a text that is declined even then is named in the error. Other failures are returned with the endpoint's message.
-//! The vectors go to the log like any others, so an endpoint that answers differently tomorrow changes no memory.
+//! after the endpoint's `Retry-After`, which holds for every client in this process. A text that the endpoint declines
+//! is sent again alone, then shorter and shorter; a text that is declined even then is named in the error. An endpoint
+//! that refuses every text, or serves another model, counts as away. The vectors go to the log like any others, so an
+//! endpoint that answers differently tomorrow changes no memory.
 
-use std::{io::BufRead, time::Duration};
+use std::{io::BufRead, sync::Arc, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use serde::Deserialize;
@@ -15,9 +16,10 @@ use serde_json::Value;
 use tracing::warn;
 
 use super::{
-    EmbedError, Embedder, SpanVectors, identity::model_ref, spans::embed_separately, unit_vector::unit_vector,
+    EmbedError, Embedder, SpanVectors, endpoint_health::EndpointHealth, identity::model_ref, spans::embed_separately,
+    unit_vector::unit_vector,
 };
-use endpoint::{Endpoint, EndpointWait, ReplyProblem, RequestFailure, backoff};
+use endpoint::{Endpoint, EndpointWait, ReplyProblem, RequestFailure, backoff, reply_text};
 use nouns::{
     config::{self, EmbedSettings, ModelSettings},
     model::{ModelRef, SpannedText, Vector},
@@ -43,6 +45,7 @@ pub(super) struct ServedEmbedder {
 struct EmbeddingsClient {
     endpoint: Endpoint,
     served: config::ServedModelSettings,
+    health: Arc<EndpointHealth>,
     /// Texts in one request.
     batch: usize,
     /// Requests at the same time.
@@ -59,14 +62,13 @@ impl ServedEmbedder {
         let endpoint = Endpoint::new(&served.endpoint, "embeddings", &served.key_env);
         // The vectors of a model that is `alone` would depend on the other texts of the request.
         let batch = if model.alone { 1 } else { settings.batch.max(1) };
-        let client = EmbeddingsClient { endpoint, served, batch, threads: settings.threads.max(1) };
+        let health = EndpointHealth::of(&served);
+        let client = EmbeddingsClient { endpoint, served, health, batch, threads: settings.threads.max(1) };
         if let Some(variable) = client.endpoint.missing_key() {
             return Err(client.failed(format!("the environment variable {variable} is not set; export the key in it")));
         }
-        let probe = client.request(&[PROBE.to_owned()]).map_err(|refused| match refused {
-            EmbedFailure::Declined(problem) | EmbedFailure::Misconfigured(problem) => client.failed(problem),
-            EmbedFailure::Failed(error) => error,
-        })?;
+        let probe = client.request(&[PROBE.to_owned()]).map_err(|failure| client.refuses_all(failure))?;
+        client.health.answered();
         let dimensions = probe.first().map_or(0, |vector| vector.len());
         let reference =
             model_ref(&settings.model, "endpoint/1", &[&client.served.model, &dimensions.to_string()], model);
@@ -110,8 +112,6 @@ impl EmbeddingsClient {
             for (sent, reply) in concurrent.iter().zip(replies) {
                 match reply {
                     Ok(vectors) => found.extend(vectors),
-                    Err(EmbedFailure::Failed(error)) => return Err(error),
-                    Err(EmbedFailure::Misconfigured(problem)) => return Err(self.unavailable(problem)),
                     Err(EmbedFailure::Declined(problem)) => {
                         for text in *sent {
                             let vector = match self.alone(text, sent.len() == 1, &problem)? {
@@ -125,24 +125,28 @@ impl EmbeddingsClient {
                             found.push(vector);
                         }
                     }
+                    Err(failure) => return Err(self.refuses_all(failure)),
                 }
             }
         }
         if let Some(other) = found.iter().find(|vector| vector.len() != dimensions) {
-            let problem = format!("vectors of {} components after vectors of {dimensions}", other.len());
-            return Err(self.failed(format!("{problem}; the endpoint now serves another model")));
+            return Err(self.unavailable(format!(
+                "vectors of {} components after vectors of {dimensions}; the endpoint now serves another model: serve \
+                 the one of this memory, or embed it again with ripplemem reembed",
+                other.len()
+            )));
         }
         if declined.is_empty() {
+            if !found.is_empty() {
+                self.health.answered();
+            }
             return Ok(found);
         }
         // An endpoint that declines everything is misconfigured, or still loading its model; the texts are not the
         // cause.
         match self.request(&[PROBE.to_owned()]) {
             Ok(_) => Err(EmbedError::Declined { model: self.served.model.clone(), texts: declined }),
-            Err(EmbedFailure::Declined(problem) | EmbedFailure::Misconfigured(problem)) => {
-                Err(self.unavailable(problem))
-            }
-            Err(EmbedFailure::Failed(error)) => Err(error),
+            Err(failure) => Err(self.refuses_all(failure)),
         }
     }
 
@@ -161,8 +165,7 @@ impl EmbeddingsClient {
             match self.request(&[beginning.to_owned()]) {
                 Ok(vectors) => return Ok(vectors.into_iter().next().ok_or(problem)),
                 Err(EmbedFailure::Declined(said)) => problem = said,
-                Err(EmbedFailure::Misconfigured(problem)) => return Err(self.unavailable(problem)),
-                Err(EmbedFailure::Failed(error)) => return Err(error),
+                Err(failure) => return Err(self.refuses_all(failure)),
             }
             bytes /= 2;
         }
@@ -177,12 +180,20 @@ impl EmbeddingsClient {
         let _asking = EndpointWait::begin();
         let mut attempts = 0;
         loop {
+            let wait = self.health.not_before.remaining();
+            if wait > MAX_RETRY_AFTER {
+                return Err(self.unavailable("it asked not to be called for a while (Retry-After)".to_owned()).into());
+            }
+            std::thread::sleep(wait);
             attempts += 1;
             match self.endpoint.post(&body, timeout, |reader| read(reader, texts.len())) {
                 Ok(vectors) => return Ok(vectors),
                 Err(RequestFailure::Rejected(problem)) => return Err(EmbedFailure::Declined(problem)),
                 Err(RequestFailure::Permanent(problem)) => return Err(EmbedFailure::Misconfigured(problem)),
                 Err(RequestFailure::Transient { problem, after, .. }) => {
+                    if let Some(after) = after {
+                        self.health.not_before.postpone(after);
+                    }
                     let wait = after.unwrap_or_default().max(backoff(attempts));
                     if attempts > self.served.retries || wait > MAX_RETRY_AFTER {
                         return Err(self.unavailable(format!("{problem} ({attempts} attempts)")).into());
@@ -195,6 +206,17 @@ impl EmbeddingsClient {
                     std::thread::sleep(wait);
                 }
             }
+        }
+    }
+
+    /// The error of a failure that concerns no single text. The remedy stands in front of the endpoint's message, which
+    /// log lines leave out.
+    fn refuses_all(&self, failure: EmbedFailure) -> EmbedError {
+        match failure {
+            EmbedFailure::Declined(problem) | EmbedFailure::Misconfigured(problem) => {
+                self.unavailable(format!("it refuses every text; check endpoint, model and key: {problem}"))
+            }
+            EmbedFailure::Failed(error) => error,
         }
     }
 
@@ -262,7 +284,7 @@ fn read(reader: &mut dyn BufRead, texts: usize) -> Result<Vec<Vector>, ReplyProb
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).map_err(|e| format!("the connection broke: {e}"))?;
     let not_one = |e: serde_json::Error| format!("not a list of embeddings: {e}");
-    let reply: Value = serde_json::from_slice(&bytes).map_err(not_one)?;
+    let reply: Value = serde_json::from_str(&reply_text(&bytes)).map_err(not_one)?;
     if let Some(failed) = ReplyProblem::reported(&reply) {
         return Err(failed);
     }
@@ -312,6 +334,7 @@ mod tests {
         );
         check(r#"{"data": [{"embedding": "AAAAAAAA"}]}"#, 1, Err("text 0"));
         check(r#"{"error": {"message": "out of memory", "code": 503}}"#, 1, Err("out of memory"));
+        check("\u{feff}{\"error\": false, \"data\": [{\"embedding\": [0, 2]}]}", 1, Ok(&[&[0.0, 1.0]]));
         check(
             r#"{"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}"#,
             2,

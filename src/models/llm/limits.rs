@@ -18,6 +18,7 @@ use governor::{
 };
 
 use super::error::LlmError;
+use endpoint::NotBefore;
 use nouns::{config::LlmSettings, model::Usage, sync};
 
 /// The limits of one client.
@@ -30,7 +31,7 @@ pub(super) struct RequestLimits {
     reserved: Mutex<(u64, u64)>,
     less_reserved: Condvar,
     /// When the endpoint's `Retry-After` ends.
-    retry_at: Mutex<Option<Instant>>,
+    pub(super) not_before: NotBefore,
 }
 
 /// Permission to send one request, returned when it is dropped.
@@ -65,21 +66,8 @@ impl RequestLimits {
             per_minute,
             reserved: Mutex::default(),
             less_reserved: Condvar::default(),
-            retry_at: Mutex::default(),
+            not_before: NotBefore::default(),
         }
-    }
-
-    /// Records the endpoint's `Retry-After`; the latest one counts.
-    pub(super) fn set_retry_after(&self, after: Duration) {
-        let at = Instant::now() + after;
-        let mut retry_at = sync::lock(&self.retry_at);
-        *retry_at = (*retry_at).max(Some(at));
-    }
-
-    /// How long the endpoint's `Retry-After` still lasts.
-    pub(super) fn retry_after(&self) -> Duration {
-        let retry_at = sync::lock(&self.retry_at);
-        retry_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()))
     }
 
     /// Waits for a permit to send `prompt_tokens` and to receive `completion_tokens`. `spent` returns what was spent so

@@ -1,9 +1,11 @@
 //! Turns a response into a value that matches its contract's schema.
 //!
-//! In: a response's text. Out: the value, or everything that is wrong with the text, worded for
-//! the model, which is asked to repair it.
+//! In: a response's text, perhaps with words before and after its JSON. Out: the value, or everything that is wrong with
+//! the text, worded for the model, which is asked to repair it. Of a text without JSON, such as a refusal, the first
+//! words are told.
 
 use serde::de::DeserializeOwned;
+use serde_json::{Deserializer, Value};
 
 use super::{cache::Response, contract::Contract};
 
@@ -22,8 +24,8 @@ pub(super) fn parse<T: DeserializeOwned>(contract: Contract, response: &Response
     if text.is_empty() {
         return Err("it is empty; write the JSON object".to_owned());
     }
-    let whole = || serde_json::from_str(text).map_err(|e| format!("it is not JSON: {e}"));
-    let value: serde_json::Value = whole().or_else(|problem| at_the_end(text).ok_or(problem))?;
+    let whole: Result<Value, _> = serde_json::from_str(text);
+    let value = whole.or_else(|e| object_of(contract, text).ok_or_else(|| not_json(text, &e)))?;
     let problems = contract.problems(&value);
     if !problems.is_empty() {
         return Err(problems.join("; "));
@@ -31,12 +33,42 @@ pub(super) fn parse<T: DeserializeOwned>(contract: Contract, response: &Response
     serde_json::from_value(value).map_err(|e| e.to_string())
 }
 
-/// The JSON object at the end of a text, because some models think aloud before it.
-fn at_the_end(text: &str) -> Option<serde_json::Value> {
-    /// How many places are tried.
+/// The JSON object that a text with other words means: the last that matches the schema, because some models think
+/// aloud before their reply and some explain it afterwards. If none does, the last one.
+fn object_of(contract: Contract, text: &str) -> Option<Value> {
+    let mut found = objects(text);
+    let fits = |object: &Option<Value>| object.as_ref().is_some_and(|object| contract.problems(object).is_empty());
+    let at = found.iter().rposition(fits).or(found.len().checked_sub(1))?;
+    found.swap_remove(at)
+}
+
+/// The whole JSON objects of a text, none inside another; `None` where a brace begins none.
+fn objects(text: &str) -> Vec<Option<Value>> {
+    /// How many braces are tried.
     const TRIES: usize = 64;
-    let places = text.match_indices('{').map(|(at, _)| at).take(TRIES);
-    places.filter_map(|at| text.get(at..)).find_map(|object| serde_json::from_str(object).ok())
+    let (mut found, mut rest) = (Vec::new(), text);
+    while let Some(at) = rest.find('{').filter(|_| found.len() < TRIES) {
+        rest = rest.get(at..).unwrap_or_default();
+        let mut reading = Deserializer::from_str(rest).into_iter::<Value>();
+        let object = reading.next().and_then(Result::ok);
+        let end = if object.is_some() { reading.byte_offset() } else { 1 };
+        found.push(object);
+        rest = rest.get(end..).unwrap_or_default();
+    }
+    found
+}
+
+/// What is wrong with a text without a JSON object.
+fn not_json(text: &str, error: &serde_json::Error) -> String {
+    /// How many characters are told of what it says instead.
+    const TOLD_CHARACTERS: usize = 120;
+    if text.starts_with(['{', '[']) {
+        return format!("it is not JSON: {error}");
+    }
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let told: String = words.chars().take(TOLD_CHARACTERS).collect();
+    let more = if told.len() < words.len() { " \u{2026}" } else { "" };
+    format!("it is not JSON; it says: {}{more}", told.trim_end())
 }
 
 #[cfg(test)]
@@ -58,7 +90,11 @@ mod tests {
         check(r#"{"label": "wrong"}"#, false, None);
         check("```json\n{\"label\": \"wrong\"}\n```", false, None);
         check(r#"I think so. {"a": {}}. </think> {"label": "wrong"}"#, false, None);
-        check(r#"{"label": "wrong"} is my answer"#, false, Some("not JSON"));
+        check(r#"{"label": "wrong"} is my answer"#, false, None);
+        check("Sure:\n```json\n{\"label\": \"wrong\"}\n```\nHope {this} helps!", false, None);
+        check("```json\n{\"label\": 3}\n```\nHope this helps!", false, Some("/label"));
+        check("I cannot\nhelp with that.", false, Some("it is not JSON; it says: I cannot help with that."));
+        check(&"no ".repeat(100), false, Some(" no no \u{2026}"));
         check(" ", false, Some("it is empty"));
         check(r#"{"label": "wrong"}"#, true, Some("cut off"));
         check(r#"{"label": "wro"#, false, Some("not JSON"));

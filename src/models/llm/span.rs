@@ -34,6 +34,7 @@ fn moment(text: &str, offset_seconds: i32) -> Result<EventTime, String> {
     let (sign, minutes) = (if offset_seconds < 0 { '-' } else { '+' }, offset_seconds.unsigned_abs() / 60);
     let with_offset = format!("{}{sign}{:02}:{:02}", text.trim(), minutes / 60, minutes % 60);
     EventTime::read(text.trim())
+        .and_then(|time| time.check_offset("time").map(|()| time))
         .or_else(|_| EventTime::read(&with_offset))
         .map_err(|_| format!("time: {text:?} is not YYYY-MM-DDThh:mm:ss with an offset, in a year from 1900 to 2199"))
 }
@@ -61,6 +62,7 @@ mod tests {
         check("2024-05-06T00:00:00", " 2024-05-06T23:59:59 ", Ok(day));
         check("2024-05-06T10:00:00Z", "2024-05-06T10:00:00Z", Ok(("2024-05-06T10:00:00Z", "2024-05-06T10:00:00Z")));
         check("yesterday", "2024-05-06T23:59:59", Err("\"yesterday\" is not"));
+        check("2024-05-06T00:00:00+25:00", "2024-05-06T23:59:59", Err("+25:00\" is not"));
         check("2024-05-07T00:00:00", "2024-05-06T00:00:00", Err("is after"));
         let last = "2199-12-31T23:59:59";
         check("2024-05-06T00:00:00+02:00", &format!("{last}Z"), Err("1900 to 2199"));

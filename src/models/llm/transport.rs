@@ -101,7 +101,7 @@ impl Transport {
             |problem: String, attempts| LlmError::Unavailable { url: self.url().to_owned(), problem, attempts };
         let mut attempts = 0;
         loop {
-            let wait = self.limits.retry_after();
+            let wait = self.limits.not_before.remaining();
             if !wait.is_zero() && (wait > MAX_RETRY_AFTER || Instant::now() + wait >= deadline) {
                 return Err(unavailable("it asked not to be called for a while (Retry-After)".to_owned(), attempts));
             }
@@ -160,7 +160,7 @@ impl Transport {
                 return Err(LlmError::Deadline);
             }
             if let Some(after) = after {
-                self.limits.set_retry_after(after);
+                self.limits.not_before.postpone(after);
             }
             let pause = backoff(attempts);
             if attempts > retries || Instant::now() + pause >= deadline {

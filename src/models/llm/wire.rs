@@ -2,17 +2,17 @@
 //!
 //! In: messages and a schema; the bytes of a reply as server-sent events. Out: a request's JSON; a reply's text,
 //! tokens, and how it ended. Every reply is streamed, so that one that repeats itself is stopped while it is written.
-//! Missing or unknown fields are not errors, because endpoints differ. What a model thinks before it answers is not
-//! part of the reply, unless there is nothing else. An `error` in the stream means that the endpoint failed, and so
-//! does a stream without a completion.
+//! Missing, unknown and oddly written fields are not errors, because endpoints differ. What a model thinks before it
+//! answers is not part of the reply, unless there is nothing else. An `error` in the stream means that the endpoint
+//! failed, and so does a stream without a completion. A complete reply that is no JSON counts as the model's.
 
 use std::io::{self, BufRead};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
 use super::{repetition::RepetitionGuard, thoughts::Thoughts};
-use endpoint::ReplyProblem;
+use endpoint::{ReplyProblem, reply_text};
 use nouns::half_characters::without_half_characters;
 
 /// One message of a conversation.
@@ -98,66 +98,32 @@ pub(super) struct ChatReply {
     pub(super) tokens: Option<(u64, u64)>,
 }
 
-#[derive(Deserialize)]
-struct Completion {
-    #[serde(default)]
-    choices: Vec<CompletionChoice>,
-    #[serde(default)]
-    usage: Option<TokenCounts>,
-}
-
-#[derive(Deserialize)]
-struct CompletionChoice {
-    #[serde(default, alias = "message")]
-    delta: Option<Content>,
-    #[serde(default)]
-    finish_reason: Option<String>,
-}
-
-#[derive(Deserialize, Default)]
-struct Content {
-    #[serde(default)]
-    content: Option<String>,
-    #[serde(default)]
-    refusal: Option<String>,
-    #[serde(default, alias = "reasoning")]
-    reasoning_content: Option<String>,
-}
-
-#[derive(Deserialize, Clone, Copy)]
-struct TokenCounts {
-    #[serde(default)]
-    prompt_tokens: u64,
-    #[serde(default)]
-    completion_tokens: u64,
-}
-
-impl TokenCounts {
-    /// `None` if the endpoint sends zeros instead of counting.
-    fn reported(self) -> Option<(u64, u64)> {
-        (self.prompt_tokens > 0).then_some((self.prompt_tokens, self.completion_tokens))
-    }
-}
-
 /// The `finish_reason` of a completion that was cut off.
 const CUT: &str = "length";
 
 /// The `finish_reason` of a completion that failed.
 const FAILED: &str = "error";
 
+/// A count of tokens from here on is none.
+const TOKENS_LIMIT: f64 = 1e12;
+
+/// How much is kept of a completion that is no JSON.
+const UNREADABLE_BYTES: usize = 4_096;
+
 /// Reads a stream of events to its end, or until the text repeats itself; `each` receives every piece of text as it
 /// arrives. A server that does not stream writes one object, which is read like an event.
 pub(super) fn read_stream(reader: impl BufRead, each: &mut dyn FnMut(&str)) -> Result<ChatReply, ReplyProblem> {
     let mut reading = Reading::new(each);
     let mut whole = String::new();
-    for line in reader.lines() {
+    for line in reader.split(b'\n') {
         let line = line.map_err(|e| broken(&e))?;
+        let line = reply_text(&line);
         match line.strip_prefix("data:").map(str::trim) {
             Some("[DONE]") => {
                 reading.ended = true;
                 break;
             }
-            Some(data) => {
+            Some(data) if !data.is_empty() => {
                 reading.event(data)?;
                 if reading.reply.repeats {
                     // The caller drops the connection, so the server stops writing.
@@ -166,7 +132,7 @@ pub(super) fn read_stream(reader: impl BufRead, each: &mut dyn FnMut(&str)) -> R
             }
             None if !whole.is_empty() || line.trim_start().starts_with('{') => whole.push_str(&line),
             // Other fields of an event, comments and empty lines carry no text.
-            None => {}
+            _ => {}
         }
     }
     if !reading.any && !whole.is_empty() {
@@ -183,6 +149,8 @@ struct Reading<'a> {
     thoughts: Thoughts,
     /// The text in the field where some servers put thoughts.
     reasoning: String,
+    /// The beginning of the first completion that is no JSON.
+    unreadable: Option<String>,
     /// Whether any choice has arrived, and whether the completion is complete.
     any: bool,
     ended: bool,
@@ -196,6 +164,7 @@ impl<'a> Reading<'a> {
             guard: RepetitionGuard::default(),
             thoughts: Thoughts::default(),
             reasoning: String::new(),
+            unreadable: None,
             any: false,
             ended: false,
             each,
@@ -203,23 +172,41 @@ impl<'a> Reading<'a> {
     }
 
     fn event(&mut self, data: &str) -> Result<(), ReplyProblem> {
-        let not_one = |e: serde_json::Error| format!("not an event of a completion: {e}");
-        let event: Value = serde_json::from_slice(&without_half_characters(data.as_bytes())).map_err(not_one)?;
+        let event: Value = match serde_json::from_slice(&without_half_characters(data.as_bytes())) {
+            Ok(event) => event,
+            // Some servers keep a connection alive with words.
+            Err(_) if !data.trim_start().starts_with('{') => return Ok(()),
+            // The connection may have ended in the middle of it, or something else than a model answers.
+            Err(e) if e.is_eof() || !data.contains("choices") => {
+                return Err(format!("not an event of a completion: {e}").into());
+            }
+            // It would come again like this, so it counts as what the model replied.
+            Err(_) => {
+                let beginning = data.get(..data.floor_char_boundary(UNREADABLE_BYTES)).unwrap_or_default();
+                self.unreadable.get_or_insert_with(|| beginning.to_owned());
+                self.any = true;
+                return Ok(());
+            }
+        };
         if let Some(failed) = ReplyProblem::reported(&event) {
             return Err(failed);
         }
-        let event: Completion = serde_json::from_value(event).map_err(not_one)?;
-        self.reply.tokens = event.usage.and_then(TokenCounts::reported).or(self.reply.tokens);
-        for choice in event.choices {
+        self.reply.tokens = reported_tokens(&event).or(self.reply.tokens);
+        for choice in event.get("choices").and_then(Value::as_array).into_iter().flatten() {
             self.any = true;
-            if let Some(content) = choice.delta {
-                self.reasoning.push_str(&content.reasoning_content.unwrap_or_default());
-                // A refusal counts as the reply: it matches no schema, so the model is asked to repair it.
-                let text = content.content.or(content.refusal).unwrap_or_default();
-                let text = self.thoughts.said(&text);
-                self.say(&text);
+            if let Some(failed) = ReplyProblem::reported(choice) {
+                return Err(failed);
             }
-            match choice.finish_reason.as_deref() {
+            // A server that does not stream writes `message`, and some write both.
+            let field =
+                |name: &str| ["delta", "message"].iter().find_map(|part| written(choice.get(*part)?.get(name)?));
+            let thought = field("reasoning_content").or_else(|| field("reasoning"));
+            self.reasoning.push_str(&thought.unwrap_or_default());
+            // A refusal counts as the reply: it matches no schema, so the model is asked to repair it.
+            let text = field("content").or_else(|| field("refusal")).unwrap_or_default();
+            let text = self.thoughts.said(&text);
+            self.say(&text);
+            match choice.get("finish_reason").and_then(Value::as_str) {
                 Some(FAILED) => {
                     let problem = "the completion ended with an error".to_owned();
                     return Err(ReplyProblem::Failed { problem, status: None });
@@ -250,12 +237,39 @@ impl<'a> Reading<'a> {
         if self.reply.text.trim().is_empty() {
             self.reply.text = self.reasoning;
         }
+        // Without that event the text may lack words and still be read.
+        if let Some(data) = self.unreadable {
+            self.reply.text = data;
+        }
         match (self.ended, self.any) {
             (true, true) => Ok(self.reply),
             (true, false) => Err("the stream ended without a completion".to_owned().into()),
             (false, _) => Err("the stream ended before the completion did".to_owned().into()),
         }
     }
+}
+
+/// The text of a field: a string, an object with a text, or a list of both. Any other object is the model's JSON, which
+/// the server has read already. `None` if there is no text.
+fn written(field: &Value) -> Option<String> {
+    fn text(part: &Value) -> Option<&str> {
+        part.as_str().or_else(|| part.get("text")?.as_str())
+    }
+    let found: String = match field {
+        Value::Array(parts) => parts.iter().filter_map(text).collect(),
+        Value::Object(object) if !object.is_empty() => text(field).map_or_else(|| field.to_string(), str::to_owned),
+        _ => text(field)?.to_owned(),
+    };
+    Some(found).filter(|found| !found.is_empty())
+}
+
+/// Tokens of the prompt and of the completion; `None` if the endpoint sends nulls or zeros instead of counting. Some
+/// endpoints write whole numbers as `12.0`.
+fn reported_tokens(event: &Value) -> Option<(u64, u64)> {
+    let usage = event.get("usage")?;
+    let count = |name: &str| usage.get(name)?.as_f64().filter(|n| (0.0..TOKENS_LIMIT).contains(n)).map(|n| n as u64);
+    let prompt_tokens = count("prompt_tokens").filter(|tokens| *tokens > 0)?;
+    Some((prompt_tokens, count("completion_tokens")?))
 }
 
 fn broken(error: &io::Error) -> String {
@@ -282,6 +296,67 @@ mod tests {
         );
         check("data: {\"choices\":[{\"delta\":{\"content\":\"h\"},\"finish_reason\":\"length\"}]}", "h", true, None);
         check("data: {\"choices\":[{\"delta\":{\"refusal\":\"no\"}}],\"usage\":{}}\ndata: [DONE]\n", "no", false, None);
+    }
+
+    /// Replies of real servers and gateways, each complete, as one object and as events.
+    #[test]
+    fn an_odd_reply_that_can_be_read_is_read() {
+        let whole = |message: &str, more: &str| {
+            format!("{{\"choices\":[{{\"message\":{{{message}}},\"finish_reason\":\"stop\"}}]{more}}}")
+        };
+        let said = "\"content\":\"yes\"";
+        let parts = "\"content\":[{\"type\":\"thinking\",\"thinking\":[]},{\"type\":\"text\",\"text\":\"ye\"},\"s\"]";
+        let both = "\"reasoning\":\"hm\",\"reasoning_content\":\"hm\"";
+        for reply in [
+            whole(parts, ""),
+            whole("\"content\":{\"type\":\"text\",\"text\":\"yes\"}", ""),
+            whole(&format!("{said},{both}"), ""),
+            whole(&format!("{said},\"reasoning\":null,\"reasoning_content\":null"), ""),
+            whole(&format!("\"content\":\"\",{}", both.replace("hm", "yes")), ""),
+            whole("\"content\":\"\",\"refusal\":\"yes\"", ""),
+            whole(said, ",\"usage\":{\"prompt_tokens\":null,\"completion_tokens\":null}"),
+            whole(said, ",\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":-1}"),
+            whole(said, ",\"usage\":[]"),
+            whole(said, ",\"error\":false"),
+            whole(said, ",\"error\":{}"),
+        ] {
+            let event = format!("data: {}\r\n\r\n", reply.replace("\"message\"", "\"delta\""));
+            let closing = "data: ping\n\ndata:\n\ndata: {\"choices\":null,\"error\":\"\"}\n\ndata: [DONE]\n\n";
+            for bytes in [format!("\u{feff}{reply}"), format!("\u{feff}{event}{closing}"), reply] {
+                let found = read_stream(bytes.as_bytes(), &mut |_| ()).expect(&bytes);
+                assert_eq!((found.text.as_str(), found.cut, found.tokens), ("yes", false, None), "{bytes}");
+            }
+        }
+        let empty_delta = whole(&format!("{said}}},\"delta\":{{"), "");
+        assert_eq!(read_stream(empty_delta.as_bytes(), &mut |_| ()).expect("a reply").text, "yes");
+        let floats = whole(said, ",\"usage\":{\"prompt_tokens\":12.0,\"completion_tokens\":3.0}");
+        assert_eq!(read_stream(floats.as_bytes(), &mut |_| ()).expect("a reply").tokens, Some((12, 3)));
+        let object = whole("\"content\":{\"label\":\"wrong\"}", "");
+        assert_eq!(read_stream(object.as_bytes(), &mut |_| ()).expect("a reply").text, "{\"label\":\"wrong\"}");
+        let bytes = whole("\"content\":\"a ? b\"", "").into_bytes();
+        let bytes: Vec<u8> = bytes.into_iter().map(|byte| if byte == b'?' { 0xff } else { byte }).collect();
+        assert_eq!(read_stream(&*bytes, &mut |_| ()).expect("a reply").text, "a \u{fffd} b");
+    }
+
+    /// Asked again, the endpoint would say the same: the model is told, and then the window is given up.
+    #[test]
+    fn a_complete_reply_that_is_no_json_is_the_models_and_a_page_is_none() {
+        let odd = "{\"choices\":[{\"message\":{\"content\":\"yes\"},\"logprobs\":NaN,\"finish_reason\":\"stop\"}]}";
+        let first = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
+        for (reply, complete) in [
+            (odd.to_owned(), true),
+            (format!("{first}data: {odd}\n\ndata: [DONE]\n\n"), true),
+            (format!("{first}data: {odd}\n\n"), false),
+            (odd.replace("NaN", "0").replace("}]}", ""), false),
+            ("<html>\n{ color: red }\n</html>".to_owned(), false),
+        ] {
+            let found = read_stream(reply.as_bytes(), &mut |_| ());
+            match found {
+                Ok(found) => assert!(complete && found.text == odd, "{reply}: {found:?}"),
+                Err(ReplyProblem::Unreadable(_)) => assert!(!complete, "{reply}"),
+                Err(failed) => panic!("{reply}: {failed:?}"),
+            }
+        }
     }
 
     #[test]
@@ -351,6 +426,12 @@ mod tests {
                 None,
             ),
             ("{\"error\": {\"message\": \"too long\", \"code\": 400}}".to_owned(), "too long", Some(400)),
+            (
+                "{\"choices\":[{\"error\":{\"code\":400,\"message\":\"too long\"},\"finish_reason\":\"error\"}]}"
+                    .to_owned(),
+                "too long",
+                Some(400),
+            ),
         ] {
             let expected = ReplyProblem::Failed { problem: problem.to_owned(), status };
             assert_eq!(read_stream(events.as_bytes(), &mut |_| ()), Err(expected), "{events}");
