@@ -31,6 +31,7 @@ you do not know.
 
 {memories}"""
 
+JSON = {"Content-Type": "application/json"}
 TOOLS = [
     {
         "type": "function",
@@ -62,7 +63,9 @@ def converse(memory: RippleMem, model: httpx.Client, name: str, lines: Iterable[
         while new[-1]["role"] != "assistant" or new[-1].get("tool_calls"):
             asked = [{"role": "system", "content": prompt}, *recent(messages), *new]
             body = {"model": os.environ.get("MODEL", "gpt-4.1-mini"), "messages": asked, "tools": TOOLS}
-            new.append(model.post("chat/completions", json=body).raise_for_status().json()["choices"][0]["message"])
+            # A model may write half a character. UTF-8 cannot hold it; json.dumps writes its escape.
+            answer = model.post("chat/completions", content=json.dumps(body), headers=JSON).raise_for_status()
+            new.append(answer.json()["choices"][0]["message"])
             new += [result(call) for call in new[-1].get("tool_calls") or []]
         memory.remember(*turns(new, name, now, session, start=len(messages)))
         messages += new
@@ -72,13 +75,13 @@ def converse(memory: RippleMem, model: httpx.Client, name: str, lines: Iterable[
 
 def turns(messages: list[dict], name: str, now: datetime, session: str, start: int = 0) -> list[Turn]:
     """Messages as turns: who said it, what kind of speaker that is, and an id that stays when it is sent again."""
-    speakers = {"user": (name, "person"), "assistant": ("Assistant", "assistant"), "tool": ("Tool", "tool")}
+    speakers = {"user": (name, "person"), "assistant": ("Assistant", "assistant")}
     said = []
     for at, message in enumerate(messages, start):
         called = [call["function"] for call in message.get("tool_calls") or []]
         calls = [f"calls {function['name']}({function['arguments']})" for function in called]
         words = "\n".join(filter(None, [message.get("content"), *calls]))
-        speaker, kind = speakers[message["role"]]
+        speaker, kind = speakers.get(message["role"]) or (message["name"], "tool")
         if words:
             said.append(Turn(f"{session}/{at}", speaker, words, now, session=session, kind=kind))
     return said
@@ -97,7 +100,7 @@ def result(call: dict) -> dict:
         text = f"{(day - date.today()).days} days until {day}"
     except (ValueError, KeyError, TypeError) as error:
         text = f"days_until: {error}"
-    return {"role": "tool", "tool_call_id": call["id"], "content": text}
+    return {"role": "tool", "tool_call_id": call["id"], "name": call["function"]["name"], "content": text}
 
 
 def main(name: str) -> None:
@@ -106,6 +109,7 @@ def main(name: str) -> None:
     key = os.environ.get("OPENAI_API_KEY")
     shown = {"Authorization": f"Bearer {key}"} if key else {}
     model = httpx.Client(base_url=base, headers=shown, timeout=120)
+    sys.stdout.reconfigure(errors="replace")
     with RippleMem(url, bank=f"agent/{name}") as memory, model:
         lines = iter(lambda: sys.stdin.readline().strip(), "")
         for answer in converse(memory, model, name, lines):

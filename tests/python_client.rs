@@ -22,7 +22,8 @@ fn a_program_remembers_asks_and_forgets_through_the_python_client() {
         return;
     };
     let names = ["each_call", "many_turns", "asynchronous", "following", "problems", "retries", "follows"];
-    for name in names.into_iter().chain(["past", "events", "circumstances", "line_breaks", "matches_the_document"]) {
+    let more = ["past", "events", "circumstances", "line_breaks", "half_characters", "matches_the_document"];
+    for name in names.into_iter().chain(more) {
         let home = tempfile::tempdir().unwrap();
         let settings = match name {
             "circumstances" => "extract.unit_turns = 1\n",

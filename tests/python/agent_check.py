@@ -39,6 +39,8 @@ class Scripted(BaseHTTPRequestHandler):
             message = {"role": "assistant", "content": None, "tool_calls": [call]}
         elif last["role"] == "tool":
             message = {"role": "assistant", "content": f"It is {last['content']}."}
+        elif "half" in last["content"]:
+            message = {"role": "assistant", "content": "Half \ud83d of it."}
         else:
             message = {"role": "assistant", "content": "Clara does." if "Clara" in system else "Noted."}
         answer = json.dumps({"choices": [{"index": 0, "message": message}]}).encode()
@@ -91,13 +93,18 @@ def main(url):
         # The tool's result went back to the model, in the order that the protocol asks for.
         roles = [message["role"] for message in Scripted.requests[-1]["messages"]]
         assert roles == ["system", "user", "assistant", "user", "assistant", "tool"], roles
+        # What holds half a character goes back to the model, and is stored.
+        third = list(example.converse(memory, model, "Ann", ["Write half an emoji.", "Who visits me in August?"]))
+        assert third == ["Half \ud83d of it.", "Clara does."], third
+        assert Scripted.requests[-1]["messages"][2]["content"] == "Half \ud83d of it.", Scripted.requests[-1]
         # Everything is stored, with the kind of its speaker.
         stored = httpx.get(f"{url}/v1/turns", params={"bank": "agent/Ann"}).json()["turns"]
         kinds = [(turn["kind"], turn["text"]) for turn in reversed(stored)]
         assert ("person", "My sister Clara visits me in August.") in kinds, kinds
-        assert ("tool", f"3 days until {DAY}") in kinds, kinds
+        assert ("tool", f"3 days until {DAY}") in kinds and ("assistant", "Half \ufffd of it.") in kinds, kinds
+        assert {turn["speaker"] for turn in stored} == {"Ann", "Assistant", "days_until"}, stored
         assert any(kind == "assistant" and text.startswith("calls days_until(") for kind, text in kinds), kinds
-        assert len({turn["turn"] for turn in stored}) == len(stored) == 8, stored
+        assert len({turn["turn"] for turn in stored}) == len(stored) == 12, stored
     server.shutdown()
 
 

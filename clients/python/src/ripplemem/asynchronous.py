@@ -10,7 +10,7 @@ from typing import Optional, Union
 
 import httpx
 
-from .calls import Call, Calls, Circumstances, T
+from .calls import Call, Calls, Circumstances, T, together
 from .following import SILENCE, Events, Following, Happening, S, Stream
 from .forms import (
     Answer,
@@ -36,7 +36,18 @@ from .forms import (
     UnitView,
     Written,
 )
-from .transport import ATTEMPTS, arguments, headers, holder_of, pause, read, refused, spoken, unreachable
+from .transport import (
+    ATTEMPTS,
+    arguments,
+    headers,
+    holder_of,
+    pause,
+    read,
+    refused,
+    spoken,
+    unreachable,
+    whole_characters,
+)
 
 
 class AsyncRippleMem:
@@ -53,9 +64,9 @@ class AsyncRippleMem:
 
     async def remember(self, *turns: Turn, bank: Optional[str] = None) -> Optional[Written]:
         """Writes turns; they are durable on return. None where there was no turn."""
-        written = None
+        written: Optional[Written] = None
         for call in self._calls.remember(turns, bank):
-            written = await self._send(call)
+            written = together(written, await self._send(call))
         return written
 
     async def end_session(self, session: str, *, bank: Optional[str] = None) -> Written:
@@ -134,7 +145,8 @@ class AsyncRippleMem:
     ) -> AsyncIterator[Piece]:
         """The same, piece by piece while it is generated; the last piece has the whole answer."""
         call, events = self._calls.answer(question, bank, Circumstances(asked_at), timeout), Events()
-        given = {**arguments(call), "headers": {"Accept": "text/event-stream"}}
+        given = arguments(call)
+        given["headers"]["Accept"] = "text/event-stream"
         async with self._http.stream(**given) as response:
             if not response.is_success:
                 await response.aread()
@@ -256,7 +268,7 @@ class AsyncRippleMem:
             path = (holder or "") + following.path
             try:
                 async with self._http.stream(
-                    "GET", path, params=following.query, headers=shown, timeout=SILENCE
+                    "GET", path, params=whole_characters(following.query), headers=shown, timeout=SILENCE
                 ) as response:
                     if not response.is_success:
                         await response.aread()

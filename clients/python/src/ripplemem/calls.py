@@ -303,6 +303,11 @@ class Calls:
         )
 
 
+def together(before: Optional[Written], last: Written) -> Written:
+    """Two writes as one: the turns of both, and where the last ones lie."""
+    return last if before is None else Written(last.after, before.turns + last.turns)
+
+
 def _parts(records: Iterable[Json]) -> Iterator[list[Json]]:
     """The records in their order, divided by number and bytes."""
     part: list[Json] = []

@@ -104,7 +104,8 @@ class Following(Stream[Followed]):
         super().__init__("/v1/subscribe", query)
         self._whole: list[Json] = []
         self._units: list[Json] = []
-        self._changes: Optional[Json] = None
+        # The units that came and those that went with the last delta.
+        self._changes: Optional[tuple[list[Json], list[Json]]] = None
 
     def _forget(self) -> None:
         self._units, self._changes = list(self._whole), None
@@ -125,12 +126,13 @@ class Following(Stream[Followed]):
 
     def _change(self, delta: Json) -> None:
         known = {unit["id"]: unit for unit in self._units}
-        for added in delta["added"]:
-            known[added["unit"]["id"]] = added["unit"]
-        for updated in delta["updated"]:
-            known[updated["new"]["id"]] = updated["new"]
+        # The service names what went, without its words.
+        went = [known[removed["id"]] for removed in delta["removed"]]
+        came = [added["unit"] for added in delta["added"]]
+        for unit in [*came, *(updated["unit"] for updated in delta["updated"])]:
+            known[unit["id"]] = unit
         self._units = [known[identity] for identity in delta["order"]]
-        self._changes = delta
+        self._changes = (came, went)
 
 
 class Happening(Stream[BankEvent]):

@@ -354,7 +354,7 @@ class Followed:
     """The evidence of a question that is followed, complete as of ``reflects``, best first.
 
     ``added`` and ``removed`` are what changed since the one before; None where this is the whole
-    evidence anew, or nothing but the offsets changed.
+    evidence anew, or nothing but the offsets changed. ``removed`` has the units as they were received.
     """
 
     units: tuple[FollowedUnit, ...]
@@ -597,19 +597,19 @@ def _followed_unit(raw: Json, parts: str = "excerpts") -> FollowedUnit:
     return FollowedUnit(raw["id"], raw["restatement"], raw["said_at"], sources, _excerpts(raw[parts]))
 
 
-def followed(units: list[Json], progress: Json, delta: Optional[Json]) -> Followed:
-    """The evidence at a progress."""
+def followed(units: list[Json], progress: Json, changes: Optional[tuple[list[Json], list[Json]]]) -> Followed:
+    """The evidence at a progress, with the units that came and those that went."""
 
-    def changed(name: str) -> Optional[tuple[FollowedUnit, ...]]:
-        return None if delta is None else tuple(_followed_unit(one["unit"]) for one in delta[name])
+    def changed(at: int) -> Optional[tuple[FollowedUnit, ...]]:
+        return None if changes is None else tuple(_followed_unit(unit) for unit in changes[at])
 
     return Followed(
         units=tuple(_followed_unit(unit) for unit in units),
         supported=progress["supported"],
         sufficiency=progress["sufficiency"],
         reflects=tuple(_position(at) for at in progress["reflects"]),
-        added=changed("added"),
-        removed=changed("removed"),
+        added=changed(0),
+        removed=changed(1),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any, Optional, Union
 
@@ -29,13 +30,23 @@ def headers(token: Optional[str]) -> dict[str, str]:
 
 def arguments(call: Call[T], holder: Optional[str] = None) -> dict[str, Any]:
     """The arguments of httpx; ``holder`` is the URL of another instance of the service."""
-    return {
+    given: dict[str, Any] = {
         "method": call.method,
         "url": (holder or "") + call.path,
-        "json": call.body,
-        "params": call.query or None,
+        "params": whole_characters(call.query) or None,
+        "headers": {},
         "timeout": call.timeout,
     }
+    if call.body is not None:
+        # httpx writes JSON in UTF-8, which cannot hold half a character. The service reads its escape.
+        given["content"] = json.dumps(call.body).encode()
+        given["headers"]["Content-Type"] = "application/json"
+    return given
+
+
+def whole_characters(query: dict[str, str]) -> dict[str, str]:
+    """A query without halves of characters, which no URL can hold: each becomes U+FFFD, as the service reads it."""
+    return {name: text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for name, text in query.items()}
 
 
 def holder_of(response: httpx.Response, url: httpx.URL) -> Optional[str]:
