@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Copied } from "./ask/evidence";
 import { TERMS } from "./ask/unit";
+import { useEdited } from "./edited";
 import type { ExplainStep, Explanation, FamiliarityTerms, StepState } from "./forms";
 import { ProblemView } from "./problem";
 import { change, place } from "./route";
@@ -34,12 +35,11 @@ const STATES: Record<StepState, { mark: string; text: string }> = {
 
 export function Trace() {
   const { q, at, asof, turn, unit, part } = place.value.parameters;
-  const [text, setText] = useState(q ?? "");
+  const [text, setText] = useEdited(q ?? "");
   const [explained, setExplained] = useState<Explanation>();
   const [failure, setFailure] = useState<Failure>();
   const [waits, setWaits] = useState(false);
   const [again, setAgain] = useState(0);
-  useEffect(() => setText(q ?? ""), [q]);
   useEffect(() => {
     setFailure(undefined);
     setExplained(undefined);

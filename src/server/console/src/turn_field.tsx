@@ -1,5 +1,6 @@
 // A field for a turn: its id, or words of it, which are looked for among the bank's turns.
 import { useEffect, useState } from "preact/hooks";
+import { useEdited } from "./edited";
 import type { Turns, TurnView } from "./forms";
 import { get } from "./service";
 import { bank } from "./session";
@@ -12,10 +13,9 @@ const PAGE = 500;
 const MOST_OFFERED = 8;
 
 export function TurnField({ value, choose }: { value: string; choose: (turn: string) => void }) {
-  const [text, setText] = useState(value);
+  const [text, setText] = useEdited(value);
   const [turns, setTurns] = useState<TurnView[]>([]);
   const [isOpen, setOpen] = useState(false);
-  useEffect(() => setText(value), [value]);
   useEffect(() => {
     setTurns([]);
     if (!bank.value) return;

@@ -1,5 +1,6 @@
 // As of: the points of the past that answer. A point is the end of a read, so there are stops and nothing between.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
+import { useEdited } from "../edited";
 import type { History } from "../forms";
 import { isTyping } from "../frame";
 import { change, hashOf } from "../route";
@@ -16,8 +17,7 @@ export function AsOf({ history, asof }: { history: History; asof: string | undef
           0,
           points.findIndex((point) => point.offset === asof),
         );
-  const [at, setAt] = useState(chosen);
-  useEffect(() => setAt(chosen), [chosen]);
+  const [at, setAt] = useEdited(chosen);
   const settle = (at: number) => change({ asof: points[at]?.offset });
   const keys = useRef({ chosen, settle });
   keys.current = { chosen, settle };

@@ -1,5 +1,6 @@
 // Ask: a question, its ripple, and the evidence.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEdited } from "../edited";
 import type { Evidence, History } from "../forms";
 import { isTyping } from "../frame";
 import { ProblemView } from "../problem";
@@ -31,7 +32,7 @@ const TABS = ["Evidence", "Side by side", "Context", "JSON"] as const;
 
 export function Ask() {
   const { q, at, asof, unit } = place.value.parameters;
-  const [text, setText] = useState(q ?? "");
+  const [text, setText] = useEdited(q ?? "");
   const [answered, setAnswered] = useState<Answered>();
   const [before, setBefore] = useState<Answered>();
   const [failure, setFailure] = useState<Failure>();
@@ -40,7 +41,6 @@ export function Ask() {
   const [history, setHistory] = useState<History>();
   const field = useRef<HTMLInputElement>(null);
 
-  useEffect(() => setText(q ?? ""), [q]);
   useEffect(() => {
     setHistory(undefined);
     if (!bank.value) return;
