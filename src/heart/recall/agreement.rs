@@ -16,7 +16,7 @@ use crate::{
     language::question::{QuestionType, ReadQuestion},
     memory::{FamiliarPart, FamiliarParts, name_key},
 };
-use nouns::model::canonical_name;
+use nouns::model::{Interval, canonical_name};
 
 /// What a closeness of 1 adds to a statement's fit. The rest of the fit is its share of the topics.
 const CLOSENESS: f64 = 0.25;
@@ -67,10 +67,15 @@ pub(super) fn agreement(
         return 0.0;
     }
     let best = familiar.best.get(..LOOKED_AT).unwrap_or(&familiar.best);
+    // Where a time is all that it asks about, what was said then holds it.
+    let only_time = familiar.topics.is_empty() && question.names_time();
+    let coverage = |part: &FamiliarPart| {
+        if only_time { f64::from(u8::from(was_said_then(part, question))) } else { familiar.coverage(part.topics) }
+    };
     let side = |is_of_side: &dyn Fn(&FamiliarPart) -> bool| {
         let mut side = Side::default();
         for part in best.iter().filter(|part| is_of_side(part)) {
-            side.add(familiar.coverage(part.topics), closeness(part.cosine.as_f64()));
+            side.add(coverage(part), closeness(part.cosine.as_f64()));
         }
         side
     };
@@ -79,22 +84,45 @@ pub(super) fn agreement(
     let mut sum = BIAS + when(asks_for == QuestionType::Time, TIME) + when(question.is_request(), REQUEST);
     let absent = familiar.absent();
     sum += ABSENT * absent;
-    if let Some(named) = NamedPerson::of(question, persons, familiar) {
+    let persons = others_than_only_person(question, persons, familiar);
+    if let Some(named) = NamedPerson::of(question, &persons, familiar) {
         let own = side(&|part| !part.asks && named.tells(part));
         let others = side(&|part| !part.asks && !named.tells(part));
         sum += ONE_PERSON + FIT * own.mean() + FIT_OF_OTHERS * others.mean() + TOPICS_OF_OTHERS * others.coverage;
         sum += SAID_OTHERWISE * absent * own.closeness;
         sum += when(asks_for == QuestionType::List, LIST) + when(asks_for == QuestionType::Inference, INFERENCE);
     } else {
-        let together = best.iter().take(TOGETHER).fold(0, |held, part| held | part.topics);
+        let together = best.get(..TOGETHER).unwrap_or(best);
+        let held_together = if only_time {
+            together.iter().map(&coverage).fold(0.0, f64::max)
+        } else {
+            familiar.coverage(together.iter().fold(0, |held, part| held | part.topics))
+        };
         sum += FIT_OF_ALL * side(&|part| !part.asks).mean();
-        sum += TOPICS_TOGETHER * familiar.coverage(together);
+        sum += TOPICS_TOGETHER * held_together;
         let asker = familiar.only_person.as_deref().filter(|_| question.is_in_first_person());
         if let Some(asker) = asker.map(|name| name_key(&canonical_name(name))) {
             sum += FIT_OF_ASKER * side(&|part| part.speaker.contains(&asker)).mean();
         }
     }
     1.0 / (1.0 + (-sum).exp())
+}
+
+/// The persons without an asker who is the bank's only person: "I" means the same there, whether the asker is named or
+/// not.
+fn others_than_only_person(question: &ReadQuestion<'_>, persons: &[String], familiar: &FamiliarParts) -> Vec<String> {
+    let asker = question.question().asker.as_deref().filter(|_| question.is_in_first_person()).map(canonical_name);
+    let only = familiar.only_person.as_deref().map(canonical_name).unwrap_or_default();
+    let is_only = |name: &String| *name == only || only.split(' ').next() == Some(name.as_str());
+    let asker = asker.filter(is_only);
+    persons.iter().filter(|person| Some(*person) != asker.as_ref()).cloned().collect()
+}
+
+/// Whether a part was said at a time that the question names, or a few days after a day that it names.
+fn was_said_then(part: &FamiliarPart, question: &ReadQuestion<'_>) -> bool {
+    let said_ms = part.unit.part_said_at(part.part).unix_ms;
+    let is_within = |time: Interval| (time.start_ms..=time.end_ms).contains(&said_ms);
+    part.terms.month > 0.0 || question.cues().time.is_some_and(is_within)
 }
 
 /// The speaker about whom the question asks: for each name of that speaker, the keys of the whole name and of its
@@ -202,6 +230,39 @@ mod tests {
     }
 
     const QUESTION: &str = "What did Ines paint in the harbour?";
+
+    #[test]
+    fn what_was_said_then_supports_a_question_about_nothing_but_a_time() {
+        let of = |text: &str, cosine: f64| {
+            let question = Question::new(Bank::parse("b").unwrap(), text);
+            let familiar =
+                FamiliarParts { best: vec![part(1, "Ines", false, 0.0, cosine)], ..FamiliarParts::default() };
+            agreement(&read(&question).unwrap(), &[], &familiar, &|cosine| cosine)
+        };
+        // The part was said on the first day of 2024.
+        assert!(of("What happened on 1 January 2024?", 0.1) > 0.6);
+        assert!(of("What happened in 2024?", 0.1) > 0.6);
+        assert!(of("What happened on 3 January 2023?", 0.9) < 0.3);
+        assert!(of("What happened?", 0.1) < 0.3);
+    }
+
+    #[test]
+    fn an_asker_who_is_the_only_person_is_no_other_person_for_being_named() {
+        let of = |asker: Option<&str>, only: Option<&str>| {
+            let mut question = Question::new(Bank::parse("b").unwrap(), "Where did I move?");
+            question.asker = asker.map(str::to_owned);
+            let persons: Vec<String> = asker.map(canonical_name).into_iter().collect();
+            let topics = vec![Topic { word: "move".to_owned(), parts: 1, rarity: 1.0, is_name: false }];
+            let best = vec![part(1, "Nora Berg", false, 0.1, 0.6), part(2, "Bot", false, 0.1, 0.5)];
+            let only_person = only.map(str::to_owned);
+            let familiar = FamiliarParts { best, topics, only_person, ..FamiliarParts::default() };
+            agreement(&read(&question).unwrap(), &persons, &familiar, &|cosine| cosine)
+        };
+        let only = Some("Nora Berg");
+        assert_eq!(of(Some("Nora Berg"), only), of(None, only));
+        assert_eq!(of(Some("nora"), only), of(None, only));
+        assert!((of(Some("Nora Berg"), None) - of(None, None)).abs() > 0.01, "one of several is named");
+    }
 
     #[test]
     fn the_named_persons_statement_supports_and_anothers_does_not() {

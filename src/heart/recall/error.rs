@@ -3,7 +3,7 @@
 //! In: a question that cannot be asked, or the failure of a memory or an embedder. Out: an error
 //! that names the field, the bank or the step, with the failure as its source.
 
-use nouns::model::{MAX_NEAR_MISSES, MAX_QUESTION_BYTES};
+use nouns::model::{Invalid, MAX_NEAR_MISSES, MAX_QUESTION_BYTES};
 
 /// Why a memory or an embedder could not answer.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -34,6 +34,12 @@ pub enum RecallError {
         /// The length of all its turns and their speakers' names, in bytes of UTF-8.
         bytes: usize,
     },
+    /// The time of the question is not one of RFC 3339.
+    #[error(transparent)]
+    WrongTime(#[from] Invalid),
+    /// The question asks for no token.
+    #[error("most_tokens: 0 is too few; ask for at least 1, or leave it out")]
+    NoTokens,
     /// The question asks for more tokens than the service allows.
     #[error(
         "most_tokens: {most} is more than the {bound} that this service allows; ask for at most that, or raise \

@@ -224,10 +224,11 @@ impl QuestionVectors {
     }
 }
 
-/// Checks the question's conversation and its `most_tokens`. Takes the settings of its profile, and fits them to that
-/// number of tokens.
+/// Checks the question's time, its conversation and its `most_tokens`. Takes the settings of its profile, and fits them
+/// to that number of tokens.
 fn asked_settings(question: &Question, settings: &RecallSettings) -> Result<RecallSettings, RecallError> {
     let bound = settings.stop.bound_tokens;
+    question.asked_at.map_or(Ok(()), |time| time.check_offset("asked_at"))?;
     let bytes = question.said_before.iter().map(|said| said.speaker.len() + said.text.len()).sum();
     if bytes > MAX_QUESTION_BYTES {
         return Err(RecallError::LongConversation { bytes });
@@ -241,6 +242,7 @@ fn asked_settings(question: &Question, settings: &RecallSettings) -> Result<Reca
     };
     match question.most_tokens {
         None => Ok(settings),
+        Some(0) => Err(RecallError::NoTokens),
         Some(most) if most as usize <= bound => Ok(settings.within(most as usize)),
         Some(most) => Err(RecallError::ManyTokens { most, bound }),
     }

@@ -16,4 +16,4 @@ pub use asking::{Asked, asked, is_first_person};
 pub use detect::{Told, language_of, languages, told};
 pub use letters::is_unspaced;
 pub use marks::{ends_sentence, is_asking_mark};
-pub use words::{Splitter, is_function_word_of, name_forms, word_count, word_ranges};
+pub use words::{Splitter, is_function_word_of, is_weak_word_of, name_forms, word_count, word_ranges};

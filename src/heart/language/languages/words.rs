@@ -257,6 +257,13 @@ pub fn is_function_word_of(word: &str, language: Language) -> bool {
     entry(language).is_some() && FUNCTION_WORDS.get(&language).is_some_and(|words| words.contains(word))
 }
 
+/// Whether a word in lower case is one in which questions are put in a language of the table; English has its own list
+/// (`question`).
+#[must_use]
+pub fn is_weak_word_of(word: &str, language: Language) -> bool {
+    entry(language).is_some_and(|entry| entry.weak.split(' ').any(|weak| weak == word))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

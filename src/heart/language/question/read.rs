@@ -14,10 +14,10 @@ use super::{
     persons,
     quotes::quoted,
     statement::Clause,
-    words::{Word, is_weak_word, words},
+    words::{Word, is_weak_word, is_within, words},
 };
 use crate::language::{
-    languages::{Told, is_first_person, is_function_word_of, name_forms, told},
+    languages::{Told, is_first_person, is_function_word_of, is_weak_word_of, name_forms, told},
     months::{Month, months},
     times::{find_times_in, months_in},
 };
@@ -32,6 +32,8 @@ pub struct ReadQuestion<'q> {
     question: &'q Question,
     language: Option<Language>,
     words: Vec<Word<'q>>,
+    /// Where it names times.
+    time_ranges: Vec<Range<usize>>,
     question_type: QuestionType,
     form: QuestionForm,
     keywords: Vec<String>,
@@ -75,6 +77,7 @@ impl<'q> ReadQuestion<'q> {
             days: days(text, &times),
             clause: Clause::of(text).filter(|_| read_in.is_english()),
             words,
+            time_ranges,
         }
     }
 
@@ -117,11 +120,20 @@ impl<'q> ReadQuestion<'q> {
         self.words.iter().map(|w| w.lower.as_str())
     }
 
-    /// The words that show what it is about: those that are not too common to select anything, or all words if all of
-    /// them are too common.
+    /// The words that show what it is about, without those that name a time: the words that are not too common to select
+    /// anything, or all of them if they are all too common and it names no time.
     pub fn topics(&self) -> impl Iterator<Item = &str> {
-        let common = self.words().all(is_weak_word);
-        self.words().filter(move |word| common || !is_weak_word(word))
+        let language = self.language.unwrap_or_default();
+        let is_weak = move |word: &Word<'_>| is_weak_word(&word.lower) || is_weak_word_of(&word.lower, language);
+        let takes_weak = self.time_ranges.is_empty() && self.words.iter().all(is_weak);
+        let untimed = self.words.iter().filter(|word| !is_within(&word.range, &self.time_ranges));
+        untimed.filter(move |word| takes_weak || !is_weak(word)).map(|word| word.lower.as_str())
+    }
+
+    /// Whether it names a time.
+    #[must_use]
+    pub fn names_time(&self) -> bool {
+        !self.time_ranges.is_empty()
     }
 
     /// Whether it asks for something to be done, such as advice or a text; what was said helps with that, but does not

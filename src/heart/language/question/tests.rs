@@ -63,6 +63,31 @@ fn six_keywords_at_most_and_topics_before_names() {
     );
 }
 
+/// A topic that nobody mentions is told as missing, so it must be what the question is about.
+#[test]
+fn times_and_words_of_asking_are_no_topics() {
+    for (text, expected) in [
+        ("What did Jonas sell on 5 May 2025?", &["jonas", "sell"][..]),
+        ("What did Jonas sell on May 5, 2025?", &["jonas", "sell"]),
+        ("What did Jonas sell on 2025-05-20?", &["jonas", "sell"]),
+        ("What happened on 3 July 2023?", &[]),
+        ("What did they discuss in October 2023?", &[]),
+        ("Do you remember which ferry sank in 2023?", &["ferry", "sank"]),
+        ("Wie heißt der Tierarzt?", &["tierarzt"]),
+        ("Wogegen ist Lena allergisch, hat sie gesagt?", &["lena", "allergisch"]),
+        ("Was ist am 5. Mai 2025 passiert?", &[]),
+        ("¿Cómo se llama el perro de Lucía?", &["perro", "lucía"]),
+        ("她叫什么名字？", &["叫", "名字"]),
+        ("请问小明对什么过敏？", &["小明", "过敏"]),
+    ] {
+        let question = question(text);
+        let grammar = ["what", "which", "did", "do", "on", "in", "they", "you"];
+        let read = ReadQuestion::of(&question);
+        let topics: Vec<&str> = read.topics().filter(|word| !grammar.contains(word)).collect();
+        assert_eq!(topics, expected, "{text}");
+    }
+}
+
 #[test]
 fn times_need_grounds_and_form_a_hull() {
     let asked = Question {

@@ -10,6 +10,7 @@ use std::{
 };
 
 use super::candidate_index::CandidateIndex;
+use crate::language::languages::name_forms;
 use crate::memory::{
     api::{FamiliarityProbe, Topic},
     lexical::{
@@ -153,7 +154,7 @@ impl AskedWords {
     }
 }
 
-/// The question's words; names of people count only if the person never speaks in the bank.
+/// The question's words; names of people count only if the person never speaks in the bank, written in any way.
 #[derive(Default)]
 pub(in crate::memory) struct Topics {
     /// Each with its stem, counted and then rated.
@@ -169,8 +170,11 @@ impl Topics {
         speaks: impl Fn(&str) -> bool,
     ) -> Self {
         let mut topics: Vec<(TermKey, Topic)> = Vec::new();
+        // Grammar shows a person only in English, and only with a capital.
+        let is_speaker = |word: &str| speaks(word) || name_forms(word, language).iter().any(|form| speaks(form));
         let names = probe.persons.iter().filter(|word| !speaks(word)).map(|word| (word, true));
-        for (word, is_name) in probe.topics.iter().map(|word| (word, false)).chain(names) {
+        let others = probe.topics.iter().filter(|word| !is_speaker(word)).map(|word| (word, false));
+        for (word, is_name) in others.chain(names) {
             for (term, _) in words.count_in(word, language).terms() {
                 if topics.iter().all(|(known, _)| *known != term) {
                     topics.push((term, Topic { word: word.clone(), parts: 0, rarity: 0.0, is_name }));

@@ -21,8 +21,8 @@ use crate::memory::{
 use nouns::{
     config::Pipeline,
     model::{
-        Bank, Cues, EventTime, Marks, MemoryRecord, ModelRef, Part, SCHEMA_VERSION, SessionId, TextRange, Unit, UnitId,
-        Vector, WindowId, WindowState,
+        Bank, Cues, EventTime, Language, Marks, MemoryRecord, ModelRef, Part, SCHEMA_VERSION, SessionId, TextRange,
+        Unit, UnitId, Vector, WindowId, WindowState,
     },
 };
 
@@ -252,6 +252,22 @@ fn a_person_who_never_speaks_is_a_topic_without_weight() {
         let names: Vec<&Topic> = named.topics.iter().filter(|topic| topic.is_name).collect();
         assert!(matches!(names[..], [Topic { parts: 0, rarity: 0.0, .. }] if names[0].word == "zed"), "{names:?}");
         assert_eq!((named.absent(), named.coverage(1)), (plain.absent(), plain.coverage(1)));
+    }
+}
+
+/// Grammar shows persons in English alone, where they have capitals.
+#[test]
+fn the_name_of_a_speaker_is_no_topic_however_it_is_written() {
+    let (mut dice, mut words) = (Dice(7), Words::default());
+    let mut parts = Parts::new(1, 12);
+    (0..40).for_each(|number| parts.insert(&[unit(1, number, &mut dice)], &mut words));
+    let plain = probe(&mut dice, 0);
+    for (language, word, is_topic) in
+        [(Language::En, "cy", false), (Language::De, "cys", true), (Language::De, "zed", true)]
+    {
+        let topics = vec![word.to_owned()];
+        let asked = FamiliarityProbe { topics, persons: Vec::new(), language: Some(language), ..plain.clone() };
+        assert_eq!(!answer(&parts, &asked, u64::MAX).topics.is_empty(), is_topic, "{word}");
     }
 }
 

@@ -289,7 +289,7 @@ impl UnitBody {
     }
 
     /// When one of its pieces was said; when it was said itself, if there is no such piece.
-    pub(in crate::memory) fn part_said_at(&self, at: usize) -> EventTime {
+    pub(crate) fn part_said_at(&self, at: usize) -> EventTime {
         let count = self.part_count();
         // This does not read the texts, which are elsewhere in memory, because it is called for every candidate.
         if at < count { self.facts(at, count).said_at } else { self.said_at }
