@@ -29,7 +29,7 @@ use serde_json::Value;
 
 use super::{
     oracle::Dice,
-    support::{ask, census, lines, open, pipeline, ripplemem, write},
+    support::{ask, census, fails, lines, open, pipeline, ripplemem, write},
 };
 
 /// Words that are said once, and nowhere else.
@@ -548,11 +548,32 @@ fn the_command_lists_erases_and_verifies() {
     assert_eq!(run(&["forget", "--list", "--bank", "c"], 0), "");
     assert!(run(&verify, 3).contains("pending"));
     assert!(run(&["forget", "--verify"], 3).contains("  pending, to be erased by"));
-    assert!(run(&["forget", "--erase-now"], 0).contains("2 records of turns"));
+    // Of Ann nothing is left to delete, and her words are still to be erased.
+    let again = ["forget", "--bank", "b", "--speaker", "Ann", "--yes", "--dry-run", "--erase-now"];
+    assert!(!run(&again, 0).contains("erased:"));
+    let again = ["forget", "--bank", "b", "--speaker", "Ann", "--yes", "--erase-now"];
+    assert!(run(&again, 0).contains("2 records of turns"));
     assert!(run(&verify, 0).starts_with("gone"));
     assert!(run(&["forget", "--verify"], 0).contains("  gone; its fingerprints are removed\n"));
     assert!(run(&["forget", "--verify"], 0).starts_with("nothing to look for"));
     let receipt: Value = serde_json::from_str(run(&["forget", "--list", "--json"], 0).trim()).unwrap();
     assert_eq!((&receipt["stage"], &receipt["turns"]), (&Value::from("erased"), &Value::from(2)));
     assert_eq!(run(&["forget", "--verify", "--words", ""], 1), "");
+
+    for ignored in [["--list", "--speaker"], ["--list", "--session"], ["--verify", "--bank"], ["--verify", "--since"]] {
+        assert_eq!(run(&["forget", ignored[0], ignored[1], "x"], 2), "", "{ignored:?}");
+    }
+    assert_eq!(run(&["forget", "--bank", "b", "t2", "t2"], 0), "bank b: 1 turns deleted\n");
+    let receipt: Value =
+        serde_json::from_str(run(&["forget", "--bank", "b", "t4", "?", "?", "--json"], 1).trim()).unwrap();
+    assert_eq!(receipt["turns"], 2);
+    assert_eq!(run(&["forget", "--bank", "b", "--speaker", "Ann", "--yes", "--json"], 0), "");
+
+    write(&home.path().join("key"), "\n");
+    run(&["forget", "--bank", "b", "t6"], 1);
+    let held = held_turns(open(&pipeline(home.path(), "")).log(), &bank(), &|turn| turn == "t6", 1).unwrap();
+    assert_eq!(held.len(), 1, "without the secret nothing is deleted");
+    fails(&ripplemem(&["validate", file.to_str().unwrap()]), 1, &["forget.key_file", "random secret"]);
+    let refused = Memory::open(&Pipeline::read(&file).unwrap()).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("forget.key_file") && refused.contains("random secret"), "{refused}");
 }

@@ -81,7 +81,7 @@ fn held(service: &Service, name: &str) -> Vec<String> {
 
 /// What no rule of a pipeline keeps at a time.
 fn outlived(pipeline: &Pipeline, service: &Service, now_ms: i64) -> Vec<Outlived> {
-    Retention::of(pipeline, service.log()).look(now_ms).unwrap()
+    Retention::of(pipeline, service.log()).look(now_ms).unwrap().outlived
 }
 
 /// A bank, the number of a rule, and the turns that it names.

@@ -11,11 +11,12 @@ use std::{
 use heart::memory::Census;
 use nouns::{
     config::{Pipeline, SourceSettings},
-    model::{Bank, TurnEvent},
+    model::{Bank, Question, TurnEvent},
 };
 use ripplemem::{
     log::{Log, Topic, partition_of},
-    pipeline::{self, ImportReport, Service, TransferError},
+    pipeline::{self, ImportReport, Retention, Service, TransferError, forget_turns},
+    snapshot::AsOf,
 };
 
 use super::{
@@ -156,6 +157,36 @@ fn old_turns_that_arrive_after_the_move_open_windows_that_stay_open() {
     let mut second = open(&second);
     feed(&mut second, &events(&end));
     assert_eq!(of_bank(&second), of_bank(&first));
+}
+
+/// For rules of retention and for answers about the past.
+#[test]
+fn what_was_imported_is_older_than_what_the_log_took_and_counts_from_the_import_on() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let first = pipeline(here.path(), "");
+    let mut second = pipeline(there.path(), "[[retention]]\nbank = \"*\"\nkeep = { turns = 1 }\n");
+    second.snapshot.directory = there.path().join("snapshots").to_string_lossy().into_owned();
+    let said = ["1", "2", "3"].map(|turn| (turn, "Ann", "The red kayak lies in the boathouse."));
+    feed(&mut open(&first), &events(&lines(BANK, "s", &said)));
+    let file = here.path().join("bank.jsonl");
+    export(&first, &file);
+    import(&second, &file).unwrap();
+    let mut service = open(&second);
+    // Said before the others, and stored after them.
+    let last = lines(BANK, "t", &[("4", "Bo", "The oars are in the loft.")]).replace("2024-05-", "2024-04-");
+    feed(&mut service, &events(&last));
+    let gone = Retention::of(&second, service.log()).look(0).unwrap();
+    let named: Vec<&str> =
+        gone.outlived.iter().flat_map(|of| &of.by_rule).flat_map(|(_, turns)| turns).map(|t| &**t).collect();
+    assert_eq!(named, ["1", "2", "3"]);
+
+    service.replica().snapshot().unwrap();
+    let then = AsOf::Offset(service.log().end(Topic::Memory, 0).unwrap() - 1);
+    std::thread::sleep(Duration::from_millis(3));
+    forget_turns(service.log(), &second.forget, &bank(), ["1".to_owned()]).unwrap();
+    service.catch_up().unwrap();
+    let asked = service.ask_as_of(&Question::new(bank(), "Where is the red kayak?"), then).unwrap();
+    assert_eq!(asked.forgotten, Some(1));
 }
 
 /// The error names the line.

@@ -6,6 +6,7 @@
 //! once the user agrees.
 
 use std::{
+    collections::HashSet,
     io::{BufRead, IsTerminal},
     process::ExitCode,
 };
@@ -57,14 +58,17 @@ pub(crate) struct Forget {
     #[arg(long)]
     yes: bool,
     /// Say what became of each operation that forgot turns; with --bank, of those of this bank.
-    #[arg(long, conflicts_with_all = ["turns", "all", "mentions", "dry_run", "erase_now"])]
+    #[arg(long, conflicts_with_all = ["turns", "speakers", "mentions", "since", "until", "session", "thread", "all",
+        "dry_run", "erase_now"])]
     list: bool,
-    /// Erase the words of all turns that were deleted from every stored byte, now; with turns, after deleting them.
+    /// Erase the words of all turns that were deleted from every stored byte, now; with turns, after deleting those
+    /// that are left.
     #[arg(long)]
     erase_now: bool,
     /// Read every stored byte, and say whether --words are gone (exit code 0), still to be erased by a stated time (3),
     /// or stored although they should not be (1). Without --words, look for the fingerprints of each operation.
-    #[arg(long, conflicts_with_all = ["turns", "all", "mentions", "dry_run", "erase_now", "list"])]
+    #[arg(long, conflicts_with_all = ["turns", "bank", "speakers", "mentions", "since", "until", "session", "thread",
+        "all", "dry_run", "erase_now", "list"])]
     verify: bool,
     /// Words to look for with --verify; - reads them from standard input, one a line. May be given several times.
     #[arg(long, requires = "verify", allow_hyphen_values = true)]
@@ -87,23 +91,25 @@ impl Forget {
             return list(&pipeline, bank.as_ref(), self.json);
         }
         let select = Selector { all: self.all, ..self.select.selector()? };
-        let names_turns = !self.turns.is_empty() || !select.is_empty();
+        let mut named = HashSet::new();
+        let turns: Vec<String> = self.turns.into_iter().filter(|turn| named.insert(turn.clone())).collect();
+        let names_turns = !turns.is_empty() || !select.is_empty();
         let Some(bank) = bank.filter(|_| names_turns || !self.erase_now) else {
             ensure!(!names_turns, "--bank: missing; name the bank of the turns");
             return erase_now(&pipeline, self.json);
         };
         let asks = Asks { dry_run: self.dry_run, yes: self.yes, json: self.json };
-        let code = if self.turns.is_empty() {
-            match forget_selected(&pipeline, &bank, select, &asks)? {
-                true => ExitCode::SUCCESS,
-                false => return Ok(ExitCode::SUCCESS),
+        let code = if turns.is_empty() {
+            if forget_selected(&pipeline, &bank, select, &asks)? == Decision::Keep {
+                return Ok(ExitCode::SUCCESS);
             }
+            ExitCode::SUCCESS
         } else {
             ensure!(
                 select.is_empty() && !self.dry_run,
                 "ids of turns exclude --dry-run and options such as --speaker; use one or the other"
             );
-            forget_ids(&pipeline, &bank, &self.turns, self.json)?
+            forget_ids(&pipeline, &bank, &turns, self.json)?
         };
         if self.erase_now {
             erase_now(&pipeline, self.json)?;
@@ -112,8 +118,8 @@ impl Forget {
     }
 }
 
-/// Deletes what a selector takes, once somebody agrees; whether anything was deleted.
-fn forget_selected(pipeline: &Pipeline, bank: &Bank, select: Selector, asks: &Asks) -> Result<bool> {
+/// Deletes what a selector takes, once somebody agrees; what was decided.
+fn forget_selected(pipeline: &Pipeline, bank: &Bank, select: Selector, asks: &Asks) -> Result<Decision> {
     ensure!(
         !select.is_empty(),
         "nothing is named: give ids of turns, or --speaker, --since, --until, --session, --thread, --mentions or --all"
@@ -123,13 +129,13 @@ fn forget_selected(pipeline: &Pipeline, bank: &Bank, select: Selector, asks: &As
         let log = log::open(&pipeline.log)?;
         let held = listed_on_kafka(&*log, bank, &select)?;
         let latest: Vec<TurnView> = held.iter().rev().take(SHOWN).map(TurnView::of).collect();
-        if !asks.agree(bank, held.len() as u64, &latest)? {
-            return Ok(false);
+        let decision = asks.decide(bank, held.len() as u64, &latest)?;
+        if decision == Decision::Delete {
+            let ids = held.iter().map(|held| held.turn.turn.clone());
+            let deleted = forget_turns(&*log, &pipeline.forget, bank, ids)?;
+            show_on_kafka(pipeline, &deleted, asks.json)?;
         }
-        let ids = held.iter().map(|held| held.turn.turn.clone());
-        let deleted = forget_turns(&*log, &pipeline.forget, bank, ids)?;
-        show_on_kafka(pipeline, &deleted, asks.json)?;
-        return Ok(true);
+        return Ok(decision);
     }
     let (deleted, receipt) = match open_or_reach(pipeline)? {
         Memory::Here(mut service) => {
@@ -137,8 +143,9 @@ fn forget_selected(pipeline: &Pipeline, bank: &Bank, select: Selector, asks: &As
             service.catch_up()?;
             let held = selected_turns(service.log(), bank, &select)?;
             let latest: Vec<TurnView> = held.iter().rev().take(SHOWN).map(TurnView::of).collect();
-            if !asks.agree(bank, held.len() as u64, &latest)? {
-                return Ok(false);
+            let decision = asks.decide(bank, held.len() as u64, &latest)?;
+            if decision != Decision::Delete {
+                return Ok(decision);
             }
             let ids = held.iter().map(|held| held.turn.turn.clone());
             let deleted = forget_turns(service.log(), &pipeline.forget, bank, ids)?;
@@ -150,8 +157,9 @@ fn forget_selected(pipeline: &Pipeline, bank: &Bank, select: Selector, asks: &As
             let (bank, wait_ms) = (bank.clone(), Some(WAIT_MS));
             let request = ForgetTurns { bank, select, confirm: None, unheld: false, dry_run: true, wait_ms };
             let meant: ForgottenTurns = reached.post("/v1/forget", &request)?;
-            if !asks.agree(&request.bank, meant.turns.unwrap_or_default(), &meant.shown)? {
-                return Ok(false);
+            let decision = asks.decide(&request.bank, meant.turns.unwrap_or_default(), &meant.shown)?;
+            if decision != Decision::Delete {
+                return Ok(decision);
             }
             let request = ForgetTurns { confirm: meant.confirm, dry_run: false, ..request };
             let forgotten: ForgottenTurns = reached.post("/v1/forget", &request)?;
@@ -162,7 +170,16 @@ fn forget_selected(pipeline: &Pipeline, bank: &Bank, select: Selector, asks: &As
         }
     };
     show(bank, deleted, receipt.as_ref(), asks.json)?;
-    Ok(true)
+    Ok(Decision::Delete)
+}
+
+/// Prints a line about turns; with `json`, where it does not stand among the receipts.
+fn tell(line: &str, json: bool) -> Result<()> {
+    if json {
+        say(line);
+        return Ok(());
+    }
+    print(&format!("{line}\n"))
 }
 
 /// Says what was deleted, and what became of it.
@@ -171,7 +188,7 @@ fn show(bank: &Bank, deleted: u64, receipt: Option<&Receipt>, json: bool) -> Res
         Some(receipt) if json => print(&format!("{}\n", serde_json::to_string(receipt)?)),
         _ => {
             receipt.iter().for_each(|receipt| say(&receipt_line(receipt)));
-            print(&format!("bank {bank}: {deleted} turns deleted\n"))
+            tell(&format!("bank {bank}: {deleted} turns deleted"), json)
         }
     }
 }
@@ -184,11 +201,12 @@ fn show_on_kafka(pipeline: &Pipeline, deleted: &Deleted, json: bool) -> Result<(
         Some(receipt) if json => print(&format!("{}\n", serde_json::to_string(&receipt)?)),
         receipt => {
             receipt.iter().for_each(|receipt| say(&receipt_line(receipt)));
-            print(&format!(
-                "bank {}: {} deletions are in the turns topic; ask with --after \
-                 {written} for an answer that reflects them\n",
-                operation.bank, operation.turns
-            ))
+            let (bank, turns) = (&operation.bank, operation.turns);
+            let line = format!(
+                "bank {bank}: {turns} deletions are in the turns topic; ask with --after {written} for an answer that \
+                 reflects them"
+            );
+            tell(&line, json)
         }
     }
 }
@@ -200,33 +218,43 @@ struct Asks {
     json: bool,
 }
 
+/// What becomes of the turns that a selector takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Decision {
+    Delete,
+    /// There are none, as after the same request.
+    NoneLeft,
+    /// It is a dry run, or the user said no.
+    Keep,
+}
+
 impl Asks {
-    /// Shows the turns, and returns whether to delete them.
-    fn agree(&self, bank: &Bank, count: u64, latest: &[TurnView]) -> Result<bool> {
+    /// Shows the turns, and returns what to do.
+    fn decide(&self, bank: &Bank, count: u64, latest: &[TurnView]) -> Result<Decision> {
         if count == 0 {
-            print(&format!("bank {bank}: no turn fits the selection\n"))?;
-            return Ok(false);
+            tell(&format!("bank {bank}: no turn fits the selection"), self.json)?;
+            return Ok(if self.dry_run { Decision::Keep } else { Decision::NoneLeft });
         }
         if self.yes && !self.dry_run {
-            return Ok(true);
+            return Ok(Decision::Delete);
         }
-        print(&format!("bank {bank}: {count} turns, the latest of them:\n"))?;
+        tell(&format!("bank {bank}: {count} turns, the latest of them:"), self.json)?;
         for turn in latest {
-            print(&table_line(turn))?;
+            tell(table_line(turn).trim_end_matches('\n'), self.json)?;
         }
         if self.dry_run {
-            return Ok(false);
+            return Ok(Decision::Keep);
         }
         let input = std::io::stdin();
         ensure!(input.is_terminal(), "bank {bank}: nothing was deleted; --yes deletes these {count} turns");
         say(&format!("bank {bank}: delete these {count} turns for good? Type yes."));
         let mut answer = String::new();
         input.lock().read_line(&mut answer)?;
-        let agreed = answer.trim() == "yes";
-        if !agreed {
-            print(&format!("bank {bank}: nothing was deleted\n"))?;
+        if answer.trim() == "yes" {
+            return Ok(Decision::Delete);
         }
-        Ok(agreed)
+        tell(&format!("bank {bank}: nothing was deleted"), self.json)?;
+        Ok(Decision::Keep)
     }
 }
 
@@ -262,7 +290,10 @@ fn forget_ids(pipeline: &Pipeline, bank: &Bank, turns: &[String], json: bool) ->
         }
     };
     for turn in &unknown {
-        print(&format!("bank {bank}: it holds no turn {turn:?}; a turn with this id that comes later is not kept\n"))?;
+        tell(
+            &format!("bank {bank}: it holds no turn {turn:?}; a turn with this id that comes later is not kept"),
+            json,
+        )?;
     }
     show(bank, (count - unknown.len()) as u64, receipt.as_ref(), json)?;
     Ok(if unknown.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

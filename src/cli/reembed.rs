@@ -20,7 +20,7 @@ use super::{
 /// Questions are answered from the old vectors until then. After an interruption, run it again: it continues.
 #[derive(Args)]
 pub(crate) struct Reembed {
-    /// Remove the memory of the old model afterwards.
+    /// Remove the memory of the old model afterwards, with its snapshots.
     #[arg(long)]
     drop_old: bool,
     #[command(flatten)]
@@ -51,7 +51,7 @@ impl Reembed {
         if kept {
             say(
                 "the memory of the old model is kept, and later deletions do not reach it. When you no longer need it, \
-                 remove it with `ripplemem reembed --drop-old` and the same pipeline, and delete its snapshots by hand",
+                 remove it and its snapshots with `ripplemem reembed --drop-old` and the same pipeline",
             );
         }
         Ok(if unreadable.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REJECTED) })

@@ -234,6 +234,30 @@ impl Snapshots {
         Ok(SnapshotWriter::new(files, first, seen, restored, history_days, rule))
     }
 
+    /// Deletes the snapshots of every shard, unless they are of another log.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Place`].
+    pub fn delete(&self) -> Result<(), SnapshotError> {
+        for partition in 0..self.partitions {
+            let newest = Manifest::ids(&self.store, partition)?.first().copied();
+            if newest.is_some_and(|id| matches!(self.listed(partition, id), Err(SnapshotError::Other { .. }))) {
+                continue;
+            }
+            let tables = UpdateTable::ALL.map(|table| SegmentFiles::directory(partition, table));
+            // Manifests first, so that none names files that are gone.
+            let directories: Vec<String> = std::iter::once(Manifest::directory(partition))
+                .chain(tables)
+                .chain([Claim::directory(partition)])
+                .collect();
+            self.store.sweep(&directories)?;
+            for directory in &directories {
+                self.store.list(directory)?.iter().try_for_each(|path| self.store.delete(path))?;
+            }
+        }
+        Ok(())
+    }
+
     fn listed(&self, partition: u32, id: ManifestId) -> Result<Manifest, SnapshotError> {
         let manifest = Manifest::read(&self.store, partition, id)?;
         if (manifest.log.as_str(), manifest.partitions) != (self.log.as_str(), self.partitions) {

@@ -73,7 +73,7 @@ impl TopicRow {
         let bytes = value.as_deref();
         let content = match table {
             Table::Turns => match bytes {
-                Some(bytes) => TurnEvent::from_json(bytes).map(|event| RowContent::Turn(Box::new(event))),
+                Some(bytes) => TurnEvent::from_log(bytes).map(|event| RowContent::Turn(Box::new(event))),
                 None => Err("it has no value".to_owned()),
             },
             Table::Memory if key.starts_with(&[0, 0]) => Ok(RowContent::Position),

@@ -1,6 +1,6 @@
 //! `[forget]`: how soon words of deleted turns leave the disk, and what proves it.
 
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,6 +55,23 @@ impl ForgetSettings {
         self.edits == Edits::Erase && self.hold_of(bank).is_none()
     }
 
+    /// What must not lie in the log's directory, because a backup that is put back replaces that: the names of the
+    /// keys, and the paths.
+    pub fn outside_the_log(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let paths = [("forget.fingerprints", &self.fingerprints), ("forget.ledger", &self.ledger)];
+        paths.into_iter().filter_map(|(key, path)| Some((key, path.as_deref()?)))
+    }
+
+    pub(super) fn check(&self, log_directory: &Path) -> Result<(), String> {
+        if self.fingerprints.is_some() && self.key_file.is_none() {
+            return Err("forget.fingerprints: they are made with a secret; set forget.key_file, too".to_owned());
+        }
+        match self.outside_the_log().find(|(_, path)| lies_within(path, log_directory)) {
+            Some((key, _)) => Err(format!("{key}: it lies in log.directory; name a place outside of it")),
+            None => Ok(()),
+        }
+    }
+
     /// What holds the turns of a bank; none where they may be deleted.
     #[must_use]
     pub fn hold_of(&self, bank: &Bank) -> Option<&HoldSettings> {
@@ -62,17 +79,44 @@ impl ForgetSettings {
     }
 }
 
+fn lies_within(path: &Path, directory: &Path) -> bool {
+    path.is_absolute() == directory.is_absolute() && plain(path).starts_with(plain(directory))
+}
+
+/// A path without `.`, and without `..` after a name.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        let follows_name = matches!(plain.components().next_back(), Some(Component::Normal(_)));
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if follows_name => {
+                plain.pop();
+            }
+            _ => plain.push(part),
+        }
+    }
+    plain
+}
+
 #[cfg(test)]
 mod tests {
     use crate::config::Pipeline;
 
     #[test]
-    fn fingerprints_need_a_key_and_lie_outside_the_log() {
+    fn fingerprints_need_a_key_and_lie_outside_the_log_as_the_ledger_does() {
         let parse =
             |keys: &str| Pipeline::parse(&format!("version = 1\nlog.directory = \"log\"\nforget = {{ {keys} }}\n"));
         assert!(parse("fingerprints = \"prints\", key_file = \"key\"").is_ok());
         assert!(parse("fingerprints = \"prints\"").unwrap_err().contains("forget.key_file"));
         let inside = parse("fingerprints = \"log/prints\", key_file = \"key\"").unwrap_err();
         assert!(inside.starts_with("forget.fingerprints:"), "{inside}");
+        for inside in ["log/ledger", "./log/ledger", "log/../log/ledger", "x/../log/ledger"] {
+            let refused = parse(&format!("ledger = {inside:?}")).unwrap_err();
+            assert!(refused.starts_with("forget.ledger:"), "{inside}: {refused}");
+        }
+        for outside in ["ledger", "logs/ledger", "log/../ledger", "../log/ledger", "/log/ledger"] {
+            assert!(parse(&format!("ledger = {outside:?}")).is_ok(), "{outside}");
+        }
     }
 }

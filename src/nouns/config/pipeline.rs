@@ -244,14 +244,7 @@ impl Pipeline {
     fn check_retention(&self) -> Result<(), String> {
         self.retention.iter().try_for_each(RetentionSettings::check)?;
         self.hold.iter().try_for_each(HoldSettings::check)?;
-        if let Some(fingerprints) = &self.forget.fingerprints {
-            if self.forget.key_file.is_none() {
-                return Err("forget.fingerprints: they are made with a secret; set forget.key_file, too".to_owned());
-            }
-            if fingerprints.starts_with(&self.log.directory) {
-                return Err("forget.fingerprints: it lies in log.directory; name a directory outside of it".to_owned());
-            }
-        }
+        self.forget.check(&self.log.directory)?;
         if self.log.kind == LogKind::Kafka && self.forget.edits == Edits::Erase {
             return Err("forget.edits: \"erase\" needs a log in a directory; on Kafka, records leave the topics as \
                         log.kafka.turns_retention_hours and the topics' own settings say; write \"keep\""

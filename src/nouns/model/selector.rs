@@ -5,8 +5,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use unicode_normalization::{UnicodeNormalization as _, char::is_combining_mark};
 
-use super::{EventTime, Invalid, Turn, unit::canonical_name};
+use super::{EventTime, Invalid, Turn, unit::canonical_name, unspaced::stands_alone};
 
 /// Turns of a bank. A turn must fit each field that is set; within one, any of its values. A person's turns are those
 /// that they said, and those that mention them: `speakers` and `mentions` are one such field.
@@ -62,8 +63,11 @@ impl Selector {
             }
         }
         // Such a name has no words, and would be found in every text.
-        if self.mentions.iter().any(|name| !name.contains(char::is_alphanumeric)) {
+        if self.mentions.iter().any(|name| words(name).trim().is_empty()) {
             return Err(Invalid::new("mentions", "one of them has no letter and no digit", "give a name"));
+        }
+        for (field, time) in [("since", self.since), ("until", self.until)] {
+            time.map_or(Ok(()), |time| time.check_offset(field))?;
         }
         match (self.since, self.until) {
             (Some(since), Some(until)) if since.unix_ms >= until.unix_ms => {
@@ -96,8 +100,8 @@ impl Selector {
     }
 
     fn is_said_by(&self, turn: &Turn) -> bool {
-        let speaker = canonical_name(&turn.speaker);
-        self.speakers.iter().any(|name| canonical_name(name) == speaker)
+        let speaker = compared(&turn.speaker);
+        self.speakers.iter().any(|name| compared(name) == speaker)
     }
 
     /// Whether the turn's words, or those of its attachments, contain a name from `mentions`.
@@ -114,11 +118,28 @@ impl Selector {
     }
 }
 
-/// The words of a text in lower case, with a space before and after each.
+/// A name in a form that is the same however its letters are composed.
+fn compared(name: &str) -> String {
+    canonical_name(&name.nfkc().collect::<String>())
+}
+
+/// The words of a text in lower case, with a space before and after each. Marks belong to the letter before them; each
+/// letter of a script without spaces is a word.
 fn words(text: &str) -> String {
-    let mut out = String::from(" ");
-    for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
-        out.push_str(&word.to_lowercase());
+    let (mut out, mut before) = (String::from(" "), None::<char>);
+    for letter in text.nfkc().collect::<String>().to_lowercase().chars() {
+        if before.is_some() && is_combining_mark(letter) {
+            out.push(letter);
+            continue;
+        }
+        let ends = |before| !letter.is_alphanumeric() || stands_alone(before) || stands_alone(letter);
+        if before.is_some_and(ends) {
+            out.push(' ');
+        }
+        before = Some(letter).filter(|letter| letter.is_alphanumeric());
+        out.extend(before);
+    }
+    if before.is_some() {
         out.push(' ');
     }
     out
@@ -172,6 +193,33 @@ mod tests {
         let thread = Some("t".to_owned());
         assert_eq!(taken(&Selector { mentions: mentions.clone(), thread, ..none() }), ["2"]);
         assert_eq!(taken(&Selector { speakers: names(&["Ann Lee"]), mentions, until: at(4), ..none() }), ["1", "2"]);
+    }
+
+    #[test]
+    fn names_are_found_in_scripts_without_spaces_and_however_letters_are_composed() {
+        let finds = |select: Selector, speaker: &str, text: &str| select.takes(&turn("1", speaker, text, 1));
+        let mentions =
+            |name: &str, text: &str| finds(Selector { mentions: names(&[name]), ..Selector::default() }, "Bo", text);
+        let found = [
+            ("小明", "我昨天见到小明了"),
+            ("ann", "我昨天见到Ann了"),
+            ("สมชาย", "เมื่อวานฉันเจอสมชายที่ตลาด"),
+            ("アン", "ｱﾝです"),
+            ("Jos\u{e9}", "It was Jose\u{301}."),
+            ("Jose\u{301}", "It was JOS\u{c9}."),
+            ("विद्या", "कल विद्या आई"),
+            ("Ann", "\u{2764}\u{fe0f}Ann"),
+        ];
+        for (name, text) in found {
+            assert!(mentions(name, text), "{name:?} in {text:?}");
+        }
+        for (name, text) in [("小明", "小王和明明"), ("สม", "ส้ม"), ("Jose", "It was Jose\u{301}."), ("विद", "विद्या")]
+        {
+            assert!(!mentions(name, text), "{name:?} in {text:?}");
+        }
+        for (name, speaker) in [("Jos\u{e9} Ruiz", "Jose\u{301}  ruiz"), ("Jose\u{301} Ruiz", "JOS\u{c9} Ruiz")] {
+            assert!(finds(Selector { speakers: names(&[name]), ..Selector::default() }, speaker, "Hello."), "{name:?}");
+        }
     }
 
     #[test]

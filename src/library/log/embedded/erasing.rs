@@ -3,7 +3,8 @@
 //! In: offsets with new values. Out: the same topics with those values, and a store that holds nothing else of them.
 //! The store appends; what it supersedes lies in its journals, its tables and its files of long values until they are
 //! replaced. The journals are emptied in their places; all tables of the topics are merged into new ones; and of the
-//! files of long values those are written again that hold a superseded one.
+//! files of long values those are written again that hold a superseded one. Generations of the memory that are not the
+//! current one go as a whole.
 
 use std::{
     collections::BTreeSet,
@@ -21,7 +22,7 @@ use super::{
     record::{decode, encode, record_key},
     store::{self, MemoryKeyspaces, STORE, Store},
 };
-use crate::log::{ErasableLog, Generations as _, LogEntry, LogError, Topic, Written};
+use crate::log::{ErasableLog, LogEntry, LogError, Topic, Written};
 use nouns::{model::TurnEvent, sync};
 
 /// The prefix of an entry's key in `positions`.
@@ -78,8 +79,7 @@ impl ErasableLog for EmbeddedLog {
     }
 
     fn scrub(&self) -> Result<u64, LogError> {
-        // An earlier generation is read by nobody, and nothing can be deleted in it.
-        self.drop_old()?;
+        self.drop_other_generations()?;
         let (database, written) = (&self.store.database, self.store.database.seqno());
         // Beyond the last write, no read that is still open needs a superseded record.
         self.until("records", || Ok(database.supervisor.snapshot_tracker.get_seqno_safe_to_gc() > written))?;
@@ -89,13 +89,30 @@ impl ErasableLog for EmbeddedLog {
 }
 
 impl EmbeddedLog {
+    /// Drops every generation of the memory but the current one, with its files. Nothing can be deleted in them: an
+    /// earlier one is read by nobody, and the next one was left unfinished. A re-embedding has the log for itself, so
+    /// none runs now; it begins again.
+    fn drop_other_generations(&self) -> Result<(), LogError> {
+        let old = self.old_generations()?.into_iter().map(|(_, keyspaces)| keyspaces);
+        let next = sync::lock(&self.next).clone();
+        let others: Vec<MemoryKeyspaces> = old.chain(next).collect();
+        if !others.is_empty() {
+            let keyspaces = others.iter().flat_map(|of| [&of.records, &of.index]);
+            let directories: Vec<PathBuf> = keyspaces.map(|keyspace| keyspace.path().to_owned()).collect();
+            self.store.delete_generations(self.directory(), others)?;
+            sync::lock(&self.dropped).extend(directories);
+            *sync::lock(&self.next) = None;
+        }
+        // The store removes them once nothing holds them, which a pass that failed may not have seen.
+        self.until("generations", || Ok(left(&sync::lock(&self.dropped)).is_none()))?;
+        sync::lock(&self.dropped).clear();
+        Ok(())
+    }
+
     /// The keyspaces that hold what was said, or keys of it.
     fn of_topics(&self) -> Vec<Keyspace> {
         let Store { turns, memory, dead_letters, positions, .. } = &self.store;
-        let next = sync::lock(&self.next).clone();
-        let memories = next.into_iter().chain([memory.clone()]);
-        let memories = memories.flat_map(|MemoryKeyspaces { records, index }| [records, index]);
-        [turns, dead_letters, positions].into_iter().cloned().chain(memories).collect()
+        [turns, dead_letters, positions, &memory.records, &memory.index].into_iter().cloned().collect()
     }
 
     /// All keyspaces.

@@ -10,11 +10,11 @@ use memchr::memmem;
 
 use super::{EmbeddedLog, record::record_key};
 use crate::log::{
-    ErasableLog as _, Log as _, LogError, Topic,
+    ErasableLog as _, Generations as _, Log as _, LogError, Topic,
     suite::{self, bank_in, transaction, turn},
 };
 use nouns::config::{Fsync, LogSettings, Pipeline};
-use nouns::model::DeadLetter;
+use nouns::model::{DeadLetter, ModelRef};
 
 fn open(directory: &Path) -> EmbeddedLog {
     let log = Pipeline::parse("version = 1").unwrap().log;
@@ -144,6 +144,55 @@ fn long_values_are_written_again_only_beside_one_that_was_superseded() {
     assert_eq!(read[31].as_deref(), Some(&b"short"[..]));
     drop(log);
     assert_eq!(live(&open(root.path())), read);
+}
+
+/// Whether any file below a directory holds these bytes as they are.
+fn store_holds(directory: &Path, bytes: &[u8]) -> bool {
+    // The store may remove a file meanwhile.
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .map(|entry| entry.path())
+        .any(|path| store_holds(&path, bytes) || fs::read(&path).is_ok_and(|read| memmem::find(&read, bytes).is_some()))
+}
+
+#[test]
+fn an_unfinished_generation_goes_and_is_begun_again() {
+    let root = tempfile::tempdir().unwrap();
+    // It cannot be packed.
+    let words = long(7)[..200].to_owned();
+    let log = open(root.path());
+    log.commit(&transaction(0, &[("a", Some("1")), ("b", Some("2"))])).unwrap();
+    log.begin_next().unwrap();
+    log.fill_next(0, &[(b"a".to_vec(), Some(words.clone().into_bytes()))], 0).unwrap();
+    let next = log.next.lock().unwrap().clone().unwrap();
+    let files = [&next.records, &next.index].map(|keyspace| keyspace.path().to_owned());
+    next.records.rotate_memtable_and_wait().unwrap();
+    assert!(store_holds(root.path(), words.as_bytes()));
+    drop((next, log));
+    // What is left of it by another run, in a journal and in a table.
+    let log = open(root.path());
+    assert!(log.next.lock().unwrap().is_some() && files.iter().all(|keyspace| keyspace.exists()));
+    log.scrub().unwrap();
+    assert!(files.iter().all(|keyspace| !keyspace.exists()));
+    assert!(!store_holds(root.path(), words.as_bytes()));
+    let unfilled = log.fill_next(0, &[], 0).unwrap_err();
+    assert!(matches!(unfilled, LogError::NotBegun { topic: Topic::NextMemory }), "{unfilled}");
+
+    // What is begun again ends, and holds nothing of the first one.
+    log.begin_next().unwrap();
+    assert_eq!(suite::all(&log, Topic::NextMemory, 0, 0), []);
+    log.fill_next(0, &[(b"b".to_vec(), Some(b"3".to_vec()))], 0).unwrap();
+    log.switch(&ModelRef { name: "m".to_owned(), hash: "h".to_owned() }).unwrap();
+    drop(log);
+    let log = open(root.path());
+    let values = |log: &EmbeddedLog| suite::all(log, Topic::Memory, 0, 0).into_iter().map(|r| r.value).collect();
+    let read: Vec<Option<Vec<u8>>> = values(&log);
+    assert_eq!((log.generation(), read), (2, vec![Some(b"3".to_vec())]));
+    log.scrub().unwrap();
+    assert!(!store_holds(root.path(), words.as_bytes()));
+    drop(log);
+    let read: Vec<Option<Vec<u8>>> = values(&open(root.path()));
+    assert_eq!(read, [Some(b"3".to_vec())]);
 }
 
 #[test]

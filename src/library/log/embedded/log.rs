@@ -5,7 +5,7 @@
 //! never wait for a write.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     ops::ControlFlow,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard},
@@ -55,6 +55,8 @@ pub struct EmbeddedLog {
     pub(super) store: Store,
     /// The next generation of the memory, if it was begun.
     pub(super) next: Mutex<Option<MemoryKeyspaces>>,
+    /// The directories of generations that were dropped to erase words, until they are gone.
+    pub(super) dropped: Mutex<BTreeSet<PathBuf>>,
     cleaning: Mutex<Cleaning>,
     news: Arc<Signal>,
     fsync: Fsync,
@@ -108,6 +110,7 @@ impl EmbeddedLog {
         let next = store.memory_of(&directory, store.generation + 1, false)?;
         Ok(Self {
             next: Mutex::new(next),
+            dropped: Mutex::default(),
             writer: Mutex::new(WriteState {
                 acknowledged,
                 appended: HashMap::new(),
@@ -364,6 +367,16 @@ impl EmbeddedLog {
         &self.directory
     }
 
+    /// The generations of the memory before the current one that are still stored.
+    pub(super) fn old_generations(&self) -> Result<Vec<(u32, MemoryKeyspaces)>, LogError> {
+        let mut old = Vec::new();
+        for generation in 1..self.store.generation {
+            let found = self.store.memory_of(&self.directory, generation, false)?;
+            old.extend(found.map(|keyspaces| (generation, keyspaces)));
+        }
+        Ok(old)
+    }
+
     /// An entry of `positions`.
     pub(super) fn position_of(&self, key: &[u8]) -> Result<Option<Vec<u8>>, LogError> {
         let found = self.store.positions.get(key).map_err(|e| store::failed(&self.directory, "a read", e))?;
@@ -602,15 +615,11 @@ impl Generations for EmbeddedLog {
     }
 
     fn drop_old(&self) -> Result<Vec<String>, LogError> {
-        let (mut old, mut dropped) = (Vec::new(), Vec::new());
-        for generation in 1..self.store.generation {
-            if let Some(keyspaces) = self.store.memory_of(&self.directory, generation, false)? {
-                old.push(keyspaces);
-                dropped.push(memory_name(generation));
-            }
-        }
+        let old = self.old_generations()?;
+        let dropped = old.iter().map(|(generation, _)| memory_name(*generation)).collect();
         if !old.is_empty() {
-            self.store.delete_generations(&self.directory, old)?;
+            let keyspaces = old.into_iter().map(|(_, keyspaces)| keyspaces).collect();
+            self.store.delete_generations(&self.directory, keyspaces)?;
         }
         Ok(dropped)
     }

@@ -8,16 +8,22 @@
 
 use std::collections::{BTreeSet, HashMap, hash_map::Entry};
 
-use super::{Erased, Forgets, PipelineError, Replica, Settled, operation::DELETED_AT_ONCE, shared_words::SharedWords};
+use super::{
+    Erased, Forgets, PipelineError, Replica, Settled,
+    dead_letters::{empty_dead_letters, is_named},
+    imported::each_imported_turn,
+    operation::DELETED_AT_ONCE,
+    shared_words::SharedWords,
+};
 use crate::log::{ErasableLog, Topic};
-use nouns::model::{Bank, DeadLetter, Turn, TurnEvent};
+use nouns::model::{Turn, TurnEvent};
 
 /// Records read at once.
 const READ_AT_ONCE: usize = 1_024;
 /// What stands for the words and the speaker of an emptied turn.
 const EMPTIED: &str = "-";
-/// The reason of an emptied dead letter.
-const EMPTIED_REASON: &str = "emptied: it held words of a turn that was deleted";
+/// The offset of a version that no record of the turns log holds, because it came with an imported bank.
+const IMPORTED: u64 = u64::MAX;
 
 /// Where words lie.
 pub(in crate::pipeline) struct Places<'p> {
@@ -32,6 +38,8 @@ pub(in crate::pipeline) struct Places<'p> {
 struct Going {
     /// The version of each turn up to which it is deleted.
     deleted: HashMap<[u8; 16], u64>,
+    /// The banks of these.
+    banks: BTreeSet<String>,
     /// The version of each turn that counts: the highest, and of equal ones the last with other words. Only of banks in
     /// which edits erase what was said before.
     current: HashMap<[u8; 16], Current>,
@@ -40,7 +48,7 @@ struct Going {
 /// The version of a turn that counts.
 struct Current {
     version: u64,
-    /// Where it lies first.
+    /// Where it lies first; [`IMPORTED`] if it came with its bank.
     offset: u64,
     /// The hash of all that it says.
     content: [u8; 16],
@@ -62,6 +70,7 @@ impl Places<'_> {
         }
         // Without the rows of deleted turns, and without the snapshots before.
         self.replica.snapshot()?;
+        self.replica.delete_old_snapshots()?;
         (self.erase_caches)()?;
         erased.rewritten_bytes = self.log()?.scrub()?;
         self.forgets.note_erased(&hidden, erased, settled.now_ms)?;
@@ -73,7 +82,7 @@ impl Places<'_> {
         self.forgets.log.erasable().ok_or(PipelineError::NotEmbedded)
     }
 
-    /// Whether the turns log holds words of a turn that was deleted.
+    /// Whether the turns log holds words of a turn that was deleted, or a dead letter names one.
     pub(super) fn are_words_left(&self) -> Result<bool, PipelineError> {
         let mut found = false;
         for partition in 0..self.forgets.log.partitions() {
@@ -82,6 +91,7 @@ impl Places<'_> {
                 found |= matches!(&event, TurnEvent::Turn(turn) if going.has_words_of(offset, turn));
                 Ok(())
             })?;
+            found = found || going.deletes() && is_named(self.forgets.log, &|b, t, v| going.names(b, t, v))?;
         }
         Ok(found)
     }
@@ -91,13 +101,18 @@ impl Places<'_> {
         if going.is_empty() {
             return Ok(());
         }
+        if going.deletes() {
+            // Also of turns without words in the log: they were emptied before, imported, or never taken.
+            let (log, none) = (self.forgets.log, SharedWords::default());
+            erased.dead_letters += empty_dead_letters(log, &none, &|b, t, v| going.names(b, t, v))?;
+        }
         let (mut some, mut words) = (Vec::new(), SharedWords::default());
         self.each(partition, &mut |offset, event| {
             let TurnEvent::Turn(turn) = event else { return Ok(()) };
             if !going.has_words_of(offset, &turn) {
                 return Ok(());
             }
-            std::iter::once(turn.text.as_str()).chain(turn.captions()).for_each(|text| words.add(text));
+            words.add_turn(&turn);
             some.push((offset, turn));
             if some.len() == DELETED_AT_ONCE {
                 self.empty(partition, &std::mem::take(&mut some), &std::mem::take(&mut words), erased)?;
@@ -119,49 +134,33 @@ impl Places<'_> {
         if turns.is_empty() {
             return Ok(());
         }
-        let log = self.log()?;
         let ids: BTreeSet<(&str, &str)> = turns.iter().map(|(_, turn)| (turn.bank.as_str(), &*turn.turn)).collect();
-        let mut at = 0;
-        loop {
-            let batch = log.read(Topic::DeadLetters, 0, at, READ_AT_ONCE)?;
-            let mut emptied = Vec::new();
-            for record in &batch.records {
-                let read = serde_json::from_slice::<DeadLetter>(record.value.as_deref().unwrap_or_default());
-                let Ok(letter) = read else { continue };
-                if !letter.payload.is_empty() && holds(&letter, &ids, words) {
-                    let reason = EMPTIED_REASON.to_owned();
-                    let json = serde_json::to_vec(&DeadLetter { payload: String::new(), reason, ..letter });
-                    emptied.push((record.offset, json.map_err(|e| self.unwritable(record.offset, &e))?));
-                }
-            }
-            if !emptied.is_empty() {
-                log.replace(Topic::DeadLetters, 0, &emptied)?;
-                erased.dead_letters += emptied.len() as u64;
-            }
-            if batch.next == at {
-                break;
-            }
-            at = batch.next;
-        }
+        let goes = |bank: Option<&str>, turn: &str, _: u64| bank.is_some_and(|bank| ids.contains(&(bank, turn)));
+        erased.dead_letters += empty_dead_letters(self.forgets.log, words, &goes)?;
         let mut emptied = Vec::with_capacity(turns.len());
         for (offset, turn) in turns {
             let json = serde_json::to_vec(&TurnEvent::Turn(without_words(turn)));
             emptied.push((*offset, json.map_err(|e| self.unwritable(*offset, &e))?));
         }
-        log.replace(Topic::Turns, partition, &emptied)?;
+        self.log()?.replace(Topic::Turns, partition, &emptied)?;
         erased.turns += emptied.len() as u64;
         Ok(())
     }
 
-    /// What the deletions and edits of a partition, as answers reflect them, leave to erase.
+    /// What the deletions and edits of a partition, as answers reflect them, leave to erase. Those of an imported bank
+    /// came with its records; the turns log may have older copies of the same turns.
     fn going(&self, partition: u32) -> Result<Going, PipelineError> {
         let mut going = Going::default();
-        let settings = self.forgets.settings;
+        let Forgets { log, settings } = self.forgets;
+        each_imported_turn(log, partition, &[], &mut |held| match &*held.turn {
+            turn if held.deleted => going.delete(turn.bank.as_str(), &turn.turn, turn.version),
+            turn if settings.erases_edits_of(&turn.bank) => going.note(IMPORTED, turn),
+            _ => {}
+        })?;
         self.each(partition, &mut |offset, event| {
             match event {
                 TurnEvent::Deletion(deletion) => {
-                    let version = going.deleted.entry(key(&deletion.bank, &deletion.turn)).or_default();
-                    *version = deletion.version.max(*version);
+                    going.delete(deletion.bank.as_str(), &deletion.turn, deletion.version);
                 }
                 TurnEvent::Turn(turn) if settings.erases_edits_of(&turn.bank) => going.note(offset, &turn),
                 _ => {}
@@ -198,23 +197,47 @@ impl Places<'_> {
     }
 }
 
-fn key(bank: &Bank, turn: &str) -> [u8; 16] {
+fn key(bank: &str, turn: &str) -> [u8; 16] {
     let mut hash = blake3::Hasher::new();
-    hash.update(&(bank.as_str().len() as u64).to_le_bytes()).update(bank.as_str().as_bytes()).update(turn.as_bytes());
+    hash.update(&(bank.len() as u64).to_le_bytes()).update(bank.as_bytes()).update(turn.as_bytes());
     let mut key = [0; 16];
     hash.finalize_xof().fill(&mut key);
     key
 }
 
 impl Going {
+    /// Whether nothing goes.
     fn is_empty(&self) -> bool {
         self.deleted.is_empty() && self.current.is_empty()
+    }
+
+    /// Whether a turn is deleted.
+    fn deletes(&self) -> bool {
+        !self.deleted.is_empty()
+    }
+
+    /// Notes the deletion of a turn up to a version.
+    fn delete(&mut self, bank: &str, turn: &str, version: u64) {
+        let deleted = self.deleted.entry(key(bank, turn)).or_default();
+        *deleted = version.max(*deleted);
+        if !self.banks.contains(bank) {
+            self.banks.insert(bank.to_owned());
+        }
+    }
+
+    /// Whether a version of a turn is deleted, in any bank where none is given.
+    fn names(&self, bank: Option<&str>, turn: &str, version: u64) -> bool {
+        let is_deleted = |bank: &str| self.deleted.get(&key(bank, turn)).is_some_and(|deleted| version <= *deleted);
+        match bank {
+            Some(bank) => is_deleted(bank),
+            None => self.banks.iter().any(|bank| is_deleted(bank)),
+        }
     }
 
     /// Notes a version of a turn. Versions come in the order of the log.
     fn note(&mut self, offset: u64, turn: &Turn) {
         let found = Current { version: turn.version, offset, content: content(turn) };
-        match self.current.entry(key(&turn.bank, &turn.turn)) {
+        match self.current.entry(key(turn.bank.as_str(), &turn.turn)) {
             Entry::Vacant(place) => {
                 place.insert(found);
             }
@@ -231,10 +254,10 @@ impl Going {
 
     /// Whether a record has words, and they are to be erased.
     fn has_words_of(&self, offset: u64, turn: &Turn) -> bool {
-        let key = key(&turn.bank, &turn.turn);
-        let is_deleted = || self.deleted.get(&key).is_some_and(|version| turn.version <= *version);
+        let is_deleted = || self.names(Some(turn.bank.as_str()), &turn.turn, turn.version);
         let is_replaced = || {
-            self.current.get(&key).is_some_and(|current| current.offset != offset && current.content != content(turn))
+            let current = self.current.get(&key(turn.bank.as_str(), &turn.turn));
+            current.is_some_and(|current| current.offset != offset && current.content != content(turn))
         };
         (is_deleted() || is_replaced()) && *turn != without_words(turn)
     }
@@ -255,20 +278,10 @@ fn without_words(turn: &Turn) -> Turn {
     Turn { speaker, kind: None, text, attachments: Vec::new(), ..turn.clone() }
 }
 
-fn holds(letter: &DeadLetter, ids: &BTreeSet<(&str, &str)>, words: &SharedWords) -> bool {
-    let record: serde_json::Value = serde_json::from_str(&letter.payload).unwrap_or_default();
-    let field = |name: &str| record.get(name).and_then(serde_json::Value::as_str);
-    let names = field("bank").zip(field("turn")).is_some_and(|of| ids.contains(&of));
-    names
-        || words.are_in(&letter.payload)
-        || words.are_in(&letter.reason)
-        || field("text").is_some_and(|text| words.are_in(text))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nouns::model::EventTime;
+    use nouns::model::{Bank, EventTime};
 
     fn said(version: u64, text: &str) -> Turn {
         let time = EventTime::parse("2024-05-06T09:00:00Z").unwrap();
@@ -301,5 +314,19 @@ mod tests {
         assert_eq!(emptied(&[(0, "a"), (0, "b"), (0, "a")]), [1]);
         assert_eq!(emptied(&[(0, EMPTIED), (3, "b"), (0, EMPTIED)]), [0; 0], "a second pass finds nothing");
         assert_eq!(emptied(&[(0, EMPTIED), (3, "b"), (4, "c")]), [1]);
+    }
+
+    #[test]
+    fn a_version_that_came_with_its_bank_counts_among_those_of_the_log() {
+        let goes = |imported: &Turn, log: &[Turn]| {
+            let mut going = Going::default();
+            going.note(IMPORTED, imported);
+            log.iter().zip(0..).for_each(|(turn, offset)| going.note(offset, turn));
+            log.iter().zip(0..).map(|(turn, offset)| going.has_words_of(offset, turn)).collect::<Vec<_>>()
+        };
+        let imported = said(3, "b");
+        assert_eq!(goes(&imported, &[said(0, "a"), said(3, "b")]), [true, false], "an older copy");
+        assert_eq!(goes(&imported, &[said(3, "c")]), [false], "of equal versions the last one counts");
+        assert_eq!(goes(&imported, &[said(3, "c"), said(4, "d"), said(2, "a")]), [true, false, true]);
     }
 }

@@ -1,11 +1,11 @@
 //! Fingerprints of what is forgotten, by which `ripplemem forget --verify` finds it without its words.
 //!
-//! In: an operation, before it deletes; the turns log; the operator's key. Out: a file for each operation in
-//! `forget.fingerprints`, with an HMAC-SHA256, cut to 16 bytes, of each run of eight words of its turns, in every
-//! version that the log holds. A text of three to seven words has one of all its words; a shorter one has none. The
-//! vectors that live memory records hold of the turns have one each, of the first words of the base64 that they are
-//! written as. Beside each stands a keyed hash of 32 bits, so that few runs of what is searched need an HMAC. The file
-//! is removed once a search finds none of it.
+//! In: an operation, before it deletes; the turns log and the memory's records; the operator's key. Out: a file for
+//! each operation in `forget.fingerprints`, with an HMAC-SHA256, cut to 16 bytes, of each run of eight words of its
+//! turns, in every version that the log holds, and in the one that came with an imported bank. A text of three to seven
+//! words has one of all its words; a shorter one has none. The vectors that live memory records hold of the turns have
+//! one each, of the first words of the base64 that they are written as. Beside each stands a keyed hash of 32 bits, so
+//! that few runs of what is searched need an HMAC. The file is removed once a search finds none of it.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -33,7 +33,7 @@ use crate::{
 };
 use nouns::{
     config::ForgetSettings,
-    model::{Bank, MemoryKey, TurnEvent, Unit, Vector},
+    model::{Bank, MemoryKey, Turn, TurnEvent, Unit, Vector, WindowTurn},
 };
 
 /// How a file of fingerprints ends.
@@ -111,21 +111,31 @@ impl Maker {
     }
 }
 
-/// The units of a memory record.
+/// The turns and units of a memory record.
 #[derive(Deserialize)]
-struct UnitsOnly {
+struct TurnsAndUnits {
+    turns: Vec<WindowTurn>,
     units: Vec<Unit>,
 }
 
 /// The vectors that live records hold of turns: of units that were made from nothing else, and of the turns' parts.
-/// What has fewer than three words is left out, because others say the same.
-fn vectors_of(log: &dyn Log, bank: &Bank, turns: &BTreeSet<String>) -> Result<Vec<Vector>, PipelineError> {
+/// What has fewer than three words is left out, because others say the same. Calls `each` with the turns themselves, of
+/// which those of an imported bank lie nowhere else.
+fn vectors_of(
+    log: &dyn Log,
+    bank: &Bank,
+    turns: &BTreeSet<String>,
+    each: &mut dyn FnMut(&Turn),
+) -> Result<Vec<Vector>, PipelineError> {
     let mut vectors = Vec::new();
     let all = &mut |_: &[u8], _| true;
     log.live_records(partition_of(bank, log.partitions()), &MemoryKey::prefix(bank), all, &mut |record| {
         // A record that cannot be read quarantines its bank, which says so.
-        let read = serde_json::from_slice::<UnitsOnly>(record.value.as_deref().unwrap_or_default());
-        for unit in read.map(|read| read.units).unwrap_or_default() {
+        let read = serde_json::from_slice(record.value.as_deref().unwrap_or_default());
+        let Ok(TurnsAndUnits { turns: held, units }) = read else { return ControlFlow::Continue(()) };
+        let held = held.iter().map(|held| &*held.turn);
+        held.filter(|turn| turns.contains(&turn.turn)).for_each(&mut *each);
+        for unit in units {
             if has_words(&unit.restatement) && unit.sources.iter().all(|turn| turns.contains(turn)) {
                 vectors.push(unit.vector);
             }
@@ -157,19 +167,23 @@ pub(super) fn keep_fingerprints(
     };
     let maker = Maker::new(key_of(key_file)?);
     let (mut runs, mut with) = (Runs::new(), BTreeSet::new());
-    each_record(log, bank, u64::MAX, &mut |record| {
-        let event = TurnEvent::from_json(record.value.as_deref().unwrap_or_default());
-        let Ok(TurnEvent::Turn(turn)) = event else { return };
-        if !turns.contains(&turn.turn) {
-            return;
-        }
+    let mut add = |turn: &Turn| {
         for text in std::iter::once(turn.text.as_str()).chain(turn.captions()) {
             if maker.add(text, &mut runs) {
                 with.insert(turn.turn.clone());
             }
         }
+    };
+    each_record(log, bank, u64::MAX, &mut |record| {
+        let event = TurnEvent::from_log(record.value.as_deref().unwrap_or_default());
+        if let Ok(TurnEvent::Turn(turn)) = event
+            && turns.contains(&turn.turn)
+        {
+            add(&turn);
+        }
     })?;
-    for vector in vectors_of(log, bank, turns)? {
+    let vectors = vectors_of(log, bank, turns, &mut add)?;
+    for vector in vectors {
         maker.add_first(&json_of(&vector), RUN, &mut runs);
     }
     let without = (turns.len() - with.len()) as u64;

@@ -10,7 +10,8 @@ use super::PipelineError;
 
 /// Reads the secret, without the spaces and line breaks around it.
 pub(super) fn key_of(key_file: &Path) -> Result<hmac::Key, PipelineError> {
-    let secret = std::fs::read(key_file).map_err(|e| failed(key_file, e.to_string()))?;
+    let secret = std::fs::read(key_file)
+        .map_err(|e| failed(key_file, format!("{e}; write a long random secret into a file that can be read here")))?;
     let secret = secret.trim_ascii();
     if secret.is_empty() {
         return Err(failed(key_file, "it is empty; write a long random secret".to_owned()));

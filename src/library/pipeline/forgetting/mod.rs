@@ -8,19 +8,27 @@
 //! - `ledger`: the file outside the log's directory that makes a restored backup forget again.
 //! - `receipt`: what an operation has reached, signed where a key is configured.
 //! - `erase`: words out of the turns log, the dead letters, the snapshots, the caches and the files under them.
-//! - `shared_words`: which dead letters hold words of a turn.
+//! - `dead_letters`: those that hold words of a turn, or name one, emptied; `shared_words`: whether a text holds words
+//!   of another one; `imported`: turns that the memory's records alone hold.
 //! - `key`: the operator's key; `word_runs`: runs of words in any bytes; `fingerprints`: those of what is forgotten.
 //! - `vector_forms`: the vectors of stored bytes in one form.
 //! - `words`: words that are looked for; `search`: where they or fingerprints lie in stored bytes;
 //!   `verify`: whether they may.
+//! - `check`: what must hold before anything is forgotten; `imported`: when banks were imported.
 //! - `since`: what was forgotten since a point of the past; `bank_turns`: a bank's records in the turns log.
 //! - `due`: erasing in time, while a memory stays open.
 //! - `retention`: forgetting what rules no longer keep; `rule`: which of them an operation follows.
 
 mod bank_turns;
+mod check;
+mod dead_letters;
 mod due;
 mod erase;
+#[cfg(test)]
+mod erase_tests;
 mod fingerprints;
+mod import_time;
+mod imported;
 mod key;
 mod ledger;
 mod operation;
@@ -38,13 +46,16 @@ mod words;
 use super::{PipelineError, Replica, engine, logged};
 
 pub(super) use bank_turns::each_record;
+pub use check::check_forgetting;
+pub(super) use check::check_places;
 pub(super) use due::erase_in_time;
 pub(super) use erase::Places;
+pub(super) use import_time::note_import;
 pub use operation::{Deleted, Erased, ForgetOperation};
 pub(super) use operation::{Forgets, Settled, settled};
 pub(super) use receipt::receipts;
 pub use receipt::{ForgetStage, Receipt, stored_receipts};
-pub use retention::{Outlived, Retention, RetentionNews, RetentionStatus};
+pub use retention::{Outlived, Retention, RetentionLook, RetentionNews, RetentionStatus};
 pub use rule::RetentionRule;
 pub use search::{Found, Search};
 pub(super) use since::{compare_points, forgotten_since};

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     PipelineError, Replica,
+    check::check_key,
+    dead_letters::empty_letters_of_imported,
     fingerprints::keep_fingerprints,
     ledger::{Ledger, LedgerLine},
     rule::RetentionRule,
@@ -123,13 +125,15 @@ impl<'l> Forgets<'l> {
         for (index, turn) in turns.iter().enumerate() {
             deletion(bank, turn).check().map_err(|problem| PipelineError::Turn { index, problem })?;
         }
+        // Without the secret there is no receipt: then nothing is deleted.
+        check_key(self.settings)?;
         let (operation, bank) = (id_of(bank, &turns), bank.clone());
         let line = LedgerLine { operation, bank, requested_ms: now_ms, turns, retention };
         let _changing = sync::lock(&CHANGING);
         if let Some(known) = self.known(&line.operation)? {
             return self.finish(known);
         }
-        keep_fingerprints(self.settings, self.log, &line)?;
+        self.prepare(&line)?;
         if let Some(path) = &self.settings.ledger {
             Ledger::at(path).add(&line)?;
         }
@@ -144,7 +148,7 @@ impl<'l> Forgets<'l> {
         if let Some(path) = &self.settings.ledger {
             for line in Ledger::at(path).lines()? {
                 if passes(&line.bank) && self.known(&line.operation)?.is_none() {
-                    keep_fingerprints(self.settings, self.log, &line)?;
+                    self.prepare(&line)?;
                     self.put(line)?;
                 }
             }
@@ -247,6 +251,12 @@ impl<'l> Forgets<'l> {
     pub(super) fn note_looked(&self, now_ms: i64) -> Result<(), PipelineError> {
         self.log.append_with_entries(&[], vec![looked(now_ms)])?;
         Ok(())
+    }
+
+    /// Does what needs the words of turns while the memory has them.
+    fn prepare(&self, line: &LedgerLine) -> Result<(), PipelineError> {
+        keep_fingerprints(self.settings, self.log, line)?;
+        empty_letters_of_imported(self.log, line)
     }
 
     /// Makes the operation durable, with the ids of its turns, in one write.
@@ -448,5 +458,21 @@ mod tests {
         let refused = forgets.begin(&Bank::parse("b").unwrap(), vec!["1".to_owned(), String::new()], 0, None);
         assert!(matches!(refused, Err(PipelineError::Turn { .. })));
         assert_eq!((log.entries("").unwrap(), log.end(Topic::Turns, 0).unwrap()), (vec![], 0));
+    }
+
+    #[test]
+    fn without_the_secret_nothing_is_written() {
+        let home = tempfile::tempdir().unwrap();
+        let path = |name: &str| Some(home.path().join(name));
+        let settings = ForgetSettings { key_file: path("key"), ledger: path("ledger"), ..ForgetSettings::default() };
+        let log = open(home.path());
+        let forgets = Forgets { log: &log, settings: &settings };
+        let begin = || forgets.begin(&Bank::parse("b").unwrap(), vec!["1".to_owned()], 0, None);
+        let refused = begin().unwrap_err().to_string();
+        assert!(refused.contains("forget.key_file"), "{refused}");
+        assert!(!home.path().join("ledger").exists());
+        assert_eq!((log.entries("").unwrap(), log.end(Topic::Turns, 0).unwrap()), (vec![], 0));
+        std::fs::write(home.path().join("key"), "a long random secret").unwrap();
+        assert_eq!(begin().unwrap().operation.turns, 1);
     }
 }

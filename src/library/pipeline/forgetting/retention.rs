@@ -20,6 +20,7 @@ use tracing::{info, warn};
 use super::{
     Forgets, PipelineError, Replica,
     engine::{HeldTurn, held_turns},
+    import_time::imported_ms,
     logged::logged,
     operation::DELETED_AT_ONCE,
     rule::RetentionRule,
@@ -27,7 +28,7 @@ use super::{
 use crate::log::{Log, LogError, Topic, Written, partition_of};
 use nouns::{
     config::{KeepSettings, KeptBy, Pipeline, RetentionSettings},
-    model::{Bank, MemoryKey},
+    model::{Bank, MemoryKey, TurnEvent},
 };
 
 const DAY_MS: i64 = 86_400_000;
@@ -54,6 +55,15 @@ pub struct Outlived {
     /// Their ids, by rule in the order of the pipeline file. A turn that several rules name stands with the first of
     /// them.
     pub by_rule: Vec<(RetentionRule, BTreeSet<String>)>,
+}
+
+/// What a look at all banks has found.
+#[derive(Debug)]
+pub struct RetentionLook {
+    /// What no rule keeps, by bank; banks in which all turns stay are left out.
+    pub outlived: Vec<Outlived>,
+    /// [`PipelineError::Quarantined`] for each bank that could not be looked at.
+    pub quarantined: Vec<PipelineError>,
 }
 
 /// What retention did in this process.
@@ -107,19 +117,23 @@ impl<'r> Retention<'r> {
         Self { forgets: Forgets::of(log, &pipeline.forget), log, rules: &pipeline.retention }
     }
 
-    /// What no rule keeps at a time, in milliseconds since 1970, by bank; banks in which all turns stay are left out.
+    /// What no rule keeps at a time, in milliseconds since 1970.
     ///
     /// # Errors
-    /// [`PipelineError`] where the log failed, or a record cannot be read.
-    pub fn look(&self, now_ms: i64) -> Result<Vec<Outlived>, PipelineError> {
-        let mut all = Vec::new();
+    /// [`PipelineError`] where the log failed.
+    pub fn look(&self, now_ms: i64) -> Result<RetentionLook, PipelineError> {
+        let (mut outlived, mut quarantined) = (Vec::new(), Vec::new());
         for partition in 0..self.log.partitions() {
             for bank in self.banks(partition)? {
-                all.extend(self.look_at(bank, now_ms)?);
+                match self.look_at(bank, now_ms) {
+                    Ok(of_bank) => outlived.extend(of_bank),
+                    Err(error @ PipelineError::Quarantined { .. }) => quarantined.push(error),
+                    Err(error) => return Err(error),
+                }
             }
         }
-        all.sort_by(|a: &Outlived, b| a.bank.cmp(&b.bank));
-        Ok(all)
+        outlived.sort_by(|a: &Outlived, b| a.bank.cmp(&b.bank));
+        Ok(RetentionLook { outlived, quarantined })
     }
 
     /// Deletes what a look found, in operations of at most a thousand turns of one rule, and returns once that is
@@ -156,11 +170,20 @@ impl<'r> Retention<'r> {
     }
 
     fn look_at(&self, bank: Bank, now_ms: i64) -> Result<Option<Outlived>, PipelineError> {
-        let held = held_turns(self.log, &bank, &|_| true, usize::MAX)?;
+        let mut held = held_turns(self.log, &bank, &|_| true, usize::MAX)?;
+        let imported = imported(self.log, &bank, &held)?;
+        if !imported.is_empty()
+            && let Some(at_ms) = imported_ms(self.log, &bank)?
+        {
+            // Their records may have been written again since.
+            for held in held.iter_mut().filter(|held| imported.contains(&held.turn.turn)) {
+                held.recorded_ms = held.recorded_ms.min(at_ms);
+            }
+        }
         let mut times = StoredTimes::of(self.log, &bank);
         let (mut named, mut by_rule) = (BTreeSet::new(), Vec::new());
         for (index, rule) in self.rules.iter().enumerate().filter(|(_, rule)| rule.covers(&bank)) {
-            let turns = outlived(rule, &held, now_ms, &mut |offset| times.at(offset))?;
+            let turns = outlived(rule, &held, &imported, now_ms, &mut |offset| times.at(offset))?;
             let turns: BTreeSet<String> = turns.into_iter().filter(|turn| named.insert(turn.clone())).collect();
             if !turns.is_empty() {
                 by_rule.push((RetentionRule::at(index, rule), turns));
@@ -278,8 +301,8 @@ impl<'l> StoredTimes<'l> {
         Self { log, bank, first: 0, span: 0..0, times: BTreeMap::new() }
     }
 
-    /// The time of the record at an offset, in milliseconds since 1970; `None` where the log has none of the bank, as
-    /// after an import, or no more.
+    /// The time of the record at an offset, in milliseconds since 1970; `None` where the log has none of the bank, or
+    /// has it no more.
     fn at(&mut self, offset: u64) -> Result<Option<i64>, PipelineError> {
         if offset < self.first {
             return Ok(None);
@@ -302,19 +325,44 @@ impl<'l> StoredTimes<'l> {
     }
 }
 
+/// The ids of those turns of a bank that an import brought. They stand at offset 0, and the record that the turns log
+/// has there, if it has one, is of another turn.
+fn imported(log: &dyn Log, bank: &Bank, held: &[HeldTurn]) -> Result<BTreeSet<String>, PipelineError> {
+    let first: Vec<&HeldTurn> = held.iter().filter(|held| held.offset == 0).collect();
+    if first.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let records = match log.read(Topic::Turns, partition_of(bank, log.partitions()), 0, 1) {
+        Ok(batch) => batch.records,
+        Err(LogError::Expired { .. }) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let of_bank = records.iter().find(|record| record.offset == 0 && record.key == bank.as_str().as_bytes());
+    let taken = match of_bank.map(|record| TurnEvent::from_json(record.value.as_deref().unwrap_or_default())) {
+        Some(Ok(TurnEvent::Turn(turn))) => Some((turn.turn, turn.version)),
+        _ => None,
+    };
+    let is_taken = |held: &HeldTurn| {
+        taken.as_ref().is_some_and(|(id, version)| *id == held.turn.turn && *version == held.turn.version)
+    };
+    Ok(first.into_iter().filter(|held| !is_taken(held)).map(|held| held.turn.turn.clone()).collect())
+}
+
 /// The ids of the turns that a rule does not keep, of all turns of a bank in the order of time. `stored_ms` says when
-/// the record at an offset of the turns log was appended, if that is known; otherwise the time counts at which the
-/// memory was written, which is later. It is only asked about turns that go, and one that stays.
+/// the record at an offset of the turns log was appended, if that is known; otherwise, and for what was `imported`, the
+/// time counts at which the memory was written, which may be later. It is only asked about turns that go, and one that
+/// stays. What was imported was stored before what the log took.
 fn outlived(
     rule: &RetentionSettings,
     held: &[HeldTurn],
+    imported: &BTreeSet<String>,
     now_ms: i64,
     stored_ms: &mut dyn FnMut(u64) -> Result<Option<i64>, PipelineError>,
 ) -> Result<Vec<String>, PipelineError> {
     let select = rule.selector();
     let mut going: Vec<&HeldTurn> = held.iter().filter(|held| select.takes(&held.turn)).collect();
     if rule.by == KeptBy::Stored {
-        going.sort_by_key(|held| held.offset);
+        going.sort_by_key(|held| (held.offset, !imported.contains(&held.turn.turn)));
     }
     let KeepSettings { days, turns } = rule.keep;
     let most = turns.map_or(usize::MAX, |turns| usize::try_from(turns).unwrap_or(usize::MAX));
@@ -324,6 +372,7 @@ fn outlived(
         for held in latest {
             let known_ms = match rule.by {
                 KeptBy::Said => Some(held.turn.time.unix_ms),
+                KeptBy::Stored if imported.contains(&held.turn.turn) => None,
                 KeptBy::Stored => stored_ms(held.offset)?,
             };
             match known_ms {
@@ -354,6 +403,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::log::EmbeddedLog;
     use nouns::model::{EventTime, Turn};
 
     const NOW: &str = "2024-06-30T00:00:00Z";
@@ -381,7 +431,7 @@ mod tests {
         let file = format!("version = 1\n[[retention]]\nbank = \"b\"\n{keys}\n");
         let rules = Pipeline::parse(&file).unwrap().retention;
         let mut stored = |offset: u64| Ok(Some(ms("2024-06-01T00:00:00Z") + offset as i64 * DAY_MS));
-        outlived(&rules[0], &held(), ms(NOW), &mut stored).unwrap()
+        outlived(&rules[0], &held(), &BTreeSet::new(), ms(NOW), &mut stored).unwrap()
     }
 
     #[test]
@@ -405,7 +455,7 @@ mod tests {
             let rules = Pipeline::parse(&file).unwrap().retention;
             let known = ms("2024-06-01T00:00:00Z");
             let mut stored = |offset: u64| Ok((offset >= left_before).then_some(known + offset as i64 * DAY_MS));
-            outlived(&rules[0], &held(), ms(NOW), &mut stored).unwrap()
+            outlived(&rules[0], &held(), &BTreeSet::new(), ms(NOW), &mut stored).unwrap()
         };
         // Their memory was written on 10 June, twenty days ago.
         assert_eq!(gone(20, 4), ["b", "c", "d", "a"]);
@@ -423,7 +473,40 @@ mod tests {
             asked.push(offset);
             Ok(Some(ms("2024-06-01T00:00:00Z") + offset as i64 * DAY_MS))
         };
-        outlived(&rules[0], &held(), ms(NOW), &mut stored).unwrap();
+        outlived(&rules[0], &held(), &BTreeSet::new(), ms(NOW), &mut stored).unwrap();
         assert_eq!(asked, [0, 1]);
+    }
+
+    #[test]
+    fn what_was_imported_was_stored_before_what_the_log_took() {
+        let mut all = held();
+        // What the log took first was said first, and stands at the offset of what was imported.
+        all.iter_mut().for_each(|held| held.offset = 0);
+        let imported: BTreeSet<String> = ["b", "c", "d"].map(str::to_owned).into();
+        let gone = |keep: &str| {
+            let file = format!("version = 1\n[[retention]]\nbank = \"b\"\nkeep = {{ {keep} }}\n");
+            let rules = Pipeline::parse(&file).unwrap().retention;
+            let mut stored = |_: u64| Ok(Some(ms("2024-06-29T00:00:00Z")));
+            outlived(&rules[0], &all, &imported, ms(NOW), &mut stored).unwrap()
+        };
+        assert_eq!(gone("turns = 1"), ["b", "c", "d"]);
+        assert_eq!(gone("turns = 3"), ["b"]);
+        assert_eq!(gone("days = 20"), ["b", "c", "d"], "the memory was written twenty days ago");
+        assert_eq!(gone("days = 21"), [""; 0]);
+    }
+
+    #[test]
+    fn a_turn_is_imported_that_is_not_the_first_of_the_log() {
+        let home = tempfile::tempdir().unwrap();
+        let mut settings = Pipeline::parse("version = 1").unwrap().log;
+        settings.directory = home.path().join("log");
+        let log = EmbeddedLog::open(&settings).unwrap();
+        let bank = Bank::parse("b").unwrap();
+        let of_log = || imported(&log, &bank, &held()).unwrap().into_iter().collect::<Vec<_>>();
+        assert_eq!(of_log(), ["b"], "the log has no turn, and the others stand at later offsets");
+        log.append_turns(&[TurnEvent::Turn(Turn::clone(&held()[0].turn))]).unwrap();
+        assert_eq!(of_log(), ["b"], "the log's first turn is another one");
+        let own = HeldTurn { offset: 0, ..held()[0].clone() };
+        assert_eq!(imported(&log, &bank, &[own]).unwrap(), BTreeSet::new());
     }
 }

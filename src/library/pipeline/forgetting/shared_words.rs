@@ -6,6 +6,9 @@
 
 use std::collections::HashSet;
 
+use super::word_runs::each_character;
+use nouns::model::Turn;
+
 /// Letters and digits of a run.
 const RUN: usize = 16;
 
@@ -18,6 +21,11 @@ pub(super) struct SharedWords {
 }
 
 impl SharedWords {
+    /// Adds what a turn says.
+    pub(super) fn add_turn(&mut self, turn: &Turn) {
+        std::iter::once(turn.text.as_str()).chain(turn.captions()).for_each(|text| self.add(text));
+    }
+
     /// Adds a text.
     pub(super) fn add(&mut self, text: &str) {
         let letters = letters(text);
@@ -30,6 +38,11 @@ impl SharedWords {
         self.runs.extend(letters.windows(RUN).map(hash));
     }
 
+    /// Whether none was added that has a letter.
+    pub(super) fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.short.is_empty()
+    }
+
     /// Whether a text holds words of one that was added.
     pub(super) fn are_in(&self, text: &str) -> bool {
         let letters = letters(text);
@@ -39,7 +52,9 @@ impl SharedWords {
 }
 
 fn letters(text: &str) -> Vec<char> {
-    text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    let mut letters = Vec::new();
+    each_character(text.as_bytes(), |_, letter| letters.extend(letter.into_iter().flat_map(char::to_lowercase)));
+    letters
 }
 
 fn hash(run: &[char]) -> u64 {
@@ -57,9 +72,12 @@ mod tests {
         let mut words = SharedWords::default();
         words.add("I moved to Lisbon in May,\nwith my cat.");
         words.add("ok");
+        words.add("Größere Äpfel für\nC:\\new, 𠀀𠀁!");
         for quote in [
             r#"{"text":"I moved to Lisbon in May,\nwith my c"#,
             "Ann said on 2024-05-06 that i MOVED to  Lisbon in May",
+            r#"{"body":"{\"text\":\"I mo\\u0076ed to Lisbon in M\\u0061y"#,
+            r"gr\u00f6\u00DFere \u00c4pfel f\u00fcr\nC:\\new, \ud840\uDC00",
             "OK!",
         ] {
             assert!(words.are_in(quote), "{quote}");

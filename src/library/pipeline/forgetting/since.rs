@@ -2,18 +2,21 @@
 //!
 //! In: the turns log, a bank, and times. Out: how many turns the bank had at one of these times and has no more, whoever
 //! deleted them. A function of the log: of its records, in its order, and of when each was appended. Turns that were
-//! erased count as they did before.
+//! erased count as they did before. Turns that an import brought are in the memory's records alone, and count from the
+//! import on; one that was edited, from its first edit on.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::ControlFlow};
 
+use heart::window::UNSEEN_SESSION;
 use memchr::memmem;
+use serde::Deserialize;
 
-use super::{PipelineError, Replica, bank_turns::each_record};
+use super::{PipelineError, Replica, bank_turns::each_record, import_time::imported_ms};
 use crate::{
-    log::Log,
+    log::{Log, partition_of},
     snapshot::{AsOf, BankDiff},
 };
-use nouns::model::{Bank, TurnEvent};
+use nouns::model::{Bank, MemoryKey, TurnEvent, WindowTurn};
 
 /// What stands in the JSON of every deletion.
 const DELETION: &[u8] = b"\"deletion\"";
@@ -31,9 +34,41 @@ struct State {
 }
 
 impl State {
+    /// Of a turn that was imported at a time.
+    fn imported(at_ms: i64) -> Self {
+        Self { turn: Some(0), append_ms: at_ms, ..Self::default() }
+    }
+
+    fn is_new(&self) -> bool {
+        self.turn.is_none() && self.deletion.is_none()
+    }
+
     fn is_held(&self) -> bool {
         self.turn.is_some_and(|turn| self.deletion.is_none_or(|deletion| turn > deletion))
     }
+}
+
+/// The only field of a memory record that is read here.
+#[derive(Deserialize)]
+struct TurnsOnly {
+    turns: Vec<WindowTurn>,
+}
+
+/// The turns of a bank that were deleted while the memory held them, each with the offset of its last deletion.
+fn emptied(log: &dyn Log, bank: &Bank) -> Result<HashMap<String, u64>, PipelineError> {
+    let mut emptied = HashMap::new();
+    let partition = partition_of(bank, log.partitions());
+    // That session has the deletions of turns that the memory never held.
+    let mut is_seen =
+        |key: &[u8], _: u64| MemoryKey::from_bytes(key).is_ok_and(|key| key.window.session.0 != UNSEEN_SESSION);
+    log.live_records(partition, &MemoryKey::prefix(bank), &mut is_seen, &mut |record| {
+        // A record that cannot be read quarantines its bank, which says so.
+        let read = serde_json::from_slice::<TurnsOnly>(record.value.as_deref().unwrap_or_default());
+        let turns = read.map(|read| read.turns).unwrap_or_default().into_iter();
+        emptied.extend(turns.filter(|turn| turn.deleted).map(|turn| (turn.turn.turn.clone(), turn.source_offset)));
+        ControlFlow::Continue(())
+    })?;
+    Ok(emptied)
 }
 
 /// What came and went in a bank between two points of its past; see [`Replica::diff`]. On a log in a directory also how
@@ -61,7 +96,7 @@ pub(in crate::pipeline) fn forgotten_since(
     each_record(log, bank, u64::MAX, &mut |record| {
         let json = record.value.as_deref().unwrap_or_default();
         if memmem::find(json, DELETION).is_some()
-            && let Ok(TurnEvent::Deletion(deletion)) = TurnEvent::from_json(json)
+            && let Ok(TurnEvent::Deletion(deletion)) = TurnEvent::from_log(json)
         {
             turns.entry(deletion.turn).or_default();
             deleted_ms = record.append_ms.max(deleted_ms);
@@ -71,13 +106,25 @@ pub(in crate::pipeline) fn forgotten_since(
     if points_ms.iter().all(|point| deleted_ms <= *point) {
         return Ok(0);
     }
+    let imported = match imported_ms(log, bank)? {
+        Some(at_ms) => Some((at_ms, emptied(log, bank)?)),
+        None => None,
+    };
     each_record(log, bank, u64::MAX, &mut |record| {
-        let (turn, version, is_deletion) = match TurnEvent::from_json(record.value.as_deref().unwrap_or_default()) {
+        let (turn, version, is_deletion) = match TurnEvent::from_log(record.value.as_deref().unwrap_or_default()) {
             Ok(TurnEvent::Turn(turn)) => (turn.turn, turn.version, false),
             Ok(TurnEvent::Deletion(deletion)) => (deletion.turn, deletion.version, true),
             _ => return,
         };
         let Some(state) = turns.get_mut(&turn) else { return };
+        // The log never took it, and yet this deletion, or a later one, emptied it: an import had brought it.
+        if let Some((at_ms, emptied)) = &imported
+            && is_deletion
+            && state.is_new()
+            && emptied.get(&turn).is_some_and(|offset| *offset >= record.offset)
+        {
+            *state = State::imported(*at_ms);
+        }
         let between = |point: &i64| state.append_ms <= *point && *point < record.append_ms;
         state.was_held |= state.is_held() && points_ms.iter().any(between);
         state.append_ms = record.append_ms;
@@ -89,15 +136,19 @@ pub(in crate::pipeline) fn forgotten_since(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{sync::Arc, time::Duration};
 
     use nouns::{
         config::Pipeline,
-        model::{Deletion, EventTime, Turn},
+        model::{Deletion, EventTime, SessionId, Turn, WindowId},
     };
+    use serde_json::json;
 
     use super::*;
-    use crate::log::{EmbeddedLog, Topic};
+    use crate::{
+        log::{EmbeddedLog, Topic, Transaction},
+        pipeline::forgetting::note_import,
+    };
 
     #[test]
     fn turns_count_that_were_there_and_are_no_more() {
@@ -135,5 +186,36 @@ mod tests {
         assert_eq!(since(&[points[3]]), 0);
         assert_eq!(since(&[points[4]]), 0);
         assert_eq!(forgotten_since(&log, &Bank::parse("other").unwrap(), &points).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_turn_that_an_import_brought_counts_from_the_import_on() {
+        let home = tempfile::tempdir().unwrap();
+        let mut settings = Pipeline::parse("version = 1").unwrap().log;
+        settings.directory = home.path().join("log");
+        let log = EmbeddedLog::open(&settings).unwrap();
+        let bank = Bank::parse("b").unwrap();
+        note_import(&log, &Bank::parse("b2").unwrap(), 7).unwrap();
+        note_import(&log, &bank, 1_000).unwrap();
+        let deletions = ["never", "moved"]
+            .map(|turn| TurnEvent::Deletion(Deletion { bank: bank.clone(), turn: turn.to_owned(), version: u64::MAX }));
+        log.append_turns(&deletions).unwrap();
+        let emptied = |turn: &str, source_offset: u64| WindowTurn {
+            turn: Arc::new(Turn::new(bank.clone(), turn, "-", "", EventTime::parse("2024-05-06T09:00:00Z").unwrap())),
+            ordinal: 0,
+            context: false,
+            deleted: true,
+            source_offset,
+        };
+        let memory = [("s", emptied("moved", 1)), (UNSEEN_SESSION, emptied("never", 0))].map(|(session, turn)| {
+            let window = WindowId { session: SessionId(session.to_owned()), start: 0 };
+            let key = MemoryKey { bank: bank.clone(), window, turn: None, part: 0 };
+            (key.to_bytes(), Some(json!({ "turns": [turn] }).to_string().into_bytes()))
+        });
+        let partition = partition_of(&bank, log.partitions());
+        let covered = Transaction { partition, next_offset: 2, memory: memory.into(), ..Transaction::default() };
+        log.commit(&covered).unwrap();
+        let since = |point: i64| forgotten_since(&log, &bank, &[point]).unwrap();
+        assert_eq!([since(999), since(1_000), since(i64::MAX)], [0, 1, 0]);
     }
 }

@@ -4,6 +4,8 @@
 //! word is letters and digits that stand together; where a script has no spaces, each character is a word. Text gives
 //! the same words however often JSON escapes it.
 
+use nouns::model::stands_alone;
+
 /// Words of the longest run.
 pub(super) const RUN: usize = 8;
 /// Words of the shortest one.
@@ -20,9 +22,10 @@ const POWERS: [u64; RUN + 1] = {
     powers
 };
 
-/// Calls `each` with where each word begins, and with its UTF-8 in small letters.
-pub(super) fn each_word(bytes: &[u8], mut each: impl FnMut(usize, &[u8])) {
-    let (mut at, mut start, mut word) = (0, 0, Vec::<u8>::new());
+/// Calls `each` with where each character stands, and with the letter or digit that it is; `None` for any other one. An
+/// escape of JSON is the character that it stands for.
+pub(super) fn each_character(bytes: &[u8], mut each: impl FnMut(usize, Option<char>)) {
+    let mut at = 0;
     while let Some(first) = bytes.get(at) {
         let (letter, length) = match *first {
             byte if byte.is_ascii_alphanumeric() => (Some(char::from(byte)), 1),
@@ -30,6 +33,15 @@ pub(super) fn each_word(bytes: &[u8], mut each: impl FnMut(usize, &[u8])) {
             byte if byte.is_ascii() => (None, 1),
             _ => beyond_ascii(&bytes[at..]),
         };
+        each(at, letter);
+        at += length;
+    }
+}
+
+/// Calls `each` with where each word begins, and with its UTF-8 in small letters.
+pub(super) fn each_word(bytes: &[u8], mut each: impl FnMut(usize, &[u8])) {
+    let (mut start, mut word) = (0, Vec::<u8>::new());
+    each_character(bytes, |at, letter| {
         if !word.is_empty() && letter.is_none_or(stands_alone) {
             each(start, &word);
             word.clear();
@@ -48,8 +60,7 @@ pub(super) fn each_word(bytes: &[u8], mut each: impl FnMut(usize, &[u8])) {
                 word.clear();
             }
         }
-        at += length;
-    }
+    });
     if !word.is_empty() {
         each(start, &word);
     }
@@ -61,14 +72,26 @@ fn escaped(bytes: &[u8]) -> (Option<char>, usize) {
     match bytes.get(slashes) {
         Some(b'n' | b'r' | b't' | b'b' | b'f') => (None, slashes + 1),
         Some(b'u') => {
-            let digits = bytes.get(slashes + 1..slashes + 5).and_then(|digits| std::str::from_utf8(digits).ok());
-            match digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()) {
-                Some(code) => (char::from_u32(code).filter(|c| c.is_alphanumeric()), slashes + 5),
-                None => (None, slashes),
-            }
+            let Some(code) = bytes.get(slashes..).and_then(code_of) else { return (None, slashes) };
+            let after = bytes.get(slashes + 5..).unwrap_or_default();
+            let more = after.iter().take_while(|byte| **byte == b'\\').count();
+            // A character beyond the first 65,536 is a pair of escapes.
+            let (code, length) = match (code, after.get(more..).and_then(code_of)) {
+                (0xd800..=0xdbff, Some(low @ 0xdc00..=0xdfff)) if more > 0 => {
+                    (0x1_0000 + ((code - 0xd800) << 10) + (low - 0xdc00), slashes + 5 + more + 5)
+                }
+                _ => (code, slashes + 5),
+            };
+            (char::from_u32(code).filter(|c| c.is_alphanumeric()), length)
         }
         _ => (None, slashes),
     }
+}
+
+/// The code that an escape states after its backslashes.
+fn code_of(bytes: &[u8]) -> Option<u32> {
+    let digits = bytes.strip_prefix(b"u")?.get(..4)?;
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 /// The letter of several bytes that these begin with, and how many bytes it takes.
@@ -84,12 +107,6 @@ fn beyond_ascii(bytes: &[u8]) -> (Option<char>, usize) {
         Some(letter) => (Some(letter).filter(|c| c.is_alphanumeric()), length),
         None => (None, 1),
     }
-}
-
-/// Whether a character is a word: those of scripts without spaces (Thai to Myanmar, Khmer, Chinese, Japanese).
-fn stands_alone(letter: char) -> bool {
-    matches!(letter, '\u{0e00}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{2e80}'..='\u{9fff}'
-        | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
 /// Letters and digits of ASCII, each in one case.
@@ -212,6 +229,10 @@ mod tests {
         assert_eq!(words(once.as_bytes()), expected);
         assert_eq!(words(twice.as_bytes()), expected);
         assert_eq!(words(br"\u00e9t\u00E9 \\u4f60\u597d"), ["été", "你", "好"]);
+        assert_eq!(
+            words(r"\ud840\udc00x \\uD800\\uDF30 \ud83d\ude00b \ud840 c 𠀀".as_bytes()),
+            ["𠀀", "x", "𐌰", "b", "c", "𠀀"]
+        );
         assert_eq!(words(b"\xff\xfeab\xc3 c\xe4\xbd"), ["ab", "c"]);
     }
 

@@ -1,8 +1,8 @@
 //! Words that are looked for in bytes, without regard to the case of ASCII letters.
 //!
-//! In: words. Out: where the first of them begins, as it is or as JSON escapes it. A few words are looked for by the
-//! first bytes of each, in every case, with vector instructions; many of them all at once, byte by byte. The words are
-//! held in memory alone.
+//! In: words. Out: where the first of them begins, as it is, as JSON escapes it, or as JSON inside JSON does. A few
+//! words are looked for by the first bytes of each, in every case, with vector instructions; many of them all at once,
+//! byte by byte. The words are held in memory alone.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,8 @@ use aho_corasick::{AhoCorasick, Span, packed};
 
 use super::{PipelineError, search::Needles};
 
-/// The longest words, in bytes: far below what is read at once, so that they are found across two reads.
+/// The longest words, in bytes: so far below what is read at once that they are found across two reads, also where each
+/// byte is escaped twice.
 const LONGEST_WORDS: usize = 64 << 10;
 /// The most words that are looked for by their first bytes.
 const FEW: usize = 64;
@@ -33,7 +34,7 @@ enum Finder {
 }
 
 impl Words {
-    /// As they are, and as JSON escapes them.
+    /// As they are, and as JSON escapes them once and twice.
     pub(super) fn new(words: &[String]) -> Result<Self, PipelineError> {
         let refused = |problem: String| PipelineError::Forget { what: "--words".to_owned(), problem };
         let mut needles = BTreeSet::new();
@@ -41,16 +42,17 @@ impl Words {
             if word.is_empty() {
                 return Err(refused("one of them is empty; it would be everywhere".to_owned()));
             }
-            let escaped = serde_json::Value::from(word).to_string();
-            needles.extend([word.to_owned(), escaped.trim_matches('"').to_owned()]);
+            if word.len() > LONGEST_WORDS {
+                return Err(refused(format!("one of them has more than {LONGEST_WORDS} bytes; give a part of it")));
+            }
+            let once = escaped(word);
+            let in_ascii = with_codes(&once);
+            needles.extend([escaped(&once), escaped(&in_ascii), once, in_ascii, word.to_owned()]);
         }
         if needles.is_empty() {
             return Err(refused("none is given".to_owned()));
         }
         let longest = needles.iter().map(String::len).max().unwrap_or(0);
-        if longest > LONGEST_WORDS {
-            return Err(refused(format!("one of them has more than {LONGEST_WORDS} bytes; give a part of it")));
-        }
         let finder = match HEAD_BYTES.into_iter().find_map(|bytes| heads_of(&needles, bytes)) {
             Some(heads) => Finder::Heads(heads),
             None => {
@@ -79,6 +81,25 @@ impl Words {
         };
         self.needles.iter().any(is_here)
     }
+}
+
+/// A text as JSON holds it between quotes.
+fn escaped(text: &str) -> String {
+    let json = serde_json::Value::from(text).to_string();
+    json.get(1..json.len() - 1).unwrap_or_default().to_owned()
+}
+
+/// A text with an escape for each code of what is not ASCII, as many programs write JSON.
+fn with_codes(text: &str) -> String {
+    let (mut codes, mut out) = ([0; 2], String::new());
+    for letter in text.chars() {
+        if letter.is_ascii() {
+            out.push(letter);
+        } else {
+            letter.encode_utf16(&mut codes).iter().for_each(|code| out.push_str(&format!("\\u{code:04x}")));
+        }
+    }
+    out
 }
 
 /// Finds the first bytes of words in every case; none where they are too many for that, or the processor cannot do it.
@@ -158,6 +179,30 @@ mod tests {
                 assert_eq!(first(words, text), at, "{text}");
                 assert_eq!(first(words, &format!("{far}{text}")), at.map(|at| far.len() + at), "far: {text}");
             }
+        }
+    }
+
+    #[test]
+    fn words_are_found_as_json_escapes_them_once_and_twice() {
+        let text = "Zoë said \"ça va\" to 𐌰\nand 李.";
+        let once = serde_json::Value::from(text).to_string();
+        let twice = serde_json::Value::from(once.as_str()).to_string();
+        // As programs write it that escape whatever is not ASCII.
+        let codes = r#"Zo\u00eb said \"\u00E7a va\" to \uD800\udf30\nand \u674e."#;
+        let codes_twice = codes.replace('\\', r"\\").replace('"', r#"\""#);
+        for words in [words(&[text]), words(&[text, "another"]), {
+            let others: Vec<String> = (0..500).map(|n| format!("word {n} of others")).collect();
+            words(&others.iter().map(String::as_str).chain([text]).collect::<Vec<_>>())
+        }] {
+            for stored in [text, &once, &twice, codes, &codes_twice] {
+                let at = stored.find('Z').unwrap();
+                assert_eq!(first(&words, stored), Some(at), "{stored}");
+                assert_eq!(first(&words, &stored.replace("va", "vas")), None, "{stored}");
+            }
+        }
+        // A word that ends with a quote or a backslash.
+        for (word, stored) in [("\"no\"", r#"{\"text\":\"she said \\\"no\\\"\"}"#), ("C:\\", r#""C:\\new""#)] {
+            assert!(first(&words(&[word]), stored).is_some(), "{word}");
         }
     }
 

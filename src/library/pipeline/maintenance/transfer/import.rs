@@ -25,6 +25,7 @@ use crate::{
     log::{self, Log, LogError, Topic, Transaction, partition_of},
     pipeline::{
         PipelineError, Progress,
+        forgetting::note_import,
         replica::{LiveRecords, Unread, edge_settings, model_of, read_value, record_of},
     },
 };
@@ -171,6 +172,9 @@ fn attempt(
         let end = matches!(line, Line::Seal(_));
         if !memory.is_empty() && (end || bytes > TRANSACTION_BYTES) {
             let records = memory.len() as u64;
+            if *written == 0 {
+                note_import(log, &file.header.bank, jiff::Timestamp::now().as_millisecond())?;
+            }
             log.commit(&covering(std::mem::take(&mut memory)))?;
             (bytes, done, *written) = (0, done + records, *written + records);
             progress(Progress { doing: "importing", done, total: Some(total), unit: "records" });
