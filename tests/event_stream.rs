@@ -146,12 +146,13 @@ impl Followed {
             "delta" => {
                 let of = |name: &str| event.data[name].as_array().unwrap().clone();
                 for removed in of("removed") {
-                    let old = self.units.remove(&id(&removed["unit"]));
-                    assert_eq!(old.as_ref(), Some(&removed["unit"]), "the old unit is what was received");
+                    assert_eq!(removed.as_object().unwrap().len(), 2, "its id and its rank alone: {removed}");
+                    assert_eq!(self.order[removed["rank"].as_u64().unwrap() as usize], id(&removed));
+                    assert!(self.units.remove(&id(&removed)).is_some());
                 }
                 for updated in of("updated") {
-                    let old = self.units.insert(id(&updated["new"]), updated["new"].clone());
-                    assert_eq!(old.as_ref(), Some(&updated["old"]));
+                    let old = self.units.insert(id(&updated["unit"]), updated["unit"].clone());
+                    assert!(old.is_some());
                 }
                 for added in of("added") {
                     let old = self.units.insert(id(&added["unit"]), added["unit"].clone());

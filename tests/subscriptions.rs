@@ -224,6 +224,65 @@ fn one_who_comes_back_gets_what_changed_since_or_everything_anew() {
     assert!(service.stop());
 }
 
+/// What was deleted is sent to no one any more: neither to one who comes back to its bank or to a question, nor to one
+/// who begins to follow the question while others do.
+#[test]
+fn what_was_deleted_is_not_sent_to_one_who_comes_back() {
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), "log.partitions = 1\n");
+    let service = HttpService::of(home.path());
+    let (question, word) = (path("a", QUESTIONS[0]), "boathouse");
+    let put = |id: &str, text: &str| {
+        next(&service.post("/v1/turns", &json!({"turns": [turn("a", id, text, 1)], "wait_ms": 60_000})))
+    };
+    let first = put("1", "The red canoe is in the attic");
+    let mut events = EventStream::open(&service, "/v1/events?bank=a", "");
+    let begin = events.next().unwrap().id.unwrap();
+    let (mut stream, mut followed) = (EventStream::open(&service, &question, ""), Followed::default());
+    followed.reach(&mut stream, first);
+    followed.reach(&mut stream, put("2", &format!("The red kayak is in the {word}")));
+    assert!(format!("{:?}", followed.evidence()).contains(word));
+    let id = followed.id.clone().unwrap();
+    // What happened since the beginning, up to the progress after a version of the second turn.
+    let happened = |is_deleted: bool| {
+        let mut again = EventStream::open(&service, &format!("/v1/events?bank=a&last_event_id={begin}"), "");
+        let (mut told, mut is_near) = (Vec::new(), false);
+        loop {
+            let event = again.next().expect("the stream goes on");
+            is_near |= event.data["turn"] == "2" && event.data["deleted"].as_bool().unwrap_or_default() == is_deleted;
+            if is_near && event.name == "progress" {
+                return told;
+            }
+            told.push((event.name, event.data.to_string()));
+        }
+    };
+    let saying = |told: &[(String, String)]| -> Vec<String> {
+        told.iter().filter(|(_, data)| data.contains(word)).map(|(name, _)| name.clone()).collect()
+    };
+    assert_eq!(saying(&happened(false)), ["turn", "unit_added"]);
+
+    let (status, _, gone) = service.send("DELETE", "/v1/turns?bank=a&turn=2", "", b"");
+    assert_eq!((status, &gone["gone"]), (200, &json!(true)), "{gone}");
+    let anew = service.get(&format!("{question}&wait_ms=0"));
+    assert!(anew["snapshot"].is_array() && !anew.to_string().contains(word), "{anew}");
+    let polled = service.get(&format!("{question}&wait_ms=0&last_event_id={id}"));
+    assert!(!polled["delta"]["removed"].as_array().unwrap().is_empty(), "{polled}");
+    assert!(!polled.to_string().contains(word), "{polled}");
+    let mut again = EventStream::open(&service, &format!("{question}&last_event_id={id}"), "");
+    followed.seen.clear();
+    while followed.seen.last().is_none_or(|name| name != "delta") {
+        let event = again.next().expect("the stream goes on");
+        assert!(!event.data.to_string().contains(word), "{event:?}");
+        followed.take(&event);
+    }
+    let told = happened(true);
+    assert_eq!(saying(&told), [""; 0], "{told:?}");
+    let of_second = told.iter().filter(|(name, data)| name == "turn" && data.contains(r#""turn":"2""#));
+    assert_eq!(of_second.count(), 2, "that it was said and deleted stays: {told:?}");
+    drop((events, stream));
+    assert!(service.stop());
+}
+
 /// Streams that are open end when the service does, each with its last chunk.
 #[test]
 fn a_service_that_ends_ends_its_streams_first() {

@@ -4,9 +4,12 @@
 //! pace from the last ones, which are kept, so that nothing waits for a follower and memory is bounded. The bank is
 //! looked at when it has changed, never twice at the same time and never without followers; after a look that took
 //! long it is left alone for longer. Changes between two looks that undo each other are not told.
+//!
+//! Before any event is sent, the events that are kept lose the words of turns of which a later version was read: what
+//! was deleted is told to no one again, also while the deletion itself is not told yet.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard},
     time::{Duration, Instant},
 };
@@ -16,15 +19,12 @@ use tokio::sync::watch;
 use super::{
     bank_look::{BankLook, HeldGraph, skipped},
     dead_letters::DeadLetterReader,
-    event_forms::{AddedUnit, BankEvent, BankProgress, RejectedRecord},
+    event_forms::{BankEvent, BankProgress, RejectedRecord},
     work::{Attempts, Work},
 };
 use crate::api::{Code, Problem};
-use nouns::{
-    model::{Bank, UnitId},
-    sync,
-};
-use ripplemem::pipeline::{Memory, PipelineError, WatchedBank};
+use nouns::{model::Bank, sync};
+use ripplemem::pipeline::{Memory, PipelineError, ReadVersions, WatchedBank};
 
 /// How many events are kept for those who read slowly or come back.
 const RETAINED: usize = 1_000;
@@ -80,7 +80,8 @@ struct FeedState {
     rejected_more: u64,
     letters: u64,
     progress: Option<BankProgress>,
-    retained: VecDeque<Arc<ToldLook>>,
+    /// The last looks, none without events.
+    retained: VecDeque<ToldLook>,
     /// How many events there were in all.
     told: u64,
 }
@@ -103,24 +104,24 @@ impl FeedPlace {
 
 /// The events of one look.
 #[derive(Debug)]
-pub(super) struct ToldLook {
+struct ToldLook {
     /// How many events there were before.
     before: u64,
     reached: FeedPlace,
-    pub(super) events: Vec<BankEvent>,
-    pub(super) progress: BankProgress,
+    events: Vec<BankEvent>,
+    progress: BankProgress,
 }
 
 impl ToldLook {
     /// How many events there were with those of this look.
-    pub(super) fn end(&self) -> u64 {
+    fn end(&self) -> u64 {
         self.before + self.events.len() as u64
     }
 }
 
-impl BankFeed {
-    pub(super) fn new(bank: Bank, partition: u32, watched: WatchedBank, dead_letters: Arc<DeadLetterReader>) -> Self {
-        let state = FeedState {
+impl FeedState {
+    fn new() -> Self {
+        Self {
             work: Work::new(),
             held: None,
             from: FeedPlace::default(),
@@ -131,8 +132,58 @@ impl BankFeed {
             progress: None,
             retained: VecDeque::new(),
             told: 0,
-        };
-        let (newest, state) = (watch::Sender::new(FeedNews::default()), Mutex::new(state));
+        }
+    }
+
+    /// Drops the words of turns that have a later version than the look shows in which they were told.
+    fn withdraw(&mut self, versions: &ReadVersions) {
+        let ReadVersions { by_turn, left_out_to } = versions;
+        if *left_out_to > 0 {
+            // Any turn may be among those that are left out, so what was told before them must not be told again.
+            while self.retained.front().is_some_and(|look| look.reached.offset < *left_out_to) {
+                self.from = self.retained.pop_front().map_or(self.from, |look| look.reached);
+            }
+            self.rejected_more += std::mem::take(&mut self.rejected).len() as u64;
+        }
+        if by_turn.is_empty() {
+            return;
+        }
+        self.rejected.iter_mut().for_each(|record| withdraw_reason(record, versions));
+        for look in &mut self.retained {
+            let reached = look.reached.offset;
+            let is_later = |turn: &String| by_turn.get(turn).is_some_and(|version| version.next_offset > reached);
+            for event in &mut look.events {
+                match event {
+                    BankEvent::Turn(turn) if is_later(&turn.turn) => {
+                        (turn.speaker, turn.text, turn.cut) = (String::new(), String::new(), false);
+                    }
+                    BankEvent::UnitAdded(unit) if unit.turns.iter().any(is_later) => unit.label = String::new(),
+                    BankEvent::Rejected(record) => withdraw_reason(record, versions),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// An event of one of the looks that are kept. A removed unit gets the label with which it came, where its coming
+    /// is kept and still has its words.
+    fn event(&self, look: usize, index: usize) -> Option<BankEvent> {
+        let mut event = self.retained.get(look)?.events.get(index)?.clone();
+        if let BankEvent::UnitRemoved(removed) = &mut event {
+            let earlier = self.retained.range(..look).rev().flat_map(|look| &look.events);
+            let mut labels = earlier.filter_map(|event| match event {
+                BankEvent::UnitAdded(unit) if unit.id == removed.id => Some(&unit.label),
+                _ => None,
+            });
+            removed.label = labels.next().filter(|label| !label.is_empty()).cloned();
+        }
+        Some(event)
+    }
+}
+
+impl BankFeed {
+    pub(super) fn new(bank: Bank, partition: u32, watched: WatchedBank, dead_letters: Arc<DeadLetterReader>) -> Self {
+        let (newest, state) = (watch::Sender::new(FeedNews::default()), Mutex::new(FeedState::new()));
         Self { bank, partition, watched, dead_letters, newest, state }
     }
 
@@ -222,16 +273,25 @@ impl BankFeed {
         Some(next.map_or(state.told, |look| look.before))
     }
 
-    /// The next events for who was told this many, and how many are not kept before them.
-    pub(super) fn after(&self, told: u64) -> Option<(Arc<ToldLook>, u64)> {
-        let state = self.state();
-        let next = state.retained.iter().find(|look| look.before >= told)?;
-        Some((Arc::clone(next), next.before - told))
+    /// The first event of the next look for who was told this many, and how many are not kept before it.
+    pub(super) fn after(&self, told: u64) -> Option<(BankEvent, u64)> {
+        let mut state = self.state();
+        state.withdraw(&self.watched.take_versions());
+        let at = state.retained.partition_point(|look| look.before < told);
+        let missed = state.retained.get(at)?.before - told;
+        Some((state.event(at, 0)?, missed))
     }
 
-    /// The progress of a look as an event.
-    pub(super) fn progress_of(&self, look: &ToldLook) -> BankEvent {
-        BankEvent::Progress(self.id(look.reached), look.progress.clone())
+    /// The next event for who was told this many, the last of them of a look: of the same look, at its end its
+    /// progress. `None` if the look is not kept any more.
+    pub(super) fn within(&self, told: u64) -> Option<BankEvent> {
+        let mut state = self.state();
+        state.withdraw(&self.watched.take_versions());
+        let at = state.retained.partition_point(|look| look.end() < told);
+        let look = state.retained.get(at).filter(|look| look.before < told)?;
+        let index = usize::try_from(told - look.before).ok()?;
+        let progress = || BankEvent::Progress(self.id(look.reached), look.progress.clone());
+        Some(state.event(at, index).unwrap_or_else(progress))
     }
 
     /// Looks until the newest look shows all that the bank holds. Only one call may run at a time, as [`Self::begin`]
@@ -318,15 +378,11 @@ impl BankFeed {
             let of_records = records.into_iter().map(BankEvent::from);
             let events = of_records.chain(rejected.into_iter().map(BankEvent::Rejected)).chain(of_graph);
             let events = events.chain(skipped(left_out + rejected_more + more));
-            let (before, mut events) = (state.told, events.collect::<Vec<_>>());
-            // With records left out, it is not known which turns were edited or deleted.
-            if left_out == 0 {
-                name_removed(&mut events, &state.retained);
-            }
+            let (before, events) = (state.told, events.collect::<Vec<_>>());
             if !events.is_empty() {
                 state.told += events.len() as u64;
                 let (reached, progress) = (state.reached, progress.clone());
-                state.retained.push_back(Arc::new(ToldLook { before, reached, events, progress }));
+                state.retained.push_back(ToldLook { before, reached, events, progress });
             }
         }
         state.progress = Some(progress);
@@ -335,6 +391,8 @@ impl BankFeed {
         {
             state.from = state.retained.pop_front().map_or(state.from, |first| first.reached);
         }
+        // A turn may have been deleted after this look.
+        state.withdraw(&self.watched.take_versions());
         self.newest.send_modify(|news| news.value = FeedValue::Going);
     }
 
@@ -343,25 +401,11 @@ impl BankFeed {
     }
 }
 
-/// Gives removed units the labels with which they came, where their coming is kept. A unit of a turn that was edited or
-/// deleted in the same look gets none: its words are withdrawn.
-fn name_removed(events: &mut [BankEvent], retained: &VecDeque<Arc<ToldLook>>) {
-    if !events.iter().any(|event| matches!(event, BankEvent::UnitRemoved(_))) {
-        return;
-    }
-    let turn_of = |event: &BankEvent| if let BankEvent::Turn(turn) = event { Some(turn.turn.clone()) } else { None };
-    let read_again: HashSet<String> = events.iter().filter_map(turn_of).collect();
-    let mut came: HashMap<UnitId, &AddedUnit> = HashMap::new();
-    for event in retained.iter().flat_map(|look| &look.events) {
-        if let BankEvent::UnitAdded(unit) = event {
-            came.insert(unit.id, unit);
-        }
-    }
-    for event in events {
-        if let BankEvent::UnitRemoved(removed) = event {
-            let added = came.get(&removed.id).filter(|unit| !unit.turns.iter().any(|turn| read_again.contains(turn)));
-            removed.label = added.map(|unit| unit.label.clone());
-        }
+/// Drops the reason for which a record of a deleted turn was rejected, as it may quote the record.
+fn withdraw_reason(record: &mut RejectedRecord, versions: &ReadVersions) {
+    let version = record.turn.as_ref().and_then(|turn| versions.by_turn.get(turn));
+    if version.is_some_and(|version| version.is_deleted) {
+        record.reason = String::new();
     }
 }
 
@@ -372,38 +416,84 @@ fn panicked() -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subscriptions::{ArrivedTurn, RemovedUnit};
-    use nouns::model::EventTime;
+    use crate::subscriptions::{AddedUnit, ArrivedTurn, RemovedUnit};
+    use nouns::model::{EventTime, UnitId};
+    use ripplemem::pipeline::LastVersion;
 
-    fn added(id: u64, turn: &str) -> BankEvent {
+    fn added(id: u64, turns: &[&str]) -> BankEvent {
         let said_at = EventTime::parse("2024-05-06T09:00:00Z").unwrap();
         let (label, session) = (format!("unit {id}"), "s".to_owned());
-        BankEvent::UnitAdded(AddedUnit { id: UnitId(id), label, said_at, session, turns: vec![turn.to_owned()] })
+        let turns = turns.iter().map(|turn| (*turn).to_owned()).collect();
+        BankEvent::UnitAdded(AddedUnit { id: UnitId(id), label, said_at, session, turns })
     }
 
-    fn read(turn: &str, deleted: bool) -> BankEvent {
+    fn read(turn: &str, text: &str) -> BankEvent {
         let time = EventTime::parse("2024-05-06T09:00:00Z").unwrap();
-        let (speaker, session, text) = (String::new(), String::new(), String::new());
-        BankEvent::Turn(ArrivedTurn { turn: turn.to_owned(), speaker, time, session, text, cut: false, deleted })
+        let (turn, session, text) = (turn.to_owned(), "s".to_owned(), text.to_owned());
+        BankEvent::Turn(ArrivedTurn { turn, speaker: "Ann".to_owned(), time, session, text, cut: true, deleted: false })
+    }
+
+    fn rejected(turn: &str) -> RejectedRecord {
+        RejectedRecord { offset: 7, turn: Some(turn.to_owned()), reason: format!("no time in {turn}") }
+    }
+
+    fn removed(id: u64, label: Option<&str>) -> BankEvent {
+        BankEvent::UnitRemoved(RemovedUnit { id: UnitId(id), label: label.map(str::to_owned) })
+    }
+
+    /// A feed that told these looks, which reach one offset further each.
+    fn state(looks: Vec<Vec<BankEvent>>) -> FeedState {
+        let bank = Bank::parse("b").unwrap();
+        let progress = BankProgress { bank, units: 0, semantic_edges: 0, structural_edges: 0, reflects: Vec::new() };
+        let mut state = FeedState::new();
+        for events in looks {
+            state.reached.offset += 1;
+            let (before, reached) = (state.told, state.reached);
+            state.told += events.len() as u64;
+            state.retained.push_back(ToldLook { before, reached, events, progress: progress.clone() });
+        }
+        state
     }
 
     #[test]
-    fn a_removed_unit_is_named_unless_its_words_are_withdrawn_with_it() {
-        let bank = Bank::parse("b").unwrap();
-        let progress = BankProgress { bank, units: 0, semantic_edges: 0, structural_edges: 0, reflects: Vec::new() };
-        let events = vec![added(1, "a"), added(2, "b"), added(3, "c")];
-        let retained =
-            VecDeque::from([Arc::new(ToldLook { before: 0, reached: FeedPlace::default(), events, progress })]);
-        let removed = |id| BankEvent::UnitRemoved(RemovedUnit { id: UnitId(id), label: None });
-        let mut events = vec![read("b", true), read("c", false), removed(1), removed(2), removed(3), removed(4)];
-        name_removed(&mut events, &retained);
-        let labels: Vec<Option<&str>> = events[2..]
-            .iter()
-            .map(|event| match event {
-                BankEvent::UnitRemoved(removed) => removed.label.as_deref(),
-                other => panic!("{other:?}"),
-            })
-            .collect();
-        assert_eq!(labels, [Some("unit 1"), None, None, None]);
+    fn what_is_kept_has_no_words_of_a_turn_that_has_a_later_version() {
+        let looks = vec![
+            vec![read("a", "the boat"), read("b", "the secret"), added(1, &["a"]), added(2, &["a", "b"])],
+            vec![BankEvent::Rejected(rejected("b")), BankEvent::Rejected(rejected("c")), added(3, &["c"])],
+            vec![removed(1, None), removed(2, None), removed(3, None), removed(4, None)],
+        ];
+        let mut state = state(looks);
+        state.rejected = vec![rejected("b"), rejected("c")];
+        let event = |state: &FeedState, look: usize, index: usize| state.event(look, index).unwrap();
+        assert_eq!(event(&state, 2, 1), removed(2, Some("unit 2")));
+        let mut versions = ReadVersions::default();
+        for (turn, next_offset, is_deleted) in [("a", 1, false), ("b", 3, true), ("c", 3, false)] {
+            versions.by_turn.insert(turn.to_owned(), LastVersion { next_offset, is_deleted });
+        }
+        state.withdraw(&versions);
+        let BankEvent::Turn(turn) = event(&state, 0, 1) else { panic!("no turn") };
+        assert_eq!((turn.turn.as_str(), turn.text.as_str(), turn.speaker.as_str(), turn.cut), ("b", "", "", false));
+        assert_eq!(event(&state, 0, 0), read("a", "the boat"), "the look is of the last version");
+        let label = |look: usize, index: usize| match event(&state, look, index) {
+            BankEvent::UnitAdded(unit) => unit.label,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!([label(0, 2), label(0, 3), label(1, 2)], ["unit 1", "", ""]);
+        let labels = (0..4).map(|index| event(&state, 2, index));
+        let expected = [removed(1, Some("unit 1")), removed(2, None), removed(3, None), removed(4, None)];
+        assert!(labels.eq(expected), "{:?}", state.retained);
+        let silent = RejectedRecord { reason: String::new(), ..rejected("b") };
+        assert_eq!(event(&state, 1, 0), BankEvent::Rejected(silent.clone()));
+        assert_eq!(event(&state, 1, 1), BankEvent::Rejected(rejected("c")), "an edit forgets no reason");
+        assert_eq!(state.rejected, [silent, rejected("c")]);
+    }
+
+    #[test]
+    fn nothing_is_kept_of_looks_after_which_any_turn_may_have_another_version() {
+        let mut state = state(vec![vec![read("a", "the secret")], vec![added(1, &["a"])], vec![read("b", "the boat")]]);
+        state.rejected = vec![rejected("b")];
+        state.withdraw(&ReadVersions { left_out_to: 3, ..ReadVersions::default() });
+        assert_eq!(state.retained.iter().map(|look| look.before).collect::<Vec<_>>(), [2]);
+        assert_eq!((state.from.offset, state.rejected.len(), state.rejected_more), (2, 0, 1));
     }
 }

@@ -1,8 +1,9 @@
 //! What one follower of a bank is sent next.
 //!
 //! In: the events of the bank, the end of the service, and changes to who may read. Out: one event per call. There is
-//! no queue: a follower reads the events that are kept for all, and one that is late is told how many it missed. The
-//! events end when the follower loses the right to read the bank, or when the service ends.
+//! no queue: a follower reads the events that are kept for all, each at the time of the call, so that it holds no words
+//! that are withdrawn meanwhile; and one that is late is told how many it missed. The events end when the follower
+//! loses the right to read the bank, or when the service ends.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -10,7 +11,7 @@ use futures_util::future::select;
 use tokio::sync::watch;
 
 use super::{
-    bank_feed::{BankFeed, FeedNews, FeedValue, ToldLook},
+    bank_feed::{BankFeed, FeedNews, FeedValue},
     bank_look::skipped,
     event_forms::BankEvent,
     forms::Told,
@@ -33,8 +34,8 @@ enum NextEvent {
     Begin,
     /// What happened since this id.
     Since(String),
-    /// An event of a look, then its progress.
-    Of(Arc<ToldLook>, usize),
+    /// The event after this many, of the same look as the last of them; at its end, its progress.
+    Within(u64),
     /// The look after this many events.
     After(u64),
     /// Everything was sent.
@@ -113,22 +114,27 @@ impl BankFollower {
                 self.next = NextEvent::After(told);
                 self.ready()
             }
-            NextEvent::Of(look, at) => {
-                let event = look.events.get(at).cloned();
-                self.next = if event.is_some() {
-                    NextEvent::Of(Arc::clone(&look), at + 1)
-                } else {
-                    NextEvent::After(look.end())
+            NextEvent::Within(told) => {
+                let Some(event) = self.feed.within(told) else {
+                    // The rest of the look is not kept any more, and counts as left out.
+                    self.next = NextEvent::After(told);
+                    return self.ready();
                 };
-                Some(event.unwrap_or_else(|| self.feed.progress_of(&look)))
+                let is_end = matches!(event, BankEvent::Progress(..));
+                self.next = if is_end { NextEvent::After(told) } else { NextEvent::Within(told + 1) };
+                Some(event)
             }
             NextEvent::After(told) => {
-                let Some((look, missed)) = self.feed.after(told) else {
+                let Some((event, missed)) = self.feed.after(told) else {
                     self.next = NextEvent::After(told);
                     return None;
                 };
-                self.next = NextEvent::Of(look, 0);
-                skipped(missed).or_else(|| self.ready())
+                if missed > 0 {
+                    self.next = NextEvent::After(told + missed);
+                    return skipped(missed);
+                }
+                self.next = NextEvent::Within(told + 1);
+                Some(event)
             }
             NextEvent::End => {
                 self.next = NextEvent::End;

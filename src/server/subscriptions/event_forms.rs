@@ -38,19 +38,20 @@ pub enum BankEvent {
     Quiet,
 }
 
-/// `turn`: a version of a turn was read for the first time: it was said, edited or deleted.
+/// `turn`: a version of a turn was read for the first time: it was said, edited or deleted. One that is told after a
+/// later version was read has no words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArrivedTurn {
     /// Its id.
     pub turn: String,
-    /// Who said it.
+    /// Who said it; empty if a later version was read.
     pub speaker: String,
     /// When it was said.
     pub time: EventTime,
     /// The session that it lies in.
     pub session: String,
-    /// What was said, at most 1,000 characters; empty once it is deleted.
+    /// What was said, at most 1,000 characters; empty if it is deleted, or a later version was read.
     pub text: String,
     /// Whether the text is cut.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -78,7 +79,7 @@ pub struct ClosedWindow {
 pub struct AddedUnit {
     /// The unit.
     pub id: UnitId,
-    /// What it says, cut to 80 characters.
+    /// What it says, cut to 80 characters; empty if a turn of it was edited or deleted since.
     pub label: String,
     /// When it was said.
     pub said_at: EventTime,
@@ -109,7 +110,7 @@ pub struct RejectedRecord {
     /// The id of the turn, where the record states one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<String>,
-    /// What was wrong, and what to do.
+    /// What was wrong, and what to do; empty if the turn was deleted since.
     pub reason: String,
 }
 

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use nouns::model::{Bank, Cues, EventTime, Excerpt, Position, Question, SaidBefore, UnitId};
+use nouns::{
+    model::{Bank, Cues, EventTime, Excerpt, Position, Question, SaidBefore, UnitId},
+    null_fields::null_as_default,
+};
 
 /// A question to follow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -24,7 +27,8 @@ pub struct Subscribe {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asker: Option<String>,
     /// The last turns of the running conversation, oldest first; at most 8,192 bytes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Option<Vec<SaidBefore>>")]
     pub said_before: Vec<SaidBefore>,
     /// Most tokens (o200k) of the context; `recall.stop.most_tokens` without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,12 +97,13 @@ pub struct Snapshot {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Delta {
-    /// Units that are evidence no more, with their ranks before.
-    pub removed: Vec<Ranked>,
+    /// Units that are evidence no more, with their ranks before; without words, as these may be forgotten by now.
+    pub removed: Vec<UnitRank>,
     /// Units that are evidence now, with their ranks.
     pub added: Vec<Ranked>,
-    /// Units of which other parts are quoted now.
-    pub updated: Vec<Updated>,
+    /// Units of which other parts are quoted now, or that were no evidence for a while, as they are now, with their
+    /// ranks.
+    pub updated: Vec<Ranked>,
     /// Units that stand elsewhere among those that stay.
     pub moved: Vec<Moved>,
     /// The ids of the whole evidence now, best first.
@@ -115,14 +120,14 @@ pub struct Ranked {
     pub unit: Arc<SubscribedUnit>,
 }
 
-/// A unit before and after.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// The rank of a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Updated {
-    /// Before.
-    pub old: Arc<SubscribedUnit>,
-    /// After.
-    pub new: Arc<SubscribedUnit>,
+pub struct UnitRank {
+    /// The rank, from 0.
+    pub rank: usize,
+    /// The unit.
+    pub id: UnitId,
 }
 
 /// A unit that stands elsewhere.

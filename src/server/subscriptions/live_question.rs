@@ -1,8 +1,9 @@
 //! One question that is followed. It is asked again when its bank has changed, once for all who follow it.
 //!
 //! In: news about its bank, and answers. Out: its versions; followers read the newest. It is never asked twice at the
-//! same time, and never without followers. The last versions are kept, so that a follower that comes back gets a delta.
-//! An answer whose parts reflect different states of the bank does not become a version: the question is asked again.
+//! same time, and never without followers. The last versions are kept, so that a follower that comes back gets a delta;
+//! only the newest has all of its words. An answer whose parts reflect different states of the bank does not become a
+//! version: the question is asked again.
 
 use std::{
     collections::VecDeque,
@@ -121,6 +122,12 @@ impl LiveQuestion {
     pub(super) fn retained(&self, id: &str) -> Option<Arc<Version>> {
         let number = id.strip_prefix(self.run.as_str())?.strip_prefix('-')?.parse::<u64>().ok()?;
         self.state().retained.iter().find(|version| version.number == number).cloned()
+    }
+
+    /// Whether a turn of the bank was deleted after what a version reflects, so that it may hold forgotten words. The
+    /// question is asked again then.
+    pub(super) fn is_withdrawn(&self, version: &Version) -> bool {
+        self.watched.deleted_at() > version.memory_offset()
     }
 
     pub(super) fn follow(&self) -> (watch::Receiver<Newest>, Arc<Mutex<Slot>>) {
@@ -247,6 +254,9 @@ impl LiveQuestion {
         state.last = version.number;
         if state.retained.back().is_some_and(|last| last.number == version.number) {
             state.retained.pop_back();
+        }
+        for earlier in &mut state.retained {
+            *earlier = Arc::new(earlier.with_words_of(&version));
         }
         state.retained.push_back(Arc::clone(&version));
         if state.retained.len() > RETAINED {

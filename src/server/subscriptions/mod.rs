@@ -6,7 +6,8 @@
 //! to the result of asking the question again as of the progress's offsets: the same units in the same order with the
 //! same excerpts. Versions in between may be left out. A question is asked again only when its bank has changed, once
 //! for all who follow it. The same holds for a bank, of which events are told. Nothing that changes the memory ever
-//! waits for a follower.
+//! waits for a follower. Once a deletion was read, no one is sent the words of its turn any more, neither in an event
+//! nor in a snapshot or a delta.
 //!
 //! - `forms`: what goes in and what comes out, each with one JSON form.
 //! - `version`: the evidence of a question at one time, and the delta between two.
@@ -37,6 +38,6 @@ pub use bank_follower::BankFollower;
 pub use event_forms::{
     AddedUnit, ArrivedTurn, BankEvent, BankProgress, ChangedEdges, ClosedWindow, RejectedRecord, RemovedUnit, Skipped,
 };
-pub use forms::{Delta, Moved, Polled, Progress, Ranked, Snapshot, Subscribe, SubscribedUnit, Told, Updated};
+pub use forms::{Delta, Moved, Polled, Progress, Ranked, Snapshot, Subscribe, SubscribedUnit, Told, UnitRank};
 pub use hub::Hub;
 pub use subscriber::{Event, Subscriber};

@@ -1,9 +1,9 @@
 //! What one follower of a question is sent next.
 //!
 //! In: the newest version of the question, the end of the service, and changes to who may read. Out: one event per
-//! call, made at the time of the call: there is no queue, and a late call gets the newest version as one delta. The
-//! events end when the follower loses the right to read the bank, when the service ends, or when the follower is too
-//! slow.
+//! call, made at the time of the call: there is no queue, and a late call gets the newest version as one delta. Nothing
+//! is sent of a version after which a turn was deleted: the question is being asked again. The events end when the
+//! follower loses the right to read the bank, when the service ends, or when the follower is too slow.
 
 use std::{
     pin::pin,
@@ -90,9 +90,15 @@ impl Subscriber {
         Self { question, newest, slot, standing, resets, next }
     }
 
-    /// Waits for the first version; returns the problem if there is none.
+    /// Waits for the first version that may be sent; returns the problem if there is none.
     pub(super) async fn begun(&mut self) -> Result<(), Problem> {
-        let begun = self.newest.wait_for(|newest| !matches!(newest.value, Value::Pending)).await;
+        let Self { question, newest, .. } = self;
+        let has_begun = |newest: &Newest| match &newest.value {
+            Value::Pending => false,
+            Value::Version(version) => !question.is_withdrawn(version),
+            Value::Ended(_) | Value::Moved => true,
+        };
+        let begun = newest.wait_for(has_begun).await;
         match begun.map(|newest| newest.value.clone()) {
             Ok(Value::Ended(problem)) => Err(problem),
             Ok(Value::Moved) => Err(Problem::new(Code::Failed, "another instance has the bank now; ask again")),
@@ -144,6 +150,9 @@ impl Subscriber {
             match self.next(left).await {
                 Some(Event::Snapshot(piece)) => {
                     delta = None;
+                    if piece.from == 0 {
+                        snapshot = None;
+                    }
                     snapshot.get_or_insert_default().extend(piece.units);
                     last = None;
                 }
@@ -183,6 +192,14 @@ impl Subscriber {
             return Some(reset("what was received before is no longer known here"));
         }
         let Value::Version(newest) = value else { return None };
+        if self.question.is_withdrawn(&newest) {
+            return None;
+        }
+        let held = self.slot().held.clone();
+        if matches!(self.next, Next::Piece(_)) && held.is_some_and(|held| self.question.is_withdrawn(&held)) {
+            // The rest of what is being sent may hold what is forgotten by now.
+            self.next = Next::Snapshot;
+        }
         if self.next == Next::Snapshot {
             self.slot().held = Some(Arc::clone(&newest));
             self.next = Next::Piece(0);

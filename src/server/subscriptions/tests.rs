@@ -237,6 +237,33 @@ fn a_bank_tells_what_happens_in_it_and_a_shard_that_is_another_one_resets_that()
     assert_eq!(home.runtime.block_on(again.next(LONG)), None);
 }
 
+/// The deletion itself may not be told yet, as nobody followed when it came.
+#[test]
+fn who_comes_back_to_a_bank_is_sent_no_words_that_were_deleted_meanwhile() {
+    let home = Home::new();
+    home.put("1", "The blue canoe is in the attic");
+    let mut follower = home.follow_bank(None);
+    let (_, begin) = happened(&home, &mut follower);
+    home.put("2", "The red kayak is in the boathouse");
+    assert_eq!(happened(&home, &mut follower).0[..2], ["turn", "unit_added"]);
+    drop(follower);
+    let deleted = home.memory.forget(&bank(), "2").unwrap();
+    assert!(home.memory.wait_for(&deleted.written, Instant::now() + LONG));
+    let mut again = home.follow_bank(Some(&begin));
+    let mut silent = 0;
+    loop {
+        let event = home.runtime.block_on(again.next(LONG)).expect("it goes on");
+        assert!(!format!("{event:?}").contains("kayak"), "{event:?}");
+        match event {
+            BankEvent::Turn(turn) if turn.deleted => break,
+            BankEvent::Turn(turn) => silent += usize::from(turn.text.is_empty()),
+            BankEvent::UnitAdded(unit) => silent += usize::from(unit.label.is_empty()),
+            _ => {}
+        }
+    }
+    assert_eq!(silent, 2, "that it was said stays");
+}
+
 #[test]
 fn a_rejected_record_is_told_to_its_bank_alone_and_once_to_who_comes_back() {
     let home = Home::new();

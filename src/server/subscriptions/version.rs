@@ -1,14 +1,15 @@
 //! The evidence of a question at one time, and the delta between two.
 //!
-//! In: evidence. Out: versions, which share equal units. As few units as possible count as moved. Pure.
+//! In: evidence. Out: versions, which share equal units. As few units as possible count as moved. A delta has words of
+//! the later evidence alone, so an earlier version needs none. Pure.
 
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
 };
 
-use super::forms::{Delta, Moved, Progress, Ranked, SubscribedUnit, Updated};
-use nouns::model::{Bank, Evidence, EvidenceUnit, Position, UnitId};
+use super::forms::{Delta, Moved, Progress, Ranked, SubscribedUnit, UnitRank};
+use nouns::model::{Bank, Cues, Evidence, EvidenceUnit, Position, UnitId};
 
 /// What a unit takes besides its texts, in bytes.
 const UNIT_BYTES: usize = 256;
@@ -74,6 +75,17 @@ impl Version {
         own.map(|unit| bytes(unit)).sum()
     }
 
+    /// This version with the words of those units alone that a later one shares. Its delta to any later version leads
+    /// to the same.
+    pub(super) fn with_words_of(&self, later: &Self) -> Self {
+        let shared: HashMap<UnitId, &Arc<SubscribedUnit>> = later.units.iter().map(|unit| (unit.id, unit)).collect();
+        let of = |unit: &Arc<SubscribedUnit>| {
+            let is_shared = shared.get(&unit.id).is_some_and(|later| Arc::ptr_eq(later, unit));
+            if is_shared { Arc::clone(unit) } else { Arc::new(without_words(unit)) }
+        };
+        Self { units: self.units.iter().map(of).collect(), reflects: self.reflects.clone(), ..*self }
+    }
+
     /// The delta from this version to a later one; `None` if the evidence is the same.
     pub(super) fn delta(&self, later: &Self) -> Option<Delta> {
         if self.units == later.units {
@@ -85,11 +97,11 @@ impl Version {
         let mut stay = Vec::new();
         for (from, old) in self.units.iter().enumerate() {
             match now.get(&old.id).and_then(|to| Some((*to, later.units.get(*to)?))) {
-                None => delta.removed.push(Ranked { rank: from, unit: Arc::clone(old) }),
+                None => delta.removed.push(UnitRank { rank: from, id: old.id }),
                 Some((to, new)) => {
                     stay.push((from, to, old.id));
                     if old != new {
-                        delta.updated.push(Updated { old: Arc::clone(old), new: Arc::clone(new) });
+                        delta.updated.push(Ranked { rank: to, unit: Arc::clone(new) });
                     }
                 }
             }
@@ -121,6 +133,12 @@ pub(super) fn bytes(unit: &SubscribedUnit) -> usize {
 fn unit(unit: EvidenceUnit) -> SubscribedUnit {
     let EvidenceUnit { id, restatement, cues, said_at, sources, excerpts, .. } = unit;
     SubscribedUnit { id, restatement, cues, said_at, sources, excerpts }
+}
+
+/// A unit of which nothing is left but that it was there.
+fn without_words(unit: &SubscribedUnit) -> SubscribedUnit {
+    let (restatement, cues, sources, excerpts) = (String::new(), Cues::default(), Vec::new(), Vec::new());
+    SubscribedUnit { id: unit.id, restatement, cues, said_at: unit.said_at, sources, excerpts }
 }
 
 /// Which of the numbers belong to one longest rising subsequence.
@@ -170,9 +188,9 @@ mod tests {
     /// What a client does with a delta.
     fn apply(units: &[Arc<SubscribedUnit>], delta: &Delta) -> Vec<Arc<SubscribedUnit>> {
         let mut known: HashMap<UnitId, Arc<SubscribedUnit>> = units.iter().map(|u| (u.id, Arc::clone(u))).collect();
-        delta.removed.iter().for_each(|removed| drop(known.remove(&removed.unit.id)));
-        let new = delta.added.iter().map(|added| &added.unit).chain(delta.updated.iter().map(|updated| &updated.new));
-        new.for_each(|unit| drop(known.insert(unit.id, Arc::clone(unit))));
+        delta.removed.iter().for_each(|removed| drop(known.remove(&removed.id)));
+        let new = delta.added.iter().chain(&delta.updated);
+        new.for_each(|Ranked { unit, .. }| drop(known.insert(unit.id, Arc::clone(unit))));
         assert_eq!(known.len(), delta.order.len(), "nothing is left over");
         delta.order.iter().map(|id| Arc::clone(&known[id])).collect()
     }
@@ -182,11 +200,11 @@ mod tests {
         let before = version(&[(1, "a"), (2, "b"), (3, "c"), (4, "d"), (5, "e")]);
         let later = version(&[(6, "f"), (1, "a"), (5, "e"), (3, "other"), (4, "d")]);
         let delta = before.delta(&later).unwrap();
-        assert_eq!(delta.removed.iter().map(|r| (r.rank, r.unit.id.0)).collect::<Vec<_>>(), [(1, 2)]);
+        assert_eq!(delta.removed, [UnitRank { rank: 1, id: UnitId(2) }]);
         assert_eq!(delta.added.iter().map(|r| (r.rank, r.unit.id.0)).collect::<Vec<_>>(), [(0, 6)]);
         assert_eq!(delta.moved, [Moved { id: UnitId(5), from: 4, to: 2 }], "the fewest, and none by what came or went");
-        let [Updated { old, new }] = &delta.updated[..] else { panic!("{delta:?}") };
-        assert_eq!((old.excerpts[0].text.as_str(), new.excerpts[0].text.as_str()), ("c", "other"));
+        let [Ranked { rank, unit }] = &delta.updated[..] else { panic!("{delta:?}") };
+        assert_eq!((*rank, unit.excerpts[0].text.as_str()), (3, "other"));
         assert_eq!(before.delta(&before), None);
     }
 
@@ -206,7 +224,24 @@ mod tests {
                 Some(delta) => assert_eq!(apply(&before.units, &delta), later.units),
                 None => assert_eq!(before.units, later.units),
             }
+            let (between, later) = (some().after(Some(&before), 1), some());
+            match before.with_words_of(&between).delta(&later) {
+                Some(delta) => assert_eq!(apply(&before.units, &delta), later.units),
+                None => assert_eq!(before.units, later.units),
+            }
         }
+    }
+
+    #[test]
+    fn an_earlier_version_keeps_the_words_that_a_later_one_shares() {
+        let before = version(&[(1, "a"), (2, "b"), (3, "c")]).after(None, 0);
+        let later = version(&[(3, "other"), (1, "a")]).after(Some(&before), 1);
+        let kept = before.with_words_of(&later);
+        assert_eq!(kept.units.iter().map(|unit| unit.id.0).collect::<Vec<_>>(), [1, 2, 3]);
+        assert!(Arc::ptr_eq(&kept.units[0], &before.units[0]));
+        let mut others = kept.units[1..].iter();
+        assert!(others.all(|unit| unit.restatement.is_empty() && unit.sources.is_empty() && unit.excerpts.is_empty()));
+        assert_eq!(kept.delta(&later), before.delta(&later));
     }
 
     #[test]

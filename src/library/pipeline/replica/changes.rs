@@ -15,7 +15,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::kept_records::{KeptRecords, RecordChange};
+use super::kept_records::{KeptRecords, ReadVersions, RecordChange};
 use nouns::{
     model::{Bank, MemoryRecord},
     sync,
@@ -51,6 +51,8 @@ struct WatchState {
     by: usize,
     /// The offset of the memory partition after the last record of the bank that was read.
     changed_at: u64,
+    /// The offset of the memory partition after the last record of the bank that deletes a turn.
+    deleted_at: u64,
     /// How many watch its records, too.
     of_records: usize,
     /// What its records say, while somebody watches them.
@@ -112,11 +114,15 @@ impl Changes {
         true
     }
 
-    /// Keeps what a record of a bank says, if somebody watches its records. `covered` is the first offset of the turns
-    /// that no earlier load covers.
+    /// Notes whether a record of a watched bank deletes a turn, and keeps what it says, if somebody watches the bank's
+    /// records. `covered` is the first offset of the turns that no earlier load covers.
     pub(super) fn keep(&self, bank: &Bank, record: &MemoryRecord, next_offset: u64, covered: u64) {
         let mut state = sync::lock(&self.state);
-        if let Some(watched) = state.watched.get_mut(bank).filter(|watched| watched.of_records > 0) {
+        let Some(watched) = state.watched.get_mut(bank) else { return };
+        if record.turns.iter().any(|turn| turn.deleted && turn.source_offset >= covered) {
+            watched.deleted_at = next_offset;
+        }
+        if watched.of_records > 0 {
             watched.kept.note(record, next_offset, covered);
         }
     }
@@ -147,6 +153,21 @@ impl WatchedBank {
     #[must_use]
     pub fn changed_at(&self) -> u64 {
         sync::lock(&self.changes.state).watched.get(&self.bank).map_or(0, |watched| watched.changed_at)
+    }
+
+    /// The offset of the memory partition after the last record that deleted a turn of the bank while it was watched;
+    /// noted before the shard has it. What reflects less may hold words that are forgotten by now.
+    #[must_use]
+    pub fn deleted_at(&self) -> u64 {
+        sync::lock(&self.changes.state).watched.get(&self.bank).map_or(0, |watched| watched.deleted_at)
+    }
+
+    /// Takes which turns have another version since the last call; noted before the shard has it. Nothing unless the
+    /// bank's records are watched.
+    #[must_use]
+    pub fn take_versions(&self) -> ReadVersions {
+        let mut state = sync::lock(&self.changes.state);
+        state.watched.get_mut(&self.bank).map(|watched| watched.kept.take_versions()).unwrap_or_default()
     }
 
     /// Takes what the records before an offset of the memory partition say, in their order, and how many further

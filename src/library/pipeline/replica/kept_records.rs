@@ -1,14 +1,17 @@
 //! What the records of a bank say of its turns and windows, kept until whoever follows the bank takes it.
 //!
 //! In: the bank's records, as they are loaded. Out: versions of turns that were not read before, and closed windows, in
-//! the order of the log. Only a bounded number is kept, with words cut; the rest is counted. Pure.
+//! the order of the log; and which turns have another version by now, whose words must not be told any more. Only a
+//! bounded number is kept, with words cut; the rest is counted. Pure.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use nouns::model::{EventTime, MemoryRecord, WindowState, WindowTurn};
 
 /// Most changes that are kept.
 const MOST_KEPT: usize = 1_000;
+/// Most turns that are named as those of which versions were read.
+const MOST_VERSIONS: usize = 20_000;
 /// Most characters of what was said.
 const MOST_CHARACTERS: usize = 1_000;
 
@@ -26,13 +29,13 @@ pub enum RecordChange {
 pub struct ReadTurn {
     /// Its id.
     pub turn: String,
-    /// Who said it.
+    /// Who said it; empty once a later version was read.
     pub speaker: String,
     /// When it was said.
     pub time: EventTime,
     /// The session that it lies in.
     pub session: String,
-    /// What was said, at most 1,000 characters; empty once it is deleted.
+    /// What was said, at most 1,000 characters; empty once it is deleted, or a later version was read.
     pub text: String,
     /// Whether the text is cut.
     pub is_cut: bool,
@@ -51,6 +54,26 @@ pub struct WrittenWindow {
     pub turns: Vec<String>,
 }
 
+/// Which turns have another version by now.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ReadVersions {
+    /// By the id of the turn: what is known of its last version.
+    pub by_turn: BTreeMap<String, LastVersion>,
+    /// The offset of the memory partition after the last record with a version that is left out, as there were too
+    /// many: any turn may have one. 0 if there is none.
+    pub left_out_to: u64,
+}
+
+/// The last version of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LastVersion {
+    /// The offset of the memory partition after its record. What reflects the partition up to there is made of this
+    /// version; what reflects less may hold the words of an earlier one.
+    pub next_offset: u64,
+    /// Whether it, or one shortly before it, deletes the turn.
+    pub is_deleted: bool,
+}
+
 /// The changes of a bank that nobody has taken yet.
 #[derive(Debug, Default)]
 pub(super) struct KeptRecords {
@@ -60,6 +83,7 @@ pub(super) struct KeptRecords {
     /// several records of a load.
     noted: BTreeSet<u64>,
     left_out: u64,
+    versions: ReadVersions,
 }
 
 impl KeptRecords {
@@ -69,6 +93,7 @@ impl KeptRecords {
         let own = || record.turns.iter().filter(|turn| !turn.context);
         for turn in own().filter(|turn| turn.source_offset >= covered) {
             if self.noted.insert(turn.source_offset) {
+                self.note_version(&turn.turn.turn, next_offset, turn.deleted);
                 let session = record.window.session.0.clone();
                 self.keep(next_offset, || RecordChange::Turn(read_turn(turn, session)));
             }
@@ -87,6 +112,30 @@ impl KeptRecords {
         let end = self.changes.partition_point(|(next_offset, _)| *next_offset <= until);
         let taken = self.changes.drain(..end).map(|(_, change)| change).collect();
         (taken, std::mem::take(&mut self.left_out))
+    }
+
+    /// Takes the versions that were noted since the last call.
+    pub(super) fn take_versions(&mut self) -> ReadVersions {
+        std::mem::take(&mut self.versions)
+    }
+
+    /// Drops the words of earlier versions of a turn, and keeps that it has another one.
+    fn note_version(&mut self, turn: &str, next_offset: u64, is_deleted: bool) {
+        for (_, change) in &mut self.changes {
+            if let RecordChange::Turn(read) = change
+                && read.turn == turn
+            {
+                (read.speaker, read.text, read.is_cut) = (String::new(), String::new(), false);
+            }
+        }
+        let ReadVersions { by_turn, left_out_to } = &mut self.versions;
+        if by_turn.len() < MOST_VERSIONS || by_turn.contains_key(turn) {
+            let version = by_turn.entry(turn.to_owned()).or_default();
+            version.next_offset = next_offset;
+            version.is_deleted |= is_deleted;
+        } else {
+            *left_out_to = next_offset;
+        }
     }
 
     fn keep(&mut self, next_offset: u64, change: impl FnOnce() -> RecordChange) {
@@ -167,11 +216,39 @@ mod tests {
     fn no_more_is_kept_than_fits_and_words_are_cut() {
         let mut kept = KeptRecords::default();
         for offset in 0..MOST_KEPT as u64 + 5 {
-            kept.note(&record(WindowState::Open, &[("1", offset)]), offset + 1, 0);
+            kept.note(&record(WindowState::Open, &[(offset.to_string().as_str(), offset)]), offset + 1, 0);
         }
         let (changes, left_out) = kept.take(u64::MAX);
         assert_eq!((changes.len(), left_out), (MOST_KEPT, 5));
         let Some(RecordChange::Turn(turn)) = changes.first() else { panic!("{changes:?}") };
         assert_eq!((turn.text.chars().count(), turn.is_cut), (MOST_CHARACTERS, true));
+        for version in 0..MOST_VERSIONS as u64 {
+            kept.note_version(&format!("other {version}"), 2_000 + version, false);
+        }
+        let ReadVersions { by_turn, left_out_to } = kept.take_versions();
+        assert_eq!((by_turn.len(), left_out_to), (MOST_VERSIONS, 1_999 + MOST_VERSIONS as u64));
+        assert_eq!(kept.take_versions(), ReadVersions::default());
+    }
+
+    #[test]
+    fn a_later_version_leaves_no_words_of_the_one_before_and_is_named_once() {
+        let mut kept = KeptRecords::default();
+        kept.note(&record(WindowState::Open, &[("1", 6), ("2", 7)]), 10, 6);
+        assert_eq!(kept.take_versions().by_turn.into_keys().collect::<Vec<_>>(), ["1", "2"]);
+        let mut deletion = record(WindowState::Open, &[("1", 8)]);
+        deletion.turns[0].deleted = true;
+        kept.note(&deletion, 11, 6);
+        let last = LastVersion { next_offset: 11, is_deleted: true };
+        assert_eq!(kept.take_versions().by_turn, BTreeMap::from([("1".to_owned(), last)]));
+        let told: Vec<(String, bool)> = kept
+            .take(10)
+            .0
+            .into_iter()
+            .map(|change| match change {
+                RecordChange::Turn(turn) => (turn.turn, turn.text.is_empty() && turn.speaker.is_empty()),
+                RecordChange::Window(window) => panic!("{window:?}"),
+            })
+            .collect();
+        assert_eq!(told, [("1".to_owned(), true), ("2".to_owned(), false)]);
     }
 }

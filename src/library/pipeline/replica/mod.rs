@@ -39,10 +39,12 @@ mod views;
 use super::{AnswerStage, Cancellation, LanguageCounts, PipelineError, StageTimes, stage_times::timed, unread_notice};
 
 pub use changes::{Changes, News, WatchedBank};
-pub use kept_records::{ReadTurn, RecordChange, WrittenWindow};
+pub use kept_records::{LastVersion, ReadTurn, ReadVersions, RecordChange, WrittenWindow};
 pub(super) use live::{LiveRecords, key_of, model_of, record_of};
+#[cfg(feature = "kafka")]
+pub(super) use record_value::read_record;
 pub(super) use record_value::{Unread, check_schema, read_value};
 pub use recording::WrittenSnapshots;
-pub(super) use snapshot_place::edge_settings;
 pub use snapshot_place::snapshots;
+pub(super) use snapshot_place::{delete_old_snapshots, edge_settings};
 pub use surface::{OnRestoredTurns, Replica, ReplicaOptions, ShardPlace, ShardStatus};

@@ -125,7 +125,7 @@ impl Reader {
         let (mut records, mut unreadable, mut now) = (Vec::new(), BTreeMap::new(), Vec::new());
         let (mut waits, mut is_first) = (None, true);
         for (index, record) in batch.records.iter().enumerate() {
-            let (key, taken) = match self.take(record) {
+            let (key, taken) = match self.take(log, record) {
                 Ok(Some(taken)) => taken,
                 Ok(None) => continue,
                 // A record does not count if a later record of its key follows.
@@ -262,14 +262,15 @@ impl Reader {
 
     /// Takes a record in log order. Returns `None` for a removal that means nothing to this build, and an error for a
     /// record that this build must not skip.
-    fn take(&self, record: &Record) -> Result<Option<(MemoryKey, RecordEffect)>, String> {
+    fn take(&self, log: &dyn Log, record: &Record) -> Result<Option<(MemoryKey, RecordEffect)>, String> {
         let key = match MemoryKey::from_bytes(&record.key) {
             Ok(key) => key,
             Err(_) if record.value.is_none() => return Ok(None),
             Err(e) => {
                 let remedy =
                     "run the build that wrote it, or see `ripplemem repair`, which shows it and can replace it";
-                return Err(format!("{e}; {remedy}"));
+                let problem = log.control_problem(record).unwrap_or_else(|| e.to_string());
+                return Err(format!("{problem}; {remedy}"));
             }
         };
         let Some(value) = &record.value else { return Ok(Some((key, RecordEffect::default()))) };

@@ -31,6 +31,8 @@ use nouns::{
 };
 
 const DAY_MS: u64 = 24 * 3_600_000;
+/// No offset: the shard waits before no record.
+const NOWHERE: u64 = u64::MAX;
 
 /// A partition of the memory that this process holds.
 pub(super) struct Shard {
@@ -45,8 +47,8 @@ pub(super) struct Shard {
     next: AtomicU64,
     /// Whether it has not reached the end of its log yet.
     loading: AtomicBool,
-    /// Whether it waits before a record that only another build reads.
-    waiting: AtomicBool,
+    /// The offset of the record before which it waits, because only another build reads it; [`NOWHERE`] without one.
+    waits_before: AtomicU64,
 }
 
 /// What results from restoring a shard.
@@ -75,7 +77,7 @@ impl Shard {
             choices,
             next: AtomicU64::new(0),
             loading: AtomicBool::new(true),
-            waiting: AtomicBool::new(false),
+            waits_before: AtomicU64::new(NOWHERE),
         }
     }
 
@@ -89,9 +91,9 @@ impl Shard {
         self.loading.load(Ordering::Acquire)
     }
 
-    /// Whether it waits before a record that only another build reads.
-    pub(super) fn is_waiting(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed)
+    /// The offset of the record before which it waits, because only another build reads it.
+    pub(super) fn waits_before(&self) -> Option<u64> {
+        Some(self.waits_before.load(Ordering::Relaxed)).filter(|offset| *offset != NOWHERE)
     }
 
     /// Notes that the shard has caught up with its log, or got as far as it can.
@@ -110,7 +112,14 @@ impl Shard {
         let limits = if self.is_loading() { LoadLimits::OF_LOG } else { LoadLimits::BESIDE_QUESTIONS };
         let read = reader.read(log, &self.memory, &self.held, limits, self.choices.is_some(), each);
         self.next.store(reader.next(), Ordering::Relaxed);
-        self.waiting.store(matches!(read, Err(PipelineError::Waits { .. })), Ordering::Relaxed);
+        match &read {
+            Err(PipelineError::Waits { offset, .. }) => self.waits_before.store(*offset, Ordering::Relaxed),
+            // A read may find nothing because the broker has not delivered the record again yet.
+            _ if self.waits_before().is_some_and(|offset| reader.next() > offset) => {
+                self.waits_before.store(NOWHERE, Ordering::Relaxed);
+            }
+            _ => {}
+        }
         let Some(read) = read? else { return Ok(None) };
         let covers = read.covers.clone();
         if let Some(choices) = &self.choices {

@@ -1,6 +1,7 @@
 //! Where the snapshots of a memory are kept, and what they depend on.
 //!
-//! In: a pipeline, and the generation of its memory. Out: its snapshots, and the settings of its edges.
+//! In: a pipeline, and the generation of its memory. Out: its snapshots, those of earlier generations deleted, and the
+//! settings of its edges.
 
 use std::collections::BTreeMap;
 
@@ -31,6 +32,18 @@ pub fn snapshots(pipeline: &Pipeline, partitions: u32, generation: u32) -> Resul
     let settings = serde_json::json!([SCHEMA_VERSION, edge_settings(pipeline)]);
     let settings = blake3::hash(settings.to_string().as_bytes()).to_hex().to_string();
     Snapshots::open(&place, &log, partitions, settings)
+}
+
+/// Deletes the snapshots of the generations before one; they hold what is deleted later.
+pub(in crate::pipeline) fn delete_old_snapshots(
+    pipeline: &Pipeline,
+    partitions: u32,
+    generation: u32,
+) -> Result<(), SnapshotError> {
+    if pipeline.snapshot.directory.is_empty() {
+        return Ok(());
+    }
+    (1..generation).try_for_each(|old| snapshots(pipeline, partitions, old)?.delete())
 }
 
 /// The settings that a bank's edges depend on, besides its units.

@@ -49,6 +49,7 @@ use super::{
     recording::Recording,
     shard::{RestoredShard, Shard},
     shards::Shards,
+    snapshot_place::delete_old_snapshots,
     unread_notice,
 };
 
@@ -77,8 +78,8 @@ pub struct ShardStatus {
     pub partition: u32,
     /// Whether it has not reached the end of its log yet.
     pub loading: bool,
-    /// Whether it waits before a record that only another build reads.
-    pub waiting: bool,
+    /// The offset of the record before which it waits, because only another build reads it.
+    pub waits_before: Option<u64>,
     /// The first offset that it has not read.
     pub next_offset: u64,
     /// Its banks that are quarantined.
@@ -394,7 +395,7 @@ impl Replica {
         let status = |shard: Arc<Shard>| ShardStatus {
             partition: shard.partition,
             loading: shard.is_loading(),
-            waiting: shard.is_waiting(),
+            waits_before: shard.waits_before(),
             next_offset: shard.next(),
             quarantined_banks: sync::read(&shard.held).quarantined_banks(),
             rebuilds: self.shards.rebuilds(shard.partition),
@@ -623,6 +624,11 @@ impl Replica {
     /// keeps answering.
     pub fn snapshot(&self) -> Result<Option<WrittenSnapshots>, PipelineError> {
         self.recording.write(&self.shards, false)
+    }
+
+    /// Deletes the snapshots of the memory before each re-embedding.
+    pub(in crate::pipeline) fn delete_old_snapshots(&self) -> Result<(), PipelineError> {
+        Ok(delete_old_snapshots(&self.pipeline, self.shards.partitions(), self.generation)?)
     }
 
     /// As [`Self::snapshot`]; a person asks for it. If another process has claimed a shard's snapshots but has written

@@ -472,11 +472,19 @@ fn a_shard_that_moves_takes_its_snapshots_along() {
     }
 }
 
-/// A log whose reads wait until they are allowed.
+/// A log whose reads wait until they are allowed, or find nothing.
 struct SlowLog {
     log: Box<dyn Log>,
     allowed: Mutex<()>,
     reading: AtomicBool,
+    finds_nothing: AtomicBool,
+}
+
+impl SlowLog {
+    fn of(settings: &Pipeline) -> Self {
+        let (reading, finds_nothing) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { log: log::open(&settings.log).expect("the log"), allowed: Mutex::default(), reading, finds_nothing }
+    }
 }
 
 impl SourceLog for SlowLog {
@@ -489,6 +497,9 @@ impl Log for SlowLog {
     fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<ReadBatch, LogError> {
         self.reading.store(true, Ordering::SeqCst);
         let _allowed = nouns::sync::lock(&self.allowed);
+        if self.finds_nothing.load(Ordering::SeqCst) {
+            return Ok(ReadBatch { next: from, ..ReadBatch::default() });
+        }
         self.log.read(topic, partition, from, limit)
     }
 
@@ -569,8 +580,7 @@ fn no_lock_that_a_question_takes_is_held_while_the_log_is_read() {
     let home = tempfile::tempdir().expect("a directory");
     let settings = pipeline(home.path(), false, "log.partitions = 1");
     ingest(&settings, &turns("a", "s", 5));
-    let log = log::open(&settings.log).expect("the log");
-    let slow = SlowLog { log, allowed: Mutex::default(), reading: AtomicBool::new(false) };
+    let slow = SlowLog::of(&settings);
     let replica = open(&settings, &slow);
     let before = hash(&replica, "a").expect("known");
     slow.reading.store(false, Ordering::SeqCst);
@@ -588,4 +598,31 @@ fn no_lock_that_a_question_takes_is_held_while_the_log_is_read() {
         drop(held);
         assert!(!following.join().expect("no panic"));
     });
+}
+
+/// A broker that has not delivered the record again yet looks like the end of the log.
+#[test]
+fn a_shard_waits_until_a_read_has_passed_the_record_before_which_it_waits() {
+    let home = tempfile::tempdir().expect("a directory");
+    let settings = pipeline(home.path(), false, "log.partitions = 1");
+    ingest(&settings, &turns("a", "s", 5));
+    let slow = SlowLog::of(&settings);
+    let replica = open(&settings, &slow);
+    let write = |value: Option<&[u8]>| {
+        let next_offset = slow.read_position(0).expect("a position");
+        let memory = vec![(b"no key".to_vec(), value.map(<[u8]>::to_vec))];
+        slow.commit(&Transaction { partition: 0, next_offset, memory, ..Transaction::default() }).expect("committed");
+    };
+    let follow = || replica.follow(&slow, 0, |_, _, _| {});
+    let waits_before = || replica.shards()[0].waits_before;
+    let offset = slow.end(Topic::Memory, 0).expect("an end");
+    write(Some(b"{}"));
+    assert!(matches!(follow(), Err(PipelineError::Waits { offset: at, .. }) if at == offset));
+    slow.finds_nothing.store(true, Ordering::SeqCst);
+    assert!(!follow().expect("nothing"));
+    assert_eq!(waits_before(), Some(offset), "it has not been passed");
+    slow.finds_nothing.store(false, Ordering::SeqCst);
+    write(None);
+    while follow().expect("passed") {}
+    assert_eq!(waits_before(), None);
 }
