@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use heart::language::tokens;
 use serde_json::{Value, json};
 
 use super::{
@@ -177,6 +178,20 @@ fn each_tool_over_http_asks_for_a_token_with_the_right_in_the_bank() {
         let (_, failed, text) = call(&reader, tool, arguments);
         let refused = failed == Some(true) && text.contains("lacks the right");
         assert_eq!(refused, *needed != "read", "{tool}: {text}");
+    }
+    let ask = |most: u32| json!({"question": "Where is the red kayak?", "most_tokens": most});
+    let list = |limit: u32| json!({"limit": limit});
+    for (tool, arguments, word) in [
+        ("list", list(0), "limit: 0; allowed is 1 to 100"),
+        ("list", list(101), "limit: 101; allowed is 1 to 100"),
+        ("recall", ask(0), "most_tokens: 0"),
+    ] {
+        let (_, failed, text) = call(&whole, tool, &arguments);
+        assert!(failed == Some(true) && text.contains(word), "{tool}: {text}");
+    }
+    for (tool, arguments) in [("list", list(100)), ("recall", ask(1))] {
+        let (_, failed, text) = call(&whole, tool, &arguments);
+        assert_ne!(failed, Some(true), "{tool}: {text}");
     }
     let resources = |token: &str| send(token, "resources/list", json!({})).1.to_string();
     assert!(resources(&reader).contains("ripplemem://banks/team/a"), "{}", resources(&reader));
@@ -510,4 +525,28 @@ fn whatever_a_client_says_it_accepts_is_answered_in_json() {
     assert_eq!((status, refused["error"]["code"].as_i64()), (400, Some(-32_600)), "{refused}");
     let (status, kind, refused) = service.send("POST", "/mcp", "", b"{");
     assert_eq!((status, kind.as_str(), refused["error"]["code"].as_i64()), (400, "application/json", Some(-32_700)));
+}
+
+#[test]
+fn the_tokens_that_recall_may_give_back_count_the_ids_of_turns() {
+    let home = tempfile::tempdir().unwrap();
+    http_service::pipeline_file(home.path(), "");
+    let service = HttpService::of(home.path());
+    let call = |name: &str, arguments: Value| {
+        let params = json!({"name": name, "arguments": arguments});
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+        let answer = service.send("POST", "/mcp?bank=team/a", "", message.as_bytes()).2;
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+        answer["result"]["structuredContent"].clone()
+    };
+    let turn = |n: usize| json!({"speaker": "Ann", "text": format!("Boat {n} is red."), "turn": format!("{n:0>36}")});
+    call("remember", json!({"turns": (0..50).map(turn).collect::<Vec<_>>()}));
+    let mut before = 0;
+    for most in [60, 100, 300] {
+        let recalled = call("recall", json!({"question": "Which boats are red?", "most_tokens": most}));
+        let context = recalled["context"].as_str().unwrap();
+        let (tokens, quotes) = (tokens::count(context), context.matches("is red").count());
+        assert!(tokens <= most && 3 * tokens > most && quotes > before, "{most}: {tokens} tokens of {context}");
+        before = quotes;
+    }
 }

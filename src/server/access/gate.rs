@@ -81,7 +81,7 @@ pub struct Caller {
     asked: Mutex<AskedRight>,
 }
 
-/// The right that was checked last for a caller's token, for the audit log.
+/// A right that was checked for a caller's token, for the audit log.
 #[derive(Debug, Clone, Default)]
 pub struct AskedRight {
     /// The right.
@@ -90,6 +90,18 @@ pub struct AskedRight {
     pub bank: Option<Bank>,
     /// Whether the token does not give it.
     pub is_denied: bool,
+}
+
+impl AskedRight {
+    fn weight(&self) -> (bool, u8) {
+        let right = match self.right {
+            None => 0,
+            Some(Right::Read) => 1,
+            Some(Right::Write) => 2,
+            Some(Right::Forget | Right::Admin) => 3,
+        };
+        (self.is_denied, right)
+    }
 }
 
 /// A token that was shown, as it was at that time.
@@ -216,20 +228,26 @@ impl Gate {
         }
         let found = sync::read(&self.file.known).get(&hash).cloned();
         let known = found.ok_or(Denied::Unknown)?;
-        let name = || known.grant.name.clone();
         if let Some(why) = known.grant.ended(Timestamp::now()) {
-            return Err(Denied::Ended { name: name(), why });
+            return Err(Denied::Ended { name: known.grant.name.clone(), why });
         }
-        let requests_left = match known.limiter.as_ref().map(RateLimiter::check) {
-            None => None,
-            Some(Ok(state)) => Some(state.remaining_burst_capacity()),
-            Some(Err(until)) => {
-                let retry_after = until.wait_time_from(DefaultClock::default().now());
-                return Err(Denied::TooMany { name: name(), retry_after });
-            }
-        };
+        let requests_left = known.count()?;
         let file = Arc::clone(&self.file);
         Ok(Caller { token: Some(ShownToken { hash, known, requests_left, file }), asked: Mutex::default() })
+    }
+}
+
+impl FileToken {
+    /// Counts a request, and returns how many more may come at once; `None` if nothing limits them.
+    fn count(&self) -> Result<Option<u32>, Denied> {
+        match self.limiter.as_ref().map(RateLimiter::check) {
+            None => Ok(None),
+            Some(Ok(state)) => Ok(Some(state.remaining_burst_capacity())),
+            Some(Err(until)) => {
+                let retry_after = until.wait_time_from(DefaultClock::default().now());
+                Err(Denied::TooMany { name: self.grant.name.clone(), retry_after })
+            }
+        }
     }
 }
 
@@ -308,7 +326,17 @@ impl Caller {
         self.token.as_ref()?.requests_left
     }
 
-    /// What was checked last.
+    /// Counts another message of the same request, as the request was counted.
+    ///
+    /// # Errors
+    /// [`Denied::TooMany`].
+    pub fn count_again(&self) -> Result<(), Denied> {
+        let Some(ShownToken { known, .. }) = &self.token else { return Ok(()) };
+        known.count().map(drop)
+    }
+
+    /// What was checked: a refusal before everything else, a deletion before other changes, and these before a look; of
+    /// equal ones, the last.
     #[must_use]
     pub fn asked(&self) -> AskedRight {
         sync::lock(&self.asked).clone()
@@ -368,8 +396,13 @@ impl Caller {
 
     /// Notes which right was checked, and whether the token gives it.
     fn noted(&self, right: Right, bank: Option<&Bank>, given: Result<(), Denied>) -> Result<(), Denied> {
-        let is_denied = given.is_err();
-        *sync::lock(&self.asked) = AskedRight { right: Some(right), bank: bank.cloned(), is_denied };
+        let now = AskedRight { right: Some(right), bank: bank.cloned(), is_denied: given.is_err() };
+        let mut noted = sync::lock(&self.asked);
+        // A message of several banks, or a batch, hides no refusal and no deletion behind a look.
+        if now.weight() >= noted.weight() {
+            *noted = now;
+        }
+        drop(noted);
         given
     }
 

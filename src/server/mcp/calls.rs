@@ -19,7 +19,10 @@ use super::{
     },
 };
 use crate::{access::Caller, api};
-use heart::recall::{one_line, with_ids};
+use heart::{
+    language::tokens,
+    recall::{one_line, with_ids},
+};
 use models::llm::LlmError;
 use nouns::model::{
     Bank, EventTime, Evidence, ExplainStep, Explanation, Question, SaidBefore, Selector, SpeakerKind, Subject,
@@ -137,10 +140,21 @@ impl Calls {
     }
 
     /// Searches for a question.
-    pub(super) async fn recall(&self, ask: Ask, offer: &Offer) -> Result<CallResult, CallError> {
-        let evidence = self.evidence(ask, offer).await?;
-        let id = |turns: Vec<String>| turns.iter().map(|turn| api::short_id(turn)).collect::<Vec<_>>().join(" ");
-        let context = with_ids(&evidence.context, !evidence.supported, evidence.context_turns.into_iter().map(id));
+    pub(super) async fn recall(&self, mut ask: Ask, offer: &Offer) -> Result<CallResult, CallError> {
+        let asked_tokens = ask.most_tokens;
+        let id = |turns: &Vec<String>| turns.iter().map(|turn| api::short_id(turn)).collect::<Vec<_>>().join(" ");
+        let (evidence, context) = loop {
+            let evidence = self.evidence(ask.clone(), offer).await?;
+            let context = with_ids(&evidence.context, !evidence.supported, evidence.context_turns.iter().map(id));
+            // The ids come on top of what the memory counts.
+            let most = asked_tokens.map_or(u64::MAX, u64::from);
+            let (spent, with_ids) = (u64::from(evidence.tokens.spent), tokens::count(&context) as u64);
+            // A question cannot ask for less than one token.
+            if with_ids <= most || spent <= 1 {
+                break (evidence, context);
+            }
+            ask.most_tokens = Some((spent * most / with_ids).clamp(1, spent - 1) as u32);
+        };
         let mut text = match (context.trim(), evidence.supported) {
             ("", true) => "No memory fits into most_tokens; ask again with more.".to_owned(),
             ("", false) => "Nothing in memory supports this question.".to_owned(),
@@ -209,10 +223,13 @@ impl Calls {
     /// The latest turns of a bank.
     async fn list(&self, asked: ListOf, offer: &Offer) -> Result<CallResult, CallError> {
         let ListOf { bank, speaker, mentions, since, until, limit } = asked;
-        let limit = Some(limit.unwrap_or(LISTED).clamp(1, MAX_LISTED));
+        let limit = limit.unwrap_or(LISTED);
+        if !(1..=MAX_LISTED).contains(&limit) {
+            return Err(refused(format!("limit: {limit}; allowed is 1 to {MAX_LISTED}")));
+        }
         let (speakers, mentions) = (speaker.into_iter().collect(), mentions.into_iter().collect());
         let select = Selector { speakers, mentions, since, until, ..Selector::default() };
-        let list = api::ListTurns { bank: offer.bank(bank)?, turn: None, select, before: None, limit };
+        let list = api::ListTurns { bank: offer.bank(bank)?, turn: None, select, before: None, limit: Some(limit) };
         let api::Turns { bank, turns, more, .. } = self.turns(offer, list).await?;
         json(&Listed { bank, turns: turns.into_iter().map(listed).collect(), more })
     }

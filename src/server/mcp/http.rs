@@ -19,11 +19,12 @@ use axum::{
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     access::Access,
     calls::Calls,
+    message::{INVALID_REQUEST, check, error, parsed},
     opened_memory::{Opened, OpenedMemory},
     server::{Clients, Server},
     sessions::{self, Sessions},
@@ -33,12 +34,7 @@ use crate::{
     api::Api,
     v1::{Bodies, MAX_BYTES, Whole},
 };
-use nouns::{config::Pipeline, model::UniqueJson};
-
-/// Codes of JSON-RPC.
-const PARSE_ERROR: i32 = -32700;
-const INVALID_REQUEST: i32 = -32600;
-const INVALID_PARAMS: i32 = -32602;
+use nouns::config::Pipeline;
 
 /// The route.
 pub(crate) fn routes(api: &Arc<Api>, pipeline: &Pipeline, bodies: Bodies) -> Router {
@@ -89,16 +85,35 @@ async fn read(
     head.headers.remove(header::CONTENT_LENGTH);
     match parsed(&bytes) {
         Err(error) => refused(StatusCode::BAD_REQUEST, &error),
-        Ok(Value::Array(messages)) => batch(&head, messages, &next).await,
+        Ok(Value::Array(messages)) => batch(&who, &head, messages, &next).await,
         Ok(message) => match check(&message) {
             Err(error) => refused(StatusCode::BAD_REQUEST, &error),
-            Ok(()) => next.run(Request::from_parts(head, Body::from(bytes))).await,
+            Ok(()) => {
+                let response = next.run(Request::from_parts(head, Body::from(bytes))).await;
+                in_json(response, message.get("id").unwrap_or(&Value::Null)).await
+            }
         },
     }
 }
 
-/// Answers a batch message by message. Only the first revisions have batches; their requests may lack the header.
-async fn batch(head: &Parts, messages: Vec<Value>, next: &Next) -> Response {
+/// A response whose refusal is in JSON.
+async fn in_json(response: Response, id: &Value) -> Response {
+    let status = response.status();
+    if !(status.is_client_error() || status.is_server_error()) || is_json(&response) {
+        return response;
+    }
+    let said = to_bytes(response.into_body(), MAX_BYTES).await.unwrap_or_default();
+    refused(status, &error(id, INVALID_REQUEST, String::from_utf8_lossy(&said).trim()))
+}
+
+fn is_json(response: &Response) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(JSON.as_bytes()))
+}
+
+/// Answers a batch message by message, each of which counts as a request of its token. Only the first revisions have
+/// batches; their requests may lack the header.
+async fn batch(who: &Caller, head: &Parts, messages: Vec<Value>, next: &Next) -> Response {
     /// The last revision with batches.
     const LAST: &str = "2025-03-26";
     /// Most messages of a batch.
@@ -114,20 +129,23 @@ async fn batch(head: &Parts, messages: Vec<Value>, next: &Next) -> Response {
         return refused(StatusCode::BAD_REQUEST, &error(&Value::Null, INVALID_REQUEST, &problem));
     }
     let mut answers = Vec::with_capacity(messages.len());
-    for message in messages {
+    for (at, message) in messages.into_iter().enumerate() {
         let id = message.get("id").cloned();
         if let Err(error) = check(&message) {
             answers.push(error);
             continue;
         }
+        // The first one was counted at the door.
+        if at > 0
+            && let Err(denied) = who.count_again()
+        {
+            answers.extend(id.map(|id| error(&id, INVALID_REQUEST, &denied.to_string())));
+            continue;
+        }
         let request = Request::from_parts(head.clone(), Body::from(message.to_string()));
         let response = next.clone().run(request).await;
         let status = response.status();
-        let is_json = response
-            .headers()
-            .get(header::CONTENT_TYPE)
-            .is_some_and(|kind| kind.as_bytes().starts_with(JSON.as_bytes()));
-        let bytes = if is_json || !status.is_success() {
+        let bytes = if is_json(&response) || !status.is_success() {
             to_bytes(response.into_body(), MAX_BYTES).await.unwrap_or_default()
         } else {
             Bytes::new()
@@ -162,90 +180,14 @@ fn takes_json(headers: &HeaderMap) -> bool {
     accepted.peek().is_none() || accepted.any(|value| value.to_str().is_ok_and(|value| value.split(',').any(takes)))
 }
 
-fn error(id: &Value, code: i32, message: &str) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
-}
-
 /// The refusal of a whole request.
 fn refused(status: StatusCode, error: &Value) -> Response {
     (status, [(header::CONTENT_TYPE, JSON)], error.to_string()).into_response()
 }
 
-/// A body as JSON, without a field that is given twice.
-///
-/// # Errors
-/// The answer that says what is wrong with the body.
-fn parsed(bytes: &[u8]) -> Result<Value, Value> {
-    match serde_json::from_slice::<UniqueJson>(bytes) {
-        Ok(UniqueJson(value)) => Ok(value),
-        Err(e) if e.is_data() => Err(error(&Value::Null, INVALID_REQUEST, &format!("{e}; write each field once"))),
-        Err(e) => Err(error(&Value::Null, PARSE_ERROR, &format!("the body is not JSON: {e}; send one message"))),
-    }
-}
-
-/// Checks that a value is a message of JSON-RPC.
-///
-/// # Errors
-/// The answer that says what is wrong with the value.
-fn check(message: &Value) -> Result<(), Value> {
-    let wrong = |why: &str| Err(error(&Value::Null, INVALID_REQUEST, why));
-    let Some(message) = message.as_object() else { return wrong("not an object; send one message of JSON-RPC") };
-    let id = match message.get("id") {
-        None => Value::Null,
-        Some(id @ Value::String(_)) => id.clone(),
-        Some(id) if id.is_i64() || id.is_u64() => id.clone(),
-        Some(_) => return wrong("id: neither a text nor a whole number"),
-    };
-    if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-        return Err(error(&id, INVALID_REQUEST, "jsonrpc: not \"2.0\""));
-    }
-    let is_answer = message.contains_key("result") || message.contains_key("error");
-    if !is_answer && !message.get("method").is_some_and(Value::is_string) {
-        return Err(error(&id, INVALID_REQUEST, "method: not a text"));
-    }
-    if message.get("params").is_some_and(|params| !params.is_object() && !params.is_null()) {
-        return Err(error(&id, INVALID_PARAMS, "params: not an object"));
-    }
-    if is_answer && id.is_null() {
-        return wrong("id: missing; an answer names its request");
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_no_message_is_answered_as_json_rpc_says() {
-        let code = |body: &str| {
-            parsed(body.as_bytes())
-                .and_then(|message| check(&message))
-                .err()
-                .map(|error| (error["error"]["code"].clone(), error["id"].clone()))
-        };
-        let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-        for good in [ping, &ping.replace('1', r#""a""#), r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#] {
-            assert_eq!(code(good), None, "{good}");
-        }
-        for (body, expected, id) in [
-            ("", PARSE_ERROR, Value::Null),
-            ("{", PARSE_ERROR, Value::Null),
-            ("[]", INVALID_REQUEST, Value::Null),
-            ("5", INVALID_REQUEST, Value::Null),
-            (&ping.replace(":1,", ":true,"), INVALID_REQUEST, Value::Null),
-            (&ping.replace(":1,", ":1.5,"), INVALID_REQUEST, Value::Null),
-            (&ping.replace(":1,", ":null,"), INVALID_REQUEST, Value::Null),
-            (&ping.replace(":1,", ":{},"), INVALID_REQUEST, Value::Null),
-            (&ping.replace("2.0", "1.0"), INVALID_REQUEST, json!(1)),
-            (&ping.replace("\"ping\"", "7"), INVALID_REQUEST, json!(1)),
-            (&ping.replace("\"id\":1", "\"id\":1,\"id\":2"), INVALID_REQUEST, Value::Null),
-            (&ping.replace("\"ping\"", "\"ping\",\"params\":[1]"), INVALID_PARAMS, json!(1)),
-            (r#"{"jsonrpc":"2.0","result":{}}"#, INVALID_REQUEST, Value::Null),
-        ] {
-            assert_eq!(code(body), Some((json!(expected), id)), "{body}");
-        }
-    }
 
     #[test]
     fn a_client_that_takes_json_or_does_not_say_is_answered() {

@@ -11,7 +11,8 @@
 //! - `server`: the protocol's requests, on `rmcp`; `resources`: the banks and questions.
 //! - `follower`: one question that a client follows; `listener`: all that one client follows; `sessions`: the clients
 //!   over HTTP of the protocol's revision with sessions.
-//! - `stdio`: a server on standard input and output, within the bounds of `pipes`; `http`: a server at `/mcp`.
+//! - `stdio`: a server on standard input and output, within the bounds of `pipes`; `http`: a server at `/mcp`;
+//!   `message`: what both check of a message.
 
 mod access;
 mod call_error;
@@ -19,6 +20,7 @@ mod calls;
 mod follower;
 mod http;
 mod listener;
+mod message;
 mod opened_memory;
 mod pipes;
 mod resources;

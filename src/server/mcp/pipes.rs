@@ -4,19 +4,21 @@
 //! answers for the client. A line that is too long is answered at once with an error, and only its id is kept. While
 //! the requests in progress reach their limit, in number or in bytes, nothing more is read: a client that sends and
 //! never reads fills its own pipe and not our memory. Notifications wait behind the requests too. A line that is not a
-//! message is passed on, and the server answers it.
+//! message is answered here, so that the server answers every request that it gets.
 
 use std::collections::HashMap;
 
 use serde::Deserialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, DuplexStream, duplex},
     sync::watch,
 };
 use tracing::warn;
 
+use super::message::{INVALID_REQUEST, check, error, parsed};
 use crate::v1::MAX_BYTES;
+use nouns::half_characters::without_half_characters;
 
 /// Most requests in progress.
 const MOST_REQUESTS: usize = 256;
@@ -55,15 +57,17 @@ impl OpenRequests {
     }
 }
 
-/// The fields of a message that are read here.
+/// What is read of an answer; anything in its other fields is skipped.
 #[derive(Deserialize)]
-struct Head<'m> {
-    #[serde(borrow)]
-    id: Option<&'m RawValue>,
+struct Answer {
+    id: Option<Value>,
     #[serde(default)]
     method: Option<String>,
-    #[serde(borrow, default)]
-    params: Option<&'m RawValue>,
+}
+
+/// An id as text that is the same however the id was escaped.
+fn name_of(id: &Value) -> String {
+    id.to_string()
 }
 
 /// Passes the client's messages to the server.
@@ -88,9 +92,24 @@ async fn read(
         }
         match next_line(&mut input, &mut line).await {
             Line::Whole => {
-                note_message(&line, open);
-                if server.write_all(&line).await.is_err() {
-                    return;
+                if line.trim_ascii().is_empty() {
+                    continue;
+                }
+                let json = without_half_characters(&line);
+                match message_in(&json) {
+                    Ok(message) => {
+                        note_message(&message, json.len(), open);
+                        // The last line may have no line break.
+                        let passed = [json.trim_ascii_end(), b"\n"].concat();
+                        if server.write_all(&passed).await.is_err() {
+                            return;
+                        }
+                    }
+                    Err(error) => {
+                        if refused.send(format!("{error}\n").into_bytes()).await.is_err() {
+                            return;
+                        }
+                    }
                 }
             }
             Line::TooLong(id) => {
@@ -106,24 +125,31 @@ async fn read(
     }
 }
 
+/// The message of a line.
+///
+/// # Errors
+/// The answer that says what is wrong with it.
+fn message_in(line: &[u8]) -> Result<Value, Value> {
+    let message = parsed(line)?;
+    if message.is_array() {
+        let problem = "a batch; send each message on a line of its own";
+        return Err(error(&Value::Null, INVALID_REQUEST, problem));
+    }
+    check(&message)?;
+    Ok(message)
+}
+
 /// Counts a request as in progress; a cancelled one no longer, because it need not be answered.
-fn note_message(line: &[u8], open: &watch::Sender<OpenRequests>) {
-    let Ok(Head { id, method: Some(method), params }) = serde_json::from_slice(line) else { return };
-    match id {
+fn note_message(message: &Value, bytes: usize, open: &watch::Sender<OpenRequests>) {
+    let Some(method) = message.get("method").and_then(Value::as_str) else { return };
+    match message.get("id") {
         Some(id) => open.send_modify(|open| {
-            open.0.insert(id.get().to_owned(), line.len());
+            open.0.insert(name_of(id), bytes);
         }),
         None if method == "notifications/cancelled" => {
-            #[derive(Deserialize)]
-            #[serde(rename_all = "camelCase")]
-            struct CancelNotice<'m> {
-                #[serde(borrow)]
-                request_id: &'m RawValue,
-            }
-            let cancelled = params.and_then(|params| serde_json::from_str::<CancelNotice<'_>>(params.get()).ok());
-            if let Some(CancelNotice { request_id }) = cancelled {
+            if let Some(id) = message.pointer("/params/requestId") {
                 open.send_modify(|open| {
-                    open.0.remove(request_id.get());
+                    open.0.remove(&name_of(id));
                 });
             }
         }
@@ -160,9 +186,9 @@ async fn write(
         if output.write_all(&line).await.is_err() || output.flush().await.is_err() {
             return;
         }
-        if let Ok(Head { id: Some(id), method: None, .. }) = serde_json::from_slice(&line) {
+        if let Ok(Answer { id: Some(id), method: None }) = serde_json::from_slice(&line) {
             open.send_modify(|open| {
-                open.0.remove(id.get());
+                open.0.remove(&name_of(&id));
             });
         }
         line.clear();
@@ -363,20 +389,77 @@ mod tests {
 
     #[test]
     fn a_request_that_is_answered_or_cancelled_makes_room() {
+        let note = |line: &str, open: &watch::Sender<OpenRequests>| {
+            note_message(&message_in(line.as_bytes()).unwrap(), line.len(), open);
+        };
         let (open, room) = watch::channel(OpenRequests::default());
         for id in 0..MOST_REQUESTS {
-            note_message(call(id).as_bytes(), &open);
+            note(&call(id), &open);
         }
         assert!(!room.borrow().has_room());
-        note_message(br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}"#, &open);
+        note(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}"#, &open);
         assert!(room.borrow().has_room());
-        for no_request in ["junk", "[]", r#"{"method":"notifications/initialized"}"#, r#"{"id":1,"result":{}}"#] {
-            note_message(no_request.as_bytes(), &open);
+        for no_request in
+            [r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#]
+        {
+            note(no_request, &open);
         }
         assert_eq!(room.borrow().0.len(), MOST_REQUESTS - 1);
-        let large = format!("{{\"id\":\"l\",\"method\":\"{}\"}}", "x".repeat(MOST_BYTES));
+        let large = format!(r#"{{"jsonrpc":"2.0","id":"l","method":"{}"}}"#, "x".repeat(MOST_BYTES));
         let (open, room) = watch::channel(OpenRequests::default());
-        note_message(large.as_bytes(), &open);
+        note(&large, &open);
         assert!(!room.borrow().has_room());
+    }
+
+    /// Each of these lines took a place for ever, until no other message was read.
+    #[test]
+    fn no_line_takes_a_place_that_its_answer_does_not_free() {
+        let odd = [
+            (r#"{"jsonrpc":"2.0","id":"\u00e9\/1","method":"ping"}"#, None),
+            (r#"{"jsonrpc":"2.0","id":5,"method":"ping","params":{"text":"\ud83d kayak"}}"#, None),
+            (r#"{"jsonrpc":"2.0","id":6,"method":"ping","params":[1]}"#, Some(json!(6))),
+            (r#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#, Some(json!(7))),
+            (r#"{"jsonrpc":"2.0","id":9223372036854775808,"method":"ping"}"#, Some(Value::Null)),
+            (r#"[{"jsonrpc":"2.0","id":8,"method":"ping"}]"#, Some(Value::Null)),
+            ("junk", Some(Value::Null)),
+            ("", None),
+        ];
+        runtime().block_on(async {
+            let rounds = MOST_REQUESTS;
+            let once = odd.each_ref().map(|(line, _)| *line).join("\n");
+            // The last line has no line break.
+            let input = vec![once; rounds].join("\n") + &call(1).trim_end().replace(":1,", ":\"last\",");
+            let (mut client, output) = duplex(1 << 20);
+            let (server_reads, mut server_writes, work) = between(input.as_bytes(), output);
+            let server = async {
+                let mut lines = BufReader::new(server_reads).lines();
+                let mut last = Value::Null;
+                while let Some(line) = lines.next_line().await.unwrap() {
+                    let message: Value = serde_json::from_str(&line).unwrap();
+                    last = message["id"].clone();
+                    // As a server does that escapes no more than it must.
+                    let answer = json!({"jsonrpc": "2.0", "id": last, "result": {}});
+                    server_writes.write_all(format!("{answer}\n").as_bytes()).await.unwrap();
+                }
+                drop(server_writes);
+                last
+            };
+            let reader = async {
+                let mut answers = String::new();
+                client.read_to_string(&mut answers).await.unwrap();
+                answers
+            };
+            let ((), last, answers) = futures_util::future::join3(work, server, reader).await;
+            assert_eq!(last, "last");
+            let errors: Vec<Value> = answers
+                .lines()
+                .map(|line| serde_json::from_str::<Value>(line).unwrap())
+                .filter(|answer| answer.get("error").is_some())
+                .map(|answer| answer["id"].clone())
+                .collect();
+            let expected: Vec<Value> = odd.into_iter().filter_map(|(_, id)| id).collect();
+            assert_eq!(errors, vec![expected; rounds].concat());
+            assert_eq!(answers.lines().count(), rounds * 7 + 1);
+        });
     }
 }

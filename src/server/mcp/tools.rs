@@ -78,7 +78,7 @@ impl ToolName {
             Self::Recall => (
                 "Search long-term memory and get the matching passages as text, with dates and speakers, each after the \
                  id of its turn in brackets. Use it before answering anything that may depend on earlier conversations. \
-                 Where `supported` is false, the memory does not know.",
+                 Where `supported` is false, it may not hold the answer.",
                 input_schema::<Ask>(),
                 output_schema::<Recalled>(),
                 reads("Recall"),
@@ -196,7 +196,7 @@ pub(super) struct Remembered {
 }
 
 /// What `recall`, `answer` and `evidence` take.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Ask {
     /// The question, in natural language.
@@ -224,7 +224,7 @@ pub(super) struct Recalled {
     pub(super) bank: Bank,
     /// The passages as text, by time, with dates, ids of turns and names.
     pub(super) context: String,
-    /// False when nothing supports the question: say that the memory does not know.
+    /// False when the memory may not hold the answer; what it quotes may still help.
     pub(super) supported: bool,
     /// How sure recollection is that the memory supports an answer, 0 to 1.
     pub(super) sufficiency: f64,
