@@ -102,6 +102,8 @@ fn a_wrong_request_gets_a_problem_that_says_what_is_wrong() {
         asked.to_string()
     };
     let none = String::new;
+    let far = "2024-05-06T09:00:00+25:00";
+    let far_turn = json!({"bank": "b", "turn": "4", "speaker": "Ann", "text": "x", "time": far});
     let many = json!({"turns": vec![turn("b", 3, "x"); 10_001]}).to_string();
     let cases: Vec<(&str, &str, &str, String, u16, &str, &str)> = vec![
         ("GET", "/nothing", "", none(), 404, "not_found", "openapi.json"),
@@ -116,6 +118,8 @@ fn a_wrong_request_gets_a_problem_that_says_what_is_wrong() {
         ("POST", "/v1/turns", "", put(json!({"bank": "b"})), 400, "invalid", "turns[1]: missing field"),
         ("POST", "/v1/turns", "", put(turn("../b", 1, "x")), 400, "invalid", "turns[1]: bank: segment"),
         ("POST", "/v1/turns", "", put(turn("b", 1, " ")), 400, "invalid", "text: empty"),
+        ("POST", "/v1/turns", "", put(far_turn), 400, "invalid", "turns[1]: time: \"2024-05-06T09:00:00+25:00\""),
+        ("GET", "/v1/turns?bank=b&since=2024-05-06T09:00:00%2B25:00", "", none(), 400, "invalid", "-23:59 to +23:59"),
         ("POST", "/v1/turns", "", many, 400, "invalid", "more than 10000"),
         ("POST", "/v1/ask", "", question("secret", "x").to_string(), 404, "unknown_bank", "bank secret: unknown"),
         ("POST", "/v1/ask", "", question("b", "").to_string(), 400, "invalid", "question"),
@@ -123,6 +127,16 @@ fn a_wrong_request_gets_a_problem_that_says_what_is_wrong() {
         ("POST", "/v1/ask", "", ask(json!({"after": "7:1"})), 400, "invalid", "names no turn of the partition"),
         ("POST", "/v1/ask", "", ask(json!({"as_of": "then"})), 400, "invalid", "neither an offset nor a time"),
         ("POST", "/v1/ask", "", ask(json!({"timeout_ms": 0})), 400, "invalid", "timeout_ms"),
+        ("POST", "/v1/ask", "", ask(json!({"most_tokens": 0})), 400, "invalid", "most_tokens: 0"),
+        (
+            "POST",
+            "/v1/ask",
+            "",
+            ask(json!({"asked_at": far})),
+            400,
+            "invalid",
+            "asked_at: \"2024-05-06T09:00:00+25:00\"",
+        ),
         ("POST", "/v1/ask", "", ask(json!({"after": "0:99", "timeout_ms": 50})), 504, "deadline", "offset 99"),
         ("GET", "/v1/digest?bank=secret", "", none(), 404, "unknown_bank", "bank secret: unknown"),
         ("GET", "/v1/stats?bank=secret", "", none(), 404, "unknown_bank", "bank secret: unknown"),
@@ -147,6 +161,9 @@ fn a_wrong_request_gets_a_problem_that_says_what_is_wrong() {
     assert_eq!((status, &problem["code"]), (413, &json!("too_large")), "{problem}");
     assert_eq!(service.get("/v1/digest")["hash"], before["hash"], "nothing was written");
     assert_eq!(service.get("/v1/status")["after"], after);
+    let nulls = ask(json!({"said_before": null, "walk": null, "compare": null, "answer": null, "near": null}));
+    let (status, _, evidence) = service.send("POST", "/v1/ask", "", nulls.as_bytes());
+    assert_eq!(status, 200, "a field that is null is absent: {evidence}");
     // Names of this machine are its own.
     for host in [format!("Host: localhost:{port}\r\n"), format!("Origin: http://{}\r\n", service.address)] {
         assert_eq!(service.send("GET", "/v1/status", &host, b"").0, 200, "{host}");

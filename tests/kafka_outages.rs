@@ -10,6 +10,7 @@ use ripplemem::log::{Log, Record, Topic, partition_of};
 use super::{
     broker_process::Broker,
     kafka::{Home, administer, load, sample, turn, turns, uninterrupted, wait},
+    kafka_http::http_of,
     support::{fails, memory_kib, ripplemem},
 };
 
@@ -21,11 +22,21 @@ fn the_service_outlives_the_loss_of_its_broker() {
         return;
     };
     let more_seconds = std::env::var("RIPPLEMEM_OUTAGE_SECONDS").map_or(0, |seconds| seconds.parse().unwrap());
-    let home = Home::new(&broker, "outlived", "");
+    let home = Home::with(&broker, "outlived", "", "[http]\nlisten = \"127.0.0.1:0\"\n");
     let _service = home.run();
     wait(&|| home.told(), || home.told().matches("the partition is extracted here").count() == 2);
     load(&home);
+    let http = http_of(&home, 1);
+    let known = http.get("/v1/status")["after"].clone();
+    assert!(known.as_str().unwrap().contains(':'), "{known}");
     broker.act("kill", None);
+    // A request to the cluster may take two minutes.
+    let asked = Instant::now();
+    let status = http.get("/v1/status");
+    assert_eq!(status["after"], known, "what was known");
+    assert!(status["problem"].is_string(), "{status}");
+    assert_eq!(http.send("GET", "/v1/forgets", "", b"").0, 500);
+    assert!(asked.elapsed() < Duration::from_secs(60), "{:?}", asked.elapsed());
     wait(&|| home.told(), || home.told().matches("another instance extracts the partition").count() == 2);
     std::thread::sleep(Duration::from_secs(more_seconds));
     broker.act("restart", None);

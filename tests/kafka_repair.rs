@@ -1,14 +1,14 @@
-//! Records of our own topics that cannot be read, on a running service: their partition stands still and is named, the
-//! others go on, and what an operator writes instead ends it.
+//! Records of our own topics that cannot be read, on a running service: their partition stands still, or their bank is
+//! quarantined, and is named; the others go on, and what an operator writes instead ends it.
 
 use std::time::Duration;
 
-use nouns::model::Bank;
+use nouns::model::{Bank, MemoryKey};
 use rdkafka::{
     ClientConfig,
     producer::{BaseProducer, BaseRecord, Producer},
 };
-use ripplemem::log::partition_of;
+use ripplemem::log::{Log, Topic, partition_of};
 use serde_json::{Value, json};
 
 use super::{
@@ -106,5 +106,42 @@ fn a_record_that_cannot_be_read_stops_its_partition_until_it_is_repaired() {
         assert_eq!(ask(&http, &sick, &after, 120_000), 200, "{}", home.told());
         wait(&|| format!("{:?}", ready(&http)), || ready(&http).1 == "ready\n");
     }
+    let told = home.told();
+    assert!(told.contains("the read position of turns/1 cannot be read") && !told.contains("6 bytes"), "{told}");
+    // Values of memory records: one that no build reads, and one of a newer build.
+    let records = home.log().read(Topic::Memory, 1, 0, 10_000).unwrap().records;
+    let is_of_sick = |key: &[u8]| MemoryKey::from_bytes(key).is_ok_and(|key| key.bank.as_str() == sick);
+    let key = records.into_iter().rfind(|of| of.value.is_some() && is_of_sick(&of.key)).unwrap().key;
+    junk(&broker, "repair.memory", 1, &key, Some("junk"));
+    let asked = || ask(&http, &sick, &Value::Null, 60_000);
+    wait(&|| home.told(), || asked() == 409);
+    let forget = json!({"bank": sick, "select": {"all": true}, "dry_run": true}).to_string();
+    let listing = format!("/v1/turns?bank={sick}");
+    for (method, path, body) in [("POST", "/v1/forget", forget.as_str()), ("GET", listing.as_str(), "")] {
+        let (status, _, problem) = http.send(method, path, "", body.as_bytes());
+        assert_eq!((status, problem["code"].as_str()), (409, Some("quarantined")), "{path}: {problem}");
+    }
+    let removed = || {
+        let (code, listed) = repair(&[]);
+        let name = listed.split(':').next().unwrap().to_owned();
+        assert!(code == Some(3) && listed.contains(&format!("of bank {sick}")), "{listed}");
+        assert_eq!(repair(&["--record", &name, "--remove"]).0, Some(0));
+        assert_eq!(repair(&[]), (Some(0), String::new()));
+        name
+    };
+    removed();
+    wait(&|| home.told(), || asked() != 409);
+    junk(&broker, "repair.memory", 1, &key, Some("{\"schema\": 99}"));
+    wait(&|| format!("{:?}", ready(&http)), || ready(&http).1.contains("memory partition 1 stands still"));
+    let still = ready(&http).1;
+    for _ in 0..10 {
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(ready(&http).1, still, "it goes on standing still");
+    }
+    assert_eq!(home.told().matches("schema 99 is newer").count(), 1, "{}", home.told());
+    let name = removed();
+    let offset = name.rsplit('/').next().unwrap();
+    assert!(still.contains(&format!("before offset {offset}:")), "{name}: {still}");
+    wait(&|| format!("{:?}", ready(&http)), || ready(&http).1 == "ready\n");
     service.stop();
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use nouns::{
     config::{Hold, Pipeline},
-    model::{Bank, MemoryKey, Question, SCHEMA_VERSION, TurnEvent},
+    model::{Bank, MemoryKey, Question, RefusalCode, SCHEMA_VERSION, Selector, TurnEvent},
 };
 use ripplemem::{
     log::{self, Log, Record, Topic, Transaction, partition_of},
@@ -351,6 +351,25 @@ fn a_restart_knows_the_turns_of_a_record_that_cannot_be_read() {
         assert_eq!(run(Some(bad), true, false), expected, "from the log");
         assert_eq!(run(Some(bad), true, true), expected, "from a snapshot");
     }
+}
+
+#[test]
+fn the_turns_of_a_quarantined_bank_are_refused_by_name_and_a_rule_is_applied_to_the_others() {
+    let home = tempfile::tempdir().unwrap();
+    let settings = banks(home.path(), "");
+    let good = closed(&*log::open(&settings.log).unwrap(), SICK);
+    let offset = spoil(&settings, &good.key, b"{".to_vec());
+    let service = open(&settings);
+    let all = pipeline::selected_turns(service.log(), &Bank::parse(SICK).unwrap(), &Selector::default());
+    let refused = all.unwrap_err();
+    assert!(matches!(&refused, PipelineError::Quarantined { offset: at, .. } if *at == offset), "{refused}");
+    assert_eq!(pipeline::refusal(&refused).code, RefusalCode::Quarantined);
+    drop(service);
+    let rules = "embed.model = \"fixed\"\n[[retention]]\nbank = \"*\"\nkeep = { turns = 1 }\n";
+    let pipeline = pipeline_file(home.path(), "p.toml", rules);
+    let (code, out, err) = command(&["retention", "--dry-run", "--pipeline", &pipeline]);
+    assert_eq!((code, out.as_str()), (3, "bank well: 1 turns would go by rule 1\n"), "{err}");
+    assert!(err.contains("bank sick: quarantined") && err.contains(&format!("offset {offset}")), "{err}");
 }
 
 /// Turns that came by an import are in no turns topic.

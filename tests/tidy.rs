@@ -86,7 +86,7 @@ fn rooms_import_in_the_datas_direction() {
         (
             "nouns",
             BTreeMap::from([
-                ("model", &["half_characters"][..]),
+                ("model", &["half_characters", "null_fields"][..]),
                 ("config", &["model"]),
                 ("half_characters", &[]),
                 ("schema", &["model", "config"]),
@@ -94,6 +94,7 @@ fn rooms_import_in_the_datas_direction() {
                 ("chunked_map", &[]),
                 ("logged_bank", &["model"]),
                 ("months", &[]),
+                ("null_fields", &[]),
                 ("signal", &["sync"]),
                 ("sparse", &[]),
                 ("sync", &[]),

@@ -2,7 +2,7 @@
 //!
 //! In: `RUST_LOG`, and whether the command is a service. Out: log lines as text on a terminal, as JSON otherwise. A
 //! command that ends by itself prints warnings like its other messages. Never writes a word of a turn, a question or an
-//! answer: other crates, which may log what they send, log nothing below the level `info`.
+//! answer: other crates, which may log what they send, log nothing below the level `info`, and `rmcp` logs nothing.
 
 use std::{
     fmt,
@@ -28,6 +28,8 @@ use tracing_subscriber::{
 /// The crates of this project, as log lines name them.
 const OURS: [&str; 9] =
     ["ripplemem", "server", "models", "endpoint", "sources", "heart", "nouns", "lab", "scripted_model"];
+/// The crate that speaks MCP. Its warnings quote the URI of a request, with the question, the bank and the speakers.
+const MCP: &str = "rmcp";
 /// The file in `log.directory` that holds the key with which banks are hashed.
 const KEY_FILE: &str = "logs.key";
 
@@ -79,11 +81,16 @@ fn ours(usual: LevelFilter) -> Targets {
 
 /// Whether a line may be written at all, whatever `RUST_LOG` says.
 fn is_allowed(metadata: &Metadata<'_>) -> bool {
-    is_ours(metadata) || *metadata.level() <= Level::INFO
+    is_ours(metadata) || (*metadata.level() <= Level::INFO && of_crate(metadata) != MCP)
 }
 
 fn is_ours(metadata: &Metadata<'_>) -> bool {
-    OURS.contains(&metadata.target().split("::").next().unwrap_or_default())
+    OURS.contains(&of_crate(metadata))
+}
+
+/// The crate that writes a line.
+fn of_crate<'m>(metadata: &Metadata<'m>) -> &'m str {
+    metadata.target().split("::").next().unwrap_or_default()
 }
 
 /// Formats a warning like a command's other messages.

@@ -1,14 +1,17 @@
 //! `ripplemem repair`.
 //!
-//! In: a log on Kafka, and for a change the record and its new value. Out: the control records of its own topics that
-//! cannot be read, each with what may be written instead; or the new record. Exit code 3 while there is such a record.
+//! In: a log on Kafka, and for a change the record and its new value. Out: the records of its own topics that cannot be
+//! read, each with what may be written instead; or the new record. Exit code 3 while there is such a record.
 
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use nouns::config::LogKind;
-use ripplemem::log::kafka::{UnreadableRecord, replace, unreadable_records};
+use ripplemem::{
+    log::kafka::UnreadableRecord,
+    pipeline::{replace_record, unreadable_records},
+};
 use serde_json::json;
 
 use super::{
@@ -17,7 +20,10 @@ use super::{
     output::{print, say},
 };
 
-/// Show the records on Kafka that block a partition because they cannot be read, and write new values for them.
+/// Bytes of a value in words.
+const SHOWN: usize = 1_000;
+
+/// Show the records on Kafka that block a bank or a partition because they cannot be read, and write new values.
 #[derive(Args)]
 pub(crate) struct Repair {
     /// The record to replace, as the list names it: TOPIC/PARTITION/OFFSET.
@@ -57,7 +63,7 @@ impl Repair {
                 "{name}: give the new value with --value, or remove the record with --remove; {}",
                 record.remedy
             );
-            replace(&log, record, self.value.as_deref().map(str::as_bytes))?;
+            replace_record(&log, record, self.value.as_deref().map(str::as_bytes))?;
             let done = if self.remove { "is removed" } else { "is replaced" };
             say(&format!("{name} {done}; a running service continues within a few seconds"));
             found.retain(|record| name_of(record) != *name);
@@ -85,8 +91,17 @@ fn in_json(record: &UnreadableRecord) -> String {
 
 fn in_words(record: &UnreadableRecord) -> String {
     let UnreadableRecord { key, value, what, problem, remedy, .. } = record;
-    let value = value.as_deref().map_or_else(|| "none".to_owned(), readable);
+    let value = value.as_deref().map_or_else(|| "none".to_owned(), beginning);
     format!("{}: {what}\n  key: {}\n  value: {value}\n  {problem}\n  {remedy}", name_of(record), readable(key))
+}
+
+/// The beginning of a value as [`readable`], since one of the memory may have megabytes.
+fn beginning(bytes: &[u8]) -> String {
+    let whole = readable(bytes);
+    match whole.get(..whole.floor_char_boundary(SHOWN)).filter(|begin| begin.len() < whole.len()) {
+        Some(begin) => format!("{begin}… ({} bytes in all)", bytes.len()),
+        None => whole,
+    }
 }
 
 /// Text unchanged, anything else in hexadecimal digits.

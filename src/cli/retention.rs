@@ -2,7 +2,7 @@
 //!
 //! In: a pipeline file with rules of retention, and a directory that no service has open; or a log on Kafka, beside its
 //! services. Out: how many turns no rule keeps, by bank and rule; and their deletion, unless only the numbers were
-//! asked for. A running service applies its rules itself.
+//! asked for. Exit code 3 if a bank could not be looked at, which is named. A running service applies its rules itself.
 
 use std::process::ExitCode;
 
@@ -11,12 +11,13 @@ use clap::Args;
 use nouns::config::{LogKind, Pipeline};
 use ripplemem::{
     log::{self, Log},
-    pipeline::{Outlived, Retention as Rules, RetentionRule},
+    pipeline::{Outlived, Retention as Rules, RetentionLook, RetentionRule},
 };
 
 use super::{
+    exit_code::REJECTED,
     memory_arguments::MemoryArguments,
-    output::print,
+    output::{print, say},
     reached::{Memory, open_or_reach},
 };
 
@@ -41,8 +42,7 @@ impl Retention {
             "retention: the pipeline file has no rule; add a table [[retention]] with bank and keep"
         );
         if pipeline.log.kind == LogKind::Kafka {
-            self.show(&self.applied(&pipeline, &*log::open(&pipeline.log)?)?)?;
-            return Ok(ExitCode::SUCCESS);
+            return self.show(&self.applied(&pipeline, &*log::open(&pipeline.log)?)?);
         }
         let Memory::Here(mut service) = open_or_reach(&pipeline)? else {
             bail!(
@@ -53,27 +53,26 @@ impl Retention {
         };
         service.pause_model();
         service.catch_up()?;
-        let outlived = self.applied(&pipeline, service.log())?;
+        let look = self.applied(&pipeline, service.log())?;
         if !self.dry_run {
             service.catch_up()?;
             // Notes the stages that the operations have reached.
             service.receipts()?;
         }
-        self.show(&outlived)?;
-        Ok(ExitCode::SUCCESS)
+        self.show(&look)
     }
 
     /// What no rule keeps now, which is then deleted, unless only the numbers were asked for.
-    fn applied(&self, pipeline: &Pipeline, log: &dyn Log) -> Result<Vec<Outlived>> {
+    fn applied(&self, pipeline: &Pipeline, log: &dyn Log) -> Result<RetentionLook> {
         let (rules, now_ms) = (Rules::of(pipeline, log), jiff::Timestamp::now().as_millisecond());
-        let outlived = rules.look(now_ms)?;
+        let look = rules.look(now_ms)?;
         if !self.dry_run {
-            outlived.iter().try_for_each(|of_bank| rules.delete(of_bank, now_ms))?;
+            look.outlived.iter().try_for_each(|of_bank| rules.delete(of_bank, now_ms))?;
         }
-        Ok(outlived)
+        Ok(look)
     }
 
-    fn show(&self, outlived: &[Outlived]) -> Result<()> {
+    fn show(&self, RetentionLook { outlived, quarantined }: &RetentionLook) -> Result<ExitCode> {
         let done = if self.dry_run { "would go" } else { "deleted" };
         for Outlived { bank, by_rule } in outlived {
             for (RetentionRule { rule, .. }, turns) in by_rule {
@@ -87,9 +86,15 @@ impl Retention {
                 print(&format!("{line}\n"))?;
             }
         }
+        for problem in quarantined {
+            say(&format!("{problem}; no rule was applied to it"));
+        }
+        if !quarantined.is_empty() {
+            return Ok(ExitCode::from(REJECTED));
+        }
         if outlived.is_empty() && !self.json {
             print("every turn is kept\n")?;
         }
-        Ok(())
+        Ok(ExitCode::SUCCESS)
     }
 }

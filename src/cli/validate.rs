@@ -1,7 +1,8 @@
 //! `ripplemem validate`.
 //!
-//! In: a pipeline file. Out: whether it is valid, its models can be loaded, the key of its language model is set, and
-//! under which settings words of deleted turns never leave Kafka's topics. Sends nothing to a language model.
+//! In: a pipeline file. Out: whether it is valid, its models can be loaded, the key of its language model is set, the
+//! files of `[forget]` are as they must be, and under which settings words of deleted turns never leave Kafka's topics.
+//! Sends nothing to a language model.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -48,6 +49,7 @@ impl Validate {
                 print(&format!("forgetting: words of deleted turns leave the topics within {hours} hours\n"))?;
             }
         }
+        pipeline::check_forgetting(&pipeline)?;
         print(&format!("model: {}\n", pipeline::check_model(&pipeline)?))?;
         if let Some(reranker) = pipeline::check_reranker(&pipeline)? {
             print(&format!("reranker: {reranker}\n"))?;

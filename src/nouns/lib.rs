@@ -15,6 +15,7 @@
 //! | [`trace_parent`] | Which trace does a request belong to? |
 //! | [`months`] | Which month does an English word name? |
 //! | [`half_characters`] | What happens to a lone surrogate in JSON? |
+//! | [`null_fields`] | What does null mean in an optional field? |
 //! | [`chunked_map`] | How are many entries kept in order in little memory? |
 //! | [`sparse`] | How does a collection avoid taking much more memory than it needs? |
 
@@ -25,6 +26,7 @@ pub mod half_characters;
 pub mod logged_bank;
 pub mod model;
 pub mod months;
+pub mod null_fields;
 pub mod schema;
 pub mod signal;
 pub mod sparse;

@@ -11,7 +11,7 @@
 //! `platforms` are the chat platforms that it follows, `webhooks` what they send. `subscriptions` are questions that
 //! stay. `mcp` gives agents tools on such a memory, `mem0` the routes that Mem0's client calls.
 //! `request_trace` has the spans of log lines, `telemetry` the metrics, `recent_questions` how long questions take now,
-//! and `tap` shows records to people.
+//! `log_ends` how far the log is, `looks` what is known while it does not answer, and `tap` shows records to people.
 
 pub mod access;
 mod address;
@@ -26,6 +26,8 @@ mod kafka;
 #[cfg(not(feature = "kafka"))]
 #[path = "without_kafka.rs"]
 mod kafka;
+mod log_ends;
+mod looks;
 mod manager;
 mod mcp;
 mod mem0;

@@ -4,7 +4,7 @@
 //! extraction. Nothing here names a bank or holds a word of what was said.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::{
         Arc, Mutex, OnceLock, Weak,
@@ -14,6 +14,8 @@ use std::{
 };
 
 use crate::{
+    log_ends::LogEnds,
+    looks::{Look, Looks},
     recent_questions::RecentQuestions,
     source_status::SourceStatuses,
     telemetry::{Metrics, OfPartition, Outcome, Purpose, QuestionsWaiting},
@@ -61,6 +63,8 @@ pub(super) struct State {
     directory: PathBuf,
     /// The partitions that are extracted here.
     extraction: Mutex<ExtractionStatus>,
+    /// How far the log is, as it was found last.
+    ends: Looks<LogEnds>,
     /// Why the log refuses turns.
     refusing: Mutex<Option<String>>,
     /// Why no snapshot is written.
@@ -85,6 +89,7 @@ impl State {
             sources: SourceStatuses::default(),
             directory: pipeline.log.directory.clone(),
             extraction: Mutex::default(),
+            ends: Looks::new(),
             refusing: Mutex::default(),
             no_snapshot: Mutex::default(),
             retention: Mutex::default(),
@@ -125,10 +130,10 @@ impl State {
     /// others answer, so the service is ready.
     pub(super) fn standing_still(&self) -> Option<String> {
         let shards = self.replica.get().map(|replica| replica.shards()).unwrap_or_default();
-        let still = shards.iter().filter(|shard| shard.waiting);
-        let named =
-            still.map(|of| format!("memory partition {} stands still before offset {}", of.partition, of.next_offset));
-        let named: Vec<String> = named.collect();
+        let still = shards.iter().filter_map(|shard| Some((shard.partition, shard.waits_before?)));
+        let named: Vec<String> = still
+            .map(|(partition, offset)| format!("memory partition {partition} stands still before offset {offset}"))
+            .collect();
         (!named.is_empty()).then(|| {
             format!(
                 "{}: the record there cannot be read, and banks of the partition are answered as of before it; run the \
@@ -237,6 +242,19 @@ impl State {
         problem.or(extraction.model_problem()).map(str::to_owned)
     }
 
+    /// How far the log is. If it does not answer within some seconds, how far it was, and why there is nothing newer.
+    pub(super) fn log_ends(&self, log: &Arc<dyn Log>) -> Look<LogEnds> {
+        let extracted: BTreeSet<u32> =
+            sync::lock(&self.extraction).positions().map(|(partition, _)| partition).collect();
+        let (log, replica) = (Arc::clone(log), self.replica.get().cloned());
+        self.ends.look(move || {
+            // On Kafka, the position of a partition that another instance extracts costs a read of its whole memory.
+            let is_elsewhere = |partition: &u32| log.erasable().is_none() && !extracted.contains(partition);
+            let followed = |partition| replica.as_ref().filter(|_| is_elsewhere(&partition))?.position(partition);
+            LogEnds::of(&*log, &followed).map_err(|error| error.to_string())
+        })
+    }
+
     /// Measures what no event tells: the lag of the partitions that are extracted here, and the shards. While the
     /// cluster is away the last figures stay.
     pub(super) fn measure(&self, log: &dyn Log) {
@@ -288,7 +306,7 @@ impl State {
             metrics.shards_held.get_or_create(&of).set(i64::from(shard.is_some()));
             let loading = is(|shard| shard.loading) | i64::from(awaited.contains(&partition));
             metrics.shards_loading.get_or_create(&of).set(loading);
-            metrics.shards_waiting.get_or_create(&of).set(is(|shard| shard.waiting));
+            metrics.shards_waiting.get_or_create(&of).set(is(|shard| shard.waits_before.is_some()));
             let quarantined = shard.map_or(0, |shard| shard.quarantined_banks);
             metrics.quarantined_banks.get_or_create(&of).set(quarantined as i64);
             let Some(shard) = shard else {

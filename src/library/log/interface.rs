@@ -56,6 +56,11 @@ pub trait Log: SourceLog {
     fn is_replaced(&self, _partition: u32, _record: &Record) -> Result<bool, LogError> {
         Ok(false)
     }
+    /// What is wrong with a record of the memory topic that is the log's own, such as a read position, and that cannot
+    /// be read. `None` for any other record, and for a log that returns none of its own.
+    fn control_problem(&self, _record: &Record) -> Option<String> {
+        None
+    }
     /// Calls `each` with the live records of a memory partition whose keys begin with `prefix`, in the order of their
     /// keys, as of one moment, until `each` breaks off. A record that is not `wanted`, by its key and offset, is not
     /// read; several records may be asked about before one of them is read. On Kafka the first call about a partition
@@ -128,9 +133,9 @@ pub trait ErasableLog: Log {
     /// # Errors
     /// [`LogError::Damaged`] where the topic holds no such record.
     fn replace(&self, topic: Topic, partition: u32, values: &[(u64, Vec<u8>)]) -> Result<(), LogError>;
-    /// Removes from the disk every byte that was replaced, superseded or deleted before the call, and the generations
-    /// of the memory before the current one. Returns how many bytes were written for that. Reads and writes go on
-    /// meanwhile.
+    /// Removes from the disk every byte that was replaced, superseded or deleted before the call, and every generation
+    /// of the memory but the current one: an unfinished next one has to begin again. Returns how many bytes were
+    /// written for that. Reads and writes go on meanwhile.
     ///
     /// # Errors
     /// [`LogError::NotErased`] while a reader holds old bytes; a later call ends it.

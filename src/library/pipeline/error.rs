@@ -91,7 +91,8 @@ pub enum PipelineError {
     /// A record of the bank cannot be read, so the bank answers nothing.
     #[error(
         "bank {bank}: quarantined, because a record of it cannot be read (memory partition {partition}, offset {offset}: \
-         {problem}); a readable record of the same key ends that, such as from `ripplemem import` of an earlier export"
+         {problem}); a readable record of the same key ends that, such as from `ripplemem import` of an earlier export, \
+         or its removal, on Kafka by `ripplemem repair`"
     )]
     Quarantined {
         /// The bank.
@@ -173,6 +174,14 @@ pub enum PipelineError {
     /// Answering one question panicked.
     #[error("answering this question panicked; this is a defect, please report it with the question")]
     Panicked,
+    /// The bank has no live record, and turns that may be its first wait for the endpoint of the embedding model.
+    #[error("bank {bank}: it holds nothing yet, and turns of its partition wait to be embedded: {problem}")]
+    EndpointAway {
+        /// The bank that was asked.
+        bank: Bank,
+        /// Why the endpoint gives no vectors.
+        problem: String,
+    },
     /// The bank has no live record.
     #[error("bank {bank}: unknown; {known}")]
     UnknownBank {

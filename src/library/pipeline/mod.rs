@@ -51,9 +51,9 @@ pub use error::PipelineError;
 pub use extract::extract;
 pub use extraction_status::ExtractionStatus;
 pub use forgetting::{
-    Deleted, Erased, ForgetOperation, ForgetStage, Found, Outlived, Receipt, Retention, RetentionNews, RetentionRule,
-    RetentionStatus, Search, Verdict, Verified, VerifiedOperation, VerifiedOperations, stored_receipts, verify,
-    verify_operations,
+    Deleted, Erased, ForgetOperation, ForgetStage, Found, Outlived, Receipt, Retention, RetentionLook, RetentionNews,
+    RetentionRule, RetentionStatus, Search, Verdict, Verified, VerifiedOperation, VerifiedOperations, check_forgetting,
+    stored_receipts, verify, verify_operations,
 };
 pub use front::{Asked, Front, FrontLoad, parse_after, parse_as_of, refusal};
 pub use ingest::unit_texts;
@@ -64,11 +64,13 @@ pub use maintenance::{
     BankReader, Estimate, ExportReport, ImportReport, ReembedReport, Replay, ReplayError, ReplayRequest, TransferError,
     UnreadableAt, check_model, check_reranker, diff, estimate, export, export_beside, import, reembed, take_snapshot,
 };
+#[cfg(feature = "kafka")]
+pub use maintenance::{replace_record, unreadable_records};
 pub use progress::{Finished, Ingested, Progress};
 pub use replica::snapshots;
 pub use replica::{
-    Changes, News, OnRestoredTurns, ReadTurn, RecordChange, Replica, ReplicaOptions, ShardPlace, ShardStatus,
-    WatchedBank, WrittenSnapshots, WrittenWindow,
+    Changes, LastVersion, News, OnRestoredTurns, ReadTurn, ReadVersions, RecordChange, Replica, ReplicaOptions,
+    ShardPlace, ShardStatus, WatchedBank, WrittenSnapshots, WrittenWindow,
 };
 pub use service::Service;
 pub use snapshot_interval::write_snapshots;

@@ -29,7 +29,7 @@ use super::{
     ArrivingOrders, Asked, Erased, ExtractionEvent, ExtractionOrders, Finished, Front, Ingested, PipelineError,
     Progress, Receipt,
     explaining::complete,
-    forgetting::{Forgets, Places, receipts, settled},
+    forgetting::{Forgets, Places, check_places, receipts, settled},
     ingest::{Extraction, LiveTurns, Run, Schedule, Stage},
     logged::logged,
     replica::{Replica, ReplicaOptions},
@@ -70,6 +70,7 @@ impl Service {
         embedders: Option<Arc<EmbedderPool>>,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, PipelineError> {
+        check_places(pipeline)?;
         let log: Arc<dyn Log> = Arc::from(log::open(&pipeline.log)?);
         // On Kafka the running service does that.
         if pipeline.log.kind == LogKind::Embedded {
@@ -288,7 +289,13 @@ impl Service {
             None => Arc::new(EmbedderPool::open(&self.pipeline.embed, &self.pipeline.model())?),
         };
         let log = (self.pipeline.log.kind == LogKind::Embedded).then(|| Arc::clone(&self.log));
-        let front = Front::start(Arc::clone(&self.replica), embedders, log, self.pipeline.serve.threads)?;
+        let durable = Arc::clone(&self.log);
+        let is_behind = move |bank: &Bank| {
+            let partition = log::partition_of(bank, durable.partitions());
+            durable.read_position(partition).and_then(|at| durable.lag(partition, at)).is_ok_and(|lag| lag > 0)
+        };
+        let (replica, threads) = (Arc::clone(&self.replica), self.pipeline.serve.threads);
+        let front = Front::start(replica, embedders, log, Arc::new(is_behind), threads)?;
         Ok(Arc::clone(started.insert(Arc::new(front))))
     }
 

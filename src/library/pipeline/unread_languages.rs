@@ -48,11 +48,12 @@ impl LanguageCounts {
 #[must_use]
 pub fn notice(whose: &str, (language, share): (Language, f64), embed: &EmbedSettings) -> String {
     format!(
-        "{:.0} % of {whose} are in languages that the model {} does not read, most of them in {language:?} ({language}): \
-         answers will miss them. Write embed.model = \"{MULTILINGUAL}\" (scripts/setup --multilingual installs it); \
+        "{:.0} % of {whose} are in languages that the model {} does not read, most of them in {} ({language}): \
+         answers will miss them. Write embed.model = \"{MULTILINGUAL}\" (scripts/setup --multilingual of the repository installs it); \
          `ripplemem reembed` changes the model of what is stored",
         100.0 * share,
         embed.model,
+        language.english_name(),
     )
 }
 
@@ -94,7 +95,9 @@ mod tests {
         let mut unread = UnreadLanguages::default();
         assert_eq!(unread.add(turns(12, Language::Zh), &embed, &english), None, "too few");
         let told = unread.add(turns(12, Language::Zh), &embed, &english).expect("most are unread");
-        for words in ["100 %", "all-MiniLM-L6-v2-int8", "(zh)", "embed.model = \"multilingual-e5-small\"", "setup"] {
+        for words in
+            ["100 %", "all-MiniLM-L6-v2-int8", "Chinese (zh)", "embed.model = \"multilingual-e5-small\"", "setup"]
+        {
             assert!(told.contains(words), "{told}");
         }
         assert_eq!(unread.add(turns(12, Language::Zh), &embed, &english), None, "said already");

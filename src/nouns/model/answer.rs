@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Bank, Channel, Cues, EventTime, Flat, SCHEMA_VERSION, TextRange, UnitId, Usage};
+use crate::null_fields::null_as_default;
 
 /// A score in fixed point, so that no processor or summation order changes a comparison.
 ///
@@ -62,7 +63,7 @@ pub struct Question {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asker: Option<String>,
     /// The last turns of the running conversation, oldest first; at most 8,192 bytes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub said_before: Vec<SaidBefore>,
     /// Most tokens (o200k) of the context; `recall.stop.most_tokens` without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,10 +74,10 @@ pub struct Question {
     #[schemars(range(max = 200))]
     pub near: Option<u32>,
     /// Whether the trace of each round shows the units that the walk reached, and the edges to them.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "std::ops::Not::not")]
     pub walk: bool,
     /// Whether rankings without the graph stand beside the answer.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "std::ops::Not::not")]
     pub compare: bool,
     /// The profile whose recall settings apply, in place of those of the pipeline file.
     #[serde(default, skip_serializing_if = "Option::is_none")]

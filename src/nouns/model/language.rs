@@ -115,6 +115,35 @@ impl Language {
         }
     }
 
+    /// Its name in English.
+    #[must_use]
+    pub fn english_name(self) -> &'static str {
+        match self {
+            Self::En => "English",
+            Self::Ar => "Arabic",
+            Self::De => "German",
+            Self::El => "Greek",
+            Self::Es => "Spanish",
+            Self::Fa => "Persian",
+            Self::Fr => "French",
+            Self::Hi => "Hindi",
+            Self::Id => "Indonesian",
+            Self::It => "Italian",
+            Self::Ja => "Japanese",
+            Self::Ko => "Korean",
+            Self::Nl => "Dutch",
+            Self::Pl => "Polish",
+            Self::Pt => "Portuguese",
+            Self::Ru => "Russian",
+            Self::Th => "Thai",
+            Self::Tr => "Turkish",
+            Self::Uk => "Ukrainian",
+            Self::Vi => "Vietnamese",
+            Self::Zh => "Chinese",
+            Self::Und => "another language",
+        }
+    }
+
     /// The language of a code.
     #[must_use]
     pub fn of_code(code: &str) -> Option<Self> {

@@ -20,6 +20,7 @@ mod time;
 mod turn;
 mod unique_json;
 mod unit;
+mod unspaced;
 mod usage;
 mod vector;
 
@@ -52,5 +53,6 @@ pub use unit::{
     Cues, IN_PART, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SpannedText, TextRange, Unit, UnitId, WindowState,
     canonical_name,
 };
+pub use unspaced::stands_alone;
 pub use usage::Usage;
 pub use vector::Vector;

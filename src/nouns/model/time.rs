@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize, de};
 use super::{FIRST_YEAR, Invalid, LAST_YEAR};
 
 const REMEDY: &str = "write RFC 3339 with an offset, such as 2023-05-08T13:56:00Z, in a year from 1900 to 2199";
+/// The largest offset of RFC 3339, in either direction.
+const MOST_OFFSET_SECONDS: u32 = 24 * 3_600 - 60;
 
 /// A moment with the offset at which it was said; RFC 3339 in JSON.
 ///
@@ -27,8 +29,16 @@ impl EventTime {
     /// Reads RFC 3339 with an offset (`2023-05-08T13:56:00+02:00` or `…Z`), and no other form.
     ///
     /// # Errors
-    /// [`Invalid`] when it is not such a time, or lies outside [`FIRST_YEAR`] to [`LAST_YEAR`].
+    /// [`Invalid`] when it is not such a time, lies outside [`FIRST_YEAR`] to [`LAST_YEAR`], or has an offset of 24
+    /// hours or more.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let time = Self::of_record(text)?;
+        time.check_offset("time")?;
+        Ok(time)
+    }
+
+    /// The time in a record. Earlier builds took offsets of up to 25:59, so records may hold them.
+    fn of_record(text: &str) -> Result<Self, Invalid> {
         let read = Self::read(text)?;
         if is_rfc_3339(text) {
             Ok(read)
@@ -38,7 +48,8 @@ impl EventTime {
     }
 
     /// Reads what [`Self::parse`] reads, and the other forms of ISO 8601 that exports and models write: a space in
-    /// place of the `T`, digits without separators, an offset in hours.
+    /// place of the `T`, digits without separators, an offset in hours. Takes offsets of up to 25:59;
+    /// [`Self::check_offset`] refuses those that RFC 3339 does not have.
     ///
     /// # Errors
     /// [`Invalid`] when it is not a time, names no offset, or lies outside [`FIRST_YEAR`] to [`LAST_YEAR`].
@@ -66,6 +77,18 @@ impl EventTime {
             return Err(bad());
         }
         Ok(Self { unix_ms, offset_seconds })
+    }
+
+    /// Checks that RFC 3339 has its offset: other programs refuse to read one of 24 hours or more.
+    ///
+    /// # Errors
+    /// [`Invalid`] names `field`.
+    pub fn check_offset(&self, field: &'static str) -> Result<(), Invalid> {
+        if self.offset_seconds.unsigned_abs() <= MOST_OFFSET_SECONDS {
+            return Ok(());
+        }
+        let problem = format!("\"{self}\" has an offset of 24 hours or more");
+        Err(Invalid::new(field, problem, "write an offset from -23:59 to +23:59"))
     }
 
     /// The local date and time, at the offset at which it was said.
@@ -115,7 +138,7 @@ impl Serialize for EventTime {
 
 impl<'de> Deserialize<'de> for EventTime {
     fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        Self::parse(&String::deserialize(d)?).map_err(de::Error::custom)
+        Self::of_record(&String::deserialize(d)?).map_err(de::Error::custom)
     }
 }
 
@@ -218,6 +241,19 @@ mod tests {
         {
             assert!(EventTime::parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn an_offset_of_24_hours_is_refused_and_read_from_records() {
+        for text in ["2024-05-06T09:00:00+24:00", "2024-05-06T09:00:00-25:59"] {
+            let error = EventTime::parse(text).expect_err(text).to_string();
+            assert!(error.contains(text) && error.contains("-23:59 to +23:59"), "{error}");
+            let json = format!("\"{text}\"");
+            let stored: EventTime = serde_json::from_str(&json).expect("a record");
+            assert_eq!(serde_json::to_string(&stored).ok(), Some(json));
+            assert!(stored.check_offset("since").is_err_and(|invalid| invalid.field == "since"));
+        }
+        assert!(EventTime::parse("2024-05-06T09:00:00-23:59").is_ok());
     }
 
     #[test]

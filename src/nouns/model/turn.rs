@@ -5,18 +5,18 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::{
-    Deserialize, Serialize,
+    Deserialize, Deserializer, Serialize,
     de::value::{Error as ValueError, StrDeserializer},
 };
-use serde_json::error::Category;
+use serde_json::{Value, error::Category, json};
 
 use super::{
     Bank, EventTime, Invalid, MAX_ATTACHMENTS, MAX_NAME_BYTES, MAX_TEXT_BYTES, MAX_TURN_BYTES, MAX_URL_BYTES,
     SCHEMA_VERSION, UniqueJson, limits::MAX_REASON_BYTES,
 };
-use crate::half_characters::without_half_characters;
+use crate::{half_characters::without_half_characters, null_fields::null_as_default};
 
 /// Something attached to a turn. Its caption counts as text of the turn.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -44,7 +44,7 @@ pub struct Turn {
     /// Id, unique in the bank: another record with the same id is the same turn.
     pub turn: String,
     /// The platform's edit time or counter; the higher one wins. 0 when never edited.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub version: u64,
     /// Who said it.
     pub speaker: String,
@@ -65,7 +65,7 @@ pub struct Turn {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<String>,
     /// What was attached to it; at most 100.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub attachments: Vec<Attachment>,
 }
@@ -87,6 +87,9 @@ pub enum SpeakerKind {
     #[serde(alias = "system", alias = "developer")]
     Bot,
 }
+
+/// The names that a kind is also read by.
+const OTHER_KIND_NAMES: [&str; 7] = ["user", "human", "ai", "model", "function", "system", "developer"];
 
 impl SpeakerKind {
     /// All kinds, in their order.
@@ -128,11 +131,17 @@ impl Turn {
         self.kind.or_else(|| named().into_iter().find_map(|(name, kind)| is(name).then_some(kind)))
     }
 
-    /// Checks lengths and emptiness; times and banks are checked when they are read.
+    /// Checks lengths, emptiness and the offset of the time. The rest of times, and banks, are checked when they are
+    /// read.
     ///
     /// # Errors
-    /// [`Invalid`] for the first field that is empty or too long.
+    /// [`Invalid`] for the first field that is empty, too long or out of range.
     pub fn check(&self) -> Result<(), Invalid> {
+        self.time.check_offset("time")?;
+        self.check_lengths()
+    }
+
+    fn check_lengths(&self) -> Result<(), Invalid> {
         check_name("turn", &self.turn)?;
         check_name("speaker", &self.speaker)?;
         for (field, name) in [("session", &self.session), ("thread", &self.thread), ("reply_to", &self.reply_to)] {
@@ -213,6 +222,7 @@ fn check_name(field: &'static str, name: &str) -> Result<(), Invalid> {
 /// One record of the turns topic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[schemars(transform = allow_other_names)]
 pub enum TurnEvent {
     /// A new turn, or a new version of one.
     Turn(Turn),
@@ -224,6 +234,34 @@ pub enum TurnEvent {
     Idle(Idle),
 }
 
+/// Makes the schema allow what [`TurnEvent::from_json`] reads besides what it writes: a turn without `type`, with a
+/// `schema`, or with a `role`, and null in fields that may be absent.
+fn allow_other_names(schema: &mut Schema) {
+    let mut variants = schema.get_mut("oneOf").and_then(Value::as_array_mut);
+    for field in ["/properties/version/type", "/properties/attachments/type"] {
+        let variants = variants.iter_mut().flat_map(|variants| variants.iter_mut());
+        for kind in variants.filter_map(|variant| variant.pointer_mut(field)) {
+            *kind = json!([kind.take(), "null"]);
+        }
+    }
+    let is_turn = |variant: &&mut Value| variant.pointer("/properties/type/const") == Some(&json!("turn"));
+    let Some(turn) = variants.and_then(|variants| variants.iter_mut().find(is_turn)) else { return };
+    if let Some(required) = turn.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|field| field != "type");
+    }
+    if let Some(fields) = turn.get_mut("properties").and_then(Value::as_object_mut) {
+        let names = SpeakerKind::ALL.iter().map(|kind| kind.name()).chain(OTHER_KIND_NAMES);
+        let names: Vec<Value> = names.map(Value::from).chain([Value::Null]).collect();
+        fields.insert("role".to_owned(), json!({ "description": "Another name of `kind`.", "enum": names }));
+        if let Some(kind) = fields.get_mut("kind").and_then(Value::as_object_mut) {
+            kind.remove("anyOf");
+            kind.insert("enum".to_owned(), names.into());
+        }
+        let about = "The version of this schema.";
+        fields.insert("schema".to_owned(), json!({ "description": about, "const": SCHEMA_VERSION }));
+    }
+}
+
 /// The deletion of a turn. It wins over a turn of the same version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -233,7 +271,7 @@ pub struct Deletion {
     /// The deleted turn.
     pub turn: String,
     /// The platform's time of deletion. Without it, no later version restores the turn.
-    #[serde(default = "final_version")]
+    #[serde(default = "final_version", deserialize_with = "null_as_final")]
     pub version: u64,
 }
 
@@ -247,6 +285,10 @@ impl Deletion {
 
 fn final_version() -> u64 {
     u64::MAX
+}
+
+fn null_as_final<'de, D: Deserializer<'de>>(version: D) -> Result<u64, D::Error> {
+    Ok(Option::deserialize(version)?.unwrap_or_else(final_version))
 }
 
 /// The end of a conversation named by the caller.
@@ -281,13 +323,23 @@ impl TurnEvent {
         }
     }
 
-    /// Reads one record. A record without `type` is a turn.
+    /// Reads one record from outside. A record without `type` is a turn. A byte order mark may stand in front.
     ///
     /// # Errors
     /// A message that names the field, or the column of malformed JSON.
     pub fn from_json(bytes: &[u8]) -> Result<Self, String> {
-        let text = std::str::from_utf8(bytes)
-            .map_err(|e| format!("not UTF-8 after byte {}; re-encode the file as UTF-8", e.valid_up_to()))?;
+        let event = Self::from_log(bytes)?;
+        event.check_offset().map_err(|e| e.to_string())?;
+        Ok(event)
+    }
+
+    /// Reads one record of the turns log, which may hold a time with an offset that [`Self::from_json`] refuses.
+    ///
+    /// # Errors
+    /// As [`Self::from_json`].
+    pub fn from_log(bytes: &[u8]) -> Result<Self, String> {
+        let text = std::str::from_utf8(without_byte_order_mark(bytes))
+            .map_err(|e| format!("not UTF-8 after byte {}; re-encode the record as JSON in UTF-8", e.valid_up_to()))?;
         let UniqueJson(mut value) =
             serde_json::from_slice(&without_half_characters(text.as_bytes())).map_err(|e| match e.classify() {
                 Category::Data => format!("{e}; write each field once"),
@@ -301,17 +353,29 @@ impl TurnEvent {
         }
         object.entry("type").or_insert_with(|| "turn".into());
         let event: Self = serde_json::from_value(value).map_err(|e| e.to_string())?;
-        event.check().map_err(|e| e.to_string())?;
+        event.check_lengths().map_err(|e| e.to_string())?;
         Ok(event)
     }
 
-    /// Checks lengths and emptiness.
+    /// Checks lengths, emptiness and the offset of the time.
     ///
     /// # Errors
-    /// [`Invalid`] for the first field that is empty or too long.
+    /// [`Invalid`] for the first field that is empty, too long or out of range.
     pub fn check(&self) -> Result<(), Invalid> {
+        self.check_offset()?;
+        self.check_lengths()
+    }
+
+    fn check_offset(&self) -> Result<(), Invalid> {
         match self {
-            Self::Turn(turn) => turn.check(),
+            Self::Turn(Turn { time, .. }) | Self::Idle(Idle { time, .. }) => time.check_offset("time"),
+            Self::Deletion(_) | Self::SessionEnd(_) => Ok(()),
+        }
+    }
+
+    fn check_lengths(&self) -> Result<(), Invalid> {
+        match self {
+            Self::Turn(turn) => turn.check_lengths(),
             Self::Deletion(d) => check_name("turn", &d.turn),
             Self::SessionEnd(s) => check_name("session", &s.session),
             Self::Idle(_) => Ok(()),
@@ -393,7 +457,12 @@ pub fn stated_bank(record: &[u8]) -> Option<Bank> {
     struct Stated {
         bank: Bank,
     }
-    serde_json::from_slice(record).ok().map(|Stated { bank }| bank)
+    serde_json::from_slice(without_byte_order_mark(record)).ok().map(|Stated { bank }| bank)
+}
+
+/// The bytes without the mark that some programs write in front of UTF-8.
+fn without_byte_order_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
 /// A session of a bank: `caller:NAME`, `thread:NAME`, `auto:N` or `bank`.
@@ -455,7 +524,59 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
-    use super::SpeakerKind;
+    use super::*;
+
+    /// A record without `type` is a turn, and a kind has other names.
+    #[test]
+    fn the_schema_of_a_turn_takes_what_is_read() {
+        let schema = TurnEvent::json_schema(&mut schemars::SchemaGenerator::default()).to_value();
+        let variants = schema["oneOf"].as_array().expect("variants");
+        let [turn, others @ ..] = variants.as_slice() else { panic!("{schema}") };
+        assert!(!turn["required"].as_array().expect("fields").contains(&json!("type")));
+        assert!(others.iter().all(|other| other["required"][0] == "type"), "{others:?}");
+        let record = json!({ "schema": 1, "bank": "b", "turn": "t", "speaker": "A", "text": "x", "time": "2024-01-01T00:00:00Z" });
+        for name in turn["properties"]["role"]["enum"].as_array().expect("names") {
+            for field in ["role", "kind"] {
+                let mut record = record.clone();
+                record[field] = name.clone();
+                let fields = record.as_object().expect("an object").keys();
+                assert!(fields.map(|field| &turn["properties"][field]).all(|known| !known.is_null()), "{record}");
+                assert!(TurnEvent::from_json(record.to_string().as_bytes()).is_ok(), "{record}");
+            }
+        }
+        assert_eq!(turn["properties"]["kind"]["enum"], turn["properties"]["role"]["enum"]);
+    }
+
+    #[test]
+    fn a_field_that_is_null_is_absent() {
+        let json = r#"{"bank":"b","turn":"t","version":null,"speaker":"A","text":"x","time":"2024-01-01T00:00:00Z","attachments":null}"#;
+        let TurnEvent::Turn(turn) = TurnEvent::from_json(json.as_bytes()).expect("a turn") else { panic!("no turn") };
+        assert_eq!((turn.version, turn.attachments.len()), (0, 0));
+        let json = r#"{"type":"deletion","bank":"b","turn":"t","version":null}"#;
+        let bank = Bank::parse("b").expect("a bank");
+        let deletion = Deletion::for_good(bank, "t".to_owned());
+        assert_eq!(TurnEvent::from_json(json.as_bytes()), Ok(TurnEvent::Deletion(deletion)));
+    }
+
+    #[test]
+    fn an_offset_of_24_hours_is_refused_and_read_from_the_log() {
+        let turn = r#"{"bank":"b","turn":"t","speaker":"A","text":"x","time":"2024-01-01T00:00:00+25:00"}"#;
+        let idle = r#"{"type":"idle","bank":"b","time":"2024-01-01T00:00:00+25:00"}"#;
+        for json in [turn, idle] {
+            let error = TurnEvent::from_json(json.as_bytes()).expect_err(json);
+            assert!(error.starts_with("time: ") && error.contains("-23:59 to +23:59"), "{error}");
+            assert!(TurnEvent::from_log(json.as_bytes()).expect(json).check().is_err());
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_read_over_and_bytes_of_another_form_are_called_a_record() {
+        let record = "\u{feff}{\"bank\":\"b\",\"turn\":\"t\",\"speaker\":\"A\",\"text\":\"x\",\"time\":\"2024-01-01T00:00:00Z\"}";
+        assert!(TurnEvent::from_json(record.as_bytes()).is_ok(), "{record}");
+        assert_eq!(stated_bank(record.as_bytes()), Bank::parse("b").ok());
+        let refused = TurnEvent::from_json(b"\x00\x05\x93\x12avro").expect_err("it is no text");
+        assert_eq!(refused, "not UTF-8 after byte 2; re-encode the record as JSON in UTF-8");
+    }
 
     #[test]
     fn a_role_names_a_kind_however_it_is_written() {

@@ -31,15 +31,15 @@ pub struct BankStatus {
     pub notice: Option<String>,
 }
 
-/// The status of a bank in a memory.
-pub(super) fn bank_status(memory: &Memory, bank: Bank) -> Result<BankStatus, Problem> {
+/// The status of a bank in a memory, whose log reaches to `end`.
+pub(super) fn bank_status(memory: &Memory, bank: Bank, end: &Written) -> Result<BankStatus, Problem> {
     // Read before the counts, so that the counts reflect at least these offsets.
     let complete_through = memory.replica().read_to(&bank);
     let logged_as = LoggedBank(&bank).to_string();
     let counted = memory.replica().digest(Some(&bank))?;
     let notice = memory.replica().unread_notice(&bank, &counted.value);
     let counts = Digest::of(Some(bank.clone()), counted);
-    let behind = behind(&bank, &complete_through, &memory.end()?);
+    let behind = behind(&bank, &complete_through, end);
     Ok(BankStatus { counts, complete_through, behind, logged_as, notice })
 }
 

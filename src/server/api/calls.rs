@@ -29,6 +29,7 @@ use super::{
 };
 use crate::{
     access::{Caller, Right},
+    looks::Looks,
     quota::{Limits, Share},
     request_trace,
     subscriptions::{BankFollower, Hub, Polled, Subscribe, Subscriber},
@@ -41,7 +42,7 @@ use nouns::{
 use ripplemem::pipeline::WatchedBank;
 use ripplemem::{
     log::{Written, partition_of},
-    pipeline::{AnswerStage, Asked, Cancellation, Memory, PipelineError, ShardPlace, StageTimes},
+    pipeline::{AnswerStage, Asked, Cancellation, Memory, PipelineError, Receipt, ShardPlace, StageTimes},
 };
 
 /// Most turns of one call.
@@ -69,6 +70,8 @@ pub struct Api {
     hub: Hub,
     answers: Answers,
     operations: Arc<Operations>,
+    /// Receipts of a log on Kafka, as they were found last.
+    pub(super) receipts: Arc<Looks<Vec<Receipt>>>,
     /// The lists of points of the past, and the graphs, that may still begin.
     pub(super) listings: Semaphore,
 }
@@ -87,7 +90,8 @@ impl Api {
     ) -> Self {
         let hub = Hub::new(Arc::clone(&memory), deadline, subscriptions);
         let listings = Semaphore::new(LISTS_AT_ONCE);
-        Self { memory, deadline, holders, hub, answers, operations, listings }
+        let receipts = Arc::new(Looks::new());
+        Self { memory, deadline, holders, hub, answers, operations, receipts, listings }
     }
 
     /// Status, metrics, and what administrators may order.
@@ -389,7 +393,7 @@ impl Api {
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
         let memory = Arc::clone(&self.memory);
-        blocking(move || bank_status(&memory, bank)).await
+        blocking(move || bank_status(&memory, bank, &memory.end()?)).await
     }
 
     /// Counts of one bank, or of all banks. With `after`, waits until they reflect the turns that it names.

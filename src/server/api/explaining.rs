@@ -20,7 +20,10 @@ use crate::{
     access::{Caller, Right},
     request_trace,
 };
-use nouns::model::{Bank, EventTime, Explanation, Question, SaidBefore, Subject, SubjectId, UnitId};
+use nouns::{
+    model::{Bank, EventTime, Explanation, Question, SaidBefore, Subject, SubjectId, UnitId},
+    null_fields::null_as_default,
+};
 
 /// A question, and the turn or unit of which it is explained why it is quoted or not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -42,7 +45,8 @@ pub struct Explain {
     pub part: Option<u32>,
     /// Whether a part that the first hop did not score gets its rank among every part of the bank. In a large bank that
     /// takes long.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(with = "Option<bool>")]
     pub every_part: bool,
     /// When it is asked, in RFC 3339; relative times such as "yesterday" need it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,7 +55,8 @@ pub struct Explain {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asker: Option<String>,
     /// The last turns of the running conversation, oldest first; at most 8,192 bytes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Option<Vec<SaidBefore>>")]
     pub said_before: Vec<SaidBefore>,
     /// Most tokens (o200k) of the context; `recall.stop.most_tokens` without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -13,11 +13,14 @@ use serde::{Deserialize, Serialize};
 use super::{
     blocking::blocking,
     calls::{Api, wait},
-    problem::{Problem, wrong_id},
+    problem::{Code, Problem, wrong_id},
     short_ids::name_of,
     turns::TurnView,
 };
-use crate::access::{Caller, Right};
+use crate::{
+    access::{Caller, Right},
+    looks::Look,
+};
 use nouns::{
     config::ForgetSettings,
     model::{Bank, Selector},
@@ -133,8 +136,7 @@ impl ForgetTurns {
             return Err(Problem::invalid(problem));
         }
         let mut ids: BTreeSet<String> = held.iter().map(|held| held.turn.turn.clone()).collect();
-        let not_held: Vec<String> = select.turns.into_iter().filter(|id| unheld && !ids.contains(id)).collect();
-        ids.extend(not_held.iter().cloned());
+        let not_held: Vec<String> = select.turns.into_iter().filter(|id| unheld && ids.insert(id.clone())).collect();
         if ids.is_empty() {
             return Ok(nothing);
         }
@@ -210,14 +212,24 @@ impl Api {
     /// What became of the operations of a bank, or of every bank in which the caller may forget.
     ///
     /// # Errors
-    /// [`Problem`] without the right, or where the log failed.
+    /// [`Problem`] without the right, where the log failed, or where one on Kafka does not answer within some seconds.
     pub async fn forgets(&self, who: &Caller, bank: Option<Bank>) -> Result<Forgets, Problem> {
         match &bank {
             Some(bank) => who.may_in(Right::Forget, bank)?,
             None => who.may(Right::Forget)?,
         }
-        let memory = Arc::clone(&self.memory);
-        let mut forgets = blocking(move || Ok(memory.receipts()?)).await?;
+        let (memory, looks) = (Arc::clone(&self.memory), Arc::clone(&self.receipts));
+        let receipts = move || -> Result<Vec<Receipt>, Problem> {
+            if memory.log().erasable().is_some() {
+                return Ok(memory.receipts()?);
+            }
+            let Look { found, problem } = looks.look(move || memory.receipts().map_err(|error| error.to_string()));
+            match problem {
+                Some(problem) => Err(Problem::new(Code::Failed, problem)),
+                None => Ok(found.unwrap_or_default()),
+            }
+        };
+        let mut forgets = blocking(receipts).await?;
         forgets.retain(|receipt| match &bank {
             Some(bank) => receipt.bank == *bank,
             None => who.still_may_in(Right::Forget, &receipt.bank).is_ok(),
@@ -230,5 +242,31 @@ impl Api {
         let Some(operation) = operation else { return Ok(None) };
         let memory = Arc::clone(&self.memory);
         blocking(move || Ok(memory.receipt(&operation)?)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nouns::config::Pipeline;
+
+    use super::*;
+
+    #[test]
+    fn an_id_that_is_named_twice_is_one_turn() {
+        let home = tempfile::tempdir().unwrap();
+        let mut pipeline = Pipeline::parse("version = 1").unwrap();
+        pipeline.log.directory = home.path().join("log");
+        let log = ripplemem::log::open(&pipeline.log).unwrap();
+        let turns = ["a", "b", "a"].map(str::to_owned).into();
+        let request = ForgetTurns {
+            bank: Bank::parse("b").unwrap(),
+            select: Selector { turns, ..Selector::default() },
+            confirm: None,
+            unheld: true,
+            dry_run: false,
+            wait_ms: None,
+        };
+        let carried = request.carry_out(&*log, &pipeline.forget).unwrap();
+        assert_eq!((carried.turns, carried.not_held), (0, vec!["a".to_owned(), "b".to_owned()]));
     }
 }

@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use heart::memory::{Answered, Census, Footprint};
-use nouns::model::{Bank, DeadLetter, EventTime, Position, Question, SaidBefore, TurnEvent};
+use nouns::{
+    model::{Bank, DeadLetter, EventTime, Position, Question, SaidBefore, TurnEvent},
+    null_fields::null_as_default,
+};
 use ripplemem::pipeline::Receipt;
 
 /// Turns, edits, deletions and ends of sessions to write.
@@ -20,8 +23,8 @@ pub struct Put {
     /// What a reader of exports could not read; it is kept with its reason, after the turns, and changes no
     /// answer. Needs the right `admin` in every bank, since most of it is of none. Its texts are cut to 4,096 bytes
     /// each.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 10_000))]
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Option<Vec<DeadLetter>>", length(max = 10_000))]
     pub dead_letters: Vec<DeadLetter>,
     /// Most milliseconds to wait, once they are durable, until answers reflect the turns; 0 without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,7 +60,8 @@ pub struct Ask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asker: Option<String>,
     /// The last turns of the running conversation, oldest first; at most 8,192 bytes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Option<Vec<SaidBefore>>")]
     pub said_before: Vec<SaidBefore>,
     /// Most tokens (o200k) of the context; `recall.stop.most_tokens` without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,10 +72,12 @@ pub struct Ask {
     #[schemars(range(max = 200))]
     pub near: Option<u32>,
     /// Whether the trace of each round shows the units that the walk reached, and the edges to them.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(with = "Option<bool>")]
     pub walk: bool,
     /// Whether rankings without the graph stand beside the answer, each within the tokens of its context.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(with = "Option<bool>")]
     pub compare: bool,
     /// The profile whose recall settings apply, in place of those of the pipeline file: `default`, `paper`,
     /// `paper-longmemeval` or `paper-evermembench`. Units and edges stay as they are.
@@ -89,7 +95,8 @@ pub struct Ask {
     #[schemars(range(min = 1, max = 600_000))]
     pub timeout_ms: Option<u64>,
     /// Whether the language model of `[llm]` answers in words, too; that takes its own time after the evidence.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(with = "Option<bool>")]
     pub answer: bool,
 }
 

@@ -1,7 +1,8 @@
 //! The status of a service, and its metrics.
 //!
 //! In: the caller, with the right `read`. Out: counts; a token for some banks gets only those of its banks, and no
-//! metrics. Works without a memory in this process. Nothing here shows what was remembered.
+//! metrics. Works without a memory in this process, and while the log does not answer: then with what is known of it.
+//! Nothing here shows what was remembered.
 
 use std::{
     sync::Arc,
@@ -19,14 +20,12 @@ use super::{
 };
 use crate::{
     access::{Caller, Right},
+    looks::Look,
     recent_questions::RecentQuestions,
     source_status::SourceStatus,
 };
 use nouns::sync;
-use ripplemem::{
-    log::{Topic, Written},
-    pipeline::{PipelineError, RetentionStatus},
-};
+use ripplemem::{log::Written, pipeline::RetentionStatus};
 
 /// Most banks in a status.
 const MOST_BANKS: usize = 100;
@@ -110,36 +109,25 @@ impl Operations {
     /// The status of the service. A token for some banks gets counts of those banks only.
     ///
     /// # Errors
-    /// [`Problem`] without the right to read, or if the log failed.
+    /// [`Problem`] without the right to read.
     pub async fn status(self: &Arc<Self>, who: &Arc<Caller>) -> Result<Status, Problem> {
         who.may(Right::Read)?;
         let (this, who) = (Arc::clone(self), Arc::clone(who));
-        blocking(move || if who.sees_all(Right::Read) { this.whole_status() } else { this.status_of_banks(&who) }).await
+        blocking(move || Ok(if who.sees_all(Right::Read) { this.whole_status() } else { this.status_of_banks(&who) }))
+            .await
     }
 
-    fn whole_status(&self) -> Result<Status, Problem> {
-        let mut after = Written::nothing(self.log.partitions());
-        let mut behind = 0;
-        for partition in 0..self.log.partitions() {
-            let end = self.log.end(Topic::Turns, partition).map_err(PipelineError::from)?;
-            let position = self.log.read_position(partition).ok();
-            let lag = position.and_then(|at| self.log.lag(partition, at).ok());
-            // On Kafka, the last offsets of a partition may hold transaction markers, which no read position passes.
-            let end = position.filter(|_| lag == Some(0)).unwrap_or(end);
-            if end > 0 {
-                after.extend(partition, end);
-            }
-            // While the cluster is unreachable, the lag is unknown and counts as 0.
-            behind += lag.unwrap_or_default();
-        }
+    fn whole_status(&self) -> Status {
+        let Look { found, problem } = self.state.log_ends(&self.log);
+        let ends = found.unwrap_or_default();
         let metrics = &self.state.metrics;
         let here = sync::lock(&self.state.retention).clone();
-        let retention = here.or_else(|| self.memory.as_ref().and_then(|memory| memory.status().retention));
-        Ok(Status {
+        let retention = here.or_else(|| self.memory.as_ref().and_then(|memory| memory.retention()));
+        Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             partitions: self.log.partitions(),
-            after: after.to_string(),
-            behind,
+            after: ends.after().to_string(),
+            behind: ends.behind(),
             waiting_for_model: self.state.waiting_for_model(),
             windows: metrics.firings.get(),
             units: metrics.units.get(),
@@ -150,29 +138,31 @@ impl Operations {
             questions: Some(QuestionTimes::of(&self.state.questions)),
             waiting_for: self.state.waiting_for(),
             retention,
-            problem: self.state.problem(),
+            problem: problem.or_else(|| self.state.problem()),
             sources: self.state.sources.all(),
             banks: Vec::new(),
-        })
+        }
     }
 
-    fn status_of_banks(&self, who: &Caller) -> Result<Status, Problem> {
+    fn status_of_banks(&self, who: &Caller) -> Status {
         let mut status = Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             partitions: self.log.partitions(),
             waiting_for: self.state.waiting_for(),
             ..Status::default()
         };
-        let Some(memory) = &self.memory else { return Ok(status) };
+        let Some(memory) = &self.memory else { return status };
+        let found = self.state.log_ends(&self.log).found;
+        let end = found.map_or_else(|| Written::nothing(self.log.partitions()), |ends| ends.ends());
         let banks = memory.banks_where(&|bank| who.reaches(bank));
         status.banks = banks
             .into_iter()
             .take(MOST_BANKS)
             // Leaves out a bank whose shard moves to another instance in the meantime.
-            .filter_map(|bank| bank_status(memory, bank).ok())
+            .filter_map(|bank| bank_status(memory, bank, &end).ok())
             .collect::<Vec<BankStatus>>();
         status.behind = status.banks.iter().map(|bank| bank.behind).max().unwrap_or_default();
-        Ok(status)
+        status
     }
 
     /// The metrics, as Prometheus reads them.

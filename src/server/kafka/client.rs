@@ -106,7 +106,7 @@ pub fn ask(
     let out = Outgoing {
         topic: &questions,
         partition: None,
-        key: question.bank.as_str().as_bytes(),
+        key: Some(question.bank.as_str().as_bytes()),
         value: Some(&value),
         headers: Some(headers),
     };

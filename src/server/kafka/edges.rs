@@ -66,7 +66,7 @@ pub(super) fn publish(
                 let out = Outgoing {
                     topic: &topic,
                     partition: Some(change.partition),
-                    key: &change.key,
+                    key: Some(&change.key),
                     value: change.value.as_deref(),
                     headers: None,
                 };

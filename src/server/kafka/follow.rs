@@ -61,7 +61,9 @@ pub(super) fn follow(
             match replica.follow(log, partition, |_, _, _| records += 1) {
                 Ok(some) => {
                     any |= some;
-                    waiting.remove(&partition);
+                    if waiting.contains_key(&partition) && !waits(replica, partition) {
+                        waiting.remove(&partition);
+                    }
                 }
                 Err(PipelineError::Log(error @ LogError::Cluster { retriable: true, .. })) => retry.wait(&error),
                 // A shard that has panicked may need a snapshot that cannot be read: that concerns only this shard.
@@ -116,4 +118,9 @@ pub(super) fn follow(
         log.news().wait(seen, PATIENCE);
     }
     Ok(())
+}
+
+/// Whether a partition waits before a record: a read that has found nothing has not passed it.
+fn waits(replica: &Replica, partition: u32) -> bool {
+    replica.shards().iter().any(|shard| shard.partition == partition && shard.waits_before.is_some())
 }

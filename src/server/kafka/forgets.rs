@@ -289,7 +289,7 @@ impl Requests<'_> {
             let out = Outgoing {
                 topic: &address.reply_topic,
                 partition: None,
-                key: &address.key,
+                key: Some(address.key.as_slice()).filter(|key| !key.is_empty()),
                 value: Some(&value),
                 headers: Some(address.answer_headers(kind, &self.rules)),
             };
@@ -321,6 +321,7 @@ fn refused(problem: Problem) -> Refusal {
     let code = match problem.code {
         Code::Invalid => RefusalCode::Invalid,
         Code::Held => RefusalCode::Held,
+        Code::Quarantined => RefusalCode::Quarantined,
         Code::Deadline => RefusalCode::Deadline,
         _ => RefusalCode::Failed,
     };

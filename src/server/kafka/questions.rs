@@ -45,7 +45,7 @@ use super::{
 use models::embed::EmbedderPool;
 use nouns::{
     config::{Hold, Pipeline},
-    model::RefusalCode,
+    model::{Bank, RefusalCode},
     signal::Signal,
 };
 use ripplemem::{
@@ -81,7 +81,10 @@ pub(super) fn answer(
 ) -> Result<(), ServeError> {
     let cluster = log.cluster();
     let rules = rules(pipeline, cluster);
-    let front = Arc::new(Front::start(Arc::clone(replica), embedders, None, pipeline.serve.threads)?);
+    let (looking, durable): (_, Arc<dyn Log>) = (Arc::clone(state), Arc::<KafkaLog>::clone(log));
+    let is_behind = move |bank: &Bank| looking.log_ends(&durable).found.is_some_and(|ends| ends.is_behind(bank));
+    let threads = pipeline.serve.threads;
+    let front = Arc::new(Front::start(Arc::clone(replica), embedders, None, Arc::new(is_behind), threads)?);
     state.front.get_or_init(|| Arc::downgrade(&front));
     let (mut http, mut instance) = (None, None);
     if !pipeline.http.listen.is_empty() {

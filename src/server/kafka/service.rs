@@ -48,6 +48,9 @@ const LOOK: Duration = Duration::from_millis(250);
 pub(crate) fn run(pipeline: &Pipeline, state: &Arc<State>, stop: &AtomicBool) -> Result<(), ServeError> {
     let started = Instant::now();
     let roles = |role| pipeline.roles.contains(&role);
+    if roles(Role::Serve) {
+        pipeline::check_forgetting(pipeline)?;
+    }
     let log = Arc::new(KafkaLog::open(&pipeline.log)?);
     log.notices().iter().for_each(|notice| warn!("{notice}"));
     if pipeline.serve.edges && roles(Role::Serve) {

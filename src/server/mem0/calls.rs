@@ -50,6 +50,10 @@ impl Calls {
     /// Remembers messages, each as a turn.
     pub(super) async fn add(&self, who: &Arc<Caller>, mut fields: Fields) -> Answer {
         let ids = fields.ids()?;
+        if let Some(kind) = ids.every() {
+            let problem = format!("{kind}_id: * means every one, and no call lists or deletes what is stored under it");
+            return Err(Failure::invalid(format!("{problem}; name one entity")));
+        }
         let bank = ids.bank()?;
         let attachments: Vec<_> =
             fields.take("metadata").map(|data| metadata::attached(&data)).transpose()?.into_iter().collect();
@@ -220,7 +224,7 @@ impl Calls {
     pub(super) async fn delete_all(&self, who: &Arc<Caller>, mut query: Fields) -> Answer {
         let ids = query.ids()?;
         query.end(&[])?;
-        if let Some((kind, _)) = ids.each().find(|(_, id)| *id == "*") {
+        if let Some(kind) = ids.every() {
             return Err(Failure::invalid(format!("{kind}_id: * would delete every memory; name one entity")));
         }
         self.delete_of(who, &ids).await?;

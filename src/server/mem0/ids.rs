@@ -38,6 +38,11 @@ impl Ids {
         Ok(true)
     }
 
+    /// The kind of an entity that is named `*`, which means every id in Mem0's filters.
+    pub(super) fn every(&self) -> Option<&'static str> {
+        self.each().find(|(_, id)| *id == "*").map(|(kind, _)| kind)
+    }
+
     /// The id of one entity.
     pub(super) fn one(kind: &str, id: &str) -> Result<Self, Failure> {
         let mut ids = Self::default();

@@ -67,6 +67,8 @@ impl Bodies {
     }
 }
 
+/// The first bytes of a body in gzip.
+const GZIP: &[u8] = b"\x1f\x8b";
 /// The first bytes of bodies that are packed in ways that cannot be read here.
 const PACKED: [(&[u8], &str); 4] =
     [(b"\x28\xb5\x2f\xfd", "zstd"), (b"\x78\x01", "deflate"), (b"\x78\x9c", "deflate"), (b"\x78\xda", "deflate")];
@@ -76,7 +78,7 @@ pub(super) const SEND_PLAIN: &str = "send it as it is, or in gzip";
 impl Whole {
     /// The body as plain JSON.
     fn into_json(mut self, most: usize) -> Result<Self, Problem> {
-        if self.bytes.starts_with(b"\x1f\x8b") {
+        if self.bytes.starts_with(GZIP) {
             let mut bytes = Vec::new();
             let packed = std::mem::take(&mut self.bytes);
             let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
@@ -88,6 +90,10 @@ impl Whole {
                 );
                 return Err(Problem::new(Code::TooLarge, detail));
             }
+            if bytes.starts_with(GZIP) {
+                let detail = format!("the body is packed in gzip twice, which is not read; {SEND_PLAIN}");
+                return Err(Problem::new(Code::MediaType, detail));
+            }
             self.room.grow(bytes.len().saturating_sub(packed.len()))?;
             self.bytes = bytes;
         } else if let Some((_, name)) = PACKED.iter().find(|(start, _)| self.bytes.starts_with(start)) {
@@ -98,6 +104,9 @@ impl Whole {
             [0xef, 0xbb, 0xbf, rest @ ..] => rest.to_vec(),
             [0xff, 0xfe, rest @ ..] => utf8_of(rest, u16::from_le_bytes),
             [0xfe, 0xff, rest @ ..] => utf8_of(rest, u16::from_be_bytes),
+            // UTF-16 without a mark: JSON begins with an ASCII character, and holds no zero byte in UTF-8.
+            [0x01..=0x7f, 0, ..] => utf8_of(&self.bytes, u16::from_le_bytes),
+            [0, 0x01..=0x7f, ..] => utf8_of(&self.bytes, u16::from_be_bytes),
             _ => self.bytes,
         };
         if let Cow::Owned(whole) = without_half_characters(&self.bytes) {
@@ -144,13 +153,16 @@ mod tests {
     #[test]
     fn json_is_plain_however_it_was_packed() {
         let text = "{\"text\": \"grüß dich 🍜\"}";
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-        gzip.write_all(text.as_bytes()).expect("memory");
+        let gzip = |bytes: &[u8]| {
+            let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+            gzip.write_all(bytes).expect("memory");
+            gzip.finish().expect("memory")
+        };
         let marked = format!("\u{feff}{text}");
         let little: Vec<u8> = marked.encode_utf16().flat_map(u16::to_le_bytes).collect();
         let big: Vec<u8> = marked.encode_utf16().flat_map(u16::to_be_bytes).collect();
-        let packed = gzip.finish().expect("memory");
-        for bytes in [text.as_bytes(), marked.as_bytes(), &little, &big, &packed] {
+        let packed = gzip(text.as_bytes());
+        for bytes in [text.as_bytes(), marked.as_bytes(), &little, &big, &little[2..], &big[2..], &packed] {
             assert_eq!(read(bytes, 1_000).as_deref(), Ok(text), "{bytes:?}");
         }
         assert_eq!(read(b"{\"text\": \"\\ud83d\"}", 1_000).as_deref(), Ok("{\"text\": \"\\ufffd\"}"));
@@ -158,5 +170,7 @@ mod tests {
         assert_eq!(read(&packed[..packed.len() - 9], 1_000).map_err(|problem| problem.status), Err(400));
         let zstd = read(b"\x28\xb5\x2f\xfd\0\0", 1_000).expect_err("it is not read");
         assert!(zstd.status == 415 && zstd.detail.contains("zstd"), "{zstd:?}");
+        let twice = read(&gzip(&packed), 1_000).expect_err("it is not read");
+        assert!(twice.status == 415 && twice.detail.contains("twice"), "{twice:?}");
     }
 }

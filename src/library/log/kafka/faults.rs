@@ -122,7 +122,7 @@ fn remove_brokers(response: &mut Vec<u8>) {
 }
 
 fn one(value: &[u8]) -> impl Iterator<Item = Outgoing<'_>> {
-    std::iter::once(Outgoing { topic: TOPIC, partition: Some(0), key: b"k", value: Some(value), headers: None })
+    std::iter::once(Outgoing { topic: TOPIC, partition: Some(0), key: Some(b"k"), value: Some(value), headers: None })
 }
 
 fn values(cluster: &Cluster) -> Vec<Vec<u8>> {
@@ -238,7 +238,7 @@ fn a_look_at_a_position_does_not_wait_for_a_writer_that_died() {
     log.append_turns(&[suite::turn("bank", 1)]).unwrap();
     log.commit(&suite::transaction(1, &[("a", Some("committed"))])).unwrap();
     let memory = log.cluster().topic("memory");
-    let out = Outgoing { topic: &memory, partition: Some(0), key: b"a", value: Some(b"never"), headers: None };
+    let out = Outgoing { topic: &memory, partition: Some(0), key: Some(b"a"), value: Some(b"never"), headers: None };
     let _open = write_and_stop(&log, "extract.0", out);
     // A request may take less time than the cluster gives a transaction.
     settings.kafka.timeout_seconds = 5;
@@ -260,7 +260,7 @@ fn a_broker_killed_inside_an_open_transaction_shows_none_of_it() {
     let transaction = |value| suite::transaction(0, &[("a", Some(value))]);
     log.commit(&transaction("committed")).unwrap();
     let memory = log.cluster().topic("memory");
-    let out = Outgoing { topic: &memory, partition: Some(0), key: b"a", value: Some(b"never"), headers: None };
+    let out = Outgoing { topic: &memory, partition: Some(0), key: Some(b"a"), value: Some(b"never"), headers: None };
     let open = write_and_stop(&log, "extract.0", out);
     broker.act("kill", None);
     broker.act("restart", None);
@@ -304,7 +304,7 @@ fn a_position_behind_an_open_transaction_of_another_source_is_found() {
     let (mut writer, _) = log.take_source("chat").unwrap();
     writer.commit(&source_transaction("chat", 1)).unwrap();
     let (topic, partition) = (log.cluster().topic("sources"), Some(partition_of_source("chat")));
-    let out = Outgoing { topic: &topic, partition, key: other.as_bytes(), value: Some(b"1"), headers: None };
+    let out = Outgoing { topic: &topic, partition, key: Some(other.as_bytes()), value: Some(b"1"), headers: None };
     let open = write_and_stop(&log, &format!("source.{other}.0"), out);
     writer.commit(&source_transaction("chat", 2)).unwrap();
     drop(writer);

@@ -74,7 +74,7 @@ impl<'l> InstancesTopic<'l> {
         let records = keys.iter().map(|key| Outgoing {
             topic: &self.name,
             partition: Some(0),
-            key: key.as_bytes(),
+            key: Some(key.as_bytes()),
             value: Some(&value),
             headers: None,
         });

@@ -458,7 +458,7 @@ impl Log for KafkaLog {
         let records = memory.iter().map(|(key, value)| Outgoing {
             topic: &self.memory,
             partition: Some(home),
-            key,
+            key: Some(key),
             value: value.as_deref(),
             headers: None,
         });
@@ -468,7 +468,7 @@ impl Log for KafkaLog {
             .chain(std::iter::once(Outgoing {
                 topic: &self.memory,
                 partition: Some(home),
-                key: &key,
+                key: Some(&key),
                 value: Some(&value),
                 headers: None,
             }));
@@ -625,7 +625,7 @@ impl Log for KafkaLog {
         let last = self.append(entries.iter().map(|(name, value)| Outgoing {
             topic: &topic,
             partition: Some(0),
-            key: name.as_bytes(),
+            key: Some(name.as_bytes()),
             value: value.as_deref(),
             headers: None,
         }))?;
@@ -642,6 +642,10 @@ impl Log for KafkaLog {
         }
         let leaving = leaving(&self.cluster, self.generation)?;
         Ok(Some(known.insert((Instant::now(), leaving)).1.clone()))
+    }
+
+    fn control_problem(&self, record: &Record) -> Option<String> {
+        position::problem(&record.key, record.value.as_deref())
     }
 
     /// Each search continues where the previous one ended.
@@ -692,7 +696,7 @@ impl Generations for KafkaLog {
         let outgoing = records.iter().chain(&positions).map(|(key, value)| Outgoing {
             topic: &self.next_memory,
             partition: Some(partition),
-            key,
+            key: Some(key),
             value: value.as_deref(),
             headers: None,
         });
@@ -712,7 +716,7 @@ impl Generations for KafkaLog {
             let mark = |topic, partition, key| Outgoing {
                 topic,
                 partition: Some(partition),
-                key,
+                key: Some(key),
                 value: Some(&value),
                 headers: None,
             };
@@ -746,7 +750,7 @@ impl KafkaLog {
         Outgoing {
             topic: &self.turns,
             partition: Some(partition_of(event.bank(), self.partitions)),
-            key: event.bank().as_str().as_bytes(),
+            key: Some(event.bank().as_str().as_bytes()),
             value: Some(value),
             headers: None,
         }
@@ -756,7 +760,7 @@ impl KafkaLog {
         Outgoing {
             topic: &self.dead_letters,
             partition: Some(0),
-            key: b"",
+            key: None,
             value: Some(value),
             headers: Some(error_headers(letter, &self.turns)),
         }

@@ -15,7 +15,7 @@
 //! - `partition_reader`: reads one partition; `owner`: commits to one
 //! - `position`: the records of read positions and of switches between generations
 //! - `reach`: asks the cluster for its brokers and topics
-//! - `repair`: control records that cannot be read, and what an operator writes instead
+//! - `repair`: records that cannot be read, and what an operator writes instead
 //! - `instances`: which instance answers HTTP requests about the banks of each partition
 //! - `growing`: reads a partition and what is added to it; with it, `live_index`: where the live records of the memory
 //!   lie, and `entries`: the operations that forget turns
@@ -51,6 +51,6 @@ mod tests;
 pub(super) use entry::{open, read_topic, topics_leaving, turns_partitions};
 pub use log::KafkaLog;
 pub(super) use reach::reach;
-pub use repair::{UnreadableRecord, replace, unreadable_records};
+pub use repair::{CheckValue, Finding, UnreadableRecord, replace, unreadable_records};
 pub use sources::partition_of_source;
 pub use topics::{memory_topic, partitions_of};

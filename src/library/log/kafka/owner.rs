@@ -22,8 +22,8 @@ pub struct Outgoing<'a> {
     pub topic: &'a str,
     /// Its partition; `None`: chosen by its key.
     pub partition: Option<u32>,
-    /// Its key; empty: no key.
-    pub key: &'a [u8],
+    /// Its key, which may be empty; `None`: no key.
+    pub key: Option<&'a [u8]>,
     /// Its value; `None` deletes the key.
     pub value: Option<&'a [u8]>,
     /// Its headers.
@@ -37,7 +37,7 @@ pub fn send(producer: &BaseProducer<Watch>, out: Outgoing<'_>, until: Instant) -
     if let Some(partition) = partition {
         record = record.partition(partition as i32);
     }
-    if !key.is_empty() {
+    if let Some(key) = key {
         record = record.key(key);
     }
     if let Some(value) = value {

@@ -68,6 +68,16 @@ pub(super) fn what(key: &[u8]) -> Option<String> {
     }
 }
 
+/// What is wrong with a control record of the memory topic; `None` for one that can be read, and for a memory record.
+pub(super) fn problem(key: &[u8], value: Option<&[u8]>) -> Option<String> {
+    let what = what(key)?;
+    let problem = match partition_of_key(key) {
+        Some(_) => read(value).err()?,
+        None => Moved::parse(value?).err()?,
+    };
+    Some(format!("{what} cannot be read: {problem}"))
+}
+
 /// The position in the value of a record, which may have none.
 ///
 /// # Errors
@@ -110,5 +120,14 @@ mod tests {
         assert_eq!(partition_of_key(&record.to_bytes()), None);
         assert!(parse(b"{\"schema\": 2, \"next_offset\": 1}").unwrap_err().contains("schema 2"));
         assert!(parse(b"").is_err());
+    }
+
+    #[test]
+    fn a_control_record_that_cannot_be_read_is_named_and_a_memory_record_is_none() {
+        let of_junk = |key: &[u8]| problem(key, Some(b"junk")).expect("a problem");
+        assert!(of_junk(&key(3)).starts_with("the read position of turns/3 cannot be read: not a read position"));
+        assert!(of_junk(MOVED_KEY).starts_with("the mark of the next generation of the memory cannot be read"));
+        assert!(problem(&key(3), None).expect("a problem").contains("deleted"));
+        assert_eq!((problem(&key(3), Some(&value(7))), problem(b"\xff\xfe", Some(b"junk"))), (None, None));
     }
 }

@@ -1,10 +1,10 @@
-//! Finds the control records of the pipeline's own topics that cannot be read, and writes what an operator decides
-//! instead.
+//! Finds the records of the pipeline's own topics that cannot be read, and writes what an operator decides instead.
 //!
-//! In: the cluster, and what an operator decides. Out: each such record, with what is wrong with it and what may be
-//! written instead; then the new record of its key, in a transaction of its own. For each key, only the last record
-//! counts, so a record that another one follows is not shown. This file never chooses a value, and never replaces a
-//! record that can be read. A running service continues by itself once it reads the new record.
+//! In: the cluster, a check of the values of memory records, and what an operator decides. Out: each such record, with
+//! what is wrong with it and what may be written instead; then the new record of its key, in a transaction of its own.
+//! For each key, only the last record counts, so a record that another one follows is not shown. This file never
+//! chooses a value, and never replaces a record that can be read. A running service continues by itself once it reads
+//! the new record.
 
 use std::collections::BTreeMap;
 
@@ -45,11 +45,17 @@ pub struct UnreadableRecord {
 }
 
 /// What is wrong with a record.
-struct Finding {
-    what: String,
-    problem: String,
-    remedy: String,
+pub struct Finding {
+    /// What the record says.
+    pub what: String,
+    /// Why it cannot be read.
+    pub problem: String,
+    /// What may be written instead.
+    pub remedy: String,
 }
+
+/// Says what is wrong with the value of a memory record, if anything.
+pub type CheckValue<'c> = dyn Fn(&MemoryKey, &[u8]) -> Option<Finding> + 'c;
 
 /// Looks at a record, given the last read position of its key that could be read.
 type Check<'c> = dyn Fn(Option<u64>, &Record) -> Option<Finding> + 'c;
@@ -58,7 +64,10 @@ type Check<'c> = dyn Fn(Option<u64>, &Record) -> Option<Finding> + 'c;
 ///
 /// # Errors
 /// [`LogError::Cluster`].
-pub fn unreadable_records(settings: &LogSettings) -> Result<Vec<UnreadableRecord>, LogError> {
+pub fn unreadable_records(
+    settings: &LogSettings,
+    check_value: &CheckValue<'_>,
+) -> Result<Vec<UnreadableRecord>, LogError> {
     let cluster = Cluster::new(&settings.kafka)?;
     let mut found = Vec::new();
     let generation = match topics::current_generation(&cluster) {
@@ -85,7 +94,8 @@ pub fn unreadable_records(settings: &LogSettings) -> Result<Vec<UnreadableRecord
         &mut found,
     )?;
     if let Some(generation) = generation {
-        scan(&cluster, &memory_name(generation), &|before, record| of_memory(turns, before, record), &mut found)?;
+        let check = |before, record: &Record| of_memory(turns, check_value, before, record);
+        scan(&cluster, &memory_name(generation), &check, &mut found)?;
     }
     scan(
         &cluster,
@@ -105,7 +115,7 @@ pub fn unreadable_records(settings: &LogSettings) -> Result<Vec<UnreadableRecord
 
 /// What is wrong with a record of the memory topic, if anything; `before` is the last read position of its key that
 /// could be read.
-fn of_memory(turns: u32, before: Option<u64>, record: &Record) -> Option<Finding> {
+fn of_memory(turns: u32, check_value: &CheckValue<'_>, before: Option<u64>, record: &Record) -> Option<Finding> {
     let value = record.value.as_deref();
     if let Some(of) = position::partition_of_key(&record.key) {
         let problem = position::read(value).err()?;
@@ -129,7 +139,10 @@ fn of_memory(turns: u32, before: Option<u64>, record: &Record) -> Option<Finding
         let what = position::what(MOVED_KEY).unwrap_or_default();
         return Some(Finding { what, problem, remedy: generation_remedy() });
     }
-    let problem = MemoryKey::from_bytes(&record.key).err()?.to_string();
+    let problem = match MemoryKey::from_bytes(&record.key) {
+        Ok(key) => return check_value(&key, value),
+        Err(error) => error.to_string(),
+    };
     let remedy = "remove it, unless a newer build wrote it: then run that build".to_owned();
     Some(Finding { what: "a record of the memory".to_owned(), problem, remedy })
 }
@@ -177,7 +190,12 @@ fn scan(cluster: &Cluster, topic: &str, check: &Check<'_>, found: &mut Vec<Unrea
 ///
 /// # Errors
 /// [`LogError::Record`] for a value that could not be read either; [`LogError::Cluster`].
-pub fn replace(settings: &LogSettings, found: &UnreadableRecord, value: Option<&[u8]>) -> Result<(), LogError> {
+pub fn replace(
+    settings: &LogSettings,
+    found: &UnreadableRecord,
+    value: Option<&[u8]>,
+    check_value: &CheckValue<'_>,
+) -> Result<(), LogError> {
     let cluster = Cluster::new(&settings.kafka)?;
     let UnreadableRecord { topic, partition, key, what, remedy, offset, .. } = found;
     let turns = topics::partitions_of(&cluster, &cluster.topic("turns"))?;
@@ -187,7 +205,7 @@ pub fn replace(settings: &LogSettings, found: &UnreadableRecord, value: Option<&
     } else if *topic == cluster.topic(SOURCES) {
         value.and_then(|value| check_stored(value).err())
     } else {
-        of_memory(turns, None, &record).map(|found| found.problem)
+        of_memory(turns, check_value, None, &record).map(|found| found.problem)
     };
     if let Some(problem) = problem {
         let what = format!("{what} at offset {offset}");
@@ -201,6 +219,6 @@ pub fn replace(settings: &LogSettings, found: &UnreadableRecord, value: Option<&
     }
     // An owner in a role of its own: no running service is fenced.
     let owner = Owner::take(&cluster, "repair", 0)?;
-    let record = Outgoing { topic, partition: Some(*partition), key, value, headers: None };
+    let record = Outgoing { topic, partition: Some(*partition), key: Some(key), value, headers: None };
     owner.commit(&cluster, std::iter::once(record)).map(drop)
 }

@@ -80,7 +80,8 @@ impl SourceWriter for KafkaSourceWriter<'_> {
         check_sizes(Topic::DeadLetters, 0, letters.iter().map(Vec::as_slice))?;
         let partition = Some(partition_of_source(&self.source));
         let names_key = names_key(&self.source);
-        let state = |key, value| Outgoing { topic: &self.topic, partition, key, value: Some(value), headers: None };
+        let state =
+            |key, value| Outgoing { topic: &self.topic, partition, key: Some(key), value: Some(value), headers: None };
         let records = events.iter().zip(&turns).map(|(event, value)| self.log.turn(event, value));
         let records = records
             .chain(dead_letters.iter().zip(&letters).map(|(letter, value)| self.log.letter(letter, value)))

@@ -13,10 +13,17 @@ use rdkafka::{
 };
 
 use super::{
-    KafkaLog, owner::Outgoing, partition_reader::PartitionReader, position, repair::replace, repair::unreadable_records,
+    KafkaLog,
+    owner::Outgoing,
+    partition_reader::PartitionReader,
+    position,
+    repair::{Finding, replace, unreadable_records},
 };
 use crate::log::{Generations as _, Log, LogError, Record, Topic, Transaction, partition_of, suite};
-use nouns::config::{LogSettings, Pipeline};
+use nouns::{
+    config::{LogSettings, Pipeline},
+    model::MemoryKey,
+};
 
 #[path = "../../../../tests/broker_process.rs"]
 #[allow(dead_code, reason = "only the integration tests use all of it")]
@@ -232,9 +239,14 @@ fn a_reader_may_be_moved_again_at_once() {
 /// Writes a record to a topic as another program may: without an owner and outside transactions.
 fn junk(log: &KafkaLog, topic: &str, partition: u32, key: &[u8], value: Option<&[u8]>) -> u64 {
     let topic = log.cluster().topic(topic);
-    let out = Outgoing { topic: &topic, partition: Some(partition), key, value, headers: None };
+    let out = Outgoing { topic: &topic, partition: Some(partition), key: Some(key), value, headers: None };
     let last = log.append(std::iter::once(out)).unwrap();
     last[&(topic, partition as i32)].unsigned_abs()
+}
+
+/// Takes every value of a memory record.
+fn any_value(_: &MemoryKey, _: &[u8]) -> Option<Finding> {
+    None
 }
 
 /// Every record of a memory partition, and what the reads cover.
@@ -267,7 +279,7 @@ fn of_each_key_of_the_memory_only_the_last_record_counts_and_what_cannot_be_read
     }
     let position = position::key(1);
     let names = || -> Vec<(u64, bool)> {
-        let found = unreadable_records(&settings).unwrap();
+        let found = unreadable_records(&settings, &any_value).unwrap();
         found
             .into_iter()
             .map(|record| (record.offset, record.topic == "junk.memory" && record.partition == 1))
@@ -279,7 +291,7 @@ fn of_each_key_of_the_memory_only_the_last_record_counts_and_what_cannot_be_read
     assert_eq!((before.0.len(), before.1), (1, BTreeMap::from([(1, 1)])));
 
     // A position of a partition that does not exist, and keys that are no memory keys: the last record of each counts.
-    let keys: [&[u8]; 4] = [b"\0\0junk", b"\xff\xfe", b"\0\0ju", b"\0\x04bank\0"];
+    let keys: [&[u8]; 5] = [b"\0\0junk", b"\xff\xfe", b"\0\0ju", b"\0\x04bank\0", b""];
     for key in keys {
         let at = junk(&log, "memory", 1, key, Some(b"junk"));
         let (records, covers) = memory_of(&log, 1);
@@ -294,7 +306,7 @@ fn of_each_key_of_the_memory_only_the_last_record_counts_and_what_cannot_be_read
         let again = junk(&log, "memory", 1, key, Some(b"more junk"));
         assert_eq!(names(), [(again, true)]);
         assert!(log.is_replaced(1, last).unwrap());
-        junk(&log, "memory", 1, key, None);
+        replace(&settings, &unreadable_records(&settings, &any_value).unwrap()[0], None, &any_value).unwrap();
         assert_eq!(names(), []);
     }
 
@@ -308,15 +320,15 @@ fn of_each_key_of_the_memory_only_the_last_record_counts_and_what_cannot_be_read
         let told = error.to_string();
         assert!(["junk.memory/1", "turns/1", "ripplemem repair"].iter().all(|word| told.contains(word)), "{told}");
         assert!(matches!(fresh.last_transaction(Topic::Memory, 1), Err(LogError::Unreadable { .. })));
-        let found = unreadable_records(&settings).unwrap();
+        let found = unreadable_records(&settings, &any_value).unwrap();
         assert_eq!(found.iter().map(|record| record.offset).collect::<Vec<_>>(), [at]);
         assert!(found[0].remedy.contains("\"next_offset\":1"), "{}", found[0].remedy);
         // A value that could not be read either is not written, and no other is chosen.
         for wrong in [None, Some(&b"junk"[..])] {
-            assert!(replace(&settings, &found[0], wrong).is_err(), "{wrong:?}");
+            assert!(replace(&settings, &found[0], wrong, &any_value).is_err(), "{wrong:?}");
         }
-        assert_eq!(unreadable_records(&settings).unwrap(), found);
-        replace(&settings, &found[0], Some(&position::value(1))).unwrap();
+        assert_eq!(unreadable_records(&settings, &any_value).unwrap(), found);
+        replace(&settings, &found[0], Some(&position::value(1)), &any_value).unwrap();
         assert_eq!(names(), []);
         assert_eq!(fresh.read_position(1).unwrap(), 1);
     }
@@ -340,10 +352,10 @@ fn a_generation_that_cannot_be_read_is_named_and_the_last_record_counts() {
         let told = opened().unwrap_err();
         let words = ["generated.generations/0", &format!("offset {at}"), "ripplemem repair"];
         assert!(words.iter().all(|word| told.contains(word)) && !told.contains("log.kafka.brokers"), "{told}");
-        let found = unreadable_records(&settings).unwrap();
+        let found = unreadable_records(&settings, &any_value).unwrap();
         assert_eq!(found.iter().map(|record| record.offset).collect::<Vec<_>>(), [at]);
-        replace(&settings, &found[0], None).unwrap();
+        replace(&settings, &found[0], None, &any_value).unwrap();
         assert_eq!(opened(), Ok(1));
-        assert_eq!(unreadable_records(&settings).unwrap(), []);
+        assert_eq!(unreadable_records(&settings, &any_value).unwrap(), []);
     }
 }

@@ -8,8 +8,8 @@ use std::{sync::Arc, time::Instant};
 use crossbeam_channel::Sender;
 
 use super::{
-    Asked, Deleted, ExtractionOrders, Front, LiveEvent, LiveRun, PipelineError, Progress, Replica, Service,
-    follow_source,
+    Asked, Deleted, ExtractionOrders, Front, LiveEvent, LiveRun, PipelineError, Progress, Replica, RetentionStatus,
+    Service, check_forgetting, follow_source,
     status::{MemoryEvent, MemoryStatus},
     turn_places::{PageOf, TurnPage, TurnPlaces, TurnSpan},
     turns,
@@ -54,7 +54,7 @@ impl Memory {
     ///
     /// # Errors
     /// [`PipelineError`]: the directory is in use, the model cannot be opened, a snapshot is of another
-    /// log, or the log is on Kafka.
+    /// log, the key file of `[forget]` cannot be read, or the log is on Kafka.
     pub fn open(pipeline: &Pipeline) -> Result<Self, PipelineError> {
         Self::open_with(pipeline, MemoryOptions { edges: None, tell: Box::new(|_| {}), progress: &mut |_| {} })
     }
@@ -67,6 +67,7 @@ impl Memory {
         if pipeline.log.kind == LogKind::Kafka {
             return Err(PipelineError::NotEmbedded);
         }
+        check_forgetting(pipeline)?;
         let MemoryOptions { edges, tell, progress } = options;
         let embedders = Arc::new(EmbedderPool::open(&pipeline.embed, &pipeline.model())?);
         let service = Service::open_to_ask(pipeline, edges, Some(embedders), progress)?;
@@ -134,7 +135,7 @@ impl Memory {
     ///
     /// # Errors
     /// As [`Self::put`], [`PipelineError::Held`] where a hold covers the bank, and [`PipelineError::Forget`] where the
-    /// ledger cannot be written.
+    /// key file cannot be read or the ledger cannot be written.
     pub fn forget_all(&self, bank: &Bank, turns: impl Iterator<Item = String>) -> Result<Deleted, PipelineError> {
         turns::forget_turns(&*self.log, &self.forget, bank, turns)
     }
@@ -334,6 +335,12 @@ impl Memory {
         let behind = |partition| self.log.read_position(partition).and_then(|at| self.log.lag(partition, at));
         let status = self.upkeep.as_ref().map(Upkeep::status).unwrap_or_default();
         MemoryStatus { behind: (0..self.log.partitions()).filter_map(|p| behind(p).ok()).sum(), ..status }
+    }
+
+    /// What retention did since the memory was opened; `None` without a rule, and where another process extracts.
+    #[must_use]
+    pub fn retention(&self) -> Option<RetentionStatus> {
+        self.upkeep.as_ref().and_then(|upkeep| upkeep.status().retention)
     }
 
     /// What fails in the background, such as an endpoint that does not answer. It is tried again until

@@ -29,8 +29,8 @@ use super::{
     explaining::complete,
     follow_source,
     forgetting::{
-        Forgets, Places, Retention, RetentionStatus, Settled, compare_points, each_record, erase_in_time, receipts,
-        settled,
+        Forgets, Places, Retention, RetentionStatus, Settled, check_forgetting, compare_points, each_record,
+        erase_in_time, receipts, settled,
     },
     replica::Replica,
     service::Service,

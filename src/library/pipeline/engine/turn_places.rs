@@ -93,7 +93,7 @@ impl TurnPlaces {
     /// A page of the turns of some banks.
     ///
     /// # Errors
-    /// [`PipelineError`] where the log failed.
+    /// As [`held_turns`].
     pub(super) fn page(&self, log: &dyn Log, banks: &[Bank], of: PageOf) -> Result<TurnPage, PipelineError> {
         for _ in 0..ATTEMPTS {
             let places = self.places(log, banks)?;
@@ -182,7 +182,8 @@ impl TurnPlaces {
                     ControlFlow::Continue(())
                 }
                 Err(error) => {
-                    problem = Some(PipelineError::Record { partition, offset: record.offset, problem: error });
+                    let (bank, offset) = (bank.clone(), record.offset);
+                    problem = Some(PipelineError::Quarantined { bank, partition, offset, problem: error });
                     ControlFlow::Break(())
                 }
             }

@@ -46,7 +46,7 @@ struct TurnsOnly {
 /// The turns of a bank whose ids pass, in the order of time, each as last edited. Reading stops once `most` are found.
 ///
 /// # Errors
-/// [`PipelineError`] if the log failed.
+/// [`PipelineError`] if the log failed; [`PipelineError::Quarantined`] if a record of the bank cannot be read.
 pub fn held_turns(
     log: &dyn Log,
     bank: &Bank,
@@ -71,7 +71,7 @@ pub fn held_turns(
         if found.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
     if let Some((offset, problem)) = problem {
-        return Err(PipelineError::Record { partition, offset, problem });
+        return Err(PipelineError::Quarantined { bank: bank.clone(), partition, offset, problem });
     }
     let mut turns: Vec<(u32, HeldTurn)> = found.into_values().collect();
     turns.sort_by(|(ordinal, a), (other, b)| {
@@ -129,7 +129,8 @@ pub fn wait_until_listed(log: &dyn Log, bank: &Bank, may_wait: &dyn Fn() -> bool
 ///
 /// # Errors
 /// [`PipelineError::Held`]: a hold covers the bank; nothing was written. [`PipelineError::Turn`]: an id that no turn
-/// can have; nothing was written. [`PipelineError::Forget`]: the ledger cannot be written; nothing else was.
+/// can have; nothing was written. [`PipelineError::Forget`]: the key file cannot be read, or the ledger cannot be
+/// written; nothing was deleted.
 /// [`PipelineError::Log`]: some may have been written.
 pub fn forget_turns(
     log: &dyn Log,
@@ -167,7 +168,7 @@ pub(super) fn append_ms(log: &dyn Log, bank: &Bank, offset: u64) -> Result<Optio
 pub(super) fn versions(log: &dyn Log, bank: &Bank, id: &str, last: u64) -> Result<Vec<TurnVersion>, PipelineError> {
     let mut versions = Vec::<TurnVersion>::new();
     each_record(log, bank, last.saturating_add(1), &mut |Record { append_ms, value, .. }| {
-        let event = TurnEvent::from_json(value.as_deref().unwrap_or_default());
+        let event = TurnEvent::from_log(value.as_deref().unwrap_or_default());
         if let Ok(TurnEvent::Turn(turn)) = event
             && turn.turn == id
             && versions.last().is_none_or(|before| before.turn.version < turn.version)

@@ -287,7 +287,7 @@ impl LogSteps<'_> {
                 if !std::str::from_utf8(value).is_ok_and(|text| text.contains(&id)) {
                     continue;
                 }
-                let Ok(event) = TurnEvent::from_json(value) else { continue };
+                let Ok(event) = TurnEvent::from_log(value) else { continue };
                 let of_turn = match &event {
                     TurnEvent::Turn(turn) => &turn.turn,
                     TurnEvent::Deletion(deletion) => &deletion.turn,

@@ -74,6 +74,9 @@ type EmbeddedCount = Box<dyn Fn() -> u64 + Send + Sync>;
 /// Why questions get no vectors, if the model's endpoint is unavailable.
 type Away = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
+/// Whether turns of a bank's partition wait to be extracted.
+type IsBehind = Arc<dyn Fn(&Bank) -> bool + Send + Sync>;
+
 /// The functions with which a front answers.
 pub(super) struct Functions {
     pub(super) answer: Answer,
@@ -107,6 +110,7 @@ struct Shared {
 impl Front {
     /// Starts `threads` threads for the usual questions, and the threads for the others, and loads the reranker. An
     /// answer about the past says how many turns were forgotten since where it has a `log` in a directory to count them.
+    /// `is_behind` is asked about unknown banks while the endpoint of the embedding model is away.
     ///
     /// # Errors
     /// [`PipelineError::Thread`]; [`PipelineError::Rerank`] where the pipeline names a reranker that cannot be loaded.
@@ -114,20 +118,23 @@ impl Front {
         replica: Arc<Replica>,
         embedders: Arc<EmbedderPool>,
         log: Option<Arc<dyn Log>>,
+        is_behind: IsBehind,
         threads: usize,
     ) -> Result<Self, PipelineError> {
         replica.open_reranker()?;
         let (follower, holder, news) = (Arc::clone(&replica), Arc::clone(&replica), Arc::clone(replica.news()));
         let (counted, asked_endpoint) = (Arc::clone(&embedders), Arc::clone(&embedders));
-        let (explained, explaining) = (Arc::clone(&replica), Arc::clone(&embedders));
+        let (explained, explaining, waits) = (Arc::clone(&replica), Arc::clone(&embedders), Arc::clone(&is_behind));
         let explain = move |asked: &Asked, subject: &Subject| {
             let memory = memory_of(&explained, asked)?;
-            memory.explain(&asked.question, subject, &explaining, &asked.cancellation)
+            let found = memory.explain(&asked.question, subject, &explaining, &asked.cancellation);
+            found.map_err(|error| or_away(error, asked, || explaining.problem(), &*waits))
         };
         let answer = move |asked: &Asked| {
             let memory = memory_of(&replica, asked)?;
             let (question, kept, times) = (&asked.question, asked.kept.as_deref(), asked.times.as_deref());
-            let mut found = memory.ask(question, &embedders, kept, &asked.cancellation, times)?;
+            let found = memory.ask(question, &embedders, kept, &asked.cancellation, times);
+            let mut found = found.map_err(|error| or_away(error, asked, || embedders.problem(), &*is_behind))?;
             if let Some(log) = &log {
                 found.forgotten = memory.forgotten_since(|at_ms| forgotten_since(&**log, &question.bank, &[at_ms]))?;
             }
@@ -449,6 +456,24 @@ fn memory_of(replica: &Arc<Replica>, asked: &Asked) -> Result<Arc<Replica>, Pipe
     // A restore takes long.
     over(&asked.cancellation)?;
     Ok(past.unwrap_or_else(|| Arc::clone(replica)))
+}
+
+/// The error of a question. That its bank is unknown is not said while the bank's first turns may wait for the endpoint
+/// of the embedding model; a question that is followed gets them later, and one about the past never.
+pub(super) fn or_away(
+    error: PipelineError,
+    asked: &Asked,
+    problem: impl FnOnce() -> Option<String>,
+    is_behind: &dyn Fn(&Bank) -> bool,
+) -> PipelineError {
+    let PipelineError::UnknownBank { bank, .. } = &error else { return error };
+    if asked.kept.is_some() || asked.as_of.is_some() {
+        return error;
+    }
+    match problem() {
+        Some(problem) if is_behind(bank) => PipelineError::EndpointAway { bank: bank.clone(), problem },
+        _ => error,
+    }
 }
 
 fn over(cancellation: &Cancellation) -> Result<(), PipelineError> {

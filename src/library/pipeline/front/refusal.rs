@@ -22,6 +22,8 @@ pub fn refusal(error: &PipelineError) -> Refusal {
         PipelineError::Recall(
             RecallError::EmptyQuestion
             | RecallError::LongQuestion { .. }
+            | RecallError::WrongTime(_)
+            | RecallError::NoTokens
             | RecallError::ManyTokens { .. }
             | RecallError::ManyNearMisses { .. }
             | RecallError::UnknownAsker { .. }
@@ -31,6 +33,7 @@ pub fn refusal(error: &PipelineError) -> Refusal {
         | PipelineError::Snapshot(SnapshotError::Before { .. } | SnapshotError::None) => RefusalCode::Invalid,
         PipelineError::Deadline { .. } | PipelineError::Cancelled => RefusalCode::Deadline,
         PipelineError::Quarantined { .. } => RefusalCode::Quarantined,
+        PipelineError::EndpointAway { .. } => RefusalCode::EndpointAway,
         PipelineError::Held { .. } => RefusalCode::Held,
         PipelineError::Busy { .. } => RefusalCode::Busy,
         _ => RefusalCode::Failed,

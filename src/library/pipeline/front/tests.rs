@@ -9,12 +9,12 @@ use std::{
 };
 
 use super::{
-    answering::{Front, Functions},
+    answering::{Front, Functions, or_away},
     *,
 };
 use crate::snapshot::AsOf;
 use nouns::{
-    model::{Bank, Evidence, Question},
+    model::{Bank, Evidence, Question, RefusalCode},
     sync,
 };
 
@@ -296,4 +296,19 @@ fn a_banks_questions_are_answered_in_their_order() {
         assert!(of_bank.is_sorted(), "{of_bank:?}");
         assert_eq!(of_bank.len(), 40);
     }
+}
+
+#[test]
+fn a_bank_whose_first_turns_may_wait_for_the_endpoint_is_not_called_unknown() {
+    let bank = || Bank::parse("new").expect("a good name");
+    let code = |asked: &Asked, problem: Option<&str>, is_behind: bool| {
+        let unknown = PipelineError::UnknownBank { bank: bank(), known: String::new() };
+        refusal(&or_away(unknown, asked, || problem.map(str::to_owned), &|_| is_behind)).code
+    };
+    let (now, away) = (Asked::now(Question::new(bank(), "Who?")), Some("http://a: refused"));
+    assert_eq!(code(&now, away, true), RefusalCode::EndpointAway);
+    assert_eq!(code(&now, away, false), RefusalCode::UnknownBank);
+    assert_eq!(code(&now, None, true), RefusalCode::UnknownBank);
+    let past = Asked { as_of: Some(AsOf::Offset(0)), ..now };
+    assert_eq!(code(&past, away, true), RefusalCode::UnknownBank);
 }

@@ -298,6 +298,7 @@ impl Extraction {
     /// [`PipelineError`] of a cache.
     pub(in crate::pipeline) fn erase_caches(&mut self) -> Result<(), PipelineError> {
         self.vectors.erase_cache()?;
+        Vectors::erase_separate_cache(&self.pipeline)?;
         self.extractors.erase_cache(&self.pipeline)
     }
 

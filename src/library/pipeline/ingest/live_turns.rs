@@ -118,7 +118,7 @@ impl LiveTurns {
             at = last.offset + 1;
             for record in records.iter().filter(|record| record.offset < position && !record.key.is_empty()) {
                 // An event that cannot be read here is already a dead letter.
-                let Ok(event) = TurnEvent::from_json(record.value.as_deref().unwrap_or_default()) else { continue };
+                let Ok(event) = TurnEvent::from_log(record.value.as_deref().unwrap_or_default()) else { continue };
                 if banks.contains(event.bank()) && partition_of(event.bank(), log.partitions()) == partition {
                     windower.apply(record.offset, &event);
                 }

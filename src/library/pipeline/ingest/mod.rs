@@ -4,6 +4,7 @@
 //! that state how much of the turns log they cover. Answers no question.
 //!
 //! - `stage`: one partition, step by step.
+//! - `turn_record`: reads a record of the turns topic.
 //! - `live_turns`: the turns of the partition's live records, with which a stage begins.
 //! - `extraction`: the driver of all stages of this process, on either log.
 //! - `background`: threads that ask a language model, so that a slow endpoint delays no stage.
@@ -18,6 +19,7 @@ mod live_turns;
 mod parts;
 mod split;
 mod stage;
+mod turn_record;
 mod vectors;
 
 use super::{PipelineError, unread_languages::UnreadLanguages};

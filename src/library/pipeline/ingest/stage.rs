@@ -29,8 +29,8 @@ use nouns::{
     config::{ExtractSettings, LLM, Pipeline},
     logged_bank::LoggedBank,
     model::{
-        Bank, DeadLetter, InputPosition, MemoryKey, MemoryRecord, ModelRef, SCHEMA_VERSION, TurnEvent, Usage, Window,
-        WindowId, WindowState, WindowTurn,
+        Bank, DeadLetter, InputPosition, MemoryKey, MemoryRecord, ModelRef, SCHEMA_VERSION, Usage, Window, WindowId,
+        WindowState, WindowTurn,
     },
 };
 
@@ -40,6 +40,7 @@ use super::{
     in_part,
     live_turns::{LiveTurns, RecordTurns},
     split::{self, MAX_VALUE_BYTES, Storable},
+    turn_record::read_event,
     vectors::{DeclinedText, EmbeddedDrafts, Vectors, WindowDrafts},
 };
 use crate::pipeline::replica::{Unread, check_schema};
@@ -283,17 +284,12 @@ impl Stage {
                 break;
             }
             events += 1;
-            let value = record.value.as_deref().unwrap_or_default();
-            let read = if record.key.is_empty() {
-                Err("the record has no key; write the bank's name as its key".to_owned())
-            } else {
-                TurnEvent::from_json(value)
-            };
-            match read {
+            match read_event(record) {
                 Ok(event) if partition_of(event.bank(), log.partitions()) != self.partition => forwards.push(event),
                 Ok(event) => self.windower.apply(record.offset, &event),
                 Err(reason) => {
                     let position = InputPosition { partition: self.partition, offset: record.offset };
+                    let value = record.value.as_deref().unwrap_or_default();
                     dead_letters.push(DeadLetter::of_turn(position, reason, value));
                 }
             }

@@ -21,6 +21,9 @@ use super::{
     parts::{Layout, UnitVectors},
 };
 
+/// The directory of the cache of a re-embedding, in that of the log.
+const SEPARATE_CACHE: &str = "reembed-cache";
+
 /// An embedding model with its cache.
 pub(in crate::pipeline) struct Vectors {
     settings: EmbedSettings,
@@ -90,8 +93,13 @@ impl Vectors {
     /// With a separate cache, which no running service has open.
     pub(in crate::pipeline) fn with_separate_cache(pipeline: &Pipeline) -> Self {
         let mut separate = Self::new(pipeline);
-        separate.cache_directory = pipeline.log.directory.join("reembed-cache");
+        separate.cache_directory = pipeline.log.directory.join(SEPARATE_CACHE);
         separate
+    }
+
+    /// Removes the separate cache that a re-embedding left, which ended before it was done.
+    pub(in crate::pipeline) fn erase_separate_cache(pipeline: &Pipeline) -> Result<(), PipelineError> {
+        Ok(embed::remove_cache(&pipeline.log.directory.join(SEPARATE_CACHE))?)
     }
 
     /// Closes the model and removes the cache.

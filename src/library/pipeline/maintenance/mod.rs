@@ -9,11 +9,13 @@
 //! - `snapshots`: writes a snapshot now, or compares two points of the past.
 //! - `estimate`: counts the tokens that extraction of a source by a language model would use.
 //! - `check_model`: checks that the embedding model and the reranker can be loaded.
-//! - `unreadable`: the records that such work could not read.
+//! - `unreadable`: the records that such work could not read; `repair`: those on Kafka that nobody can read.
 
 mod check_model;
 mod estimate;
 mod reembed;
+#[cfg(feature = "kafka")]
+mod repair;
 mod replay;
 mod snapshots;
 mod transfer;
@@ -24,6 +26,8 @@ use super::{PipelineError, Progress, Replica, ReplicaOptions, WrittenSnapshots, 
 pub use check_model::{check_model, check_reranker};
 pub use estimate::{Estimate, estimate};
 pub use reembed::{ReembedReport, reembed};
+#[cfg(feature = "kafka")]
+pub use repair::{replace_record, unreadable_records};
 pub use replay::{Replay, ReplayError, ReplayRequest};
 pub use snapshots::{diff, take_snapshot};
 pub use transfer::{BankReader, ExportReport, ImportReport, TransferError, export, export_beside, import};

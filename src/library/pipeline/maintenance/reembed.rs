@@ -23,7 +23,7 @@ use nouns::{
 use super::{PipelineError, Progress, unreadable::UnreadableAt};
 use crate::pipeline::{
     ingest::{self, DeclinedText, EmbeddedDrafts, MAX_VALUE_BYTES, Vectors, WindowDrafts},
-    replica::{LiveRecords, model_of, record_of},
+    replica::{LiveRecords, delete_old_snapshots, model_of, record_of},
 };
 
 /// How many units are embedded and written at once.
@@ -90,7 +90,11 @@ pub fn reembed(
         log = log::open_generations(&pipeline.log)?;
     }
     vectors.discard();
-    let dropped = if drop_old { log.drop_old()? } else { Vec::new() };
+    let mut dropped = Vec::new();
+    if drop_old {
+        dropped = log.drop_old()?;
+        delete_old_snapshots(pipeline, log.partitions(), log.generation())?;
+    }
     let (name, kept) = (memory_name(log.generation()), from.is_some() && !drop_old);
     Ok(ReembedReport { from, to, name, windows, written, dropped, kept, unreadable })
 }

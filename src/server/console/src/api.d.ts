@@ -374,7 +374,7 @@ export interface components {
         AddedUnit: {
             /** @description The unit. */
             id: components["schemas"]["UnitId"];
-            /** @description What it says, cut to 80 characters. */
+            /** @description What it says, cut to 80 characters; empty if a turn of it was edited or deleted since. */
             label: string;
             /** @description When it was said. */
             said_at: components["schemas"]["EventTime"];
@@ -444,7 +444,10 @@ export interface components {
             /** @description The units, best first; at most `recall.budget`. */
             units: components["schemas"]["EvidenceUnit"][];
         };
-        /** @description `turn`: a version of a turn was read for the first time: it was said, edited or deleted. */
+        /**
+         * @description `turn`: a version of a turn was read for the first time: it was said, edited or deleted. One that is told after a
+         *     later version was read has no words.
+         */
         ArrivedTurn: {
             /** @description Whether the text is cut. */
             cut?: boolean;
@@ -452,9 +455,9 @@ export interface components {
             deleted?: boolean;
             /** @description The session that it lies in. */
             session: string;
-            /** @description Who said it. */
+            /** @description Who said it; empty if a later version was read. */
             speaker: string;
-            /** @description What was said, at most 1,000 characters; empty once it is deleted. */
+            /** @description What was said, at most 1,000 characters; empty if it is deleted, or a later version was read. */
             text: string;
             /** @description When it was said. */
             time: components["schemas"]["EventTime"];
@@ -466,7 +469,7 @@ export interface components {
             /** @description The `after` of turns of this bank: the answer waits until it reflects them. */
             after?: string | null;
             /** @description Whether the language model of `[llm]` answers in words, too; that takes its own time after the evidence. */
-            answer?: boolean;
+            answer?: boolean | null;
             /**
              * @description Asks the memory as it was: an offset of the bank's partition of the memory log, or a time of
              *     appending in RFC 3339.
@@ -479,7 +482,7 @@ export interface components {
             /** @description The bank that is asked. */
             bank: components["schemas"]["Bank"];
             /** @description Whether rankings without the graph stand beside the answer, each within the tokens of its context. */
-            compare?: boolean;
+            compare?: boolean | null;
             /** @description Most tokens (o200k) of the context; `recall.stop.most_tokens` without it. */
             most_tokens?: number | null;
             /** @description How many of the best parts that are not quoted the trace shows; none without it. */
@@ -490,13 +493,13 @@ export interface components {
              */
             profile?: string | null;
             /** @description The last turns of the running conversation, oldest first; at most 8,192 bytes. */
-            said_before?: components["schemas"]["SaidBefore"][];
+            said_before?: components["schemas"]["SaidBefore"][] | null;
             /** @description The question, at most 8,192 bytes. */
             text: string;
             /** @description Most milliseconds until the answer; `serve.deadline_ms` without it. */
             timeout_ms?: number | null;
             /** @description Whether the trace of each round shows the units that the walk reached, and the edges to them. */
-            walk?: boolean;
+            walk?: boolean | null;
         };
         /** @description Something attached to a turn. Its caption counts as text of the turn. */
         Attachment: {
@@ -659,10 +662,13 @@ export interface components {
             moved: components["schemas"]["Moved"][];
             /** @description The ids of the whole evidence now, best first. */
             order: components["schemas"]["UnitId"][];
-            /** @description Units that are evidence no more, with their ranks before. */
-            removed: components["schemas"]["Ranked"][];
-            /** @description Units of which other parts are quoted now. */
-            updated: components["schemas"]["Updated"][];
+            /** @description Units that are evidence no more, with their ranks before; without words, as these may be forgotten by now. */
+            removed: components["schemas"]["UnitRank"][];
+            /**
+             * @description Units of which other parts are quoted now, or that were no evidence for a while, as they are now, with their
+             *     ranks.
+             */
+            updated: components["schemas"]["Ranked"][];
         };
         /** @description What changed in a bank between two points of its past. */
         Diff: {
@@ -861,7 +867,7 @@ export interface components {
              * @description Whether a part that the first hop did not score gets its rank among every part of the bank. In a large bank that
              *     takes long.
              */
-            every_part?: boolean;
+            every_part?: boolean | null;
             /** @description Most tokens (o200k) of the context; `recall.stop.most_tokens` without it. */
             most_tokens?: number | null;
             /**
@@ -872,7 +878,7 @@ export interface components {
             /** @description The profile whose recall settings apply, in place of those of the pipeline file. */
             profile?: string | null;
             /** @description The last turns of the running conversation, oldest first; at most 8,192 bytes. */
-            said_before?: components["schemas"]["SaidBefore"][];
+            said_before?: components["schemas"]["SaidBefore"][] | null;
             /** @description The question, at most 8,192 bytes. */
             text: string;
             /** @description Most milliseconds until the explanation; `serve.deadline_ms` without it. */
@@ -1390,7 +1396,7 @@ export interface components {
              *     answer. Needs the right `admin` in every bank, since most of it is of none. Its texts are cut to 4,096 bytes
              *     each.
              */
-            dead_letters?: components["schemas"]["DeadLetter"][];
+            dead_letters?: components["schemas"]["DeadLetter"][] | null;
             /** @description The records, as in the turns topic; one without `type` is a turn. At most 10,000. */
             turns: components["schemas"]["TurnEvent"][];
             /** @description Most milliseconds to wait, once they are durable, until answers reflect the turns; 0 without it. */
@@ -1539,7 +1545,7 @@ export interface components {
         RejectedRecord: {
             /** @description The offset of its dead letter, in the topic of dead letters. */
             offset: number;
-            /** @description What was wrong, and what to do. */
+            /** @description What was wrong, and what to do; empty if the turn was deleted since. */
             reason: string;
             /** @description The id of the turn, where the record states one. */
             turn?: string | null;
@@ -1828,7 +1834,7 @@ export interface components {
             /** @description Most tokens (o200k) of the context; `recall.stop.most_tokens` without it. */
             most_tokens?: number | null;
             /** @description The last turns of the running conversation, oldest first; at most 8,192 bytes. */
-            said_before?: components["schemas"]["SaidBefore"][];
+            said_before?: components["schemas"]["SaidBefore"][] | null;
             /** @description The question, at most 8,192 bytes. */
             text: string;
             /**
@@ -1933,13 +1939,26 @@ export interface components {
         /** @description One record of the turns topic. */
         TurnEvent: {
             /** @description What was attached to it; at most 100. */
-            attachments?: components["schemas"]["Attachment"][];
+            attachments?: components["schemas"]["Attachment"][] | null;
             /** @description The tenant that it belongs to. */
             bank: components["schemas"]["Bank"];
-            /** @description What the speaker is, where the source knows; `role` is another name of it. */
-            kind?: components["schemas"]["SpeakerKind"] | null;
+            /**
+             * @description What the speaker is, where the source knows; `role` is another name of it.
+             * @enum {unknown}
+             */
+            kind?: "person" | "assistant" | "tool" | "bot" | "user" | "human" | "ai" | "model" | "function" | "system" | "developer" | null;
             /** @description The id of the turn that it answers. */
             reply_to?: string | null;
+            /**
+             * @description Another name of `kind`.
+             * @enum {unknown}
+             */
+            role?: "person" | "assistant" | "tool" | "bot" | "user" | "human" | "ai" | "model" | "function" | "system" | "developer" | null;
+            /**
+             * @description The version of this schema.
+             * @constant
+             */
+            schema?: 1;
             /** @description The conversation that it belongs to, where the platform has one. */
             session?: string | null;
             /** @description Who said it. */
@@ -1953,12 +1972,12 @@ export interface components {
             /** @description Id, unique in the bank: another record with the same id is the same turn. */
             turn: string;
             /** @constant */
-            type: "turn";
+            type?: "turn";
             /**
              * @description The platform's edit time or counter; the higher one wins. 0 when never edited.
              * @default 0
              */
-            version: number;
+            version: number | null;
         } | {
             /** @description The tenant. */
             bank: components["schemas"]["Bank"];
@@ -1970,7 +1989,7 @@ export interface components {
              * @description The platform's time of deletion. Without it, no later version restores the turn.
              * @default 18446744073709552000
              */
-            version: number;
+            version: number | null;
         } | {
             /** @description The tenant. */
             bank: components["schemas"]["Bank"];
@@ -2015,6 +2034,13 @@ export interface components {
             turns: components["schemas"]["TurnView"][];
         };
         UnitId: string;
+        /** @description The rank of a unit. */
+        UnitRank: {
+            /** @description The unit. */
+            id: components["schemas"]["UnitId"];
+            /** @description The rank, from 0. */
+            rank: number;
+        };
         /** @description A unit of a bank, with the edges that leave it. */
         UnitView: {
             /** @description The bank. */
@@ -2047,13 +2073,6 @@ export interface components {
             units_added: number;
             /** @description Of the units that went. */
             units_removed: number;
-        };
-        /** @description A unit before and after. */
-        Updated: {
-            /** @description After. */
-            new: components["schemas"]["SubscribedUnit"];
-            /** @description Before. */
-            old: components["schemas"]["SubscribedUnit"];
         };
         /** @description What calls of a language model took. */
         Usage: {

@@ -302,10 +302,10 @@ export function withSnapshot(before: Shown, from: number, units: SubscribedUnit[
 
 export function withDelta(before: Shown, delta: Delta): Shown {
   const units = new Map(before.units);
-  for (const { unit } of delta.removed) units.delete(unit.id);
-  for (const { unit } of delta.added) units.set(unit.id, unit);
-  for (const { new: unit } of delta.updated) units.set(unit.id, unit);
-  const fresh = new Set([...delta.added.map(({ unit }) => unit.id), ...delta.updated.map(({ new: unit }) => unit.id)]);
+  const changed = [...delta.added, ...delta.updated];
+  for (const { id } of delta.removed) units.delete(id);
+  for (const { unit } of changed) units.set(unit.id, unit);
+  const fresh = new Set(changed.map(({ unit }) => unit.id));
   return { units, order: delta.order, fresh };
 }
 

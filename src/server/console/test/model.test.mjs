@@ -221,14 +221,14 @@ test("events and changes of a followed question", async () => {
   assert.deepEqual(held.order, ["a", "b"]);
   const changed = withDelta(held, {
     added: [{ rank: 0, unit: { id: "c" } }],
-    removed: [{ rank: 0, unit: { id: "a" } }],
-    updated: [],
+    removed: [{ rank: 0, id: "a" }],
+    updated: [{ rank: 1, unit: { id: "b", restatement: "other" } }],
     moved: [],
     order: ["c", "b"],
   });
   assert.deepEqual(
-    [[...changed.units.keys()].sort(), changed.order, [...changed.fresh]],
-    [["b", "c"], ["c", "b"], ["c"]],
+    [[...changed.units.keys()].sort(), changed.order, [...changed.fresh], changed.units.get("b").restatement],
+    [["b", "c"], ["c", "b"], ["c", "b"], "other"],
   );
 });
 
