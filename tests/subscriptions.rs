@@ -263,8 +263,8 @@ fn what_was_deleted_is_not_sent_to_one_who_comes_back() {
 
     let (status, _, gone) = service.send("DELETE", "/v1/turns?bank=a&turn=2", "", b"");
     assert_eq!((status, &gone["gone"]), (200, &json!(true)), "{gone}");
-    let anew = service.get(&format!("{question}&wait_ms=0"));
-    assert!(anew["snapshot"].is_array() && !anew.to_string().contains(word), "{anew}");
+    let whole = service.get(&format!("{question}&wait_ms=0"));
+    assert!(whole["snapshot"].is_array() && !whole.to_string().contains(word), "{whole}");
     let polled = service.get(&format!("{question}&wait_ms=0&last_event_id={id}"));
     assert!(!polled["delta"]["removed"].as_array().unwrap().is_empty(), "{polled}");
     assert!(!polled.to_string().contains(word), "{polled}");

@@ -402,7 +402,6 @@ impl Caller {
         if now.weight() >= noted.weight() {
             *noted = now;
         }
-        drop(noted);
         given
     }
 

@@ -100,8 +100,11 @@ async fn read(
                     Ok(message) => {
                         note_message(&message, json.len(), open);
                         // The last line may have no line break.
-                        let passed = [json.trim_ascii_end(), b"\n"].concat();
-                        if server.write_all(&passed).await.is_err() {
+                        let passes = async {
+                            server.write_all(json.trim_ascii_end()).await?;
+                            server.write_all(b"\n").await
+                        };
+                        if passes.await.is_err() {
                             return;
                         }
                     }

@@ -5,10 +5,11 @@
 
 use std::{collections::HashMap, ops::ControlFlow, sync::Arc, time::Duration};
 
-use serde::Deserialize;
-
 use super::{Deleted, Forgets, PipelineError, each_record};
-use crate::log::{Log, Record, Topic, partition_of};
+use crate::{
+    log::{Log, Record, Topic, partition_of},
+    pipeline::replica::turns_of,
+};
 use nouns::{
     config::ForgetSettings,
     model::{Bank, MemoryKey, Selector, Turn, TurnEvent, WindowTurn},
@@ -35,12 +36,6 @@ pub struct TurnVersion {
     pub turn: Turn,
     /// When the version was appended to the log, in milliseconds since 1970.
     pub append_ms: i64,
-}
-
-/// The only field of a memory record that is read here.
-#[derive(Deserialize)]
-struct TurnsOnly {
-    turns: Vec<WindowTurn>,
 }
 
 /// The turns of a bank whose ids pass, in the order of time, each as last edited. Reading stops once `most` are found.
@@ -86,8 +81,7 @@ pub fn held_turns(
 /// # Errors
 /// Why the record cannot be read.
 pub(super) fn turns_of_record(record: &Record) -> Result<impl Iterator<Item = (u32, HeldTurn)>, String> {
-    let read = serde_json::from_slice::<TurnsOnly>(record.value.as_deref().unwrap_or_default());
-    let turns = read.map_err(|error| error.to_string())?.turns.into_iter();
+    let turns = turns_of(record.value.as_deref().unwrap_or_default())?.into_iter();
     let recorded_ms = record.append_ms;
     let held = turns.filter(|turn| !turn.context && !turn.deleted);
     Ok(held.map(move |WindowTurn { turn, ordinal, source_offset: offset, .. }| {

@@ -7,7 +7,10 @@ use std::ops::ControlFlow;
 
 use serde_json::Value;
 
-use super::{PipelineError, imported::each_imported_turn, ledger::LedgerLine, shared_words::SharedWords};
+use super::{
+    PipelineError, import_time::imported_ms, imported::each_imported_turn, ledger::LedgerLine,
+    shared_words::SharedWords,
+};
 use crate::log::{Log, Topic, partition_of};
 use nouns::model::{DeadLetter, MemoryKey};
 
@@ -54,9 +57,12 @@ pub(super) fn empty_dead_letters(log: &dyn Log, words: &SharedWords, goes: &Goes
 /// records alone, and no pass can look for them once they are gone from there.
 pub(super) fn empty_letters_of_imported(log: &dyn Log, forgotten: &LedgerLine) -> Result<(), PipelineError> {
     let LedgerLine { bank, turns, .. } = forgotten;
+    // Most banks were not imported, and then no letter is read.
+    if imported_ms(log, bank)?.is_none() {
+        return Ok(());
+    }
     let may_be_of_bank = |letter: &DeadLetter| letter.bank.as_ref().is_none_or(|of| of == bank);
-    // Most banks have no letters, and then nothing else is read.
-    if log.erasable().is_none() || !is_any(log, &may_be_of_bank)? {
+    if !is_any(log, &may_be_of_bank)? {
         return Ok(());
     }
     let mut words = SharedWords::default();

@@ -6,21 +6,14 @@
 use std::ops::ControlFlow;
 
 use memchr::memmem;
-use serde::Deserialize;
 
 use super::PipelineError;
-use crate::log::Log;
+use crate::{log::Log, pipeline::replica::turns_of};
 use nouns::model::WindowTurn;
 
 /// What ends the JSON of a turn that an import brought: it has no offset of this log. The first turn of a partition has
 /// the same.
 const NO_OFFSET: &[u8] = b"\"source_offset\":0}";
-
-/// The turns of a memory record.
-#[derive(Deserialize)]
-struct TurnsOnly {
-    turns: Vec<WindowTurn>,
-}
 
 /// Calls `each` with the imported turns of the live records whose keys begin with `prefix`, once for each record that
 /// holds the turn.
@@ -35,7 +28,7 @@ pub(super) fn each_imported_turn(
         let json = record.value.as_deref().unwrap_or_default();
         // A record that cannot be read quarantines its bank, which says so.
         if memmem::find(json, NO_OFFSET).is_some()
-            && let Ok(TurnsOnly { turns }) = serde_json::from_slice(json)
+            && let Ok(turns) = turns_of(json)
         {
             turns.iter().filter(|turn| turn.source_offset == 0).for_each(&mut *each);
         }

@@ -14,7 +14,7 @@
 //! - `vector_forms`: the vectors of stored bytes in one form.
 //! - `words`: words that are looked for; `search`: where they or fingerprints lie in stored bytes;
 //!   `verify`: whether they may.
-//! - `check`: what must hold before anything is forgotten; `imported`: when banks were imported.
+//! - `check`: what must hold before anything is forgotten; `import_time`: when banks were imported.
 //! - `since`: what was forgotten since a point of the past; `bank_turns`: a bank's records in the turns log.
 //! - `due`: erasing in time, while a memory stays open.
 //! - `retention`: forgetting what rules no longer keep; `rule`: which of them an operation follows.

@@ -338,7 +338,7 @@ fn imported(log: &dyn Log, bank: &Bank, held: &[HeldTurn]) -> Result<BTreeSet<St
         Err(error) => return Err(error.into()),
     };
     let of_bank = records.iter().find(|record| record.offset == 0 && record.key == bank.as_str().as_bytes());
-    let taken = match of_bank.map(|record| TurnEvent::from_json(record.value.as_deref().unwrap_or_default())) {
+    let taken = match of_bank.map(|record| TurnEvent::from_log(record.value.as_deref().unwrap_or_default())) {
         Some(Ok(TurnEvent::Turn(turn))) => Some((turn.turn, turn.version)),
         _ => None,
     };

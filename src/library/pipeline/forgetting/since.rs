@@ -9,14 +9,14 @@ use std::{collections::HashMap, ops::ControlFlow};
 
 use heart::window::UNSEEN_SESSION;
 use memchr::memmem;
-use serde::Deserialize;
 
 use super::{PipelineError, Replica, bank_turns::each_record, import_time::imported_ms};
 use crate::{
     log::{Log, partition_of},
+    pipeline::replica::turns_of,
     snapshot::{AsOf, BankDiff},
 };
-use nouns::model::{Bank, MemoryKey, TurnEvent, WindowTurn};
+use nouns::model::{Bank, MemoryKey, TurnEvent};
 
 /// What stands in the JSON of every deletion.
 const DELETION: &[u8] = b"\"deletion\"";
@@ -48,12 +48,6 @@ impl State {
     }
 }
 
-/// The only field of a memory record that is read here.
-#[derive(Deserialize)]
-struct TurnsOnly {
-    turns: Vec<WindowTurn>,
-}
-
 /// The turns of a bank that were deleted while the memory held them, each with the offset of its last deletion.
 fn emptied(log: &dyn Log, bank: &Bank) -> Result<HashMap<String, u64>, PipelineError> {
     let mut emptied = HashMap::new();
@@ -63,8 +57,7 @@ fn emptied(log: &dyn Log, bank: &Bank) -> Result<HashMap<String, u64>, PipelineE
         |key: &[u8], _: u64| MemoryKey::from_bytes(key).is_ok_and(|key| key.window.session.0 != UNSEEN_SESSION);
     log.live_records(partition, &MemoryKey::prefix(bank), &mut is_seen, &mut |record| {
         // A record that cannot be read quarantines its bank, which says so.
-        let read = serde_json::from_slice::<TurnsOnly>(record.value.as_deref().unwrap_or_default());
-        let turns = read.map(|read| read.turns).unwrap_or_default().into_iter();
+        let turns = turns_of(record.value.as_deref().unwrap_or_default()).unwrap_or_default().into_iter();
         emptied.extend(turns.filter(|turn| turn.deleted).map(|turn| (turn.turn.turn.clone(), turn.source_offset)));
         ControlFlow::Continue(())
     })?;
@@ -140,7 +133,7 @@ mod tests {
 
     use nouns::{
         config::Pipeline,
-        model::{Deletion, EventTime, SessionId, Turn, WindowId},
+        model::{Deletion, EventTime, SessionId, Turn, WindowId, WindowTurn},
     };
     use serde_json::json;
 

@@ -43,7 +43,7 @@ pub use kept_records::{LastVersion, ReadTurn, ReadVersions, RecordChange, Writte
 pub(super) use live::{LiveRecords, key_of, model_of, record_of};
 #[cfg(feature = "kafka")]
 pub(super) use record_value::read_record;
-pub(super) use record_value::{Unread, check_schema, read_value};
+pub(super) use record_value::{Unread, check_schema, read_value, turns_of};
 pub use recording::WrittenSnapshots;
 pub use snapshot_place::snapshots;
 pub(super) use snapshot_place::{delete_old_snapshots, edge_settings};

@@ -3,7 +3,7 @@
 //! In: bytes. Out: the record, or which of two things keeps this build from reading it: a newer schema, which another
 //! build reads, or contents that no build can use. This file does not know the log.
 
-use nouns::model::{MemoryKey, MemoryRecord, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION};
+use nouns::model::{MemoryKey, MemoryRecord, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION, WindowTurn};
 
 /// Why a value could not be read as a record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +29,22 @@ struct Version {
 pub(in crate::pipeline) fn read_value(value: &[u8]) -> Result<MemoryRecord, Unread> {
     check_schema(value)?;
     serde_json::from_slice(value).map_err(|e| not_a_record(&e))
+}
+
+/// The turns of a record.
+#[derive(serde::Deserialize)]
+struct TurnsOnly {
+    turns: Vec<WindowTurn>,
+}
+
+/// All turns that the value of a record holds, deleted ones and those that stand in it as context included. Its units
+/// are not read.
+///
+/// # Errors
+/// Why it cannot be read.
+pub(in crate::pipeline) fn turns_of(value: &[u8]) -> Result<Vec<WindowTurn>, String> {
+    let read = serde_json::from_slice::<TurnsOnly>(value);
+    read.map(|read| read.turns).map_err(|error| error.to_string())
 }
 
 /// Reads the value of a key.
