@@ -95,7 +95,10 @@ pub fn serve_report(directory: &Path, address: SocketAddr) -> Result<ReportServe
     }
     let folder = Folder(Arc::from(directory));
     folder.report().map_err(|source| ReportError::Missing { path: directory.join(REPORT), source })?;
-    let routes = move |address| behind(page(PAGE).merge(files(folder)), Hosts::of(address, &[]));
+    let routes = move |address| {
+        let hosts = Hosts::of(address, &[]);
+        behind(page(PAGE), hosts.clone().of_a_page()).merge(behind(files(folder), hosts))
+    };
     Ok(ReportServer { listening: listen(KEY, &address.to_string(), None, most(), routes)? })
 }
 
