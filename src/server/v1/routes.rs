@@ -153,7 +153,9 @@ async fn checked(Shared(entrance): Shared<Entrance>, request: Request, next: Nex
     // A browser must not treat remembered text as a script or a page.
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     // Nor to keep it: a token may end, and what was said may be deleted.
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if !event_stream::pass_on_at_once(response.headers_mut()) {
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
     if let status @ (401 | 403 | 429) = response.status().as_u16() {
         entrance.state.metrics.requests_refused.get_or_create(&RefusedStatus { status }).inc();
     }
