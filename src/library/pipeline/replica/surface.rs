@@ -671,7 +671,7 @@ impl Replica {
     /// # Errors
     /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
     pub fn digest(&self, bank: Option<&Bank>) -> Result<Answered<Census>, PipelineError> {
-        let probe = CensusProbe { bank: bank.map(Bank::key), listing: false };
+        let probe = CensusProbe { bank: bank.map(Bank::key), hashing: true, listing: false };
         if let Some(bank) = bank {
             let shard = self.shards.of(bank)?;
             self.shards.check_bank(&shard, bank)?;
