@@ -19,7 +19,7 @@ use nouns::{
 };
 use ripplemem::{
     log,
-    pipeline::{Deleted, Receipt, forget_turns, held_turns, selected_turns, stored_receipts},
+    pipeline::{Cancellation, Deleted, Receipt, forget_turns, selected_turns, stored_receipts},
 };
 use server::api::{ForgetTurns, ForgottenTurns, TurnView};
 
@@ -141,7 +141,7 @@ fn forget_selected(pipeline: &Pipeline, bank: &Bank, select: Selector, asks: &As
         Memory::Here(mut service) => {
             service.pause_model();
             service.catch_up()?;
-            let held = selected_turns(service.log(), bank, &select)?;
+            let held = selected_turns(service.log(), bank, &select, &Cancellation::default())?;
             let latest: Vec<TurnView> = held.iter().rev().take(SHOWN).map(TurnView::of).collect();
             let decision = asks.decide(bank, held.len() as u64, &latest)?;
             if decision != Decision::Delete {
@@ -260,7 +260,8 @@ impl Asks {
 
 /// Deletes turns by their ids, whether the memory holds them or not.
 fn forget_ids(pipeline: &Pipeline, bank: &Bank, turns: &[String], json: bool) -> Result<ExitCode> {
-    let count = turns.len();
+    let (count, select) = (turns.len(), Selector { turns: turns.to_vec(), ..Selector::default() });
+    select.check()?;
     if pipeline.log.kind == LogKind::Kafka {
         let deleted = forget_turns(&*log::open(&pipeline.log)?, &pipeline.forget, bank, turns.to_vec())?;
         show_on_kafka(pipeline, &deleted, json)?;
@@ -270,16 +271,15 @@ fn forget_ids(pipeline: &Pipeline, bank: &Bank, turns: &[String], json: bool) ->
         Memory::Here(mut service) => {
             service.pause_model();
             service.catch_up()?;
-            let held = held_turns(service.log(), bank, &|turn| turns.iter().any(|id| id == turn), count)?;
-            let is_held = |id: &String| held.iter().any(|held| held.turn.turn == *id);
-            let unknown: Vec<String> = turns.iter().filter(|id| !is_held(id)).cloned().collect();
+            let held = selected_turns(service.log(), bank, &select, &Cancellation::default())?;
+            let held: HashSet<&str> = held.iter().map(|held| held.turn.turn.as_str()).collect();
+            let unknown: Vec<String> = turns.iter().filter(|id| !held.contains(id.as_str())).cloned().collect();
             let deleted = forget_turns(service.log(), &pipeline.forget, bank, turns.to_vec())?;
             service.catch_up()?;
             let mut receipts = service.receipts()?.into_iter();
             (unknown, receipts.find(|receipt| receipt.operation == deleted.operation.operation))
         }
         Memory::There(reached) => {
-            let select = Selector { turns: turns.to_vec(), ..Selector::default() };
             let (bank, wait_ms) = (bank.clone(), Some(WAIT_MS));
             let request = ForgetTurns { bank, select, confirm: None, unheld: true, dry_run: false, wait_ms };
             let forgotten: ForgottenTurns = reached.post("/v1/forget", &request)?;

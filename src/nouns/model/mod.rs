@@ -42,7 +42,7 @@ pub use limits::{
     FIRST_YEAR, LAST_YEAR, MAX_ATTACHMENTS, MAX_BANK_CHARACTERS, MAX_NAME_BYTES, MAX_NEAR_MISSES, MAX_QUESTION_BYTES,
     MAX_TEXT_BYTES, MAX_TURN_BYTES, MAX_URL_BYTES, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION,
 };
-pub use selector::Selector;
+pub use selector::{MOST_SELECTED_IDS, MOST_SELECTED_NAMES, Selection, Selector};
 pub use time::{EventTime, Interval};
 pub use turn::{
     Attachment, DeadLetter, Deletion, Idle, InputPosition, SessionEnd, SessionId, SpeakerKind, Turn, TurnEvent, Window,

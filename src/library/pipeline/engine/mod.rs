@@ -24,8 +24,8 @@ mod turns;
 mod upkeep;
 
 use super::{
-    ArrivingOrders, Asked, Deleted, Erased, ExtractionEvent, ExtractionOrders, ExtractionStatus, Front, Ingested,
-    LiveEvent, LiveRun, PipelineError, Progress, Receipt,
+    ArrivingOrders, Asked, Cancellation, Deleted, Erased, ExtractionEvent, ExtractionOrders, ExtractionStatus, Front,
+    Ingested, LiveEvent, LiveRun, PipelineError, Progress, Receipt,
     explaining::complete,
     follow_source,
     forgetting::{

@@ -19,7 +19,7 @@ use ring::hmac;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    PipelineError,
+    Cancellation, PipelineError,
     bank_turns::each_record,
     key::{failed, hex, key_of},
     ledger::LedgerLine,
@@ -174,7 +174,7 @@ pub(super) fn keep_fingerprints(
             }
         }
     };
-    each_record(log, bank, u64::MAX, &mut |record| {
+    each_record(log, bank, u64::MAX, &Cancellation::default(), &mut |record| {
         let event = TurnEvent::from_log(record.value.as_deref().unwrap_or_default());
         if let Ok(TurnEvent::Turn(turn)) = event
             && turns.contains(&turn.turn)

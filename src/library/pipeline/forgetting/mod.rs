@@ -43,7 +43,7 @@ mod verify;
 mod word_runs;
 mod words;
 
-use super::{PipelineError, Replica, engine, logged};
+use super::{Cancellation, PipelineError, Replica, engine, logged};
 
 pub(super) use bank_turns::each_record;
 pub use check::check_forgetting;

@@ -360,7 +360,8 @@ fn outlived(
     stored_ms: &mut dyn FnMut(u64) -> Result<Option<i64>, PipelineError>,
 ) -> Result<Vec<String>, PipelineError> {
     let select = rule.selector();
-    let mut going: Vec<&HeldTurn> = held.iter().filter(|held| select.takes(&held.turn)).collect();
+    let selection = select.selection().map_err(|problem| PipelineError::Select { problem })?;
+    let mut going: Vec<&HeldTurn> = held.iter().filter(|held| selection.takes(&held.turn)).collect();
     if rule.by == KeptBy::Stored {
         going.sort_by_key(|held| (held.offset, !imported.contains(&held.turn.turn)));
     }
