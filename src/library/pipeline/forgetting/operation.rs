@@ -2,11 +2,16 @@
 //!
 //! In: a bank and ids of turns. Out: the operation, durable before the first of its deletions, and done with the last.
 //! Its id is a function of what it names, so that repeating it is harmless. The ids of turns stay beside it until their
-//! deletions are written, some at a time; a start writes what a crash left over. In a directory the ids go in the write
+//! deletions are written, some at a time; a start writes what a crash left over. No operation waits for another's
+//! deletions, or for what is read before them. In a directory the ids go in the write
 //! of their deletions. On Kafka they go after it, so a start may write up to a thousand deletions again, which changes
 //! nothing.
 
-use std::{collections::BTreeSet, sync::Mutex, time::Instant};
+use std::{
+    collections::BTreeSet,
+    sync::{Condvar, Mutex},
+    time::Instant,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,8 +42,34 @@ const LEFT: &str = "forget-turns ";
 const LOOKED: &str = "looked for words";
 const HOUR_MS: i64 = 3_600_000;
 
-/// Held while operations are read and written back.
+/// Held while operations are read and written back; never while one reads a bank or writes its deletions.
 static CHANGING: Mutex<()> = Mutex::new(());
+/// The ids of the operations that are in hand: each is carried out by one thread at a time.
+static IN_HAND: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+/// Signals that an operation is no longer in hand.
+static LET_GO: Condvar = Condvar::new();
+
+/// An operation that this thread has in hand, until this is dropped. No thread waits for one while it holds
+/// [`CHANGING`].
+struct InHand(String);
+
+impl InHand {
+    /// Waits until no other thread has the operation in hand.
+    fn take(operation: &str) -> Self {
+        let mut in_hand = sync::lock(&IN_HAND);
+        while !in_hand.insert(operation.to_owned()) {
+            in_hand = sync::wait(&LET_GO, in_hand);
+        }
+        Self(operation.to_owned())
+    }
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        sync::lock(&IN_HAND).remove(&self.0);
+        LET_GO.notify_all();
+    }
+}
 
 /// What a pass took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -128,35 +159,53 @@ impl<'l> Forgets<'l> {
         // Without the secret there is no receipt: then nothing is deleted.
         check_key(self.settings)?;
         let (operation, bank) = (id_of(bank, &turns), bank.clone());
-        let line = LedgerLine { operation, bank, requested_ms: now_ms, turns, retention };
-        let _changing = sync::lock(&CHANGING);
+        self.carry_out(LedgerLine { operation, bank, requested_ms: now_ms, turns, retention })
+    }
+
+    fn carry_out(&self, line: LedgerLine) -> Result<Deleted, PipelineError> {
+        let _in_hand = InHand::take(&line.operation);
         if let Some(known) = self.known(&line.operation)? {
             return self.finish(known);
         }
         self.prepare(&line)?;
-        if let Some(path) = &self.settings.ledger {
-            Ledger::at(path).add(&line)?;
-        }
-        let operation = self.put(line)?;
+        let operation = {
+            let _changing = sync::lock(&CHANGING);
+            if let Some(path) = &self.settings.ledger {
+                Ledger::at(path).add(&line)?;
+            }
+            self.put(line)?
+        };
         self.finish(operation)
     }
 
     /// Writes deletions that a crash left over, and those of the ledger that this log has never had, in banks that
     /// pass. Returns how many operations it finished.
     pub(in crate::pipeline) fn resume(&self, passes: &dyn Fn(&Bank) -> bool) -> Result<usize, PipelineError> {
-        let _changing = sync::lock(&CHANGING);
-        if let Some(path) = &self.settings.ledger {
-            for line in Ledger::at(path).lines()? {
-                if passes(&line.bank) && self.known(&line.operation)?.is_none() {
-                    self.prepare(&line)?;
-                    self.put(line)?;
-                }
+        let lines = match &self.settings.ledger {
+            Some(path) => {
+                let _changing = sync::lock(&CHANGING);
+                Ledger::at(path).lines()?
+            }
+            None => Vec::new(),
+        };
+        for line in lines.into_iter().filter(|line| passes(&line.bank)) {
+            let _in_hand = InHand::take(&line.operation);
+            if self.known(&line.operation)?.is_none() {
+                self.prepare(&line)?;
+                let _changing = sync::lock(&CHANGING);
+                self.put(line)?;
             }
         }
         let is_begun = |of: &ForgetOperation| of.after.is_none() && passes(&of.bank);
-        let begun: Vec<ForgetOperation> = self.pending()?.into_iter().filter(is_begun).collect();
-        let count = begun.len();
-        begun.into_iter().try_for_each(|operation| self.finish(operation).map(drop))?;
+        let mut count = 0;
+        for begun in self.pending()?.into_iter().filter(is_begun) {
+            let _in_hand = InHand::take(&begun.operation);
+            // A request may have finished it meanwhile.
+            if let Some(operation) = self.known(&begun.operation)?.filter(is_begun) {
+                self.finish(operation)?;
+                count += 1;
+            }
+        }
         Ok(count)
     }
 
@@ -306,6 +355,8 @@ impl<'l> Forgets<'l> {
             written.extend(partition, self.log.end_of_turns(partition)?);
         }
         operation.after = Some(written.to_string());
+        // Until here no look at the operations has changed this one: it had written nothing that could be reflected.
+        let _changing = sync::lock(&CHANGING);
         self.log.append_with_entries(&[], vec![entry(PENDING, &operation)?])?;
         Ok(Deleted { written, operation })
     }
@@ -448,6 +499,42 @@ mod tests {
             }
         });
         assert_eq!(log.end(Topic::Turns, 0).unwrap(), 50, "each deletion once");
+    }
+
+    /// The key file is a pipe, so that the test knows where the first operation is, and holds it there.
+    #[cfg(unix)]
+    #[test]
+    fn an_operation_that_reads_its_bank_keeps_no_other_waiting() {
+        use std::{sync::mpsc, time::Duration};
+
+        let home = tempfile::tempdir().unwrap();
+        let (log, pipe) = (open(home.path()), home.path().join("key"));
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let slow = ForgetSettings {
+            key_file: Some(pipe.clone()),
+            fingerprints: Some(home.path().join("fingerprints")),
+            ..ForgetSettings::default()
+        };
+        let quick = ForgetSettings::default();
+        let of = |settings: &ForgetSettings, bank: &str| {
+            let (bank, turns) = (Bank::parse(bank).unwrap(), BTreeSet::from(["1".to_owned()]));
+            let line = LedgerLine { operation: id_of(&bank, &turns), bank, requested_ms: 7, turns, retention: None };
+            Forgets { log: &log, settings }.carry_out(line).unwrap()
+        };
+        let (done, is_done) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| of(&slow, "slow"));
+            // Opens once the operation reads the secret, which it does before it reads its bank.
+            let mut secret = std::fs::File::options().write(true).open(&pipe).unwrap();
+            scope.spawn(|| done.send(of(&quick, "quick").operation.turns));
+            let other = is_done.recv_timeout(Duration::from_secs(60));
+            let was_in_hand = !first.is_finished();
+            std::io::Write::write_all(&mut secret, b"a long random secret").unwrap();
+            drop(secret);
+            first.join().unwrap();
+            assert_eq!((other, was_in_hand), (Ok(1), true));
+        });
+        assert_eq!(log.end(Topic::Turns, 0).unwrap(), 2);
     }
 
     #[test]
