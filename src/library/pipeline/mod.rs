@@ -55,7 +55,7 @@ pub use forgetting::{
     RetentionRule, RetentionStatus, Search, Verdict, Verified, VerifiedOperation, VerifiedOperations, check_forgetting,
     stored_receipts, verify, verify_operations,
 };
-pub use front::{Asked, Front, FrontLoad, parse_after, parse_as_of, refusal};
+pub use front::{Asked, FairPlaces, Front, FrontLoad, Lane, ReadPlace, parse_after, parse_as_of, refusal};
 pub use ingest::unit_texts;
 pub use ingest::{ArrivingOrders, Committed, ExtractionEvent, ExtractionOrders};
 pub use live::{LiveEvent, LiveRun, follow_source};

@@ -30,6 +30,7 @@ pub fn refusal(error: &PipelineError) -> Refusal {
             | RecallError::UnknownProfile { .. }
             | RecallError::LongConversation { .. },
         )
+        | PipelineError::Select { .. }
         | PipelineError::Snapshot(SnapshotError::Before { .. } | SnapshotError::None) => RefusalCode::Invalid,
         PipelineError::Deadline { .. } | PipelineError::Cancelled => RefusalCode::Deadline,
         PipelineError::Quarantined { .. } => RefusalCode::Quarantined,
