@@ -1,12 +1,13 @@
 //! How much a bank holds, and up to which offsets.
 //!
 //! In: a bank of a memory. Out: counts, with the offsets up to which turns are reflected. Nothing here shows what was
-//! remembered.
+//! remembered, and nothing is hashed: `digest` does that.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{forms::Digest, problem::Problem};
+use super::problem::Problem;
+use heart::memory::{Answered, Census};
 use nouns::{
     logged_bank::LoggedBank,
     model::{Bank, Position},
@@ -17,9 +18,16 @@ use ripplemem::{log::Written, pipeline::Memory};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BankStatus {
-    /// What it holds.
-    #[serde(flatten)]
-    pub counts: Digest,
+    /// The bank.
+    pub bank: Bank,
+    /// Units.
+    pub units: u64,
+    /// Semantic edges.
+    pub semantic_edges: u64,
+    /// Structural edges.
+    pub structural_edges: u64,
+    /// The offsets that the counts reflect.
+    pub reflects: Vec<Position>,
     /// Every turn of the bank before these offsets is reflected, and answers from now on reflect at least them.
     pub complete_through: Vec<Position>,
     /// Durable turns of the bank's partition that are not reflected yet; those of other banks count, too.
@@ -36,11 +44,21 @@ pub(super) fn bank_status(memory: &Memory, bank: Bank, end: &Written) -> Result<
     // Read before the counts, so that the counts reflect at least these offsets.
     let complete_through = memory.replica().read_to(&bank);
     let logged_as = LoggedBank(&bank).to_string();
-    let counted = memory.replica().digest(Some(&bank))?;
-    let notice = memory.replica().unread_notice(&bank, &counted.value);
-    let counts = Digest::of(Some(bank.clone()), counted);
+    let Answered { value: counted, reflects, .. } = memory.replica().counts(&bank)?;
+    let notice = memory.replica().unread_notice(&bank, &counted);
     let behind = behind(&bank, &complete_through, end);
-    Ok(BankStatus { counts, complete_through, behind, logged_as, notice })
+    let Census { units, semantic_edges, structural_edges, .. } = counted;
+    Ok(BankStatus {
+        bank,
+        units,
+        semantic_edges,
+        structural_edges,
+        reflects,
+        complete_through,
+        behind,
+        logged_as,
+        notice,
+    })
 }
 
 /// How many turns before the end of the log are not reflected, of the bank's partition.

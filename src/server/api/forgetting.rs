@@ -14,6 +14,7 @@ use super::{
     blocking::blocking,
     calls::{Api, wait},
     problem::{Code, Problem, wrong_id},
+    reads::Reads,
     short_ids::name_of,
     turns::TurnView,
 };
@@ -28,7 +29,7 @@ use nouns::{
 };
 use ripplemem::{
     log::{Log, Written},
-    pipeline::{Deleted, Receipt, forget_turns, selected_turns},
+    pipeline::{Cancellation, Deleted, Receipt, forget_turns, selected_turns},
 };
 
 /// Most turns that a dry run shows.
@@ -118,13 +119,19 @@ impl ForgetTurns {
         Ok(())
     }
 
-    /// Lists the turns that it selects, of those that are read in, and deletes them, unless it is a dry run.
+    /// Lists the turns that it selects, of those that are read in, and deletes them, unless it is a dry run. The list
+    /// ends early where nobody waits any more; deletions that have begun are written.
     ///
     /// # Errors
     /// [`Problem`] where other turns are meant than `confirm` names, a hold covers the bank, or the log failed.
-    pub(crate) fn carry_out(self, log: &dyn Log, settings: &ForgetSettings) -> Result<CarriedOut, Problem> {
+    pub(crate) fn carry_out(
+        self,
+        log: &dyn Log,
+        settings: &ForgetSettings,
+        cancellation: &Cancellation,
+    ) -> Result<CarriedOut, Problem> {
         let Self { bank, select, confirm, unheld, dry_run, wait_ms: _ } = self;
-        let held = selected_turns(log, &bank, &select)?;
+        let held = selected_turns(log, &bank, &select, cancellation)?;
         let (turns, name) = (held.len() as u64, name_of(&held));
         let nothing = CarriedOut { deleted: None, turns, shown: Vec::new(), confirm: None, not_held: Vec::new() };
         if dry_run {
@@ -197,8 +204,10 @@ impl Api {
         // Durable turns are listed only once they are read in.
         self.caught_up(std::slice::from_ref(&bank), wait.max(Duration::from_secs(1))).await?;
         let memory = Arc::clone(&self.memory);
-        // In one blocking call: if the client leaves, deletions that have begun are still written.
-        let carried = blocking(move || forget.carry_out(&**memory.log(), memory.forget_settings())).await?;
+        let carry_out = move |cancellation: &Cancellation| {
+            forget.carry_out(&**memory.log(), memory.forget_settings(), cancellation)
+        };
+        let carried = self.read_with(who, Right::Forget, &bank, Reads::AllOfIt, carry_out).await?;
         let gone = match carried.written() {
             Some(written) => self.reflects(written, wait).await,
             None => !dry_run,
@@ -266,7 +275,7 @@ mod tests {
             dry_run: false,
             wait_ms: None,
         };
-        let carried = request.carry_out(&*log, &pipeline.forget).unwrap();
+        let carried = request.carry_out(&*log, &pipeline.forget, &Cancellation::default()).unwrap();
         assert_eq!((carried.turns, carried.not_held), (0, vec!["a".to_owned(), "b".to_owned()]));
     }
 }

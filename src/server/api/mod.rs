@@ -13,6 +13,7 @@
 //!   stores.
 //! - `units`: a unit and its neighbours; `many_units`: units without theirs; `graph`: a part of a bank's graph.
 //! - `problem`: why there is no answer (RFC 9457). `blocking`: work that blocks.
+//! - `reads`: whose turn it is to read, and for how long somebody waits.
 //! - `turns`: lists the turns of a bank; `forgetting`: deletes turns that a selector takes, and lists receipts;
 //!   `short_ids`: short names of turns, which a model can repeat.
 
@@ -32,6 +33,7 @@ mod many_units;
 mod operations;
 mod past_point;
 mod problem;
+mod reads;
 mod records;
 mod short_ids;
 mod snapshots;

@@ -8,7 +8,7 @@ use std::{borrow::Cow, time::Instant};
 
 use super::problem::Problem;
 use nouns::model::Bank;
-use ripplemem::pipeline::{HeldTurn, Memory, PipelineError};
+use ripplemem::pipeline::{Cancellation, HeldTurn, Memory, PipelineError};
 
 /// Ids with more bytes are shortened.
 const LONGEST: usize = 8;
@@ -52,11 +52,16 @@ pub(super) fn is_shortened(id: &str) -> bool {
 }
 
 /// The turns of a bank that an id or a short id means. A turn with exactly this id excludes all others.
-pub(super) fn turns_meant(memory: &Memory, bank: &Bank, asked: &str) -> Result<Vec<HeldTurn>, PipelineError> {
+pub(super) fn turns_meant(
+    memory: &Memory,
+    bank: &Bank,
+    asked: &str,
+    cancellation: &Cancellation,
+) -> Result<Vec<HeldTurn>, PipelineError> {
     if !is_shortened(asked) {
         return Ok(memory.turn(bank, asked)?.into_iter().collect());
     }
-    let mut held = memory.turns(bank, &|id| id == asked || short_id(id) == asked)?;
+    let mut held = memory.turns(bank, &|id| id == asked || short_id(id) == asked, cancellation)?;
     if held.iter().any(|held| held.turn.turn == asked) {
         held.retain(|held| held.turn.turn == asked);
     }
@@ -66,13 +71,18 @@ pub(super) fn turns_meant(memory: &Memory, bank: &Bank, asked: &str) -> Result<V
 /// The whole id of the turn that an id or a short id means, and whether the memory holds it. `None` if that is unknown,
 /// because some turns are not read in yet, or because the log is on Kafka, where a whole id is not looked up: the first
 /// list of a partition reads all of it.
-pub(super) fn meant(memory: &Memory, bank: &Bank, turn: &str) -> Result<(String, Option<bool>), Problem> {
+pub(super) fn meant(
+    memory: &Memory,
+    bank: &Bank,
+    turn: &str,
+    cancellation: &Cancellation,
+) -> Result<(String, Option<bool>), Problem> {
     if memory.log().erasable().is_none() && !is_shortened(turn) {
         return Ok((turn.to_owned(), None));
     }
     // Before the list: what is read in meanwhile is in it.
     let is_behind = is_behind(memory, bank)?;
-    let held = turns_meant(memory, bank, turn)?;
+    let held = turns_meant(memory, bank, turn, cancellation)?;
     let ids: Vec<&str> = held.iter().map(|held| held.turn.turn.as_str()).collect();
     match ids.as_slice() {
         [] if is_shortened(turn) => {

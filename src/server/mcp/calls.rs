@@ -324,12 +324,12 @@ impl Calls {
 
     /// How much a bank holds.
     pub(super) async fn counts(&self, who: &Caller, bank: Bank) -> Result<Counts, CallError> {
-        let digest = |opened: Arc<Opened>| {
+        let counted = |opened: Arc<Opened>| {
             let bank = bank.clone();
-            async move { opened.access.digest(who, bank).await }
+            async move { opened.access.bank(who, bank).await }
         };
-        let digest = self.memory.with(digest).await?;
-        Ok(Counts { bank, units: digest.units, edges: digest.semantic_edges + digest.structural_edges })
+        let counted = self.memory.with(counted).await?;
+        Ok(Counts { bank, units: counted.units, edges: counted.semantic_edges + counted.structural_edges })
     }
 
     /// The banks that hold something.

@@ -191,9 +191,6 @@ function Opened({ name }: { name: string }) {
           <span>{plural(state.semantic_edges, "semantic edge")}</span>
           <span>{plural(state.structural_edges, "structural edge")}</span>
           <span>reflects {state.reflects.map((at) => `${at.topic} ${at.partition}:${at.next_offset}`).join(", ")}</span>
-          <span title="Depends on its units and edges alone">
-            digest <code>{state.hash.slice(0, 12)}</code>
-          </span>
         </p>
       )}
       {hasMap && <BankMap name={name} />}
