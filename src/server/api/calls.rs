@@ -24,7 +24,7 @@ use super::{
     operations::Operations,
     past_point::past_point,
     problem::{Code, Problem, wrong_id},
-    reads::{Reads, in_time, while_allowed},
+    reads::{Reads, in_time, lane, while_allowed},
     short_ids::{is_shortened, meant},
     units::{UnitView, unit_id},
 };
@@ -473,6 +473,35 @@ impl Api {
             }
             None => Ok(who.may_everywhere(Right::Read)?),
         }
+    }
+
+    /// Does work that reads a bank, once its turn has come. The caller's right to read it is checked before the work and
+    /// after it, as both may take long.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        who: &Caller,
+        bank: &Bank,
+        reads: Reads,
+        work: impl FnOnce(&Cancellation) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        self.read_with(who, Right::Read, bank, reads, work).await
+    }
+
+    /// As [`Self::read`], for another right.
+    pub(super) async fn read_with<T: Send + 'static>(
+        &self,
+        who: &Caller,
+        right: Right,
+        bank: &Bank,
+        reads: Reads,
+        work: impl FnOnce(&Cancellation) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        who.may_in(right, bank)?;
+        let lane = lane(who, bank);
+        let read = self.operations.reads.read(&lane, reads, work);
+        let read = self.before_the_end(while_allowed(who, right, bank, read), || true).await???;
+        who.may_in(right, bank)?;
+        Ok(read)
     }
 
     /// The result of a question. At a stop, a question that `waits` ends at once, any other after [`LAST_ANSWERS`].

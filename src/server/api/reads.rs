@@ -15,7 +15,6 @@ use futures_util::future::{Either, select};
 
 use super::{
     blocking::while_awaited,
-    calls::Api,
     problem::{Code, Problem},
 };
 use crate::access::{Caller, Right};
@@ -112,35 +111,4 @@ pub(super) async fn while_allowed<T>(
 pub(super) async fn in_time<T>(deadline: Instant, question: impl Future<Output = T>) -> Result<T, Problem> {
     let late = |_| Problem::new(Code::Deadline, "the deadline passed before it was answered");
     tokio::time::timeout_at((deadline + OVERRUN).into(), question).await.map_err(late)
-}
-
-impl Api {
-    /// Does work that reads a bank, once its turn has come. The caller's right to read it is checked before the work and
-    /// after it, as both may take long.
-    pub(super) async fn read<T: Send + 'static>(
-        &self,
-        who: &Caller,
-        bank: &Bank,
-        reads: Reads,
-        work: impl FnOnce(&Cancellation) -> Result<T, Problem> + Send + 'static,
-    ) -> Result<T, Problem> {
-        self.read_with(who, Right::Read, bank, reads, work).await
-    }
-
-    /// As [`Self::read`], for another right.
-    pub(super) async fn read_with<T: Send + 'static>(
-        &self,
-        who: &Caller,
-        right: Right,
-        bank: &Bank,
-        reads: Reads,
-        work: impl FnOnce(&Cancellation) -> Result<T, Problem> + Send + 'static,
-    ) -> Result<T, Problem> {
-        who.may_in(right, bank)?;
-        let lane = lane(who, bank);
-        let read = self.operations().reads.read(&lane, reads, work);
-        let read = self.before_the_end(while_allowed(who, right, bank, read), || true).await???;
-        who.may_in(right, bank)?;
-        Ok(read)
-    }
 }
