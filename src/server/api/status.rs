@@ -127,7 +127,9 @@ impl Operations {
             }
             None => Vec::new(),
         };
-        let Some(first) = banks.first() else { return Ok(self.status_of_banks(Vec::new(), &Cancellation::default())) };
+        let Some(first) = banks.first() else {
+            return blocking(move || Ok(this.status_of_banks(Vec::new(), &Cancellation::default()))).await;
+        };
         let lane = lane(who, first);
         let status = move |cancellation: &Cancellation| Ok(this.status_of_banks(banks, cancellation));
         self.reads.read(&lane, Reads::Little, status).await
