@@ -553,19 +553,17 @@ export interface components {
         BankState: "here" | "loading" | "elsewhere" | "quarantined";
         /** @description A bank, counted, and how far it reaches. */
         BankStatus: {
-            /** @description The bank; absent for all of them. */
-            bank?: components["schemas"]["Bank"] | null;
+            /** @description The bank. */
+            bank: components["schemas"]["Bank"];
             /** @description Durable turns of the bank's partition that are not reflected yet; those of other banks count, too. */
             behind: number;
             /** @description Every turn of the bank before these offsets is reflected, and answers from now on reflect at least them. */
             complete_through: components["schemas"]["Position"][];
-            /** @description A hash that depends only on the set of units and edges. */
-            hash: string;
             /** @description How log lines name the bank. */
             logged_as: string;
             /** @description What its owner should know: that most of it is in a language that the embedding model does not read. */
             notice?: string | null;
-            /** @description The offsets that it reflects. */
+            /** @description The offsets that the counts reflect. */
             reflects: components["schemas"]["Position"][];
             /** @description Semantic edges. */
             semantic_edges: number;
