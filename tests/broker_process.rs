@@ -64,6 +64,22 @@ impl Broker {
         assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
+    /// Takes the end of the last transaction from a partition of a killed broker, as if it had been killed just before
+    /// it wrote that; the cluster knows that the transaction has ended, and the partition does not.
+    pub(crate) fn lose_marker(&self, partition: &str) {
+        let segment = self.directory().join("broker-1/data").join(partition).join("00000000000000000000.log");
+        let stored = std::fs::read(&segment).unwrap();
+        let (mut last, mut next) = (0, 0);
+        while next < stored.len() {
+            // A batch is its first offset, its length, and its length in bytes.
+            let length = u32::from_be_bytes(stored[next + 8..next + 12].try_into().unwrap()) as usize;
+            (last, next) = (next, next + 12 + length);
+        }
+        let attributes = u16::from_be_bytes(stored[last + 21..last + 23].try_into().unwrap());
+        assert!(attributes & 0x20 != 0, "the last record of {partition} is no marker");
+        std::fs::File::options().write(true).open(&segment).unwrap().set_len(last as u64).unwrap();
+    }
+
     /// Prints the brokers' last log lines, when a test fails.
     fn print_logs(&self) {
         for entry in std::fs::read_dir(self.directory()).into_iter().flatten().flatten() {

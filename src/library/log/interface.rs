@@ -23,6 +23,11 @@ pub trait Log: SourceLog {
     fn own(&self, partition: u32) -> Result<(), LogError>;
     /// Gives up a partition, and drops what is held for it.
     fn disown(&self, _partition: u32) {}
+    /// Looks after an owned partition between its commits: ends a transaction that was committed and that the cluster
+    /// shows to nobody.
+    fn tend(&self, _partition: u32) -> Result<(), LogError> {
+        Ok(())
+    }
     /// Raised whenever a topic may have grown, the partitions of this process may have changed, or a memory that
     /// follows this log takes records again.
     fn news(&self) -> &Arc<Signal>;
@@ -42,8 +47,18 @@ pub trait Log: SourceLog {
     }
     /// Where the last complete transaction of a partition of either memory topic ends.
     fn last_transaction(&self, topic: Topic, partition: u32) -> Result<TransactionEnd, LogError>;
-    /// How many offsets the turns partition has from `position` on; 0 when none holds a turn.
+    /// How many turns the turns partition has from `position` on. Of many, the ones that lie far behind are counted by
+    /// their offsets, of which some may hold none.
     fn lag(&self, partition: u32, position: u64) -> Result<u64, LogError>;
+    /// The first offset from `position` on that may hold a turn: on Kafka, the last offsets of a partition may hold
+    /// markers of transactions, or turns of aborted ones.
+    fn after_markers(&self, _partition: u32, position: u64) -> Result<u64, LogError> {
+        Ok(position)
+    }
+    /// How many records the memory partition has from an offset on, counted as in [`Self::lag`].
+    fn records_after(&self, partition: u32, offset: u64) -> Result<u64, LogError> {
+        Ok(self.end(Topic::Memory, partition)?.saturating_sub(offset))
+    }
     /// The first offset of the turns partition that no transaction covers. If this value does not own the partition, a
     /// transaction that is still open may hide what was committed after it.
     fn read_position(&self, partition: u32) -> Result<u64, LogError>;

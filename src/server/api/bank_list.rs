@@ -156,7 +156,7 @@ fn counted(memory: &Memory, bank: &Bank, end: &Written) -> BankCounts {
             units: Some(value.units),
             semantic_edges: Some(value.semantic_edges),
             structural_edges: Some(value.structural_edges),
-            behind: Some(behind(bank, &complete_through, end)),
+            behind: Some(behind(memory, bank, &complete_through, end)),
             ..none(BankState::Here)
         },
         Err(PipelineError::Quarantined { .. }) => none(BankState::Quarantined),

@@ -39,13 +39,17 @@ pub(super) fn bank_status(memory: &Memory, bank: Bank, end: &Written) -> Result<
     let counted = memory.replica().digest(Some(&bank))?;
     let notice = memory.replica().unread_notice(&bank, &counted.value);
     let counts = Digest::of(Some(bank.clone()), counted);
-    let behind = behind(&bank, &complete_through, end);
+    let behind = behind(memory, &bank, &complete_through, end);
     Ok(BankStatus { counts, complete_through, behind, logged_as, notice })
 }
 
 /// How many turns before the end of the log are not reflected, of the bank's partition.
-pub(super) fn behind(bank: &Bank, complete_through: &[Position], end: &Written) -> u64 {
-    let end = end.of(bank).map_or(0, |(_, next)| next);
+pub(super) fn behind(memory: &Memory, bank: &Bank, complete_through: &[Position], end: &Written) -> u64 {
+    let Some((partition, end)) = end.of(bank) else { return 0 };
     let reflected = complete_through.iter().find(|at| at.topic == "turns").map_or(0, |at| at.next_offset);
-    end.saturating_sub(reflected)
+    match end.saturating_sub(reflected) {
+        0 => 0,
+        // On Kafka, some of these offsets hold no turn.
+        offsets => memory.log().lag(partition, reflected).unwrap_or(offsets),
+    }
 }

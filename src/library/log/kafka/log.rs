@@ -14,6 +14,7 @@ use rdkafka::producer::BaseProducer;
 
 use super::{
     client::{ATTEMPT_TIMEOUT, Cluster, Watch, drop_in_background},
+    counting::{Counters, Unread},
     entries::Entries,
     leaving::leaving,
     live_index::LiveIndex,
@@ -21,6 +22,7 @@ use super::{
     partition_reader::PartitionReader,
     position::{self, MOVED_KEY, Moved},
     topics::{self, OPERATIONS, OptionalTopics},
+    unmarked::Unseen,
     values::{check_sizes, error_headers, json_of},
 };
 use crate::log::{
@@ -68,7 +70,9 @@ pub struct KafkaLog {
     generation: u32,
     dead_letters: String,
     readers: Mutex<Readers>,
-    owners: Mutex<HashMap<u32, Arc<Mutex<Owner>>>>,
+    pub(super) owners: Mutex<HashMap<u32, Arc<Mutex<Owner>>>>,
+    pub(super) unseen: Unseen,
+    pub(super) counters: Counters,
     /// The writer of the next generation of the memory.
     next_owner: Mutex<Option<Owner>>,
     /// Committed read positions of owned turns partitions.
@@ -88,7 +92,7 @@ pub struct KafkaLog {
 }
 
 /// A read position that cannot be read.
-struct Unread {
+struct UnreadPosition {
     /// The partition of the turns topic.
     turns: u32,
     offset: u64,
@@ -117,6 +121,8 @@ impl KafkaLog {
             partitions: settings.partitions,
             readers: Mutex::default(),
             owners: Mutex::default(),
+            unseen: Unseen::default(),
+            counters: Counters::default(),
             positions: Mutex::default(),
             producer: Mutex::default(),
             unread: Mutex::default(),
@@ -146,7 +152,7 @@ impl KafkaLog {
         &self.cluster
     }
 
-    fn name(&self, topic: Topic) -> &str {
+    pub(super) fn name(&self, topic: Topic) -> &str {
         match topic {
             Topic::Turns => &self.turns,
             Topic::Memory => &self.memory,
@@ -155,7 +161,7 @@ impl KafkaLog {
         }
     }
 
-    fn check_partition(&self, topic: Topic, partition: u32) -> Result<(), LogError> {
+    pub(super) fn check_partition(&self, topic: Topic, partition: u32) -> Result<(), LogError> {
         let partitions = match topic {
             Topic::DeadLetters => 1,
             // The turns topic may have more partitions than the memory topic.
@@ -166,7 +172,7 @@ impl KafkaLog {
     }
 
     /// The current partition count of the turns topic: an operator may add partitions at any time.
-    fn turns_partitions(&self) -> Result<u32, LogError> {
+    pub(super) fn turns_partitions(&self) -> Result<u32, LogError> {
         use rdkafka::producer::Producer;
         self.with_producer(|producer, watch| {
             let metadata =
@@ -256,7 +262,12 @@ impl KafkaLog {
     /// Adds the memory records and read positions of `raw` to `batch`, and returns the read positions that cannot be
     /// read. A control record that cannot be read is added as if it were a memory record, so that readers stop before
     /// it. It is left out if a later record of its key replaces or removes it.
-    fn split(&self, partition: u32, raw: Vec<RawRecord>, batch: &mut ReadBatch) -> Result<Vec<Unread>, LogError> {
+    fn split(
+        &self,
+        partition: u32,
+        raw: Vec<RawRecord>,
+        batch: &mut ReadBatch,
+    ) -> Result<Vec<UnreadPosition>, LogError> {
         let mut unread = Vec::new();
         for RawRecord { record, .. } in raw {
             let value = record.value.as_deref();
@@ -279,7 +290,7 @@ impl KafkaLog {
                 continue;
             }
             if let Some((turns, problem)) = turns.zip(position::read(value).err()) {
-                unread.push(Unread { turns, offset: record.offset, problem });
+                unread.push(UnreadPosition { turns, offset: record.offset, problem });
             }
             if record.value.is_some() {
                 batch.records.push(record);
@@ -289,7 +300,7 @@ impl KafkaLog {
     }
 
     /// The error for a read position that cannot be read.
-    fn unreadable(&self, home: u32, Unread { turns, offset, problem }: Unread) -> LogError {
+    fn unreadable(&self, home: u32, UnreadPosition { turns, offset, problem }: UnreadPosition) -> LogError {
         LogError::Unreadable {
             topic: self.memory.clone(),
             partition: home,
@@ -318,6 +329,7 @@ impl KafkaLog {
         let mut reader = PartitionReader::open(&self.cluster, &self.memory, home, true)?;
         reader.must_reach(sync::lock(&self.readers).written_end(Topic::Memory, home));
         if settled {
+            self.end_unmarked(partition)?;
             reader.settle(&self.cluster)?;
         }
         let (mut from, mut committed) = (reader.span(&self.cluster)?.0, None);
@@ -421,7 +433,12 @@ impl Log for KafkaLog {
     /// Closes its producer and its reader.
     fn disown(&self, partition: u32) {
         sync::lock(&self.owners).remove(&partition);
+        self.unseen.forget(partition);
         sync::lock(&self.readers).open.remove(&(Topic::Turns, partition));
+    }
+
+    fn tend(&self, partition: u32) -> Result<(), LogError> {
+        self.look_at_last_commit(partition)
     }
 
     fn news(&self) -> &Arc<Signal> {
@@ -462,9 +479,15 @@ impl Log for KafkaLog {
             value: value.as_deref(),
             headers: None,
         });
+        let owner = sync::lock(&owner);
         let records = records
-            .chain(dead_letters.iter().zip(&letters).map(|(letter, value)| self.letter(letter, value)))
-            .chain(forwards.iter().zip(&turns).map(|(event, value)| self.turn(event, value)))
+            .chain(
+                dead_letters
+                    .iter()
+                    .zip(&letters)
+                    .map(|(letter, value)| self.letter(letter, value).of_owner(owner.name())),
+            )
+            .chain(forwards.iter().zip(&turns).map(|(event, value)| self.turn(event, value).of_owner(owner.name())))
             .chain(std::iter::once(Outgoing {
                 topic: &self.memory,
                 partition: Some(home),
@@ -472,11 +495,13 @@ impl Log for KafkaLog {
                 value: Some(&value),
                 headers: None,
             }));
-        let result = sync::lock(&owner).commit(&self.cluster, records);
+        let result = owner.commit(&self.cluster, records);
+        drop(owner);
         match result {
             Ok(committed) => {
                 sync::lock(&self.positions).insert(partition, next_offset);
                 self.reach_written(&committed.last);
+                self.unseen.note(partition, committed.last);
                 Ok(())
             }
             Err(error) => {
@@ -565,7 +590,7 @@ impl Log for KafkaLog {
                     return Ok(TransactionEnd { end: offset + 1, position: Some(position) });
                 }
                 Some((offset, Err(problem))) => {
-                    let unread = Unread { turns: partition, offset, problem };
+                    let unread = UnreadPosition { turns: partition, offset, problem };
                     return Err(self.unreadable(partition, unread));
                 }
                 None if begin == low => return Ok(TransactionEnd { end: low, position: None }),
@@ -576,9 +601,16 @@ impl Log for KafkaLog {
     }
 
     fn lag(&self, partition: u32, position: u64) -> Result<u64, LogError> {
-        let reader = self.reader(Topic::Turns, partition)?;
-        let mut reader = sync::lock(&reader);
-        reader.lag(&self.cluster, position)
+        Ok(self.unread(Topic::Turns, partition, position)?.records)
+    }
+
+    fn records_after(&self, partition: u32, offset: u64) -> Result<u64, LogError> {
+        Ok(self.unread(Topic::Memory, partition, offset)?.records)
+    }
+
+    fn after_markers(&self, partition: u32, position: u64) -> Result<u64, LogError> {
+        let Unread { records, end } = self.unread(Topic::Turns, partition, position)?;
+        Ok(if records == 0 { end.max(position) } else { position })
     }
 
     fn read_position(&self, partition: u32) -> Result<u64, LogError> {

@@ -1,6 +1,6 @@
 //! Finds the records of the pipeline's own topics that cannot be read, and writes what an operator decides instead.
 //!
-//! In: the cluster, a check of the values of memory records, and what an operator decides. Out: each such record, with
+//! In: the cluster, checks of the values that the log does not know, and what an operator decides. Out: each such record, with
 //! what is wrong with it and what may be written instead; then the new record of its key, in a transaction of its own.
 //! For each key, only the last record counts, so a record that another one follows is not shown. This file never
 //! chooses a value, and never replaces a record that can be read. A running service continues by itself once it reads
@@ -15,7 +15,7 @@ use super::{
     owner::{Outgoing, Owner},
     partition_reader::PartitionReader,
     position::{self, GENERATION_KEY, MOVED_KEY, Moved},
-    topics::{self, GENERATIONS, SOURCES},
+    topics::{self, GENERATIONS, OPERATIONS, SOURCES},
 };
 use crate::log::{LogError, Record, memory_name};
 use nouns::{config::LogSettings, model::MemoryKey};
@@ -57,6 +57,18 @@ pub struct Finding {
 /// Says what is wrong with the value of a memory record, if anything.
 pub type CheckValue<'c> = dyn Fn(&MemoryKey, &[u8]) -> Option<Finding> + 'c;
 
+/// Says what is wrong with an entry that is kept beside the records, by its name, if anything.
+pub type CheckEntry<'c> = dyn Fn(&str, &[u8]) -> Option<Finding> + 'c;
+
+/// What the log does not know of its records.
+#[derive(Clone, Copy)]
+pub struct Checks<'c> {
+    /// Of memory records.
+    pub value: &'c CheckValue<'c>,
+    /// Of entries.
+    pub entry: &'c CheckEntry<'c>,
+}
+
 /// Looks at a record, given the last read position of its key that could be read.
 type Check<'c> = dyn Fn(Option<u64>, &Record) -> Option<Finding> + 'c;
 
@@ -64,10 +76,7 @@ type Check<'c> = dyn Fn(Option<u64>, &Record) -> Option<Finding> + 'c;
 ///
 /// # Errors
 /// [`LogError::Cluster`].
-pub fn unreadable_records(
-    settings: &LogSettings,
-    check_value: &CheckValue<'_>,
-) -> Result<Vec<UnreadableRecord>, LogError> {
+pub fn unreadable_records(settings: &LogSettings, checks: Checks<'_>) -> Result<Vec<UnreadableRecord>, LogError> {
     let cluster = Cluster::new(&settings.kafka)?;
     let mut found = Vec::new();
     let generation = match topics::current_generation(&cluster) {
@@ -94,7 +103,7 @@ pub fn unreadable_records(
         &mut found,
     )?;
     if let Some(generation) = generation {
-        let check = |before, record: &Record| of_memory(turns, check_value, before, record);
+        let check = |before, record: &Record| of_memory(turns, checks.value, before, record);
         scan(&cluster, &memory_name(generation), &check, &mut found)?;
     }
     scan(
@@ -110,6 +119,8 @@ pub fn unreadable_records(
         },
         &mut found,
     )?;
+    let check = |_, record: &Record| (checks.entry)(&String::from_utf8_lossy(&record.key), record.value.as_deref()?);
+    scan(&cluster, OPERATIONS, &check, &mut found)?;
     Ok(found)
 }
 
@@ -194,7 +205,7 @@ pub fn replace(
     settings: &LogSettings,
     found: &UnreadableRecord,
     value: Option<&[u8]>,
-    check_value: &CheckValue<'_>,
+    checks: Checks<'_>,
 ) -> Result<(), LogError> {
     let cluster = Cluster::new(&settings.kafka)?;
     let UnreadableRecord { topic, partition, key, what, remedy, offset, .. } = found;
@@ -204,8 +215,10 @@ pub fn replace(
         value.and_then(|value| Moved::parse(value).err())
     } else if *topic == cluster.topic(SOURCES) {
         value.and_then(|value| check_stored(value).err())
+    } else if *topic == cluster.topic(OPERATIONS) {
+        value.and_then(|value| Some((checks.entry)(&String::from_utf8_lossy(key), value)?.problem))
     } else {
-        of_memory(turns, check_value, None, &record).map(|found| found.problem)
+        of_memory(turns, checks.value, None, &record).map(|found| found.problem)
     };
     if let Some(problem) = problem {
         let what = format!("{what} at offset {offset}");

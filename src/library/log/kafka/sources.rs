@@ -10,6 +10,7 @@ use super::{
     owner::{Outgoing, Owner},
     partition_reader::PartitionReader,
     topics::{self, OptionalTopics, SOURCES, SOURCES_PARTITIONS},
+    unmarked::Places,
     values::{check_sizes, json_of},
 };
 use crate::log::{
@@ -42,7 +43,10 @@ impl SourceLog for KafkaLog {
         // The previous writer is fenced first, so that what is read afterwards is final.
         let owner = Owner::take(self.cluster(), &format!("source.{source}"), 0)?;
         let topic = self.cluster().topic(SOURCES);
-        let mut reader = PartitionReader::open(self.cluster(), &topic, partition_of_source(source), true)?;
+        let writer = KafkaSourceWriter { log: self, owner, topic, source: source.to_owned() };
+        writer.end_unmarked()?;
+        let topic = writer.topic.as_str();
+        let mut reader = PartitionReader::open(self.cluster(), topic, partition_of_source(source), true)?;
         // Another source of the same partition may have stalled with an open transaction that hides our position.
         reader.settle(self.cluster())?;
         let (name, names) = (source.as_bytes().to_vec(), names_key(source));
@@ -60,7 +64,7 @@ impl SourceLog for KafkaLog {
                 }
             }
         }
-        Ok((Box::new(KafkaSourceWriter { log: self, owner, topic, source: source.to_owned() }), state))
+        Ok((Box::new(writer), state))
     }
 }
 
@@ -69,6 +73,20 @@ struct KafkaSourceWriter<'a> {
     owner: Owner,
     topic: String,
     source: String,
+}
+
+impl KafkaSourceWriter<'_> {
+    /// Ends what the cluster left open of this source's transactions.
+    fn end_unmarked(&self) -> Result<(), LogError> {
+        let (name, names) = (self.source.as_bytes(), names_key(&self.source));
+        let places = Places {
+            home: (&self.topic, partition_of_source(&self.source)),
+            last_key: name,
+            is_ours: &|key| key == name || key == names,
+            beside: self.log.shared_places()?,
+        };
+        self.owner.end_unmarked(self.log.cluster(), &places)
+    }
 }
 
 impl SourceWriter for KafkaSourceWriter<'_> {
@@ -82,13 +100,20 @@ impl SourceWriter for KafkaSourceWriter<'_> {
         let names_key = names_key(&self.source);
         let state =
             |key, value| Outgoing { topic: &self.topic, partition, key: Some(key), value: Some(value), headers: None };
-        let records = events.iter().zip(&turns).map(|(event, value)| self.log.turn(event, value));
+        let records =
+            events.iter().zip(&turns).map(|(event, value)| self.log.turn(event, value).of_owner(self.owner.name()));
         let records = records
-            .chain(dead_letters.iter().zip(&letters).map(|(letter, value)| self.log.letter(letter, value)))
+            .chain(
+                dead_letters
+                    .iter()
+                    .zip(&letters)
+                    .map(|(letter, value)| self.log.letter(letter, value).of_owner(self.owner.name())),
+            )
             .chain(names.iter().map(|names| state(&names_key, names)))
             .chain(std::iter::once(state(self.source.as_bytes(), cursor)));
         let committed = self.owner.commit(self.log.cluster(), records)?;
         self.log.reach_written(&committed.last);
-        Ok(())
+        // A source may write nothing more for long, and nobody would be shown this.
+        if self.log.shows(&committed.last)? { Ok(()) } else { self.end_unmarked() }
     }
 }

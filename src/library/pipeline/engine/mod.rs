@@ -30,7 +30,7 @@ use super::{
     follow_source,
     forgetting::{
         Forgets, Places, Retention, RetentionStatus, Settled, check_forgetting, compare_points, each_record,
-        erase_in_time, receipts, settled,
+        erase_in_time, receipts, settled, unreadable_entries,
     },
     replica::Replica,
     service::Service,

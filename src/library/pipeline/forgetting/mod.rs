@@ -16,6 +16,7 @@
 //!   `verify`: whether they may.
 //! - `check`: what must hold before anything is forgotten; `import_time`: when banks were imported.
 //! - `since`: what was forgotten since a point of the past; `bank_turns`: a bank's records in the turns log.
+//! - `unreadable`: entries of operations that cannot be read.
 //! - `due`: erasing in time, while a memory stays open.
 //! - `retention`: forgetting what rules no longer keep; `rule`: which of them an operation follows.
 
@@ -38,6 +39,7 @@ mod rule;
 mod search;
 mod shared_words;
 mod since;
+mod unreadable;
 mod vector_forms;
 mod verify;
 mod word_runs;
@@ -59,4 +61,5 @@ pub use retention::{Outlived, Retention, RetentionLook, RetentionNews, Retention
 pub use rule::RetentionRule;
 pub use search::{Found, Search};
 pub(super) use since::{compare_points, forgotten_since};
+pub(super) use unreadable::{unreadable_entries, unreadable_entry};
 pub use verify::{Verdict, Verified, VerifiedOperation, VerifiedOperations, verify, verify_operations};

@@ -10,6 +10,7 @@ use std::{collections::BTreeSet, sync::Mutex, time::Instant};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tracing::warn;
 
 use super::{
     PipelineError, Replica,
@@ -30,9 +31,9 @@ use nouns::{
 pub(super) const DELETED_AT_ONCE: usize = 1_000;
 /// What an entry of an operation begins with, until its last stage and from then on; and one of ids that are left
 /// to delete.
-const PENDING: &str = "forget ";
-const DONE: &str = "forgotten ";
-const LEFT: &str = "forget-turns ";
+pub(super) const PENDING: &str = "forget ";
+pub(super) const DONE: &str = "forgotten ";
+pub(super) const LEFT: &str = "forget-turns ";
 /// The entry that says when it was last looked for words to erase.
 const LOOKED: &str = "looked for words";
 const HOUR_MS: i64 = 3_600_000;
@@ -155,8 +156,10 @@ impl<'l> Forgets<'l> {
         }
         let is_begun = |of: &ForgetOperation| of.after.is_none() && passes(&of.bank);
         let begun: Vec<ForgetOperation> = self.pending()?.into_iter().filter(is_begun).collect();
-        let count = begun.len();
-        begun.into_iter().try_for_each(|operation| self.finish(operation).map(drop))?;
+        let mut count = 0;
+        for operation in begun {
+            count += usize::from(passed_over(self.log, self.finish(operation))?.is_some());
+        }
         Ok(count)
     }
 
@@ -183,7 +186,9 @@ impl<'l> Forgets<'l> {
     }
 
     fn under(&self, prefix: &str) -> Result<Vec<ForgetOperation>, PipelineError> {
-        self.log.entries(prefix)?.iter().map(|(name, value)| read(name, value)).collect()
+        let entries = self.log.entries(prefix)?;
+        let operations = entries.iter().map(|(name, value)| passed_over(self.log, read(name, value)));
+        operations.filter_map(Result::transpose).collect()
     }
 
     /// Notes which stages operations have reached, and returns those that may reach further ones: on a log whose
@@ -351,6 +356,20 @@ fn json(operation: &str, value: &impl Serialize) -> Result<Vec<u8>, PipelineErro
 
 fn read(name: &str, value: &[u8]) -> Result<ForgetOperation, PipelineError> {
     serde_json::from_slice(value).map_err(|e| unreadable(name, &e))
+}
+
+/// Passes over what cannot be read, where others may have written it; says so once for each.
+fn passed_over<T>(log: &dyn Log, read: Result<T, PipelineError>) -> Result<Option<T>, PipelineError> {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    match read {
+        Err(PipelineError::Forget { what, problem }) if log.erasable().is_none() => {
+            if sync::lock(&SAID).insert(format!("{what}: {problem}")) {
+                warn!(what, problem, "it is passed over; `ripplemem repair` shows what to do");
+            }
+            Ok(None)
+        }
+        read => read.map(Some),
+    }
 }
 
 fn unreadable(name: &str, error: &serde_json::Error) -> PipelineError {

@@ -379,6 +379,10 @@ impl Extraction {
                 info!(partition, "extraction continues");
                 tell(ExtractionEvent::Recovered { partition });
             }
+            let step = match step {
+                Ok(None) => run.log.tend(partition).map(|()| None).map_err(PipelineError::from),
+                step => step,
+            };
             match step {
                 Ok(None) => {}
                 Ok(Some((step, position))) => {
@@ -392,7 +396,14 @@ impl Extraction {
                     debug!(position, events, rejects, windows, units, seconds = took.as_secs_f64(), "committed");
                     tell(ExtractionEvent::Committed(committed));
                 }
-                Err(error) => self.retry_later(partition, error, run, tell)?,
+                Err(error) => {
+                    let is_away = matches!(error, PipelineError::Log(LogError::Cluster { retriable: true, .. }));
+                    self.retry_later(partition, error, run, tell)?;
+                    if is_away {
+                        // The others would wait as long, and the group may have given them to another instance since.
+                        return Ok(true);
+                    }
+                }
             }
             self.tell_waiting(partition, tell);
         }

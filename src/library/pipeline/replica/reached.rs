@@ -30,6 +30,15 @@ impl ReachedOffsets {
         self.tell();
     }
 
+    /// Passes offsets that hold no turn, unless a read has moved the partition meanwhile.
+    pub(super) fn pass(&self, partition: u32, from: u64, to: u64) {
+        match sync::lock(&self.offsets).get_mut(&partition).filter(|at| **at == from) {
+            Some(at) => *at = to,
+            None => return,
+        }
+        self.tell();
+    }
+
     /// Forgets a partition that is no longer held.
     pub(super) fn forget(&self, partition: u32) {
         sync::lock(&self.offsets).remove(&partition);

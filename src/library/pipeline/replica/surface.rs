@@ -455,6 +455,21 @@ impl Replica {
         self.reached.of(partition)
     }
 
+    /// Counts offsets that hold no turn as reflected, where every turn before them is: a question may wait for one of
+    /// them, and no turn is missing because of them.
+    ///
+    /// # Errors
+    /// [`PipelineError::Log`].
+    pub fn pass_markers(&self, log: &dyn Log, partition: u32) -> Result<(), PipelineError> {
+        if let Some(from) = self.position(partition) {
+            let to = log.after_markers(partition, from)?;
+            if to > from {
+                self.reached.pass(partition, from, to);
+            }
+        }
+        Ok(())
+    }
+
     /// The changes to the banks that are watched.
     #[must_use]
     pub fn changes(&self) -> &Arc<Changes> {
