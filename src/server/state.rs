@@ -277,6 +277,8 @@ impl State {
         if let Some(replica) = self.replica.get() {
             self.measure_shards(log, replica);
         }
+        let shortened = &self.metrics.texts_shortened;
+        shortened.inc_by(models::embed::shortened_texts().saturating_sub(shortened.get()));
         if let Some(front) = self.front.get().and_then(Weak::upgrade) {
             self.measure_questions(&front);
         }
@@ -332,7 +334,7 @@ fn count(metrics: &Metrics, committed: &Committed) {
     metrics.commits.inc();
     metrics.events.inc_by(committed.events);
     metrics.rejects.inc_by(committed.rejects);
-    metrics.dead_letters.inc_by(committed.rejects + committed.refused);
+    metrics.dead_letters.inc_by(committed.dead_letters);
     metrics.forwards.inc_by(committed.forwards);
     metrics.firings.inc_by(committed.windows);
     metrics.units.inc_by(committed.units);

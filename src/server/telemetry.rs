@@ -142,6 +142,8 @@ pub struct Metrics {
     pub question_panics: Counter,
     /// Texts that were embedded for questions.
     pub question_embeddings: Counter,
+    /// Texts of turns and questions that were embedded in a shorter form, because their model did not take them whole.
+    pub texts_shortened: Counter,
     /// Requests that the language model answered; cached responses do not count.
     pub llm_calls: Family<Purpose, Counter>,
     /// Tokens of their prompts and completions.
@@ -302,6 +304,11 @@ impl Metrics {
             question_embeddings: named!(
                 "question_embeddings",
                 "Texts that were embedded for questions",
+                Counter::default()
+            ),
+            texts_shortened: named!(
+                "texts_shortened",
+                "Texts that were embedded in a shorter form, because the model did not take them whole",
                 Counter::default()
             ),
             llm_calls: named!(

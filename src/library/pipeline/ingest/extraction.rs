@@ -124,6 +124,8 @@ pub struct Committed {
     pub by_model: u64,
     /// Windows for which the language model's units could not be used.
     pub refused: u64,
+    /// Dead letters that were written: for events, windows, and texts without a vector.
+    pub dead_letters: u64,
     /// How long the step took, extraction and embedding included.
     pub took: Duration,
     /// The language model's usage for each window whose result this step used.
@@ -513,7 +515,7 @@ impl Schedule {
 }
 
 fn committed(partition: u32, position: u64, step: Step, took: Duration) -> Committed {
-    let Step { events, forwards, append_ms, rejects, windows, units, by_model, refused, usage: model_usage } = step;
+    let Step { events, forwards, append_ms, rejects, windows, units, by_model, refused, dead_letters, usage } = step;
     Committed {
         partition,
         position,
@@ -525,8 +527,9 @@ fn committed(partition: u32, position: u64, step: Step, took: Duration) -> Commi
         units,
         by_model,
         refused,
+        dead_letters,
         took,
-        model_usage,
+        model_usage: usage,
     }
 }
 

@@ -108,6 +108,8 @@ pub(in crate::pipeline) struct Step {
     pub by_model: u64,
     /// Windows for which the model's units could not be used.
     pub refused: u64,
+    /// Dead letters that were written.
+    pub dead_letters: u64,
     /// Usage of each window counted in `by_model` and `refused`.
     pub usage: Vec<Usage>,
 }
@@ -400,20 +402,27 @@ impl Stage {
         windows: Range<usize>,
         vectors: &mut Vectors,
     ) -> Result<(), PipelineError> {
-        let EmbeddedDrafts { model, units, problems } = vectors.units(&work.drafted[windows.clone()])?;
+        let EmbeddedDrafts { model, units, declined } = vectors.units(&work.drafted[windows.clone()])?;
         // Checked before anything is written: vectors of two models cannot be compared.
         match &self.model {
             Some(found) if *found != model => return Err(PipelineError::other_model(found, &model)),
             Some(_) => {}
             None => self.model = units.iter().any(|units| !units.is_empty()).then(|| model.clone()),
         }
-        for ((planned, units), declined) in work.planned[windows].iter().zip(units).zip(problems) {
+        for ((planned, units), declined) in work.planned[windows].iter().zip(units).zip(declined) {
             // The record of an open turn is followed by that of its window.
-            if let Some(DeclinedText { problem, text }) = declined.filter(|_| planned.state == WindowState::Final) {
+            let is_final = planned.state == WindowState::Final;
+            for DeclinedText { problem, left_out, turns, text } in declined.into_iter().filter(|_| is_final) {
                 let origin = window_origin(&planned.key.bank, &planned.key.window, &planned.extractor);
-                let reason = format!("{problem}; the window lacks the units that hold this text");
+                let origin = format!("{origin}, turns {turns:?}");
+                let what = if left_out {
+                    "the window lacks the unit that holds this text"
+                } else {
+                    "this text has no vector of its own, and is found by its words and by what is said around it"
+                };
+                let reason = format!("{problem}; {what}");
                 let (bank, window) = (LoggedBank(&planned.key.bank), planned.key.window.start);
-                warn!(%bank, window, "a dead letter: the endpoint of the vectors declines a text of the window");
+                warn!(%bank, window, "a dead letter: the model of the vectors does not take a text of the window");
                 let letter = DeadLetter::new(origin, reason, text.as_bytes());
                 work.transaction.dead_letters.push(letter.in_bank(Some(planned.key.bank.clone())));
             }
@@ -496,6 +505,7 @@ impl Stage {
         // Before the commit, so that a crash in between leaves no response about an old text; and
         // after it, since a question may have asked about the old text until then.
         extractors.evict_turns(&work.revised)?;
+        work.step.dead_letters = work.transaction.dead_letters.len() as u64;
         log.commit(&work.transaction)?;
         extractors.evict_turns(&work.revised)?;
         self.position = work.transaction.next_offset;
@@ -566,7 +576,13 @@ impl Stage {
                 return Ok(());
             }
             Err(Failed::Refused { problem, response, extractor }) => {
-                let origin = window_origin(&window.bank, &window.id, &extractor);
+                let turns: Vec<&str> = window
+                    .turns
+                    .iter()
+                    .filter(|turn| !turn.context && !turn.deleted)
+                    .map(|turn| turn.turn.turn.as_str())
+                    .collect();
+                let origin = format!("{}, turns {turns:?}", window_origin(&window.bank, &window.id, &extractor));
                 let stays = if bypass_cache { "the units that it had before stay" } else { "its plain units stay" };
                 let reason = format!("{problem}; {stays}");
                 let letter = DeadLetter::new(origin, reason, response.as_bytes());

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use tracing::warn;
 
 use crate::log::partition_of;
-use heart::extract::DraftUnit;
+use heart::extract::{DraftPart, DraftUnit};
 use models::embed::{self, Embedder, SpanVectors, VectorCache};
 use nouns::{
     config::{EmbedSettings, ModelSettings, Pipeline, VectorPrecision},
@@ -57,15 +57,19 @@ pub(in crate::pipeline) struct EmbeddedDrafts {
     pub model: ModelRef,
     /// The units of each window's drafts.
     pub units: Vec<Vec<Unit>>,
-    /// For each window that lacks units, the reason.
-    pub problems: Vec<Option<DeclinedText>>,
+    /// What the model did not take of each window, one for each unit that it concerns.
+    pub declined: Vec<Vec<DeclinedText>>,
 }
 
-/// A text that the endpoint declined.
+/// What the model did not take of a unit, not even shortened.
 pub(in crate::pipeline) struct DeclinedText {
-    /// The endpoint's message.
+    /// The model's message, or that of its endpoint.
     pub problem: String,
-    /// The text.
+    /// Whether the unit was left out, because it has no vector at all.
+    pub left_out: bool,
+    /// The turns that lack a vector of their own, by their ids.
+    pub turns: Vec<String>,
+    /// Their words.
     pub text: String,
 }
 
@@ -128,33 +132,15 @@ impl Vectors {
         self.open.as_ref().map(|o| o.embedder.model())
     }
 
-    /// One list of units for each list of drafts, in order. All texts go to the model in one call. A draft with a text
-    /// that the model's endpoint declines becomes no unit.
+    /// One list of units for each list of drafts, in order. All texts go to the model in one call. A draft none of whose
+    /// texts the model takes becomes no unit.
     pub(in crate::pipeline) fn units(&mut self, drafted: &[WindowDrafts]) -> Result<EmbeddedDrafts, PipelineError> {
         let parts = drafted.iter().flat_map(|d| &d.drafts).flat_map(|draft| &draft.parts);
         let languages = parts.map(|part| part.marks.language);
         if let Some(notice) = self.unread.add(languages, &self.settings, &self.model) {
             warn!("{notice}");
         }
-        let mut declined: HashMap<SpannedText, String> = HashMap::new();
-        loop {
-            let kept: Vec<Vec<DraftUnit>> = drafted.iter().map(|d| self.without(&d.drafts, &declined)).collect();
-            if let Some((model, units)) = self.try_units(drafted, &kept, &mut declined)? {
-                let problems = drafted.iter().map(|d| self.problem_of(d, &declined)).collect();
-                return Ok(EmbeddedDrafts { model, units, problems });
-            }
-        }
-    }
-
-    /// The units of drafts; `None` if the endpoint declined some of their texts, which were added to `declined`.
-    #[allow(clippy::type_complexity, reason = "both halves are named where they are made")]
-    fn try_units(
-        &mut self,
-        drafted: &[WindowDrafts],
-        kept: &[Vec<DraftUnit>],
-        declined: &mut HashMap<SpannedText, String>,
-    ) -> Result<Option<(ModelRef, Vec<Vec<Unit>>)>, PipelineError> {
-        let layouts: Vec<Layout> = kept.iter().map(|drafts| self.layout(drafts)).collect();
+        let layouts: Vec<Layout> = drafted.iter().map(|d| self.layout(&d.drafts)).collect();
         let (pairs, stored) = (self.settings.pairs, self.stored());
         let Open { embedder, cache } = self.open()?;
         let model = embedder.model().clone();
@@ -172,62 +158,48 @@ impl Vectors {
                 });
             }
         }
-        let made = match embedder.embed(&unknown) {
-            // They are rounded before they are pooled, as cached vectors are, so that the units are the same either
-            // way.
-            Ok(made) => match stored {
-                Stored::Bytes { factor } => made.iter().map(|vectors| vectors.in_steps_times(factor)).collect(),
-                Stored::Floats => made,
-            },
-            Err(embed::EmbedError::Declined { texts, .. }) if !texts.is_empty() => {
-                let named = texts.into_iter().filter_map(|(at, problem)| Some((unknown.get(at)?.clone(), problem)));
-                declined.extend(named);
-                return Ok(None);
+        let mut made = embedder.embed_each(&unknown)?;
+        if made.len() != unknown.len() {
+            let problem = format!("{} results for {} texts", made.len(), unknown.len());
+            return Err(embed::EmbedError::Model { model: model.name, problem }.into());
+        }
+        if let Stored::Bytes { factor } = stored {
+            // They are rounded before they are pooled, as cached vectors are, so that the units are the same either way.
+            for vectors in made.iter_mut().filter_map(|text| text.vectors.as_mut()) {
+                *vectors = vectors.in_steps_times(factor);
             }
-            Err(error) => return Err(error.into()),
-        };
+        }
+        let of_text = |text: &SpannedText| wanted.get(text).and_then(|at| made.get(*at));
         for (layout, vectors) in layouts.iter().zip(&mut vectors) {
             for (text, vector) in layout.texts.iter().zip(vectors).filter(|(_, v)| v.is_none()) {
-                *vector = wanted.get(text).and_then(|i| made.get(*i)).cloned();
+                *vector = of_text(text).and_then(|text| text.vectors.clone());
             }
         }
-        let mut units = Vec::with_capacity(drafted.len());
-        for (((d, drafts), layout), vectors) in drafted.iter().zip(kept).zip(&layouts).zip(vectors) {
-            let vectors: Vec<SpanVectors> = vectors.into_iter().flatten().collect();
-            let found = layout.assemble(&vectors, pairs).ok_or_else(|| embed::EmbedError::Model {
-                model: model.name.clone(),
-                problem: format!("{} results for {} texts", vectors.len(), layout.texts.len()),
-            })?;
+        let (mut units, mut declined) = (Vec::with_capacity(drafted.len()), Vec::with_capacity(drafted.len()));
+        for ((d, layout), vectors) in drafted.iter().zip(&layouts).zip(&vectors) {
+            let pieces = |at: usize| of_text(layout.texts.get(at)?)?.declined.as_ref();
+            let found = layout.assemble(vectors, pairs);
             if d.asked_again {
-                let used: Vec<(&SpannedText, &SpanVectors)> = layout.texts.iter().zip(&vectors).collect();
+                // One that was taken in part is asked for again, so that its window says so when it closes.
+                let is_whole = |text: &SpannedText| of_text(text).is_none_or(|text| text.declined.is_none());
+                let used = layout.texts.iter().zip(vectors).filter(|(text, _)| is_whole(text));
+                let used: Vec<(&SpannedText, &SpanVectors)> =
+                    used.filter_map(|(text, vectors)| Some((text, vectors.as_ref()?))).collect();
                 cache.store(&d.bank, &cached_as, &d.window, &used)?;
             }
-            units.push(drafts.iter().zip(found).map(|(draft, v)| unit(&d.bank, &d.window, draft, v, stored)).collect());
+            let of_drafts = d.drafts.iter().zip(&found).enumerate();
+            declined.push(
+                of_drafts
+                    .filter_map(|(at, (draft, made))| {
+                        let (parts, problem) = layout.declined(at, pieces)?;
+                        Some(declined_text(draft, &parts, problem, made.is_none()))
+                    })
+                    .collect(),
+            );
+            let made = d.drafts.iter().zip(found).filter_map(|(draft, made)| Some((draft, made?)));
+            units.push(made.map(|(draft, made)| unit(&d.bank, &d.window, draft, made, stored)).collect());
         }
-        Ok(Some((model, units)))
-    }
-
-    /// The drafts whose texts can all be embedded. If the turn before a unit cannot be embedded, it is left out.
-    fn without(&self, drafts: &[DraftUnit], declined: &HashMap<SpannedText, String>) -> Vec<DraftUnit> {
-        if declined.is_empty() {
-            return drafts.to_vec();
-        }
-        let whole = |draft: &DraftUnit| {
-            self.layout(std::slice::from_ref(draft)).texts.iter().all(|text| !declined.contains_key(text))
-        };
-        let alone = |draft: &DraftUnit| DraftUnit { before: None, ..draft.clone() };
-        let kept = |draft| Some(draft).filter(&whole);
-        drafts.iter().filter_map(|draft| kept(draft.clone()).or_else(|| kept(alone(draft)))).collect()
-    }
-
-    /// Why a window lacks a unit: the first of its texts that was declined, and the endpoint's message.
-    fn problem_of(&self, drafted: &WindowDrafts, declined: &HashMap<SpannedText, String>) -> Option<DeclinedText> {
-        if declined.is_empty() {
-            return None;
-        }
-        let text = self.layout(&drafted.drafts).texts.into_iter().find(|text| declined.contains_key(text))?;
-        let problem = declined.get(&text)?.clone();
-        Some(DeclinedText { problem, text: text.text })
+        Ok(EmbeddedDrafts { model, units, declined })
     }
 
     /// Evicts the texts that a window will not ask for again.
@@ -314,6 +286,17 @@ fn cached_as(model: &ModelRef, stored: Stored) -> ModelRef {
     ModelRef { name: model.name.clone(), hash: format!("{}/{form}", model.hash) }
 }
 
+/// What a model did not take of a draft.
+fn declined_text(draft: &DraftUnit, parts: &[usize], problem: &str, left_out: bool) -> DeclinedText {
+    // All of a unit that is left out is missing.
+    let lacks = |(at, _): &(usize, &DraftPart)| left_out || parts.contains(at);
+    let parts: Vec<&DraftPart> = draft.parts.iter().enumerate().filter(lacks).map(|(_, part)| part).collect();
+    let mut turns: Vec<String> = parts.iter().map(|part| part.turn.clone()).collect();
+    turns.dedup();
+    let text = parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n");
+    DeclinedText { problem: problem.to_owned(), left_out, turns, text }
+}
+
 fn unit(bank: &Bank, window: &WindowId, draft: &DraftUnit, vectors: UnitVectors, stored: Stored) -> Unit {
     let kept = |vector: Vector| match stored {
         Stored::Bytes { factor } => vector.in_steps_times(factor),
@@ -346,7 +329,6 @@ fn unit(bank: &Bank, window: &WindowId, draft: &DraftUnit, vectors: UnitVectors,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use heart::extract::DraftPart;
     use nouns::model::{Cues, EventTime, Marks, SessionId};
 
     /// Two turns of a window; the second one has two sentences.

@@ -12,11 +12,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use tracing::warn;
+
 use crate::log::{self, Generations, KeyedValue, Log, Topic, memory_name};
 use heart::extract::rules::drafts_from_record;
 use models::embed::EmbedError;
 use nouns::{
     config::Pipeline,
+    logged_bank::LoggedBank,
     model::{MemoryKey, MemoryRecord, ModelRef, Vector, WindowState},
 };
 
@@ -185,10 +188,15 @@ impl Copy<'_> {
                 asked_again: window.record.as_ref().is_some_and(|record| record.state == WindowState::Open),
             })
             .collect();
-        let EmbeddedDrafts { model, units: made, problems } = self.vectors.units(&drafted)?;
-        if let Some((DeclinedText { problem, .. }, window)) =
-            problems.into_iter().zip(&drafted).find_map(|(p, d)| Some((p?, d)))
-        {
+        let EmbeddedDrafts { model, units: made, declined } = self.vectors.units(&drafted)?;
+        let declined = declined.into_iter().zip(&drafted).flat_map(|(of, d)| of.into_iter().map(move |of| (of, d)));
+        for (DeclinedText { problem, left_out, .. }, window) in declined {
+            if !left_out {
+                let (bank, window) = (LoggedBank(&window.bank), window.window.start);
+                warn!(%bank, window, "the model does not take a text of the window, which is found by its words alone");
+                continue;
+            }
+            // The unit would be lost.
             let problem = format!("bank {}, session {:?}: {problem}", window.bank, window.window.session.0);
             return Err(EmbedError::Model { model: model.name, problem }.into());
         }
