@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::error::LiveError;
+use super::{error::LiveError, part::GivenUp};
 use crate::chat::ChatItem;
 use nouns::model::{DeadLetter, TurnEvent};
 
@@ -21,6 +21,16 @@ pub(super) struct Arrival {
     pub(super) notices: Vec<String>,
     /// Whether there is anything to commit: something came, or the position has moved.
     pub(super) moved: bool,
+}
+
+impl Arrival {
+    /// Notes a part of the platform that is given up, once: `what` names the request, and holds no words of anybody.
+    pub(super) fn give_up(&mut self, origin: &str, given_up: GivenUp, what: &str) {
+        if given_up.is_new {
+            let reason = format!("{}; an export has what is missing", given_up.problem);
+            self.rejects.push(DeadLetter::new(origin.to_owned(), reason, what.as_bytes()));
+        }
+    }
 }
 
 /// A connection to one platform.
