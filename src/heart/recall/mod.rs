@@ -56,7 +56,7 @@ pub use explanation::{Explained, explain};
 pub use impressions::Impressions;
 pub use memory::Memory;
 pub use planner::{COVERED, Planner};
-pub use quotation::{lines_shown, one_line, quote, shown, visible, with_ids};
+pub use quotation::{CONTINUES, lines_shown, one_line, quote, shown, visible, with_ids};
 pub use recollect::{AskedModels, EmbedTexts, recollect};
 pub use rerank::Rerank;
 pub use rules_planner::RulesPlanner;
