@@ -138,7 +138,7 @@ pub(super) fn recollection<'q>(
 
     let sufficiency = planner.agreement(&read, &cues, &first.familiar).clamp(0.0, 1.0);
     let assembled = assemble::assemble(evidence.clone(), settings);
-    let unsupported = abstention(&assembled, &stop_reason, sufficiency, &first.familiar.topics, settings);
+    let unsupported = abstention(&assembled, &stop_reason, sufficiency, first.familiar.own_topics(), settings);
     let most_tokens = settings.stop.most_tokens;
     let Fitting { ranked, context, tokens } =
         budget::within(assembled, &first.impressions, &first.familiar, most_tokens, unsupported.as_deref());
