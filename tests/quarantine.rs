@@ -4,7 +4,7 @@ use std::path::Path;
 
 use nouns::{
     config::{Hold, Pipeline},
-    model::{Bank, MemoryKey, Question, RefusalCode, SCHEMA_VERSION, Selector, TurnEvent},
+    model::{Bank, MemoryKey, NoticeCode, Question, RefusalCode, SCHEMA_VERSION, Selector, TurnEvent},
 };
 use ripplemem::{
     log::{self, Log, Record, Topic, Transaction, partition_of},
@@ -404,7 +404,6 @@ fn the_unreadable_record_of_a_new_bank_is_a_point_of_the_past() {
     let question = Question::new(key.bank, "Where is the kayak?");
     let code = |error: PipelineError| match error {
         PipelineError::Quarantined { offset, .. } => format!("quarantined at {offset}"),
-        PipelineError::UnknownBank { .. } => "unknown".to_owned(),
         other => other.to_string(),
     };
     let offset = before + 1;
@@ -414,7 +413,8 @@ fn the_unreadable_record_of_a_new_bank_is_a_point_of_the_past() {
         let past = |at| code(service.ask_as_of(&question, at).unwrap_err());
         assert_eq!(past(AsOf::Offset(offset)), quarantined, "restart {restart}");
         assert_eq!(past(AsOf::Time(jiff::Timestamp::now().as_millisecond())), quarantined, "restart {restart}");
-        assert_eq!(past(AsOf::Offset(before)), "unknown", "restart {restart}");
+        let nothing = service.ask_as_of(&question, AsOf::Offset(before)).unwrap();
+        assert_eq!(nothing.notice.map(|notice| notice.code), Some(NoticeCode::EmptyBank), "restart {restart}");
         service.replica().snapshot().unwrap();
         drop(service);
         service = open(&settings);

@@ -215,6 +215,9 @@ fn print_summary(evidence: &Evidence) {
         if evidence.supported { "" } else { " (nothing supports the question)" },
         reflects.join(", ")
     ));
+    if let Some(notice) = &evidence.notice {
+        say(&notice.message);
+    }
     if let Some(forgotten) = evidence.forgotten {
         say(&format!("not shown: {forgotten} turns that the bank held then were forgotten since"));
     }

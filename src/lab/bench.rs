@@ -25,7 +25,7 @@ use nouns::{
     config::{LlmSettings, LogKind, Pipeline},
     model::{Evidence, Usage},
 };
-use ripplemem::pipeline::{Finished, PipelineError, Progress, Service};
+use ripplemem::pipeline::{Finished, Progress, Service};
 
 /// A memory that was built from a file, ready to be asked under other settings.
 pub(crate) struct Bench {
@@ -170,22 +170,18 @@ impl Bench {
         let total = Some(self.dataset.questions.len() as u64);
         let mut scored = Vec::with_capacity(self.dataset.questions.len());
         for (asked, done) in self.dataset.questions.iter().zip(1..) {
-            scored.push(match service.ask(&asked.question()) {
-                Ok(evidence) => QuestionScore {
-                    recall: share(&self.delivered(asked, &evidence)),
-                    tokens: tokens::count(&evidence.context),
-                    units: evidence.units.len(),
-                    recollection: None,
-                    answer: match self.answerers().map(|who| who.one(asked, &evidence)).transpose()? {
-                        Some((Ok(generated), _)) => AnswerScores::from(&generated),
-                        Some((Err(_), _)) | None => AnswerScores::default(),
-                    },
+            let evidence = service
+                .ask(&asked.question())
+                .map_err(|e| EvalError::Question { id: asked.id.clone(), source: Box::new(e) })?;
+            scored.push(QuestionScore {
+                recall: share(&self.delivered(asked, &evidence)),
+                tokens: tokens::count(&evidence.context),
+                units: evidence.units.len(),
+                recollection: None,
+                answer: match self.answerers().map(|who| who.one(asked, &evidence)).transpose()? {
+                    Some((Ok(generated), _)) => AnswerScores::from(&generated),
+                    Some((Err(_), _)) | None => AnswerScores::default(),
                 },
-                Err(PipelineError::UnknownBank { .. }) => QuestionScore {
-                    recall: share(&self.delivered_by(asked, &[], &Comparable::default())),
-                    ..QuestionScore::default()
-                },
-                Err(e) => return Err(EvalError::Question { id: asked.id.clone(), source: Box::new(e) }),
             });
             progress(Progress { doing: "asking", done, total, unit: "questions" });
         }

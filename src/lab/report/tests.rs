@@ -155,6 +155,7 @@ fn question(id: &str) -> QuestionResult {
             },
             forgotten: None,
             flat: None,
+            notice: None,
         },
     }
 }

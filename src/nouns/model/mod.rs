@@ -25,9 +25,9 @@ mod usage;
 mod vector;
 
 pub use answer::{
-    ContextTokens, EdgeRecord, Evidence, EvidenceUnit, Excerpt, FamiliarityTerms, NearMiss, PartLogit, Plan, Position,
-    Provenance, Question, QuestionCues, Refusal, RefusalCode, Reranked, Round, SaidBefore, Scale, Score, ScoredParts,
-    Seen, Step, Target, Trace, Walk, WalkState, WalkUnit,
+    ContextTokens, EdgeRecord, Evidence, EvidenceUnit, Excerpt, FamiliarityTerms, NearMiss, Notice, NoticeCode,
+    PartLogit, Plan, Position, Provenance, Question, QuestionCues, Refusal, RefusalCode, Reranked, Round, SaidBefore,
+    Scale, Score, ScoredParts, Seen, Step, Target, Trace, Walk, WalkState, WalkUnit,
 };
 pub use bank::{Bank, BankKey};
 pub use channel::Channel;

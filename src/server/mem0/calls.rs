@@ -21,9 +21,9 @@ use super::{
 };
 use crate::{
     access::{Caller, Right},
-    api::{Api, Ask, Code, Put},
+    api::{Api, Ask, Put},
 };
-use nouns::model::{Bank, Deletion, Evidence, Question, SpeakerKind, Turn, TurnEvent};
+use nouns::model::{Bank, Deletion, Evidence, NoticeCode, Question, SpeakerKind, Turn, TurnEvent};
 use ripplemem::pipeline::{HeldTurn, PageOf, TurnPage, TurnSpan};
 
 /// The maximum number of banks that one search asks.
@@ -97,28 +97,19 @@ impl Calls {
             Ask::of(Question { asked_at, asker, said_before, ..Question::new(bank.clone(), text.clone()) })
         };
         let asked = join_all(banks.iter().map(|bank| self.api.ask(who, question(bank, &asker)))).await;
-        let (mut answers, mut heard, mut refused) = (Vec::new(), asker.is_none(), None);
-        for (bank, evidence) in banks.iter().zip(asked) {
-            let evidence = match evidence {
-                // The asker may speak in another scope only. Without the asker, any other mistake is refused again.
-                Err(problem) if problem.code == Code::Invalid && asker.is_some() && banks.len() > 1 => {
-                    refused.get_or_insert(problem);
-                    self.api.ask(who, question(bank, &None)).await
-                }
-                evidence => {
-                    heard |= evidence.is_ok();
-                    evidence
-                }
-            };
-            match evidence {
-                Ok(evidence) => answers.push(evidence),
-                // Its last turn was deleted in the meantime.
-                Err(problem) if problem.code == Code::UnknownBank => {}
-                Err(problem) => return Err(problem.into()),
+        let mut answers = asked.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let is_stranger =
+            |answer: &Evidence| answer.notice.as_ref().is_some_and(|notice| notice.code == NoticeCode::UnknownAsker);
+        let mut notice = answers.iter().find_map(|answer| Some(answer.notice.as_ref()?.message.clone()));
+        // The asker may speak in another scope only.
+        if answers.iter().any(|answer| !is_stranger(answer)) {
+            for (bank, answer) in banks.iter().zip(&mut answers).filter(|(_, answer)| is_stranger(answer)) {
+                *answer = self.api.ask(who, question(bank, &None)).await?;
             }
+            notice = None;
         }
-        if let Some(problem) = refused.filter(|_| !heard) {
-            return Err(problem.into());
+        if banks.is_empty() {
+            notice = Some("no memory of these ids is stored yet; if there should be one, check them".to_owned());
         }
         let found = best_first(&answers);
         let mut wanted: BTreeMap<&Bank, Vec<String>> = BTreeMap::new();
@@ -138,7 +129,11 @@ impl Calls {
         for (memory, score) in results.iter_mut().zip(scores) {
             memory["score"] = json!(score);
         }
-        Ok(json!({"results": results}))
+        let mut answer = json!({"results": results});
+        if let Some(notice) = notice {
+            answer["notice"] = json!(notice);
+        }
+        Ok(answer)
     }
 
     /// A page of the memories of entities, newest first.

@@ -257,11 +257,20 @@ class Flat:
 
 
 @dataclass(frozen=True)
+class Notice:
+    """What a question names that the memory does not know: ``empty_bank`` or ``unknown_asker``, and a sentence."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
 class Evidence:
     """The answer to a question.
 
-    ``context`` is text for a prompt. ``supported`` is false where nothing that is remembered answers the
-    question. ``raw`` is the whole answer, with its trace. ``flat`` is there where the question asks to ``compare``.
+    ``context`` is text for a prompt. ``supported`` is false where nothing was found that supports the question: a
+    hint, since what is quoted may still answer it. ``notice`` says that the bank holds nothing yet, or that nobody
+    of the asker's name speaks in it; None where both are known. ``raw`` is the whole answer, with its trace. ``flat`` is there where the question asks to ``compare``.
     ``forgotten``: of an answer ``as_of`` a point of the past, how many turns the bank held then and were forgotten
     since, None where none was.
     """
@@ -275,6 +284,7 @@ class Evidence:
     raw: Json = field(repr=False)
     flat: Optional[Flat] = None
     forgotten: Optional[int] = None
+    notice: Optional[Notice] = None
 
     @staticmethod
     def from_json(raw: Json) -> Evidence:
@@ -289,6 +299,7 @@ class Evidence:
             raw=raw,
             flat=_flat(raw["flat"]) if raw.get("flat") else None,
             forgotten=raw.get("forgotten"),
+            notice=Notice(raw["notice"]["code"], raw["notice"]["message"]) if raw.get("notice") else None,
         )
 
 

@@ -132,11 +132,10 @@ impl Front {
         };
         let answer = move |asked: &Asked| {
             let memory = memory_of(&replica, asked)?;
-            let (question, kept, times) = (&asked.question, asked.kept.as_deref(), asked.times.as_deref());
-            let found = memory.ask(question, &embedders, kept, &asked.cancellation, times);
-            let mut found = found.map_err(|error| or_away(error, asked, || embedders.problem(), &*is_behind))?;
+            let mut found = found_in(&memory, asked, &embedders, &*is_behind)?;
             if let Some(log) = &log {
-                found.forgotten = memory.forgotten_since(|at_ms| forgotten_since(&**log, &question.bank, &[at_ms]))?;
+                let bank = &asked.question.bank;
+                found.forgotten = memory.forgotten_since(|at_ms| forgotten_since(&**log, bank, &[at_ms]))?;
             }
             Ok(found)
         };
@@ -456,6 +455,31 @@ fn memory_of(replica: &Arc<Replica>, asked: &Asked) -> Result<Arc<Replica>, Pipe
     // A restore takes long.
     over(&asked.cancellation)?;
     Ok(past.unwrap_or_else(|| Arc::clone(replica)))
+}
+
+/// The answer of a memory. A bank that holds nothing is answered as well, except where a question is followed: its
+/// follower waits for the first turn.
+fn found_in(
+    memory: &Replica,
+    asked: &Asked,
+    embedders: &EmbedderPool,
+    is_behind: &dyn Fn(&Bank) -> bool,
+) -> Result<Evidence, PipelineError> {
+    let (question, kept, times) = (&asked.question, asked.kept.as_deref(), asked.times.as_deref());
+    let ask = || {
+        let found = memory.ask(question, embedders, kept, &asked.cancellation, times);
+        found.map_err(|error| or_away(error, asked, || embedders.problem(), is_behind))
+    };
+    let found = ask();
+    if kept.is_some() || !matches!(found, Err(PipelineError::UnknownBank { .. })) {
+        return found;
+    }
+    // Read before a second look, so that the answer claims no turn that came in between.
+    let reflects = memory.read_to(&question.bank);
+    match ask() {
+        Err(PipelineError::UnknownBank { .. }) => memory.nothing(question, reflects),
+        found => found,
+    }
 }
 
 /// The error of a question. That its bank is unknown is not said while the bank's first turns may wait for the endpoint

@@ -508,6 +508,18 @@ impl Replica {
         self.asked(question, embedders, kept, cancellation, times, |asking| self.asking.recollect(asking, question))
     }
 
+    /// The answer of a bank that holds nothing, as of these positions.
+    ///
+    /// # Errors
+    /// [`PipelineError::Recall`] if the question cannot be asked of any bank.
+    pub(in crate::pipeline) fn nothing(
+        &self,
+        question: &Question,
+        reflects: Vec<Position>,
+    ) -> Result<Evidence, PipelineError> {
+        Ok(recall::nothing(question, &self.pipeline.recall, reflects)?)
+    }
+
     /// Explains what the answer to a question does to a turn, from its unit on; otherwise as [`Self::ask`].
     ///
     /// # Errors

@@ -413,6 +413,11 @@ export interface components {
              *     since, so that the answer does not show them. Absent where none was.
              */
             forgotten?: number | null;
+            /**
+             * @description That the bank or the asker is not known here: one that is new, or a name that is misspelled. Absent where both
+             *     are known.
+             */
+            notice?: components["schemas"]["Notice"] | null;
             /** @description The question. */
             question: components["schemas"]["Question"];
             /** @description The offsets that the first hop reflects. */
@@ -426,10 +431,7 @@ export interface components {
              * @description How sure recollection is that the memory supports an answer, 0 to 1.
              */
             sufficiency: number;
-            /**
-             * @description False when nothing supports the question: the memory abstains, and the agent should say that
-             *     it does not know.
-             */
+            /** @description False when nothing was found that supports the question. A hint: what is quoted may still answer it. */
             supported: boolean;
             /**
              * @description What the context costs.
@@ -767,6 +769,11 @@ export interface components {
              *     since, so that the answer does not show them. Absent where none was.
              */
             forgotten?: number | null;
+            /**
+             * @description That the bank or the asker is not known here: one that is new, or a name that is misspelled. Absent where both
+             *     are known.
+             */
+            notice?: components["schemas"]["Notice"] | null;
             /** @description The question. */
             question: components["schemas"]["Question"];
             /** @description The offsets that the first hop reflects. */
@@ -780,10 +787,7 @@ export interface components {
              * @description How sure recollection is that the memory supports an answer, 0 to 1.
              */
             sufficiency: number;
-            /**
-             * @description False when nothing supports the question: the memory abstains, and the agent should say that
-             *     it does not know.
-             */
+            /** @description False when nothing was found that supports the question. A hint: what is quoted may still answer it. */
             supported: boolean;
             /**
              * @description What the context costs.
@@ -1214,6 +1218,15 @@ export interface components {
             /** @description The turn that it was taken from. */
             turn: string;
         };
+        /** @description What a question names that the memory does not know. */
+        Notice: {
+            /** @description What is not known, for programs. */
+            code: components["schemas"]["NoticeCode"];
+            /** @description The same for people. */
+            message: string;
+        };
+        /** @description What a memory does not know. */
+        NoticeCode: "empty_bank" | "unknown_asker";
         /** @description Another part of the same turn, or of the same unit. */
         OtherPart: {
             /** @description Its index among the unit's parts. */
