@@ -164,6 +164,7 @@ impl Calls {
             let line = format!("Not shown: {forgotten} turns that the bank held then were forgotten since.");
             text = format!("{}\n{line}\n", text.trim_end());
         }
+        let notice = evidence.notice.map(|notice| notice.message);
         let recalled = Recalled {
             bank: evidence.question.bank,
             context,
@@ -172,6 +173,7 @@ impl Calls {
             units: evidence.units.len(),
             reflects: evidence.reflects,
             forgotten: evidence.forgotten,
+            notice,
         };
         Ok(CallResult { text, ..json(&recalled)? })
     }
@@ -192,6 +194,7 @@ impl Calls {
             supported: evidence.supported,
             sufficiency: evidence.sufficiency,
             reflects: evidence.reflects.clone(),
+            notice: evidence.notice.as_ref().map(|notice| notice.message.clone()),
         })
     }
 
