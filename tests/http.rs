@@ -243,7 +243,7 @@ fn commands_reach_the_process_that_has_the_directory_open() {
     fails(&ripplemem(&["forget", "--bank", "b", "--pipeline", there]), 1, &["nothing is named", "--speaker"]);
     both(&["digest"]);
     both(&["ingest", "jsonl", rejected.to_str().unwrap()]);
-    assert!(both(&["ask", "x", "--bank", "nobody", "--json"]).contains("\"empty_bank\""));
+    assert!(both(&["ask", "x", "--bank", "nobody"]).contains("bank nobody holds nothing yet"));
     // What it does not serve is refused by name.
     fails(&ripplemem(&["reembed", "--pipeline", there]), 1, &["in use by process"]);
     // A bank is exported beside it; the digest is that of the exported records.
