@@ -58,6 +58,7 @@ mod mem0;
 mod model_process;
 mod model_proxy;
 mod mutated;
+mod mutated_fields;
 mod mutated_requests;
 mod operations;
 mod oracle;

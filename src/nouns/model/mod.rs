@@ -4,7 +4,7 @@
 //! generated from here). Never imports another of our crates, reads a clock or opens a file.
 //!
 //! `bank` and `time` come first, then `turn`, `vector`, `unit`, `channel`, `flat`, `answer` and `explanation` in the
-//! data's order; `usage` is what a language model used; `export` is the file in which a bank moves to another log.
+//! data's order; `hidden_id` keeps phone numbers and mail addresses out of ids; `usage` is what a language model used; `export` is the file in which a bank moves to another log.
 
 mod answer;
 mod bank;
@@ -13,6 +13,7 @@ mod error;
 mod explanation;
 mod export;
 mod flat;
+mod hidden_id;
 mod language;
 mod limits;
 mod selector;
@@ -37,6 +38,7 @@ pub use explanation::{
 };
 pub use export::{EXPORT_FORM, EXPORT_VERSION, ExportDigest, ExportHeader, ExportLine, ExportRecord, ExportSeal};
 pub use flat::{Flat, FlatRanking, FlatUnit};
+pub use hidden_id::{IdSalt, holds_contact, is_hidden};
 pub use language::Language;
 pub use limits::{
     FIRST_YEAR, LAST_YEAR, MAX_ATTACHMENTS, MAX_BANK_CHARACTERS, MAX_NAME_BYTES, MAX_NEAR_MISSES, MAX_QUESTION_BYTES,

@@ -302,6 +302,7 @@ impl Discord {
         let channel = message.get("channel_id").and_then(Value::as_str).unwrap_or_default();
         self.learn(channel)?;
         let item = self.servers.item(message);
+        arrival.unread.take(&mut self.servers.unread);
         if let (Ok(ChatItem::Message(_)), Some(id)) = (&item, id_of(message)) {
             self.cursor.heard.add(channel, id);
         }

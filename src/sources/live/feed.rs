@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::error::LiveError;
-use crate::chat::ChatItem;
+use crate::chat::{ChatItem, Unread};
 use nouns::model::{DeadLetter, TurnEvent};
 
 /// What has arrived.
@@ -19,6 +19,8 @@ pub(super) struct Arrival {
     pub(super) rejects: Vec<DeadLetter>,
     /// What the user should know.
     pub(super) notices: Vec<String>,
+    /// Fields of messages that were not read.
+    pub(super) unread: Unread,
     /// Whether there is anything to commit: something came, or the position has moved.
     pub(super) moved: bool,
 }

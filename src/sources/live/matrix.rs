@@ -165,6 +165,7 @@ impl Feed for Matrix {
                 .notices
                 .push(format!("the room {name:?} ({room}) is encrypted: its messages are counted, but not read"));
         }
+        arrival.unread.take(&mut self.rooms.unread);
         arrival.moved = next != since;
         next.clone_into(&mut self.cursor.since);
         Ok(arrival)

@@ -264,6 +264,7 @@ impl Slack {
         let Some(workspace) = &mut self.workspace else { return Ok(()) };
         learn(&self.web, workspace, channel, message)?;
         let item = workspace.item(channel, message);
+        arrival.unread.take(&mut workspace.unread);
         let text = |key: &str| message.get(key).and_then(Value::as_str);
         let ts = text("ts").unwrap_or_default();
         match text("subtype") {
