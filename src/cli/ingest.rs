@@ -91,6 +91,7 @@ fn dry_run(pipeline: &Pipeline, settings: &SourceSettings, json: bool) -> Result
 /// Reads a source to its end.
 pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings) -> Result<ExitCode> {
     let mut source = sources::open(settings)?;
+    source.hide_ids(log::id_salt(&pipeline.log)?);
     if let Some(notice) = source.notice() {
         say(&notice);
     }
@@ -231,6 +232,9 @@ fn print_left_out(source: &dyn Source) {
         if !parts.is_empty() {
             say(&format!("{what}: {}", parts.join(", ")));
         }
+    }
+    if !counts.trimmed.is_empty() {
+        say(&format!("trimmed: {}; a dry run shows some of it", counts.trimmed.counts()));
     }
     if counts.cut > 0 {
         say(&format!("{} texts were cut, because they are too long for a turn", counts.cut));

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use nouns::{
     config::WindowSettings,
-    model::{Bank, MemoryKey, SessionId, TurnEvent, Window, WindowId, WindowTurn},
+    model::{Bank, IdSalt, MemoryKey, SessionId, TurnEvent, Window, WindowId, WindowTurn, holds_contact, is_hidden},
 };
 
 use super::{bank::BankWindows, change::WindowChange, closing::Rules};
@@ -30,6 +30,8 @@ pub struct Windower {
     applied: Option<u64>,
     /// Whether records were restored but not reconciled yet.
     unreconciled: bool,
+    /// With what ids are hidden; `None` until an event needs it.
+    salt: Option<IdSalt>,
 }
 
 impl Windower {
@@ -45,6 +47,7 @@ impl Windower {
             closing_turns: 0,
             applied: None,
             unreconciled: false,
+            salt: None,
         }
     }
 
@@ -56,6 +59,23 @@ impl Windower {
         let bank = self.banks.entry(key.bank.clone()).or_insert_with(new);
         bank.restore(key, turns);
         self.unreconciled = true;
+    }
+
+    /// Whether an event names a turn that may be known by another form of its id, which only the salt tells.
+    #[must_use]
+    pub fn lacks_salt_for(&self, event: &TurnEvent) -> bool {
+        let (id, answered) = match event {
+            TurnEvent::Turn(turn) => (&turn.turn, turn.reply_to.as_ref()),
+            TurnEvent::Deletion(deletion) => (&deletion.turn, None),
+            TurnEvent::SessionEnd(_) | TurnEvent::Idle(_) => return false,
+        };
+        let has_forms = |id: &String| is_hidden(id) || holds_contact(id);
+        self.salt.is_none() && (has_forms(id) || answered.is_some_and(has_forms))
+    }
+
+    /// Tells turns by both forms of their ids from now on: as sources wrote them once, and hidden.
+    pub fn hide_with(&mut self, salt: IdSalt) {
+        self.salt = Some(salt);
     }
 
     /// Applies one event of the turns log. Offsets grow; a redelivered offset is ignored.
@@ -74,7 +94,13 @@ impl Windower {
             self.banks.insert(name.clone(), Box::new(bank));
         }
         let Some(bank) = self.banks.get_mut(name) else { return };
-        self.closing_turns += bank.apply(offset, event);
+        self.closing_turns += match self.salt.and_then(|salt| bank.in_known_form(event, salt)) {
+            Some(event) => bank.apply(offset, &event),
+            None => bank.apply(offset, event),
+        };
+        if let (Some(salt), TurnEvent::Deletion(deletion)) = (self.salt, event) {
+            bank.hide_deleted(&deletion.turn, salt);
+        }
         if bank.has_changes() && !self.changed.contains(name) {
             self.changed.insert(name.clone());
         }

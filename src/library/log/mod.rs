@@ -9,10 +9,12 @@
 //! - `embedded`: the log in a local directory; `kafka`: the log on a Kafka cluster
 //! - `membership`: which partitions belong to this process
 //! - `record`: what is read and written; `topic`: where; `error`: what can fail
+//! - `id_salt`: with what phone numbers and mail addresses in ids are hashed
 //! - `view`: a read-only look into one topic; `without_kafka` refuses a log on Kafka in a build without it
 
 mod embedded;
 mod error;
+mod id_salt;
 mod interface;
 #[cfg(feature = "kafka")]
 pub mod kafka;
@@ -37,7 +39,7 @@ pub use interface::{ErasableLog, Generations, Leaving, Log, LogEntry};
 #[cfg(feature = "kafka")]
 pub use kafka::KafkaLog;
 pub use membership::{Assignment, Membership, WholeLog};
-pub use open::{ClusterState, open, open_generations, reach_cluster, topics_leaving, turns_partitions};
+pub use open::{ClusterState, id_salt, open, open_generations, reach_cluster, topics_leaving, turns_partitions};
 pub use record::{KeyedValue, LiveKey, RawRecord, ReadBatch, Record, Transaction, TransactionEnd, Written};
 pub use record::{MAX_RECORD_BYTES, MAX_VALUE_BYTES};
 pub use source_log::{SourceLog, SourceState, SourceTransaction, SourceWriter};

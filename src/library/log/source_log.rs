@@ -5,7 +5,7 @@
 //! together or not at all, so that a source that starts again misses nothing, and repeats only what was not written.
 
 use super::LogError;
-use nouns::model::{DeadLetter, TurnEvent};
+use nouns::model::{DeadLetter, IdSalt, TurnEvent};
 
 /// A log that live sources write to.
 pub trait SourceLog: Send + Sync {
@@ -14,6 +14,13 @@ pub trait SourceLog: Send + Sync {
     /// # Errors
     /// [`LogError`].
     fn take_source<'a>(&'a self, source: &str) -> Result<(Box<dyn SourceWriter + 'a>, SourceState), LogError>;
+
+    /// The salt with which phone numbers and mail addresses in ids are hashed, the same for everybody who writes to the
+    /// log; it is made if there is none.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    fn id_salt(&self) -> Result<IdSalt, LogError>;
 }
 
 /// The only writer of a source.

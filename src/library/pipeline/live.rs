@@ -120,7 +120,7 @@ fn follow_once(
 ) -> Result<(), PipelineError> {
     let (mut writer, state) = log.take_source(&run.settings.name)?;
     let (cursor, names) = (state.cursor.as_deref(), state.names.as_deref());
-    let mut source = LiveSource::open(run.settings, cursor, names, arriving.clone())?;
+    let mut source = LiveSource::open(run.settings, cursor, names, arriving.clone())?.with_id_salt(log.id_salt()?);
     let mut cursor = state.cursor;
     let mut is_following = false;
     while !stop() {

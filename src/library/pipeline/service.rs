@@ -173,6 +173,7 @@ impl Service {
         source: &mut dyn Source,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Ingested, PipelineError> {
+        source.hide_ids(self.log.id_salt()?);
         let mut all = self.catch_up()?;
         while let Some(batch) = source.next(self.pipeline.embed.read_turns)? {
             self.log.append_dead_letters(&batch.rejects)?;

@@ -13,12 +13,18 @@ use super::{
     values::{check_sizes, json_of},
 };
 use crate::log::{
-    Log, LogError, SourceLog, SourceState, SourceTransaction, SourceWriter, Topic, murmur2::murmur2,
+    Log, LogError, SourceLog, SourceState, SourceTransaction, SourceWriter, Topic, id_salt, murmur2::murmur2,
     source_log::names_key,
 };
+use nouns::model::IdSalt;
 
 /// Records that are read at once.
 const READ_AT_ONCE: usize = 256;
+
+/// The name under which the salt of ids lies. No source has a name with a space.
+const SALT: &str = "id salt";
+/// How often making it is tried, while others try it too.
+const SALT_ATTEMPTS: usize = 8;
 
 /// The partition of a source.
 #[must_use]
@@ -61,6 +67,34 @@ impl SourceLog for KafkaLog {
             }
         }
         Ok((Box::new(KafkaSourceWriter { log: self, owner, topic, source: source.to_owned() }), state))
+    }
+
+    /// It lies beside the positions of sources, under a name that no source can have. Whoever makes it is alone: a writer
+    /// before is fenced, and what it wrote is read.
+    fn id_salt(&self) -> Result<IdSalt, LogError> {
+        let failed = |problem: String| LogError::Cluster {
+            brokers: self.cluster().settings.brokers.clone(),
+            doing: format!("reading the salt of ids in {}", self.cluster().topic(SOURCES)),
+            problem,
+            remedy: "put back its record, or no turn that is read again is recognised",
+            retriable: false,
+        };
+        self.ensure_sources()?;
+        let mut outcome = Err(LogError::Fenced { partition: 0 });
+        for _ in 0..SALT_ATTEMPTS {
+            let (mut writer, state) = self.take_source(SALT)?;
+            if let Some(stored) = state.cursor {
+                let salt = std::str::from_utf8(&stored).ok().and_then(IdSalt::parse);
+                return salt.ok_or_else(|| failed("it is none".to_owned()));
+            }
+            let salt = id_salt::random().map_err(|e| failed(e.to_string()))?;
+            let cursor = salt.to_hex().into_bytes();
+            outcome = writer.commit(&SourceTransaction { cursor, ..SourceTransaction::default() }).map(|()| salt);
+            if !matches!(outcome, Err(LogError::Fenced { .. })) {
+                break;
+            }
+        }
+        outcome
     }
 }
 

@@ -22,7 +22,7 @@ use super::{
 use crate::log::{Log, LogEntry, Written};
 use nouns::{
     config::ForgetSettings,
-    model::{Bank, Deletion, TurnEvent},
+    model::{Bank, Deletion, TurnEvent, holds_contact},
     sync,
 };
 
@@ -134,6 +134,7 @@ impl<'l> Forgets<'l> {
             return self.finish(known);
         }
         self.prepare(&line)?;
+        let line = self.hidden(line)?;
         if let Some(path) = &self.settings.ledger {
             Ledger::at(path).add(&line)?;
         }
@@ -251,6 +252,16 @@ impl<'l> Forgets<'l> {
     pub(super) fn note_looked(&self, now_ms: i64) -> Result<(), PipelineError> {
         self.log.append_with_entries(&[], vec![looked(now_ms)])?;
         Ok(())
+    }
+
+    /// The operation with ids that hold no phone number and no mail address. It is the same one, by its id, and names the
+    /// same turns.
+    fn hidden(&self, line: LedgerLine) -> Result<LedgerLine, PipelineError> {
+        if !line.turns.iter().any(|turn| holds_contact(turn)) {
+            return Ok(line);
+        }
+        let salt = self.log.id_salt()?;
+        Ok(LedgerLine { turns: line.turns.iter().map(|turn| salt.hide(turn)).collect(), ..line })
     }
 
     /// Does what needs the words of turns while the memory has them.

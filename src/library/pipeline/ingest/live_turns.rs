@@ -120,6 +120,9 @@ impl LiveTurns {
                 // An event that cannot be read here is already a dead letter.
                 let Ok(event) = TurnEvent::from_log(record.value.as_deref().unwrap_or_default()) else { continue };
                 if banks.contains(event.bank()) && partition_of(event.bank(), log.partitions()) == partition {
+                    if windower.lacks_salt_for(&event) {
+                        windower.hide_with(log.id_salt()?);
+                    }
                     windower.apply(record.offset, &event);
                 }
             }

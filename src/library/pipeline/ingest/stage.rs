@@ -286,7 +286,12 @@ impl Stage {
             events += 1;
             match read_event(record) {
                 Ok(event) if partition_of(event.bank(), log.partitions()) != self.partition => forwards.push(event),
-                Ok(event) => self.windower.apply(record.offset, &event),
+                Ok(event) => {
+                    if self.windower.lacks_salt_for(&event) {
+                        self.windower.hide_with(log.id_salt()?);
+                    }
+                    self.windower.apply(record.offset, &event);
+                }
                 Err(reason) => {
                     let position = InputPosition { partition: self.partition, offset: record.offset };
                     let value = record.value.as_deref().unwrap_or_default();

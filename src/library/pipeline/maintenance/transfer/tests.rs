@@ -30,6 +30,10 @@ impl SourceLog for FailingLog {
     fn take_source<'a>(&'a self, source: &str) -> Result<(Box<dyn SourceWriter + 'a>, SourceState), LogError> {
         self.log.take_source(source)
     }
+
+    fn id_salt(&self) -> Result<nouns::model::IdSalt, LogError> {
+        self.log.id_salt()
+    }
 }
 
 impl Log for FailingLog {
