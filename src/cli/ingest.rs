@@ -103,12 +103,13 @@ pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings) -> Result<E
     };
     let ingested = with_progress(|progress| service.ingest(&mut *source, progress));
     print_left_out(&*source);
-    let Ingested { events, rejects, windows, units, by_model, refused } =
+    let Ingested { events, rejects, not_kept, windows, units, by_model, refused } =
         ingested.with_context(|| source.describe())?;
     print(&format!(
         "{}: {events} events, {windows} windows closed, {units} units written, {rejects} rejected\n",
         source.describe()
     ))?;
+    say_not_kept(not_kept);
     let finished = with_progress(|progress| service.finish(progress));
     service.replica().snapshot()?;
     let finished = finished?;
@@ -188,6 +189,7 @@ fn send(reached: &Reached, pipeline: &Pipeline, source: &mut dyn Source) -> Resu
         now.windows - before.windows,
         now.units - before.units,
     ))?;
+    say_not_kept(now.not_kept - before.not_kept);
     let finished = Finished {
         read: now.read_by_model - before.read_by_model,
         refused: now.refused_by_model - before.refused_by_model,
@@ -237,6 +239,16 @@ fn print_left_out(source: &dyn Source) {
     }
     for warning in &counts.warnings {
         say(warning);
+    }
+}
+
+/// Says how many turns were not kept.
+fn say_not_kept(not_kept: u64) {
+    if not_kept > 0 {
+        say(&format!(
+            "{not_kept} turns were not kept, because turns with their ids were forgotten; what is to be kept all the \
+             same needs another id, or after a platform's deletion a higher version"
+        ));
     }
 }
 

@@ -7,8 +7,8 @@
 //! Shared: `command` (the enum and its dispatch), `exit_code`, `logs` (log lines), `otlp` (spans), `output` (stdout and
 //! stderr), `process` (settings of the process itself), `progress_bar`, `pipeline_file`, `memory_arguments`,
 //! `source_arguments`, `selector_arguments`, `as_of_argument`, `open_memory`, `reached` (a memory opened here, or in
-//! the process that serves it), `model_reading` (what the language model has read), `usage_table`, `service_request`
-//! (HTTP to a running service).
+//! the process that serves it), `turn_ids` (whole ids from short ones), `model_reading` (what the language model has
+//! read), `usage_table`, `service_request` (HTTP to a running service).
 
 mod as_of_argument;
 mod command;
@@ -27,6 +27,7 @@ mod reached;
 mod selector_arguments;
 mod service_request;
 mod source_arguments;
+mod turn_ids;
 mod usage_table;
 
 #[cfg(feature = "lab")]
@@ -40,6 +41,7 @@ mod console;
 #[cfg(feature = "lab")]
 mod conversations;
 mod cost;
+mod dead_letters;
 mod demo;
 mod diff;
 mod digest;
@@ -97,6 +99,7 @@ command::commands! {
     explain::Explain,
     turns::Turns,
     forget::Forget,
+    dead_letters::DeadLetters,
     retention::Retention,
     mcp::Mcp,
     snapshot::Snapshot,

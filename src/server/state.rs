@@ -332,6 +332,7 @@ fn count(metrics: &Metrics, committed: &Committed) {
     metrics.commits.inc();
     metrics.events.inc_by(committed.events);
     metrics.rejects.inc_by(committed.rejects);
+    metrics.not_kept.inc_by(committed.not_kept);
     metrics.dead_letters.inc_by(committed.rejects + committed.refused);
     metrics.forwards.inc_by(committed.forwards);
     metrics.firings.inc_by(committed.windows);

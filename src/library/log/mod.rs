@@ -8,9 +8,11 @@
 //!   what live sources need of it
 //! - `embedded`: the log in a local directory; `kafka`: the log on a Kafka cluster
 //! - `membership`: which partitions belong to this process
+//! - `deletions`: which turns are deleted, as far as this process has read
 //! - `record`: what is read and written; `topic`: where; `error`: what can fail
 //! - `view`: a read-only look into one topic; `without_kafka` refuses a log on Kafka in a build without it
 
+mod deletions;
 mod embedded;
 mod error;
 mod interface;
@@ -30,6 +32,7 @@ mod topic;
 mod topic_reader;
 mod view;
 
+pub use deletions::Deletions;
 pub use embedded::EmbeddedLog;
 pub(crate) use embedded::next_journal_item;
 pub use error::LogError;

@@ -4,7 +4,7 @@
 //! writer: the newest one fences the earlier ones. The turns of a transaction and the position after them are written
 //! together or not at all, so that a source that starts again misses nothing, and repeats only what was not written.
 
-use super::LogError;
+use super::{Deletions, LogError};
 use nouns::model::{DeadLetter, TurnEvent};
 
 /// A log that live sources write to.
@@ -14,6 +14,8 @@ pub trait SourceLog: Send + Sync {
     /// # Errors
     /// [`LogError`].
     fn take_source<'a>(&'a self, source: &str) -> Result<(Box<dyn SourceWriter + 'a>, SourceState), LogError>;
+    /// The deletions that this process has read.
+    fn deletions(&self) -> &Deletions;
 }
 
 /// The only writer of a source.

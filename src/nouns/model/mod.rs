@@ -4,7 +4,8 @@
 //! generated from here). Never imports another of our crates, reads a clock or opens a file.
 //!
 //! `bank` and `time` come first, then `turn`, `vector`, `unit`, `channel`, `flat`, `answer` and `explanation` in the
-//! data's order; `usage` is what a language model used; `export` is the file in which a bank moves to another log.
+//! data's order; `normal_form` is the form in which words are compared; `usage` is what a language model used; `export` is
+//! the file in which a bank moves to another log.
 
 mod answer;
 mod bank;
@@ -15,6 +16,7 @@ mod export;
 mod flat;
 mod language;
 mod limits;
+mod normal_form;
 mod selector;
 mod time;
 mod turn;
@@ -42,6 +44,7 @@ pub use limits::{
     FIRST_YEAR, LAST_YEAR, MAX_ATTACHMENTS, MAX_BANK_CHARACTERS, MAX_NAME_BYTES, MAX_NEAR_MISSES, MAX_QUESTION_BYTES,
     MAX_TEXT_BYTES, MAX_TURN_BYTES, MAX_URL_BYTES, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION,
 };
+pub use normal_form::{NormalReader, normal_form};
 pub use selector::Selector;
 pub use time::{EventTime, Interval};
 pub use turn::{

@@ -5,9 +5,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use unicode_normalization::{UnicodeNormalization as _, char::is_combining_mark};
+use unicode_normalization::char::is_combining_mark;
 
-use super::{EventTime, Invalid, Turn, unit::canonical_name, unspaced::stands_alone};
+use super::{EventTime, Invalid, Turn, normal_form::normal_form, unit::canonical_name, unspaced::stands_alone};
 
 /// Turns of a bank. A turn must fit each field that is set; within one, any of its values. A person's turns are those
 /// that they said, and those that mention them: `speakers` and `mentions` are one such field.
@@ -118,16 +118,16 @@ impl Selector {
     }
 }
 
-/// A name in a form that is the same however its letters are composed.
+/// A name in a form that is the same however it is typed.
 fn compared(name: &str) -> String {
-    canonical_name(&name.nfkc().collect::<String>())
+    canonical_name(&normal_form(name))
 }
 
-/// The words of a text in lower case, with a space before and after each. Marks belong to the letter before them; each
+/// The words of a text in normal form, with a space before and after each. Marks belong to the letter before them; each
 /// letter of a script without spaces is a word.
 fn words(text: &str) -> String {
     let (mut out, mut before) = (String::from(" "), None::<char>);
-    for letter in text.nfkc().collect::<String>().to_lowercase().chars() {
+    for letter in normal_form(text).chars() {
         if before.is_some() && is_combining_mark(letter) {
             out.push(letter);
             continue;
@@ -209,6 +209,10 @@ mod tests {
             ("Jose\u{301}", "It was JOS\u{c9}."),
             ("विद्या", "कल विद्या आई"),
             ("Ann", "\u{2764}\u{fe0f}Ann"),
+            ("ärzte", "Die ÄRZTE."),
+            ("Straße", "DIE STRASSE"),
+            ("Ann", "A\u{ad}nn"),
+            ("김민수", "\u{1100}\u{1175}\u{11b7}민수 씨"),
         ];
         for (name, text) in found {
             assert!(mentions(name, text), "{name:?} in {text:?}");

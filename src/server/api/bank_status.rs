@@ -6,7 +6,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{forms::Digest, problem::Problem};
+use super::{
+    forms::{Digest, is_none},
+    problem::Problem,
+};
 use nouns::{
     logged_bank::LoggedBank,
     model::{Bank, Position},
@@ -24,6 +27,10 @@ pub struct BankStatus {
     pub complete_through: Vec<Position>,
     /// Durable turns of the bank's partition that are not reflected yet; those of other banks count, too.
     pub behind: u64,
+    /// Turns that were sent to the bank since this process began to extract, and were not kept because their ids had
+    /// been forgotten; absent for none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub not_kept: u64,
     /// How log lines name the bank.
     pub logged_as: String,
     /// What its owner should know: that most of it is in a language that the embedding model does not read.
@@ -40,7 +47,8 @@ pub(super) fn bank_status(memory: &Memory, bank: Bank, end: &Written) -> Result<
     let notice = memory.replica().unread_notice(&bank, &counted.value);
     let counts = Digest::of(Some(bank.clone()), counted);
     let behind = behind(&bank, &complete_through, end);
-    Ok(BankStatus { counts, complete_through, behind, logged_as, notice })
+    let not_kept = memory.log().deletions().not_kept(&bank);
+    Ok(BankStatus { counts, complete_through, behind, not_kept, logged_as, notice })
 }
 
 /// How many turns before the end of the log are not reflected, of the bank's partition.

@@ -6,6 +6,7 @@
 //! questions within some seconds: a call returns what is durable, or [`Code::Stopping`].
 
 use std::{
+    collections::HashSet,
     pin::pin,
     sync::Arc,
     time::{Duration, Instant},
@@ -47,6 +48,8 @@ use ripplemem::{
 
 /// Most turns of one call.
 const MOST_TURNS: usize = 10_000;
+/// Most ids of turns that are not kept, in an answer.
+const MOST_FORGOTTEN: usize = 100;
 /// Longest wait that a request may ask for.
 const LONGEST: Duration = Duration::from_secs(600);
 /// How long a deletion or a digest waits until turns are reflected, if the request does not say.
@@ -58,6 +61,22 @@ const LISTS_AT_ONCE: usize = 2;
 /// How long a question may still take once the service is being stopped. The listener waits longer, so that the
 /// client gets a response.
 const LAST_ANSWERS: Duration = Duration::from_secs(8);
+
+/// The bank, the id and the version of each turn that the same request does not delete.
+fn said_alone(events: &[TurnEvent]) -> Vec<(Bank, String, u64)> {
+    let deleted: HashSet<(&Bank, &str)> = events
+        .iter()
+        .filter_map(|event| match event {
+            TurnEvent::Deletion(deletion) => Some((&deletion.bank, deletion.turn.as_str())),
+            _ => None,
+        })
+        .collect();
+    let said = events.iter().filter_map(|event| match event {
+        TurnEvent::Turn(turn) if !deleted.contains(&(&turn.bank, turn.turn.as_str())) => Some(turn),
+        _ => None,
+    });
+    said.map(|turn| (turn.bank.clone(), turn.turn.clone(), turn.version)).collect()
+}
 
 /// The calls of one memory.
 pub struct Api {
@@ -140,6 +159,7 @@ impl Api {
                 who.may(Right::Write)?;
             }
             let turns = events.len() as u64;
+            let said = said_alone(&events);
             let written = memory.put(events);
             operations.state.note_write(&written);
             let written = written?;
@@ -150,11 +170,16 @@ impl Api {
             memory.put_dead_letters(&dead_letters.into_iter().map(cut).collect::<Vec<_>>())?;
             operations.state.metrics.turns_put.inc_by(turns);
             drop(held);
-            Ok((written, turns))
+            Ok((written, turns, said))
         });
-        let (written, turns) = write.await?;
+        let (written, turns, said) = write.await?;
         let reflected = self.reflects(&written, wait).await;
-        Ok(WrittenTurns { after: written.to_string(), turns, reflected })
+        let deletions = self.memory.log().deletions();
+        let is_gone = |(bank, turn, version): &(Bank, String, u64)| deletions.cover(bank, turn, *version);
+        let mut forgotten: Vec<String> = said.into_iter().filter(is_gone).map(|(_, turn, _)| turn).collect();
+        let not_kept = forgotten.len() as u64;
+        forgotten.truncate(MOST_FORGOTTEN);
+        Ok(WrittenTurns { after: written.to_string(), turns, reflected, not_kept, forgotten })
     }
 
     /// Answers a question with evidence.

@@ -51,6 +51,9 @@ pub struct Status {
     pub units: u64,
     /// Turns that were rejected.
     pub rejected: u64,
+    /// Turns that were not kept because their ids had been forgotten.
+    #[serde(default)]
+    pub not_kept: u64,
     /// Dead letters that were written: rejected turns, records that no source could read, replies of the language
     /// model that could not be used.
     pub dead_letters: u64,
@@ -132,6 +135,7 @@ impl Operations {
             windows: metrics.firings.get(),
             units: metrics.units.get(),
             rejected: metrics.rejects.get(),
+            not_kept: metrics.not_kept.get(),
             dead_letters: metrics.dead_letters.get(),
             read_by_model: metrics.read_by_model.get(),
             refused_by_model: metrics.refused_by_model.get(),

@@ -232,7 +232,7 @@ impl Requests<'_> {
             let detail = "some durable turns are not extracted yet; send the request again in a moment";
             return Err(Problem::new(Code::Deadline, detail));
         }
-        let carried = forget.carry_out(self.log, self.operations.settings)?;
+        let carried = forget.carry_out(self.log, self.operations.settings, false)?;
         let gone = match carried.written() {
             Some(written) => self.is_hidden(written, &may_wait),
             None => !dry_run,

@@ -136,7 +136,8 @@ impl Calls {
             async move { opened.access.put(&offer.who, put).await }
         };
         let written = self.memory.with(put).await?;
-        json(&Remembered { bank, turns: ids, included: written.reflected, after: written.after })
+        let api::WrittenTurns { after, reflected: included, forgotten, .. } = written;
+        json(&Remembered { bank, turns: ids, included, after, forgotten })
     }
 
     /// Searches for a question.
@@ -246,8 +247,7 @@ impl Calls {
                 return Err(refused(format!("turn: bank {bank} holds no turn {turn:?}; recall and list show ids")));
             }
             several => {
-                let ids = several.iter().map(|held| held.turn.as_str()).collect::<Vec<_>>().join(", ");
-                return Err(refused(format!("turn: {turn:?} means several turns: {ids}; give the whole id")));
+                return Err(refused(api::several_meant(&turn, several.iter().map(|held| held.turn.as_str()))));
             }
         };
         let (from, count) = (from.unwrap_or_default(), found.text.chars().count());
@@ -292,9 +292,11 @@ impl Calls {
             let forget = forget.clone();
             async move { opened.access.forget_turns(&offer.who, forget).await }
         };
-        let api::ForgottenTurns { bank, turns, shown, confirm, after, gone, .. } = self.memory.with(forget).await?;
+        let api::ForgottenTurns { bank, turns, dead_letters, shown, confirm, after, gone, .. } =
+            self.memory.with(forget).await?;
         let shown = shown.into_iter().map(listed).collect();
-        json(&ForgottenTurns { bank, count: turns, turns: shown, confirm, included: gone, after })
+        let rejected = Some(dead_letters).filter(|letters| *letters > 0);
+        json(&ForgottenTurns { bank, count: turns, rejected, turns: shown, confirm, included: gone, after })
     }
 
     async fn status(&self, StatusOf { bank }: StatusOf, offer: &Offer) -> Result<CallResult, CallError> {

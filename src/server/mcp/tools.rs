@@ -193,6 +193,10 @@ pub(super) struct Remembered {
     pub(super) included: bool,
     /// Hand it to recall as `after` to wait until it reflects these turns.
     pub(super) after: String,
+    /// Those of the ids that were forgotten before: these turns are not kept. To remember them all the same, repeat
+    /// them with other ids, if the user wants that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) forgotten: Vec<String>,
 }
 
 /// What `recall`, `answer` and `evidence` take.
@@ -435,6 +439,9 @@ pub(super) struct ForgottenTurns {
     pub(super) bank: Bank,
     /// How many turns are meant, or were deleted.
     pub(super) count: Option<u64>,
+    /// How many rejected records of the same speaker go with them, or went.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) rejected: Option<u64>,
     /// The latest of them, where nothing was deleted yet.
     pub(super) turns: Vec<ListedTurn>,
     /// Call again with this to delete them.

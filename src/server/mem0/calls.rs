@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     access::{Caller, Right},
-    api::{Api, Ask, Code, Put},
+    api::{Api, Ask, Code, Put, WrittenTurns},
 };
 use nouns::model::{Bank, Deletion, Evidence, Question, SpeakerKind, Turn, TurnEvent};
 use ripplemem::pipeline::{HeldTurn, PageOf, TurnPage, TurnSpan};
@@ -69,7 +69,7 @@ impl Calls {
         }
         let result = |turn: &Turn| json!({"id": memory_id(&bank, &turn.turn), "memory": turn.text, "event": "ADD"});
         let results: Vec<Value> = turns.iter().map(result).collect();
-        let reflected = self.write(who, turns.into_iter().map(TurnEvent::Turn).collect()).await?;
+        let reflected = self.write(who, turns.into_iter().map(TurnEvent::Turn).collect()).await?.reflected;
         Ok(json!({"results": results, "status": if reflected { "SUCCEEDED" } else { "PENDING" }}))
     }
 
@@ -364,17 +364,21 @@ impl Calls {
         Ok(turn)
     }
 
-    /// Writes, and waits until reads reflect it; returns whether they do.
-    async fn write(&self, who: &Arc<Caller>, events: Vec<TurnEvent>) -> Result<bool, Failure> {
+    /// Writes, and waits until reads reflect it.
+    async fn write(&self, who: &Arc<Caller>, events: Vec<TurnEvent>) -> Result<WrittenTurns, Failure> {
         let raw = |event: &TurnEvent| to_raw_value(event).map_err(|e| Failure::invalid(e.to_string()));
         let turns = events.iter().map(raw).collect::<Result<Vec<_>, _>>()?;
         let wait_ms = u64::try_from(WAIT.as_millis()).ok();
-        Ok(self.api.put(who, Put { turns, wait_ms, ..Put::default() }, ()).await?.reflected)
+        Ok(self.api.put(who, Put { turns, wait_ms, ..Put::default() }, ()).await?)
     }
 
-    /// Writes; fails if reads do not reflect it in time.
+    /// Writes; fails if reads do not reflect it in time, or if a memory was deleted in the meantime.
     async fn write_and_wait(&self, who: &Arc<Caller>, events: Vec<TurnEvent>) -> Result<(), Failure> {
-        if self.write(who, events).await? {
+        let WrittenTurns { reflected, not_kept, .. } = self.write(who, events).await?;
+        if not_kept > 0 {
+            return Err(gone());
+        }
+        if reflected {
             return Ok(());
         }
         let detail = "it is durable and will be done, but reads do not reflect it yet; look again in a moment";

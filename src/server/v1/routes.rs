@@ -83,6 +83,7 @@ pub(super) fn routes(
     let operated = Router::new()
         .route("/v1/admin/snapshots", get(snapshots).post(take_snapshot))
         .route("/v1/admin/erase", post(erase))
+        .route("/v1/admin/dead-letters", post(dead_letters))
         .route("/v1/admin/records", get(records))
         .route("/v1/admin/reextract", post(reextract))
         .route("/v1/status", get(status))
@@ -468,6 +469,18 @@ async fn records(Shared((operations, _)): Operated, Extension(who): Who, uri: Ur
         operations.records(&who, ReadRecords { topic, partition, from, since_ms, limit, bank }).await
     };
     records().await.into()
+}
+
+async fn dead_letters(
+    Shared((operations, bodies)): Operated,
+    Extension(who): Who,
+    body: Body,
+) -> Answer<impl Serialize> {
+    let letters = async || {
+        let (asked, _) = read(&bodies, &who, body).await?;
+        operations.dead_letters(&who, asked).await
+    };
+    letters().await.into()
 }
 
 async fn reextract(Shared((operations, bodies)): Operated, Extension(who): Who, body: Body) -> Answer<impl Serialize> {

@@ -64,10 +64,16 @@ class Turn:
 
 @dataclass(frozen=True)
 class Written:
-    """Turns are durable. ``after`` says where they lie: an answer can be asked to reflect them."""
+    """Turns are durable. ``after`` says where they lie: an answer can be asked to reflect them.
+
+    ``not_kept``: how many of them are not kept, because turns with their ids were forgotten before; ``forgotten`` are
+    these ids, at most 100 of each request. To keep such a turn all the same, send it with another id.
+    """
 
     after: str
     turns: int
+    not_kept: int = 0
+    forgotten: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -161,8 +167,9 @@ def receipt(raw: Optional[Json]) -> Optional[Receipt]:
 class ForgottenTurns:
     """What became of turns that were to be deleted.
 
-    ``turns``: how many the bank held. Of a dry run, ``shown`` has the latest of them and ``confirm`` names exactly
-    those turns. ``gone``: no answer reflects them any more. ``receipt``: what the operation has reached.
+    ``turns``: how many the bank held; ``dead_letters``: how many rejected records of the same speakers went with them.
+    Of a dry run, ``shown`` has the latest turns and ``confirm`` names exactly those turns. ``gone``: no answer reflects
+    them any more. ``receipt``: what the operation has reached.
     """
 
     bank: str
@@ -172,6 +179,7 @@ class ForgottenTurns:
     after: str
     gone: bool
     receipt: Optional[Receipt] = None
+    dead_letters: int = 0
 
 
 def held_turn(raw: Json) -> HeldTurn:

@@ -24,8 +24,8 @@ use super::{
 };
 use crate::file_lock::{FileLock, LockError};
 use crate::log::{
-    ErasableLog, Generations, KeyedValue, LiveKey, Log, LogEntry, LogError, ReadBatch, Record, Topic, Transaction,
-    TransactionEnd, Written, memory_name,
+    Deletions, ErasableLog, Generations, KeyedValue, LiveKey, Log, LogEntry, LogError, ReadBatch, Record, Topic,
+    Transaction, TransactionEnd, Written, memory_name,
 };
 use crate::private_directory::create_private;
 use nouns::{
@@ -59,6 +59,7 @@ pub struct EmbeddedLog {
     pub(super) dropped: Mutex<BTreeSet<PathBuf>>,
     cleaning: Mutex<Cleaning>,
     news: Arc<Signal>,
+    pub(super) deletions: Deletions,
     fsync: Fsync,
     directory: PathBuf,
     /// Tell whether the opened files are still there.
@@ -124,6 +125,7 @@ impl EmbeddedLog {
             waiting: Mutex::default(),
             cleaning: Mutex::default(),
             news: Arc::default(),
+            deletions: Deletions::default(),
             ends: Mutex::new(ends),
             store,
             fsync: settings.fsync,

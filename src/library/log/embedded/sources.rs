@@ -4,7 +4,7 @@
 //! last. The directory's lock excludes every other writer.
 
 use super::{log::EmbeddedLog, store};
-use crate::log::{LogError, SourceLog, SourceState, SourceTransaction, SourceWriter, source_log::names_key};
+use crate::log::{Deletions, LogError, SourceLog, SourceState, SourceTransaction, SourceWriter, source_log::names_key};
 
 impl SourceLog for EmbeddedLog {
     fn take_source<'a>(&'a self, source: &str) -> Result<(Box<dyn SourceWriter + 'a>, SourceState), LogError> {
@@ -13,6 +13,10 @@ impl SourceLog for EmbeddedLog {
             names: self.position_of(&store::source_state(&names_key(source)))?,
         };
         Ok((Box::new(EmbeddedSourceWriter { log: self, source: source.to_owned() }), state))
+    }
+
+    fn deletions(&self) -> &Deletions {
+        &self.deletions
     }
 }
 

@@ -24,7 +24,7 @@ use super::{
     values::{check_sizes, error_headers, json_of},
 };
 use crate::log::{
-    Generations, KeyedValue, Leaving, LiveKey, Log, LogEntry, LogError, RawRecord, ReadBatch, Record, Topic,
+    Deletions, Generations, KeyedValue, Leaving, LiveKey, Log, LogEntry, LogError, RawRecord, ReadBatch, Record, Topic,
     Transaction, TransactionEnd, Written, memory_name, partition_of,
 };
 use nouns::{
@@ -85,6 +85,7 @@ pub struct KafkaLog {
     leaving: Mutex<Option<(Instant, Leaving)>>,
     notices: Vec<String>,
     news: Arc<Signal>,
+    pub(super) deletions: Deletions,
 }
 
 /// A read position that cannot be read.
@@ -107,6 +108,7 @@ impl KafkaLog {
         Ok(Self {
             notices,
             news: Arc::default(),
+            deletions: Deletions::default(),
             turns: cluster.topic("turns"),
             memory: cluster.topic(&memory_name(generation)),
             next_memory: cluster.topic(&memory_name(generation + 1)),

@@ -13,7 +13,7 @@ use super::{
     values::{check_sizes, json_of},
 };
 use crate::log::{
-    Log, LogError, SourceLog, SourceState, SourceTransaction, SourceWriter, Topic, murmur2::murmur2,
+    Deletions, Log, LogError, SourceLog, SourceState, SourceTransaction, SourceWriter, Topic, murmur2::murmur2,
     source_log::names_key,
 };
 
@@ -61,6 +61,10 @@ impl SourceLog for KafkaLog {
             }
         }
         Ok((Box::new(KafkaSourceWriter { log: self, owner, topic, source: source.to_owned() }), state))
+    }
+
+    fn deletions(&self) -> &Deletions {
+        &self.deletions
     }
 }
 

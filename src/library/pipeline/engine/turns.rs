@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, ops::ControlFlow, sync::Arc, time::Duration};
 
-use super::{Deleted, Forgets, PipelineError, each_record};
+use super::{Deleted, Forgets, LetterSelector, PipelineError, each_record};
 use crate::{
     log::{Log, Record, Topic, partition_of},
     pipeline::replica::turns_of,
@@ -135,6 +135,40 @@ pub fn forget_turns(
     check_hold(settings, bank)?;
     let now_ms = jiff::Timestamp::now().as_millisecond();
     Forgets::of(log, settings).begin(bank, turns.into_iter().collect(), now_ms, None)
+}
+
+/// The dead letters that go with the turns that a selector takes: those that state one of its speakers, or with `all`
+/// those that state the bank; with `bankless` also those of the speakers whose bank cannot be read. None where a time
+/// or a conversation narrows it, which dead letters do not state.
+#[must_use]
+pub fn letters_with(bank: &Bank, select: &Selector, bankless: bool) -> Option<LetterSelector> {
+    let Selector { speakers, all, mentions, .. } = select;
+    let alone = Selector { speakers: speakers.clone(), all: *all, mentions: mentions.clone(), ..Selector::default() };
+    let names_some = *select == alone && (*all || !speakers.is_empty());
+    let of = LetterSelector { senders: speakers.clone(), bank: Some(bank.clone()), ..LetterSelector::default() };
+    names_some.then_some(LetterSelector { bankless: bankless && !all, ..of })
+}
+
+/// Empties dead letters, and notes how many in the operation that they go with. None on Kafka, where they leave their
+/// topic as its settings say.
+///
+/// # Errors
+/// [`PipelineError::Held`] where a hold covers their bank, and [`PipelineError::Log`].
+pub fn empty_letters(
+    log: &dyn Log,
+    settings: &ForgetSettings,
+    select: &LetterSelector,
+    deleted: Option<&Deleted>,
+) -> Result<u64, PipelineError> {
+    if let Some(bank) = &select.bank {
+        check_hold(settings, bank)?;
+    }
+    if log.erasable().is_none() {
+        return Ok(0);
+    }
+    let operation = deleted.map(|deleted| deleted.operation.operation.as_str());
+    let now_ms = jiff::Timestamp::now().as_millisecond();
+    Forgets::of(log, settings).empty_letters(select, operation, now_ms)
 }
 
 /// Refuses to delete turns of a bank that a hold covers.

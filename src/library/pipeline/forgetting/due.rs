@@ -72,7 +72,7 @@ impl Places<'_> {
         let is_due = |since_ms: i64| since_ms.saturating_add(half_ms) <= settled.now_ms;
         let waits =
             operations.iter().any(|of| of.hidden_ms.is_some() && of.erased.is_none() && is_due(of.requested_ms));
-        if !waits {
+        if !waits && !self.forgets.letters_ms()?.is_some_and(is_due) {
             let last = self.forgets.looked_ms()?;
             if last.is_some_and(|last| !is_due(last)) {
                 return Ok(None);

@@ -9,7 +9,8 @@
 //! - `receipt`: what an operation has reached, signed where a key is configured.
 //! - `erase`: words out of the turns log, the dead letters, the snapshots, the caches and the files under them.
 //! - `dead_letters`: those that hold words of a turn, or name one, emptied; `shared_words`: whether a text holds words
-//!   of another one; `imported`: turns that the memory's records alone hold.
+//!   of another one; `letters`: those that somebody asks for; `imported`: turns that the memory's records alone hold.
+//! - `normal_bytes`: text in any bytes, in the normal form of words.
 //! - `key`: the operator's key; `word_runs`: runs of words in any bytes; `fingerprints`: those of what is forgotten.
 //! - `vector_forms`: the vectors of stored bytes in one form.
 //! - `words`: words that are looked for; `search`: where they or fingerprints lie in stored bytes;
@@ -31,6 +32,8 @@ mod import_time;
 mod imported;
 mod key;
 mod ledger;
+mod letters;
+mod normal_bytes;
 mod operation;
 mod receipt;
 mod retention;
@@ -51,6 +54,7 @@ pub(super) use check::check_places;
 pub(super) use due::erase_in_time;
 pub(super) use erase::Places;
 pub(super) use import_time::note_import;
+pub use letters::{HeldLetter, HeldLetters, LetterSelector, held_letters};
 pub use operation::{Deleted, Erased, ForgetOperation};
 pub(super) use operation::{Forgets, Settled, settled};
 pub(super) use receipt::receipts;

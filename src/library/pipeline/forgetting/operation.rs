@@ -17,6 +17,7 @@ use super::{
     dead_letters::empty_letters_of_imported,
     fingerprints::keep_fingerprints,
     ledger::{Ledger, LedgerLine},
+    letters::{LetterSelector, empty_letters},
     rule::RetentionRule,
 };
 use crate::log::{Log, LogEntry, Written};
@@ -33,6 +34,10 @@ pub(super) const DELETED_AT_ONCE: usize = 1_000;
 const PENDING: &str = "forget ";
 const DONE: &str = "forgotten ";
 const LEFT: &str = "forget-turns ";
+/// What no operation's id begins with.
+const NONE: &str = "none";
+/// The entry that says when dead letters were emptied whose bytes are still to be erased.
+const LETTERS: &str = "emptied letters";
 /// The entry that says when it was last looked for words to erase.
 const LOOKED: &str = "looked for words";
 const HOUR_MS: i64 = 3_600_000;
@@ -74,6 +79,9 @@ pub struct ForgetOperation {
     pub rebuilt_ms: Option<i64>,
     /// When their words were out of every stored byte, and what that took.
     pub erased: Option<(i64, Erased)>,
+    /// Dead letters that were emptied with it, because they state the same speaker or bank.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead_letters: Option<u64>,
     /// The rule that deleted them; none where somebody asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<RetentionRule>,
@@ -231,7 +239,7 @@ impl<'l> Forgets<'l> {
         now_ms: i64,
     ) -> Result<(), PipelineError> {
         let _changing = sync::lock(&CHANGING);
-        let mut entries = vec![looked(now_ms)];
+        let mut entries = vec![looked(now_ms), (LETTERS.to_owned(), None)];
         for mut operation in self.pending()?.into_iter().filter(|of| operations.contains(&of.operation)) {
             operation.erased = Some((now_ms, erased));
             entries.push((format!("{PENDING}{}", operation.operation), None));
@@ -241,9 +249,43 @@ impl<'l> Forgets<'l> {
         Ok(())
     }
 
+    /// Empties the dead letters that a selector takes, and notes in an operation that waits how many. Their bytes are
+    /// erased in the same time as those of turns.
+    pub(in crate::pipeline) fn empty_letters(
+        &self,
+        select: &LetterSelector,
+        operation: Option<&str>,
+        now_ms: i64,
+    ) -> Result<u64, PipelineError> {
+        let count = empty_letters(self.log, select, &|bank| self.settings.hold_of(bank).is_some())?;
+        if count == 0 {
+            return Ok(0);
+        }
+        let _changing = sync::lock(&CHANGING);
+        let mut entries = Vec::new();
+        if self.letters_ms()?.is_none() {
+            entries.push((LETTERS.to_owned(), Some(now_ms.to_string().into_bytes())));
+        }
+        for mut operation in self.under(&format!("{PENDING}{}", operation.unwrap_or(NONE)))? {
+            operation.dead_letters = Some(operation.dead_letters.unwrap_or(0) + count);
+            entries.push(entry(PENDING, &operation)?);
+        }
+        self.log.append_with_entries(&[], entries)?;
+        Ok(count)
+    }
+
+    /// Since when emptied dead letters wait for a pass, in milliseconds since 1970.
+    pub(super) fn letters_ms(&self) -> Result<Option<i64>, PipelineError> {
+        self.time_of(LETTERS)
+    }
+
     /// When it was last looked for words to erase, in milliseconds since 1970.
     pub(super) fn looked_ms(&self) -> Result<Option<i64>, PipelineError> {
-        let entries = self.log.entries(LOOKED)?;
+        self.time_of(LOOKED)
+    }
+
+    fn time_of(&self, name: &str) -> Result<Option<i64>, PipelineError> {
+        let entries = self.log.entries(name)?;
         Ok(entries.first().and_then(|(_, value)| std::str::from_utf8(value).ok()?.parse().ok()))
     }
 
@@ -274,6 +316,7 @@ impl<'l> Forgets<'l> {
             hidden_ms: None,
             rebuilt_ms: None,
             erased: None,
+            dead_letters: None,
             retention,
         };
         let turns: Vec<&String> = turns.iter().collect();

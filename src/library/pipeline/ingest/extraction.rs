@@ -114,6 +114,8 @@ pub struct Committed {
     pub events: u64,
     /// Of them, those that became dead letters.
     pub rejects: u64,
+    /// Of them, turns that were not kept because they had been deleted before.
+    pub not_kept: u64,
     /// Of them, those that were forwarded to their bank's partition.
     pub forwards: u64,
     /// Windows that were written as final.
@@ -513,13 +515,15 @@ impl Schedule {
 }
 
 fn committed(partition: u32, position: u64, step: Step, took: Duration) -> Committed {
-    let Step { events, forwards, append_ms, rejects, windows, units, by_model, refused, usage: model_usage } = step;
+    let Step { events, forwards, append_ms, rejects, not_kept, windows, units, by_model, refused, usage: model_usage } =
+        step;
     Committed {
         partition,
         position,
         append_ms,
         events,
         rejects,
+        not_kept,
         forwards,
         windows,
         units,

@@ -100,6 +100,8 @@ pub(in crate::pipeline) struct Step {
     pub append_ms: Option<i64>,
     /// Events that were rejected.
     pub rejects: u64,
+    /// Turns that were not kept because they had been deleted before.
+    pub not_kept: u64,
     /// Windows that were written as final.
     pub windows: u64,
     /// Units of the records that were written.
@@ -137,6 +139,9 @@ impl Stage {
         let (mut waiting, mut in_part) = (WaitingWindows::default(), BTreeSet::new());
         for (key, RecordTurns { turns, provisional, in_part: lacks_units }) in live.records() {
             windower.restore(key, turns);
+            for hole in turns.iter().filter(|turn| turn.deleted) {
+                log.deletions().note(&key.bank, &hole.turn.turn, hole.turn.version);
+            }
             if *lacks_units {
                 in_part.insert((key.bank.clone(), key.window.clone()));
             }
@@ -277,7 +282,7 @@ impl Stage {
     /// of other partitions' banks are forwarded; those that cannot be used become dead letters.
     fn read(&mut self, log: &dyn Log, limit: usize) -> Result<Work, PipelineError> {
         let records = log.read(Topic::Turns, self.partition, self.position, limit)?.records;
-        let (mut dead_letters, mut forwards, mut events) = (Vec::new(), Vec::new(), 0);
+        let (mut dead_letters, mut forwards, mut events, mut not_kept) = (Vec::new(), Vec::new(), 0, 0);
         for record in &records {
             // Each closed turn has its record in memory until the commit (decision 46).
             if self.windower.closing_turns() >= MOST_CLOSING * limit {
@@ -286,7 +291,10 @@ impl Stage {
             events += 1;
             match read_event(record) {
                 Ok(event) if partition_of(event.bank(), log.partitions()) != self.partition => forwards.push(event),
-                Ok(event) => self.windower.apply(record.offset, &event),
+                Ok(event) => {
+                    not_kept += u64::from(log.deletions().read(&event));
+                    self.windower.apply(record.offset, &event);
+                }
                 Err(reason) => {
                     let position = InputPosition { partition: self.partition, offset: record.offset };
                     let value = record.value.as_deref().unwrap_or_default();
@@ -300,6 +308,7 @@ impl Stage {
             forwards: forwards.len() as u64,
             append_ms: records.last().map(|r| r.append_ms),
             rejects: dead_letters.len() as u64,
+            not_kept,
             ..Step::default()
         };
         let next_offset = records.last().map_or(self.position, |r| r.offset + 1);

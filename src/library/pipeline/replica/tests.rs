@@ -491,6 +491,9 @@ impl SourceLog for SlowLog {
     fn take_source<'a>(&'a self, source: &str) -> Result<(Box<dyn SourceWriter + 'a>, SourceState), LogError> {
         self.log.take_source(source)
     }
+    fn deletions(&self) -> &log::Deletions {
+        self.log.deletions()
+    }
 }
 
 impl Log for SlowLog {
