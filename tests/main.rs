@@ -25,6 +25,7 @@ mod explain;
 mod files;
 mod first_run;
 mod forgetting;
+mod forgetting_forms;
 mod history;
 mod http;
 mod http_limits;
