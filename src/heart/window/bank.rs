@@ -52,6 +52,8 @@ pub(super) struct BankWindows {
     pub(super) reach: u32,
     /// The turns of restored records, until [`Self::reconcile`].
     pub(super) restored: Vec<RestoredTurn>,
+    /// The last offset that was applied.
+    pub(super) applied: Option<u64>,
 }
 
 /// A turn in a restored record, kept to find records that hold a replaced version.
@@ -90,6 +92,7 @@ impl BankWindows {
             closing_turns: 0,
             reach: rules.overlap,
             restored: Vec::new(),
+            applied: None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The windows of all banks of one partition.
 //!
-//! In: after a restart, the live memory records of the partition; then its turn events in offset order. Out: the
-//! windows that changed since the last drain. A redelivered offset changes nothing.
+//! In: after a restart, the live memory records of the partition; then its turn events, those of each bank in offset
+//! order. Out: the windows that changed since the last drain. A redelivered offset changes nothing.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -26,8 +26,6 @@ pub struct Windower {
     revised: Vec<(Bank, BTreeSet<String>)>,
     /// Turns of the windows that closed since the last drain.
     closing_turns: usize,
-    /// The last offset that was applied.
-    applied: Option<u64>,
     /// Whether records were restored but not reconciled yet.
     unreconciled: bool,
 }
@@ -43,7 +41,6 @@ impl Windower {
             changed: BTreeSet::new(),
             revised: Vec::new(),
             closing_turns: 0,
-            applied: None,
             unreconciled: false,
         }
     }
@@ -58,13 +55,9 @@ impl Windower {
         self.unreconciled = true;
     }
 
-    /// Applies one event of the turns log. Offsets grow; a redelivered offset is ignored.
+    /// Applies one event of the turns log. The offsets of a bank grow; a redelivered offset is ignored.
     pub fn apply(&mut self, offset: u64, event: &TurnEvent) {
         self.reconcile();
-        if self.applied.is_some_and(|last| offset <= last) {
-            return;
-        }
-        self.applied = Some(offset);
         let name = event.bank();
         if !self.banks.contains_key(name) {
             if matches!(event, TurnEvent::SessionEnd(_) | TurnEvent::Idle(_)) {
@@ -74,6 +67,9 @@ impl Windower {
             self.banks.insert(name.clone(), Box::new(bank));
         }
         let Some(bank) = self.banks.get_mut(name) else { return };
+        if bank.applied.replace(offset.max(bank.applied.unwrap_or_default())).is_some_and(|last| offset <= last) {
+            return;
+        }
         self.closing_turns += bank.apply(offset, event);
         if bank.has_changes() && !self.changed.contains(name) {
             self.changed.insert(name.clone());
@@ -86,9 +82,28 @@ impl Windower {
     #[must_use = "a drained change is not handed out again"]
     pub fn drain(&mut self) -> Vec<WindowChange> {
         self.reconcile();
+        let changed = std::mem::take(&mut self.changed);
+        self.drain_changed(changed)
+    }
+
+    /// As [`Self::drain`], of some banks; the changes of the others stay.
+    #[must_use = "a drained change is not handed out again"]
+    pub fn drain_of(&mut self, banks: &BTreeSet<Bank>) -> Vec<WindowChange> {
+        self.reconcile();
+        let changed = banks.iter().filter_map(|bank| self.changed.take(bank)).collect();
+        self.drain_changed(changed)
+    }
+
+    /// The banks with something to drain.
+    pub fn changed(&mut self) -> impl Iterator<Item = &Bank> {
+        self.reconcile();
+        self.changed.iter()
+    }
+
+    fn drain_changed(&mut self, changed: BTreeSet<Bank>) -> Vec<WindowChange> {
         self.closing_turns = 0;
         let mut out = Vec::new();
-        for name in std::mem::take(&mut self.changed) {
+        for name in changed {
             if let Some(bank) = self.banks.get_mut(&name) {
                 out.append(&mut bank.drain());
                 let revised = bank.take_revised();

@@ -8,7 +8,7 @@
 //!   what live sources need of it
 //! - `embedded`: the log in a local directory; `kafka`: the log on a Kafka cluster
 //! - `membership`: which partitions belong to this process
-//! - `record`: what is read and written; `topic`: where; `error`: what can fail
+//! - `record`: what is read and written; `progress`: how far the turns are covered; `topic`: where; `error`: what can fail
 //! - `view`: a read-only look into one topic; `without_kafka` refuses a log on Kafka in a build without it
 
 mod embedded;
@@ -22,6 +22,7 @@ mod kafka;
 mod membership;
 mod murmur2;
 mod open;
+mod progress;
 mod record;
 mod source_log;
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub use interface::{ErasableLog, Generations, Leaving, Log, LogEntry};
 pub use kafka::KafkaLog;
 pub use membership::{Assignment, Membership, WholeLog};
 pub use open::{ClusterState, open, open_generations, reach_cluster, topics_leaving, turns_partitions};
+pub use progress::ReadProgress;
 pub use record::{KeyedValue, LiveKey, RawRecord, ReadBatch, Record, Transaction, TransactionEnd, Written};
 pub use record::{MAX_RECORD_BYTES, MAX_VALUE_BYTES};
 pub use source_log::{SourceLog, SourceState, SourceTransaction, SourceWriter};

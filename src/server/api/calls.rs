@@ -217,7 +217,7 @@ impl Api {
         let place = after.map(|(partition, next)| {
             let mut place = Written::nothing(self.memory.partitions());
             place.extend(partition, next);
-            place
+            place.of_bank(&bank)
         });
         // Whether the question still waits for turns or for its shard.
         let waits = || {
@@ -410,7 +410,7 @@ impl Api {
         self.may_count(who, bank.as_ref())?;
         let wait = wait(wait_ms)?;
         if let Some(after) = after
-            && !self.reflects(&self.written(after)?, wait).await
+            && !self.reflects(&of_bank(self.written(after)?, bank.as_ref()), wait).await
         {
             return Err(
                 self.late(format!("the deadline passed before {after} was reflected; ask again, or allow more time"))
@@ -519,13 +519,21 @@ impl Api {
             let problem = "and when they were forwarded to it is not known here";
             return Err(Problem::invalid(format!("{names_none}, {problem}; {remedy}")));
         }
-        if !self.reflects(&written, timeout).await {
+        if !self.reflects(&written.of_bank(bank), timeout).await {
             return Err(self.late(format!("the deadline passed before {text} was forwarded; ask again")));
         }
         let (memory, bank) = (Arc::clone(&self.memory), bank.clone());
         let home = partition_of(&bank, self.memory.partitions());
         let end = blocking(move || Ok(memory.log().end_of_turns(home).map_err(PipelineError::from)?)).await?;
         Ok(Some((home, end)).filter(|_| end > 0))
+    }
+}
+
+/// What was written, of a bank where one is named.
+fn of_bank(written: Written, bank: Option<&Bank>) -> Written {
+    match bank {
+        Some(bank) => written.of_bank(bank),
+        None => written,
     }
 }
 

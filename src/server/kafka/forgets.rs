@@ -248,7 +248,7 @@ impl Requests<'_> {
     /// the bank.
     fn is_hidden(&self, written: &Written, may_wait: &dyn Fn() -> bool) -> bool {
         let replica = self.operations.replica;
-        let is_reflected = |until| written.places().all(|(partition, next)| replica.wait_for(partition, next, until));
+        let is_reflected = |until| replica.wait_for(written, until);
         let is_held = written.places().all(|(partition, _)| replica.holds(partition % self.log.partitions()));
         loop {
             if is_reflected(Instant::now()) {

@@ -24,12 +24,12 @@ use super::{
     values::{check_sizes, error_headers, json_of},
 };
 use crate::log::{
-    Generations, KeyedValue, Leaving, LiveKey, Log, LogEntry, LogError, RawRecord, ReadBatch, Record, Topic,
-    Transaction, TransactionEnd, Written, memory_name, partition_of,
+    Generations, KeyedValue, Leaving, LiveKey, Log, LogEntry, LogError, RawRecord, ReadBatch, ReadProgress, Record,
+    Topic, Transaction, TransactionEnd, Written, memory_name, partition_of,
 };
 use nouns::{
     config::{ExpiredPolicy, LogSettings},
-    model::{DeadLetter, ModelRef, TurnEvent},
+    model::{Bank, DeadLetter, ModelRef, TurnEvent},
     signal::Signal,
     sync,
 };
@@ -72,7 +72,7 @@ pub struct KafkaLog {
     /// The writer of the next generation of the memory.
     next_owner: Mutex<Option<Owner>>,
     /// Committed read positions of owned turns partitions.
-    positions: Mutex<BTreeMap<u32, u64>>,
+    positions: Mutex<BTreeMap<u32, ReadProgress>>,
     /// The producer of records outside transactions; `None` until it is used, and after an error.
     producer: Mutex<Option<(BaseProducer<Watch>, Watch)>>,
     /// For each record of the memory topic that cannot be read, by partition and offset: the offset up to which no
@@ -312,7 +312,7 @@ impl KafkaLog {
     /// [`Log::replay`]. With `settled`, it first waits until every open transaction has ended, because a transaction of
     /// another owner hides what was committed after it. A caller that only reads must not wait for a writer that died.
     /// This uses a separate reader, so that the shared one keeps its position.
-    fn read_back(&self, partition: u32, settled: bool, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {
+    fn read_back(&self, partition: u32, settled: bool, each: &mut dyn FnMut(&Record)) -> Result<ReadProgress, LogError> {
         self.check_partition(Topic::Turns, partition)?;
         let home = partition % self.partitions;
         let mut reader = PartitionReader::open(&self.cluster, &self.memory, home, true)?;
@@ -330,7 +330,7 @@ impl KafkaLog {
             if let Some(unread) = unread.into_iter().find(|unread| unread.turns == partition) {
                 return Err(self.unreadable(home, unread));
             }
-            committed = batch.covers.iter().find(|(p, _)| *p == partition).map(|(_, next)| *next).or(committed);
+            committed = batch.covers.iter().find(|(p, _)| *p == partition).map(|(_, to)| to.clone()).or(committed);
             if home == partition {
                 let is_ours = |record: &&Record| position::what(&record.key).is_none();
                 batch.records.iter().filter(is_ours).for_each(&mut *each);
@@ -369,18 +369,20 @@ impl KafkaLog {
     }
 
     /// The read position, given the committed one.
-    fn resume_position(&self, partition: u32, committed: Option<u64>) -> Result<u64, LogError> {
+    fn resume_position(&self, partition: u32, committed: Option<ReadProgress>) -> Result<ReadProgress, LogError> {
         let reader = self.reader(Topic::Turns, partition)?;
         let (earliest, _) = sync::lock(&reader).span(&self.cluster)?;
         let position = match committed {
-            None => earliest,
-            Some(position) if position >= earliest => position,
-            Some(_) if self.cluster.settings.expired == ExpiredPolicy::Earliest => earliest,
-            Some(position) => return Err(LogError::Expired { partition, position, earliest }),
+            None => earliest.into(),
+            Some(progress) if progress.low() >= earliest => progress,
+            Some(progress) if self.cluster.settings.expired == ExpiredPolicy::Earliest => {
+                progress.from_offset(earliest)
+            }
+            Some(progress) => return Err(LogError::Expired { partition, position: progress.low(), earliest }),
         };
         // Another instance may move the position of a partition that we do not own: do not cache it.
         if sync::lock(&self.owners).contains_key(&partition) {
-            sync::lock(&self.positions).insert(partition, position);
+            sync::lock(&self.positions).insert(partition, position.clone());
         }
         Ok(position)
     }
@@ -396,6 +398,7 @@ impl Log for KafkaLog {
         check_sizes(Topic::Turns, 0, values.iter().map(Vec::as_slice))?;
         let last = self.append(events.iter().zip(&values).map(|(event, value)| self.turn(event, value)))?;
         let mut written = Written::nothing(self.partitions);
+        written.name_banks(events.iter().map(TurnEvent::bank));
         for ((_, partition), offset) in last {
             written.extend(partition.unsigned_abs(), offset.unsigned_abs() + 1);
         }
@@ -429,7 +432,7 @@ impl Log for KafkaLog {
     }
 
     fn commit(&self, transaction: &Transaction) -> Result<(), LogError> {
-        let Transaction { partition, next_offset, memory, dead_letters, forwards } = transaction;
+        let Transaction { partition, next_offset, behind: _, memory, dead_letters, forwards } = transaction;
         let (partition, next_offset) = (*partition, *next_offset);
         self.check_partition(if memory.is_empty() { Topic::Turns } else { Topic::Memory }, partition)?;
         if let Some(index) = memory.iter().position(|(key, _)| key.is_empty()) {
@@ -445,7 +448,7 @@ impl Log for KafkaLog {
                 sync::lock(&self.owners).get(&partition).cloned().ok_or(LogError::Fenced { partition })?
             }
         };
-        let position = self.read_position(partition)?;
+        let position = self.progress(partition)?.through;
         if next_offset < position || !self.reaches(partition, next_offset)? {
             let end = self.end(Topic::Turns, partition)?;
             return Err(LogError::Position { partition, next_offset, position, end });
@@ -454,7 +457,8 @@ impl Log for KafkaLog {
         let (letters, turns) = (json_of(Topic::DeadLetters, dead_letters)?, json_of(Topic::Turns, forwards)?);
         check_sizes(Topic::DeadLetters, 0, letters.iter().map(Vec::as_slice))?;
         check_sizes(Topic::Turns, partition, turns.iter().map(Vec::as_slice))?;
-        let (key, value) = (position::key(partition), position::value(next_offset));
+        let progress = transaction.progress();
+        let (key, value) = (position::key(partition), position::value(&progress));
         let records = memory.iter().map(|(key, value)| Outgoing {
             topic: &self.memory,
             partition: Some(home),
@@ -475,7 +479,7 @@ impl Log for KafkaLog {
         let result = sync::lock(&owner).commit(&self.cluster, records);
         match result {
             Ok(committed) => {
-                sync::lock(&self.positions).insert(partition, next_offset);
+                sync::lock(&self.positions).insert(partition, progress);
                 self.reach_written(&committed.last);
                 Ok(())
             }
@@ -581,9 +585,9 @@ impl Log for KafkaLog {
         reader.lag(&self.cluster, position)
     }
 
-    fn read_position(&self, partition: u32) -> Result<u64, LogError> {
-        if let Some(position) = sync::lock(&self.positions).get(&partition) {
-            return Ok(*position);
+    fn progress(&self, partition: u32) -> Result<ReadProgress, LogError> {
+        if let Some(progress) = sync::lock(&self.positions).get(&partition) {
+            return Ok(progress.clone());
         }
         let owned = sync::lock(&self.owners).contains_key(&partition);
         self.read_back(partition, owned, &mut |_| {})
@@ -611,8 +615,9 @@ impl Log for KafkaLog {
         self.with_index(partition, |index| index.each(&self.cluster, prefix, wanted, each))
     }
 
-    fn listed_to(&self, partition: u32) -> Result<u64, LogError> {
-        self.with_index(partition % self.partitions, |index| Ok(index.covered(partition)))
+    fn listed_to(&self, bank: &Bank) -> Result<u64, LogError> {
+        let partition = partition_of(bank, self.partitions);
+        self.with_index(partition, |index| Ok(index.covered(partition, bank)))
     }
 
     fn entries(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, LogError> {
@@ -667,7 +672,7 @@ impl Log for KafkaLog {
         Ok(false)
     }
 
-    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {
+    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<ReadProgress, LogError> {
         self.read_back(partition, true, each)
     }
 }
@@ -683,13 +688,13 @@ impl Generations for KafkaLog {
         Ok(())
     }
 
-    fn fill_next(&self, partition: u32, records: &[KeyedValue], next_offset: u64) -> Result<(), LogError> {
-        let mut positions = vec![(partition, next_offset)];
+    fn fill_next(&self, partition: u32, records: &[KeyedValue], progress: &ReadProgress) -> Result<(), LogError> {
+        let mut positions = vec![(partition, progress.clone())];
         // The additional turns partitions, whose turns are only forwarded, have positions here, too.
         for beyond in (partition..self.turns_partitions()?).step_by(self.partitions as usize).skip(1) {
             positions.insert(0, (beyond, self.replay(beyond, &mut |_| {})?));
         }
-        let positions = positions.iter().map(|(p, next)| (position::key(*p).to_vec(), Some(position::value(*next))));
+        let positions = positions.iter().map(|(p, next)| (position::key(*p).to_vec(), Some(position::value(next))));
         let positions: Vec<KeyedValue> = positions.collect();
         let owner = sync::lock(&self.next_owner);
         let owner = owner.as_ref().ok_or(LogError::NotBegun { topic: Topic::NextMemory })?;

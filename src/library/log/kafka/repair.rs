@@ -17,7 +17,7 @@ use super::{
     position::{self, GENERATION_KEY, MOVED_KEY, Moved},
     topics::{self, GENERATIONS, SOURCES},
 };
-use crate::log::{LogError, Record, memory_name};
+use crate::log::{LogError, ReadProgress, Record, memory_name};
 use nouns::{config::LogSettings, model::MemoryKey};
 
 /// Records read at once.
@@ -58,7 +58,7 @@ pub struct Finding {
 pub type CheckValue<'c> = dyn Fn(&MemoryKey, &[u8]) -> Option<Finding> + 'c;
 
 /// Looks at a record, given the last read position of its key that could be read.
-type Check<'c> = dyn Fn(Option<u64>, &Record) -> Option<Finding> + 'c;
+type Check<'c> = dyn Fn(Option<&ReadProgress>, &Record) -> Option<Finding> + 'c;
 
 /// Every record that cannot be read and is the last one of its key.
 ///
@@ -94,7 +94,7 @@ pub fn unreadable_records(
         &mut found,
     )?;
     if let Some(generation) = generation {
-        let check = |before, record: &Record| of_memory(turns, check_value, before, record);
+        let check = |before: Option<&ReadProgress>, record: &Record| of_memory(turns, check_value, before, record);
         scan(&cluster, &memory_name(generation), &check, &mut found)?;
     }
     scan(
@@ -115,7 +115,12 @@ pub fn unreadable_records(
 
 /// What is wrong with a record of the memory topic, if anything; `before` is the last read position of its key that
 /// could be read.
-fn of_memory(turns: u32, check_value: &CheckValue<'_>, before: Option<u64>, record: &Record) -> Option<Finding> {
+fn of_memory(
+    turns: u32,
+    check_value: &CheckValue<'_>,
+    before: Option<&ReadProgress>,
+    record: &Record,
+) -> Option<Finding> {
     let value = record.value.as_deref();
     if let Some(of) = position::partition_of_key(&record.key) {
         let problem = position::read(value).err()?;
@@ -125,10 +130,10 @@ fn of_memory(turns: u32, check_value: &CheckValue<'_>, before: Option<u64>, reco
             let what = position::what(&record.key).unwrap_or_default();
             return value.is_some().then_some(Finding { what, problem, remedy });
         }
-        let example = String::from_utf8_lossy(&position::value(before.unwrap_or_default())).into_owned();
+        let example = String::from_utf8_lossy(&position::value(&before.cloned().unwrap_or_default())).into_owned();
         let known = before.map_or_else(
             || "no earlier one is stored; turns from there on are read again".to_owned(),
-            |before| format!("the last one that can be read says {before}"),
+            |before| format!("the last one that can be read says {}", before.low()),
         );
         let remedy = format!("write the first offset of turns/{of} that is not extracted, such as {example} ({known})");
         return Some(Finding { what: position::what(&record.key).unwrap_or_default(), problem, remedy });
@@ -159,7 +164,7 @@ fn scan(cluster: &Cluster, topic: &str, check: &Check<'_>, found: &mut Vec<Unrea
         let mut reader = PartitionReader::open(cluster, &topic, partition, false)?;
         let mut from = reader.span(cluster)?.0;
         let mut last: BTreeMap<Vec<u8>, UnreadableRecord> = BTreeMap::new();
-        let mut positions: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+        let mut positions: BTreeMap<Vec<u8>, ReadProgress> = BTreeMap::new();
         loop {
             let raw = reader.read(cluster, from, READ_AT_ONCE)?;
             let Some(end) = raw.last() else { break };
@@ -171,7 +176,7 @@ fn scan(cluster: &Cluster, topic: &str, check: &Check<'_>, found: &mut Vec<Unrea
                     positions.insert(record.key.clone(), position);
                 }
                 last.remove(&record.key);
-                let before = positions.get(&record.key).copied();
+                let before = positions.get(&record.key);
                 if let Some(Finding { what, problem, remedy }) = check(before, &record) {
                     let Record { offset, key, value, .. } = record;
                     let topic = topic.clone();

@@ -297,7 +297,7 @@ fn of_each_key_of_the_memory_only_the_last_record_counts_and_what_cannot_be_read
         let (records, covers) = memory_of(&log, 1);
         let last = records.last().unwrap();
         assert_eq!((last.offset, last.key.as_slice(), log.is_replaced(1, last).unwrap()), (at, key, false));
-        assert_eq!(covers, BTreeMap::from([(1, 1)]));
+        assert_eq!(covers, BTreeMap::from([(1, 1.into())]));
         assert_eq!(memory_of(&log, 0), untouched, "the other partition");
         let fresh = KafkaLog::open(&settings).unwrap();
         assert_eq!((fresh.read_position(0).unwrap(), fresh.read_position(1).unwrap()), (1, 1), "{key:?}");
@@ -328,7 +328,7 @@ fn of_each_key_of_the_memory_only_the_last_record_counts_and_what_cannot_be_read
             assert!(replace(&settings, &found[0], wrong, &any_value).is_err(), "{wrong:?}");
         }
         assert_eq!(unreadable_records(&settings, &any_value).unwrap(), found);
-        replace(&settings, &found[0], Some(&position::value(1)), &any_value).unwrap();
+        replace(&settings, &found[0], Some(&position::value(&1.into())), &any_value).unwrap();
         assert_eq!(names(), []);
         assert_eq!(fresh.read_position(1).unwrap(), 1);
     }

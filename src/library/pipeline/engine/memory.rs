@@ -258,7 +258,7 @@ impl Memory {
     /// Waits until answers reflect what was written. False if that took longer than `until`.
     #[must_use]
     pub fn wait_for(&self, written: &Written, until: Instant) -> bool {
-        written.places().all(|(partition, next)| self.replica.wait_for(partition, next, until))
+        self.replica.wait_for(written, until)
     }
 
     /// The ends of the log now: answers that reflect them reflect everything that is durable.
@@ -283,6 +283,7 @@ impl Memory {
     /// [`PipelineError::Log`].
     pub fn end_of(&self, banks: &[Bank]) -> Result<Written, PipelineError> {
         let mut end = Written::nothing(self.log.partitions());
+        end.name_banks(banks);
         for bank in banks {
             let partition = partition_of(bank, self.log.partitions());
             match self.log.end_of_turns(partition)? {

@@ -109,7 +109,7 @@ pub fn selected_turns(log: &dyn Log, bank: &Bank, select: &Selector) -> Result<V
 pub fn wait_until_listed(log: &dyn Log, bank: &Bank, may_wait: &dyn Fn() -> bool) -> Result<bool, PipelineError> {
     let partition = partition_of(bank, log.partitions());
     let end = log.end_of_turns(partition)?;
-    while log.listed_to(partition)? < end {
+    while log.listed_to(bank)? < end {
         if !may_wait() {
             return Ok(false);
         }

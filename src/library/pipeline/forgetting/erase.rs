@@ -176,12 +176,16 @@ impl Places<'_> {
         partition: u32,
         each: &mut dyn FnMut(u64, TurnEvent) -> Result<(), PipelineError>,
     ) -> Result<(), PipelineError> {
-        let (end, mut at) = (self.replica.position(partition).unwrap_or(0), 0);
+        let (progress, mut at) = (self.replica.progress(partition).unwrap_or_default(), 0);
+        let end = progress.through;
         while at < end {
             let batch = self.forgets.log.read(Topic::Turns, partition, at, READ_AT_ONCE)?;
             for record in batch.records.iter().filter(|record| record.offset < end) {
                 let event = serde_json::from_slice(record.value.as_deref().unwrap_or_default());
-                each(record.offset, event.map_err(|e| self.unwritable(record.offset, &e))?)?;
+                let event: TurnEvent = event.map_err(|e| self.unwritable(record.offset, &e))?;
+                if record.offset < progress.of(event.bank()) {
+                    each(record.offset, event)?;
+                }
             }
             if batch.next == at {
                 break;

@@ -201,7 +201,7 @@ impl<'l> Forgets<'l> {
         for operation in &mut pending {
             let before = operation.clone();
             let after = operation.after.as_deref().and_then(|after| Written::parse(after, self.log.partitions()));
-            if operation.hidden_ms.is_none() && after.is_some_and(|after| (settled.reflects)(&after)) {
+            if operation.hidden_ms.is_none() && after.is_some_and(|after| (settled.reflects)(&after.of_bank(&operation.bank))) {
                 operation.hidden_ms = Some(settled.now_ms);
             }
             let is_rebuilt = || settled.waiting_for_model == Some(0) && !(settled.is_in_part)(&operation.bank);
@@ -290,7 +290,7 @@ impl<'l> Forgets<'l> {
 
     /// Writes the deletions that are left of an operation.
     fn finish(&self, mut operation: ForgetOperation) -> Result<Deleted, PipelineError> {
-        let mut written = Written::nothing(self.log.partitions());
+        let mut written = Written::nothing(self.log.partitions()).of_bank(&operation.bank);
         if let Some(after) = operation.after.as_deref().and_then(|after| Written::parse(after, self.log.partitions())) {
             return Ok(Deleted { written: after, operation });
         }
@@ -322,7 +322,7 @@ pub(in crate::pipeline) fn settled<T>(
     with: &mut dyn FnMut(&Settled<'_>) -> T,
 ) -> T {
     let now = Instant::now();
-    let reflects = |written: &Written| written.places().all(|(partition, next)| replica.wait_for(partition, next, now));
+    let reflects = |written: &Written| replica.wait_for(written, now);
     let is_in_part = |bank: &Bank| replica.is_in_part(bank);
     let now_ms = jiff::Timestamp::now().as_millisecond();
     with(&Settled { reflects: &reflects, is_in_part: &is_in_part, waiting_for_model, now_ms })

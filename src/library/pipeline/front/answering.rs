@@ -45,8 +45,8 @@ const IDLE: Duration = Duration::from_secs(1);
 type Answer = Box<dyn Fn(&Asked) -> Result<Evidence, PipelineError> + Send + Sync>;
 /// Explains the answer to one question.
 type Explain = Box<dyn Fn(&Asked, &Subject) -> Result<Explained, PipelineError> + Send + Sync>;
-/// The first offset of a turns partition that the memory does not reflect, where known.
-type ReachedOffset = Box<dyn Fn(u32) -> Option<u64> + Send + Sync>;
+/// The first offset of a bank's turns in a partition that the memory does not reflect, where known.
+type ReachedOffset = Box<dyn Fn(u32, &Bank) -> Option<u64> + Send + Sync>;
 /// Whether a bank's shard is loading, so that its questions wait.
 type Loading = Box<dyn Fn(&Bank) -> bool + Send + Sync>;
 
@@ -140,7 +140,7 @@ impl Front {
             }
             Ok(found)
         };
-        let reached = move |partition| follower.position(partition);
+        let reached = move |partition, bank: &Bank| follower.position_of(partition, bank);
         let loading = move |bank: &Bank| holder.is_loading(bank);
         let functions = Functions {
             answer: Box::new(answer),
@@ -488,7 +488,7 @@ fn missed(asked: &Asked, reached: &ReachedOffset, loading: &Loading) -> Pipeline
     if asked.cancellation.check() == Err(Ended::Cancelled) {
         return PipelineError::Cancelled;
     }
-    let missing = asked.after.filter(|(partition, next)| reached(*partition) < Some(*next));
+    let missing = asked.after.filter(|(partition, next)| reached(*partition, &asked.question.bank) < Some(*next));
     PipelineError::Deadline {
         before: match missing {
             Some((partition, next)) => format!("turns/{partition} was remembered up to offset {}", next - 1),

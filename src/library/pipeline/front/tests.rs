@@ -61,7 +61,7 @@ impl Scripted {
         let functions = Functions {
             answer: Box::new(answer),
             explain: Box::new(|_, _| Err(PipelineError::Cancelled)),
-            reached: Box::new(move |partition| (partition == 0).then(|| position.load(Ordering::Relaxed))),
+            reached: Box::new(move |partition, _| (partition == 0).then(|| position.load(Ordering::Relaxed))),
             loading: Box::new(move |bank| *bank == loading && is_loading.load(Ordering::Relaxed)),
             problem: Box::new(|| None),
             embedded: Box::new(|| 0),

@@ -4,10 +4,7 @@
 //! thread that answers, and the questions that are over. Nothing here answers, and no function of
 //! a transport is called under the lock.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    time::Instant,
-};
+use std::{collections::HashSet, time::Instant};
 
 use super::{
     Asked, PipelineError,
@@ -99,14 +96,15 @@ impl State {
         }
     }
 
-    /// Adds a question that waits; `reached` returns the first offset of a turns partition that the memory does not
-    /// reflect.
+    /// Adds a question that waits; `reached` returns the first offset of a bank's turns in a partition that the memory
+    /// does not reflect.
     pub(super) fn add(
         &mut self,
         waiting: Waiting,
-        reached: impl FnOnce(u32) -> Option<u64>,
+        reached: impl FnOnce(u32, &Bank) -> Option<u64>,
     ) -> Result<Place, (Waiting, Full)> {
-        let is_ready = waiting.asked.after.is_none_or(|(partition, next)| reached(partition) >= Some(next));
+        let bank = &waiting.asked.question.bank;
+        let is_ready = waiting.asked.after.is_none_or(|(partition, next)| reached(partition, bank) >= Some(next));
         if is_ready {
             return self.add_ready(waiting);
         }
@@ -160,12 +158,10 @@ impl State {
     }
 
     /// Moves the parked questions whose turn the memory reflects by now; returns those for which there was no space.
-    pub(super) fn unpark(&mut self, reached: impl Fn(u32) -> Option<u64>) -> Vec<(Waiting, Full)> {
-        let mut known: BTreeMap<u32, Option<u64>> = BTreeMap::new();
+    pub(super) fn unpark(&mut self, reached: impl Fn(u32, &Bank) -> Option<u64>) -> Vec<(Waiting, Full)> {
         let ready = self.parked.take(|waiting| {
-            waiting.asked.after.is_none_or(|(partition, next)| {
-                *known.entry(partition).or_insert_with(|| reached(partition)) >= Some(next)
-            })
+            let bank = &waiting.asked.question.bank;
+            waiting.asked.after.is_none_or(|(partition, next)| reached(partition, bank) >= Some(next))
         });
         ready.into_iter().filter_map(|(_, waiting)| self.add_ready(waiting).err()).collect()
     }

@@ -4,11 +4,11 @@
 //! that a window used before come from the cache. A vector stays cached only as long as its window will ask for it
 //! again; all others are evicted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use tracing::warn;
 
-use crate::log::partition_of;
+use crate::log::{ReadProgress, partition_of};
 use heart::extract::DraftUnit;
 use models::embed::{self, Embedder, SpanVectors, VectorCache};
 use nouns::{
@@ -49,6 +49,24 @@ pub(in crate::pipeline) struct WindowDrafts {
     /// Whether the window will ask for the same texts again, even if no one edits it: it is open, or a model has to
     /// read it.
     pub asked_again: bool,
+}
+
+/// Vectors that are made piece by piece, before the units of their drafts.
+#[derive(Default)]
+pub(in crate::pipeline) struct AheadVectors {
+    /// What is to be embedded, with the window of each text.
+    left: VecDeque<(usize, SpannedText)>,
+    /// The windows whose vectors are cached at once, because many are lost with this process otherwise.
+    cached: HashSet<usize>,
+    found: HashMap<SpannedText, SpanVectors>,
+    declined: HashMap<SpannedText, String>,
+}
+
+impl AheadVectors {
+    /// Whether nothing is left to embed.
+    pub(in crate::pipeline) fn is_done(&self) -> bool {
+        self.left.is_empty()
+    }
 }
 
 /// The units made from drafts.
@@ -131,15 +149,108 @@ impl Vectors {
     /// One list of units for each list of drafts, in order. All texts go to the model in one call. A draft with a text
     /// that the model's endpoint declines becomes no unit.
     pub(in crate::pipeline) fn units(&mut self, drafted: &[WindowDrafts]) -> Result<EmbeddedDrafts, PipelineError> {
+        self.units_with(drafted, &AheadVectors::default())
+    }
+
+    /// What is to be embedded for drafts, where that is more than a piece.
+    pub(in crate::pipeline) fn ahead(
+        &mut self,
+        drafted: &[WindowDrafts],
+        piece_bytes: usize,
+    ) -> Result<AheadVectors, PipelineError> {
+        let layouts: Vec<Layout> = drafted.iter().map(|d| self.layout(&d.drafts)).collect();
+        let bytes_of = |texts: &[SpannedText]| texts.iter().map(|text| text.text.len()).sum::<usize>();
+        let mut ahead = AheadVectors::default();
+        if layouts.iter().map(|layout| bytes_of(&layout.texts)).sum::<usize>() <= piece_bytes {
+            return Ok(ahead);
+        }
+        let stored = self.stored();
+        let Open { embedder, cache } = self.open()?;
+        let cached_as = cached_as(embedder.model(), stored);
+        let mut seen = HashSet::new();
+        for (window, (d, layout)) in drafted.iter().zip(layouts).enumerate() {
+            let known = cache.lookup(&d.bank, &cached_as, &layout.texts);
+            let mut unknown_bytes = 0;
+            for (text, known) in layout.texts.into_iter().zip(known) {
+                match known {
+                    Some(vectors) => drop(ahead.found.insert(text, vectors)),
+                    None if seen.insert(text.clone()) => {
+                        unknown_bytes += text.text.len();
+                        ahead.left.push_back((window, text));
+                    }
+                    None => {}
+                }
+            }
+            if unknown_bytes > piece_bytes {
+                ahead.cached.insert(window);
+            }
+        }
+        Ok(ahead)
+    }
+
+    /// Embeds some of what is left. Of a window with much to embed, the vectors are cached, so that they outlive this
+    /// process. Returns the bytes of the texts.
+    pub(in crate::pipeline) fn embed_piece(
+        &mut self,
+        drafted: &[WindowDrafts],
+        ahead: &mut AheadVectors,
+        piece_bytes: usize,
+    ) -> Result<usize, PipelineError> {
+        let stored = self.stored();
+        let Open { embedder, cache } = self.open()?;
+        let cached_as = cached_as(embedder.model(), stored);
+        let (mut windows, mut texts, mut bytes) = (Vec::new(), Vec::new(), 0);
+        while bytes < piece_bytes
+            && let Some((window, text)) = ahead.left.pop_front()
+        {
+            if ahead.found.contains_key(&text) {
+                continue;
+            }
+            bytes += text.text.len();
+            windows.push(window);
+            texts.push(text);
+        }
+        match embedder.embed(&texts) {
+            Ok(made) => {
+                let made: Vec<SpanVectors> = made.iter().map(|vectors| rounded(vectors, stored)).collect();
+                for (window, d) in drafted.iter().enumerate().filter(|(window, _)| ahead.cached.contains(window)) {
+                    let of_window = windows.iter().zip(texts.iter().zip(&made)).filter(|(of, _)| **of == window);
+                    let of_window: Vec<(&SpannedText, &SpanVectors)> = of_window.map(|(_, of)| of).collect();
+                    if !of_window.is_empty() {
+                        cache.store(&d.bank, &cached_as, &d.window, &of_window)?;
+                    }
+                }
+                ahead.found.extend(texts.into_iter().zip(made));
+            }
+            Err(embed::EmbedError::Declined { texts: declined, .. }) if !declined.is_empty() => {
+                let declined: HashMap<usize, String> = declined.into_iter().collect();
+                for (at, of) in windows.into_iter().zip(texts).enumerate().rev() {
+                    match declined.get(&at) {
+                        Some(problem) => drop(ahead.declined.insert(of.1, problem.clone())),
+                        None => ahead.left.push_front(of),
+                    }
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(bytes)
+    }
+
+    /// As [`Self::units`], with vectors that are made already.
+    pub(in crate::pipeline) fn units_with(
+        &mut self,
+        drafted: &[WindowDrafts],
+        ahead: &AheadVectors,
+    ) -> Result<EmbeddedDrafts, PipelineError> {
         let parts = drafted.iter().flat_map(|d| &d.drafts).flat_map(|draft| &draft.parts);
         let languages = parts.map(|part| part.marks.language);
         if let Some(notice) = self.unread.add(languages, &self.settings, &self.model) {
             warn!("{notice}");
         }
-        let mut declined: HashMap<SpannedText, String> = HashMap::new();
+        let mut declined = ahead.declined.clone();
         loop {
             let kept: Vec<Vec<DraftUnit>> = drafted.iter().map(|d| self.without(&d.drafts, &declined)).collect();
-            if let Some((model, units)) = self.try_units(drafted, &kept, &mut declined)? {
+            if let Some((model, units)) = self.try_units(drafted, &kept, &ahead.found, &mut declined)? {
                 let problems = drafted.iter().map(|d| self.problem_of(d, &declined)).collect();
                 return Ok(EmbeddedDrafts { model, units, problems });
             }
@@ -152,6 +263,7 @@ impl Vectors {
         &mut self,
         drafted: &[WindowDrafts],
         kept: &[Vec<DraftUnit>],
+        found: &HashMap<SpannedText, SpanVectors>,
         declined: &mut HashMap<SpannedText, String>,
     ) -> Result<Option<(ModelRef, Vec<Vec<Unit>>)>, PipelineError> {
         let layouts: Vec<Layout> = kept.iter().map(|drafts| self.layout(drafts)).collect();
@@ -159,8 +271,15 @@ impl Vectors {
         let Open { embedder, cache } = self.open()?;
         let model = embedder.model().clone();
         let cached_as = cached_as(&model, stored);
-        let mut vectors: Vec<Vec<Option<SpanVectors>>> =
-            drafted.iter().zip(&layouts).map(|(d, layout)| cache.lookup(&d.bank, &cached_as, &layout.texts)).collect();
+        let known = |(d, layout): (&WindowDrafts, &Layout)| {
+            let known: Vec<_> = layout.texts.iter().map(|text| found.get(text).cloned()).collect();
+            if known.iter().all(Option::is_some) {
+                return known;
+            }
+            let cached = cache.lookup(&d.bank, &cached_as, &layout.texts);
+            known.into_iter().zip(cached).map(|(known, cached)| known.or(cached)).collect()
+        };
+        let mut vectors: Vec<Vec<Option<SpanVectors>>> = drafted.iter().zip(&layouts).map(known).collect();
         // A text that two windows share is embedded once.
         let mut wanted: HashMap<&SpannedText, usize> = HashMap::new();
         let mut unknown: Vec<SpannedText> = Vec::new();
@@ -175,10 +294,7 @@ impl Vectors {
         let made = match embedder.embed(&unknown) {
             // They are rounded before they are pooled, as cached vectors are, so that the units are the same either
             // way.
-            Ok(made) => match stored {
-                Stored::Bytes { factor } => made.iter().map(|vectors| vectors.in_steps_times(factor)).collect(),
-                Stored::Floats => made,
-            },
+            Ok(made) => made.iter().map(|vectors| rounded(vectors, stored)).collect::<Vec<_>>(),
             Err(embed::EmbedError::Declined { texts, .. }) if !texts.is_empty() => {
                 let named = texts.into_iter().filter_map(|(at, problem)| Some((unknown.get(at)?.clone(), problem)));
                 declined.extend(named);
@@ -270,19 +386,24 @@ impl Vectors {
         Ok(cache.retain_banks(|bank| ours(partition_of(bank, partitions)))?)
     }
 
-    /// Evicts what is cached for a partition that was just taken over at a read position, unless no one has read its
+    /// Evicts what is cached for a partition that was just taken over at a progress, unless no one has read its
     /// turns since this cache followed them.
-    pub(super) fn take_over(&mut self, partition: u32, position: u64, partitions: u32) -> Result<(), PipelineError> {
+    pub(super) fn take_over(
+        &mut self,
+        partition: u32,
+        progress: &ReadProgress,
+        partitions: u32,
+    ) -> Result<(), PipelineError> {
         let cache = &mut self.open()?.cache;
-        if cache.position(partition) != Some(position) {
+        if cache.position(partition) != Some(progress.number()) {
             cache.retain_banks(|bank| partition_of(bank, partitions) != partition)?;
         }
-        Ok(cache.set_position(partition, Some(position))?)
+        Ok(cache.set_position(partition, Some(progress.number()))?)
     }
 
-    /// Notes that what was deleted before a read position is evicted.
-    pub(super) fn reached(&mut self, partition: u32, position: u64) -> Result<(), PipelineError> {
-        Ok(self.open()?.cache.set_position(partition, Some(position))?)
+    /// Notes that what was deleted up to a progress is evicted.
+    pub(super) fn reached(&mut self, partition: u32, progress: &ReadProgress) -> Result<(), PipelineError> {
+        Ok(self.open()?.cache.set_position(partition, Some(progress.number()))?)
     }
 }
 
@@ -312,6 +433,14 @@ fn cached_as(model: &ModelRef, stored: Stored) -> ModelRef {
         Stored::Floats => "f32".to_owned(),
     };
     ModelRef { name: model.name.clone(), hash: format!("{}/{form}", model.hash) }
+}
+
+/// Vectors in the form in which they are stored.
+fn rounded(vectors: &SpanVectors, stored: Stored) -> SpanVectors {
+    match stored {
+        Stored::Bytes { factor } => vectors.in_steps_times(factor),
+        Stored::Floats => vectors.clone(),
+    }
 }
 
 fn unit(bank: &Bank, window: &WindowId, draft: &DraftUnit, vectors: UnitVectors, stored: Stored) -> Unit {

@@ -9,7 +9,7 @@ use std::{
 use super::{BankReader, TransferError, export, export_beside, file::FileReader, import, import::into_log};
 use crate::{
     log::{
-        self, LiveKey, Log, LogEntry, LogError, RawRecord, ReadBatch, Record, SourceLog, SourceState, SourceWriter,
+        self, LiveKey, Log, LogEntry, LogError, RawRecord, ReadBatch, ReadProgress, Record, SourceLog, SourceState, SourceWriter,
         Topic, Transaction, TransactionEnd, Written,
     },
     pipeline::Service,
@@ -75,8 +75,8 @@ impl Log for FailingLog {
     fn lag(&self, partition: u32, position: u64) -> Result<u64, LogError> {
         self.log.lag(partition, position)
     }
-    fn read_position(&self, partition: u32) -> Result<u64, LogError> {
-        self.log.read_position(partition)
+    fn progress(&self, partition: u32) -> Result<ReadProgress, LogError> {
+        self.log.progress(partition)
     }
     fn live_keys(&self, partition: u32) -> Result<Option<Vec<LiveKey>>, LogError> {
         self.log.live_keys(partition)
@@ -96,7 +96,7 @@ impl Log for FailingLog {
     fn append_with_entries(&self, events: &[TurnEvent], entries: Vec<LogEntry>) -> Result<Written, LogError> {
         self.log.append_with_entries(events, entries)
     }
-    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {
+    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<ReadProgress, LogError> {
         self.log.replay(partition, each)
     }
 }
