@@ -3,8 +3,8 @@
 use std::{ops::ControlFlow, sync::Arc};
 
 use super::{
-    KeyedValue, LiveKey, LogError, ReadBatch, ReadProgress, Record, SourceLog, Topic, Transaction, TransactionEnd, Written,
-    partition_of,
+    KeyedValue, LiveKey, LogError, ReadBatch, ReadProgress, Record, SourceLog, Topic, Transaction, TransactionEnd,
+    Written, partition_of,
 };
 use nouns::{
     model::{Bank, DeadLetter, ModelRef, TurnEvent},

@@ -24,8 +24,8 @@ use super::{
 };
 use crate::file_lock::{FileLock, LockError};
 use crate::log::{
-    ErasableLog, Generations, KeyedValue, LiveKey, Log, LogEntry, LogError, ReadBatch, ReadProgress, Record, Topic, Transaction,
-    TransactionEnd, Written, memory_name,
+    ErasableLog, Generations, KeyedValue, LiveKey, Log, LogEntry, LogError, ReadBatch, ReadProgress, Record, Topic,
+    Transaction, TransactionEnd, Written, memory_name,
 };
 use crate::private_directory::create_private;
 use nouns::{

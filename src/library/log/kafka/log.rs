@@ -312,7 +312,12 @@ impl KafkaLog {
     /// [`Log::replay`]. With `settled`, it first waits until every open transaction has ended, because a transaction of
     /// another owner hides what was committed after it. A caller that only reads must not wait for a writer that died.
     /// This uses a separate reader, so that the shared one keeps its position.
-    fn read_back(&self, partition: u32, settled: bool, each: &mut dyn FnMut(&Record)) -> Result<ReadProgress, LogError> {
+    fn read_back(
+        &self,
+        partition: u32,
+        settled: bool,
+        each: &mut dyn FnMut(&Record),
+    ) -> Result<ReadProgress, LogError> {
         self.check_partition(Topic::Turns, partition)?;
         let home = partition % self.partitions;
         let mut reader = PartitionReader::open(&self.cluster, &self.memory, home, true)?;

@@ -201,7 +201,9 @@ impl<'l> Forgets<'l> {
         for operation in &mut pending {
             let before = operation.clone();
             let after = operation.after.as_deref().and_then(|after| Written::parse(after, self.log.partitions()));
-            if operation.hidden_ms.is_none() && after.is_some_and(|after| (settled.reflects)(&after.of_bank(&operation.bank))) {
+            if operation.hidden_ms.is_none()
+                && after.is_some_and(|after| (settled.reflects)(&after.of_bank(&operation.bank)))
+            {
                 operation.hidden_ms = Some(settled.now_ms);
             }
             let is_rebuilt = || settled.waiting_for_model == Some(0) && !(settled.is_in_part)(&operation.bank);

@@ -377,7 +377,8 @@ impl Extraction {
                 Worked::Piece => Ok(worked),
                 _ => (run.follow)(partition).map(|()| worked),
             });
-            if matches!(worked, Ok(Worked::Nothing | Worked::Committed(_))) && self.failing.remove(&partition).is_some() {
+            if matches!(worked, Ok(Worked::Nothing | Worked::Committed(_))) && self.failing.remove(&partition).is_some()
+            {
                 info!(partition, "extraction continues");
                 tell(ExtractionEvent::Recovered { partition });
             }
@@ -517,7 +518,8 @@ impl Schedule {
 }
 
 fn committed(partition: u32, position: u64, step: Step) -> Committed {
-    let Step { events, forwards, append_ms, rejects, windows, units, by_model, refused, usage: model_usage, took } = step;
+    let Step { events, forwards, append_ms, rejects, windows, units, by_model, refused, usage: model_usage, took } =
+        step;
     Committed {
         partition,
         position,

@@ -120,7 +120,10 @@ impl LiveTurns {
                 // An event that cannot be read here is already a dead letter.
                 let Ok(event) = TurnEvent::from_log(record.value.as_deref().unwrap_or_default()) else { continue };
                 let is_covered = record.offset < progress.of(event.bank());
-                if is_covered && banks.contains(event.bank()) && partition_of(event.bank(), log.partitions()) == partition {
+                if is_covered
+                    && banks.contains(event.bank())
+                    && partition_of(event.bank(), log.partitions()) == partition
+                {
                     windower.apply(record.offset, &event);
                 }
             }

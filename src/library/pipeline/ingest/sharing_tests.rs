@@ -34,9 +34,9 @@ fn bank(number: usize) -> Bank {
     Bank::parse(&format!("bank-{number}")).expect("a name")
 }
 
-fn said(bank: Bank, turn: usize, text: String, minute: usize) -> Turn {
+fn said(bank: Bank, turn: usize, text: &str, minute: usize) -> Turn {
     let time = EventTime::new(1_700_000_000_000 + minute as i64 * 60_000, 0).expect("a time");
-    Turn { session: Some(format!("s{}", turn % 2)), ..Turn::new(bank, format!("t{turn}"), "Ann", text, time) }
+    Turn { session: Some(format!("s{}", turn % 2)), ..Turn::new(bank, &format!("t{turn}"), "Ann", text, time) }
 }
 
 /// Some hundred bytes, or as many thousands.
@@ -62,13 +62,13 @@ fn events(dice: &mut Dice, count: usize) -> Vec<TurnEvent> {
             2 => {
                 let text = words(dice, 0);
                 let version = n as u64;
-                TurnEvent::Turn(Turn { version, ..said(bank(of), turn, text, n) })
+                TurnEvent::Turn(Turn { version, ..said(bank(of), turn, &text, n) })
             }
             _ => {
                 let huge_bytes = if of == 0 && dice.below(3) == 0 { 20_000 + dice.below(60_000) } else { 0 };
                 let minute = if dice.below(6) == 0 { n / 2 } else { n * 9 };
                 let text = words(dice, huge_bytes);
-                TurnEvent::Turn(said(bank(of), 100 + n, text, minute))
+                TurnEvent::Turn(said(bank(of), 100 + n, &text, minute))
             }
         });
     }
@@ -146,7 +146,7 @@ fn banks_that_share_a_stage_remember_what_they_do_in_the_order_of_the_log() {
         let mut process = Process::start(&pipeline, &shared);
         let mut left = &events[..];
         while !left.is_empty() {
-            let (some, rest) = left.split_at(left.len().min(1 + dice.below(30)));
+            let (some, rest) = left.split_at(left.len().min(1 + dice.below(12)));
             shared.append_turns(some).expect("room");
             left = rest;
             for _ in 0..dice.below(12) {
@@ -170,7 +170,7 @@ fn banks_that_share_a_stage_remember_what_they_do_in_the_order_of_the_log() {
             assert!(found.get(&key) == Some(&value), "{}", differs());
         }
     }
-    assert!(restarts_behind > 4 && pieces > 100, "{restarts_behind} {pieces}");
+    assert!(restarts_behind > 3 && pieces > 60, "{restarts_behind} {pieces}");
 }
 
 /// One turn of a megabyte is first in the log, and more of that bank follow.
@@ -180,15 +180,14 @@ fn a_turn_of_another_bank_waits_for_pieces_of_a_huge_one() {
     let pipeline = pipeline(home.path());
     let log = EmbeddedLog::open(&pipeline.log).expect("a log");
     let dice = &mut Dice(1);
-    let huge: Vec<TurnEvent> =
-        (0..3).map(|n| TurnEvent::Turn(said(bank(0), n, words(dice, 1_000_000), n))).collect();
+    let huge: Vec<TurnEvent> = (0..3).map(|n| TurnEvent::Turn(said(bank(0), n, &words(dice, 1_000_000), n))).collect();
     log.append_turns(&huge).expect("room");
     let mut process = Process::start(&pipeline, &log);
     for _ in 0..4 {
         assert!(!matches!(process.work(&log), Worked::Nothing));
     }
     for n in 0..5 {
-        log.append_turns(&[TurnEvent::Turn(said(bank(1), n, "The kayak is red.".to_owned(), n))]).expect("room");
+        log.append_turns(&[TurnEvent::Turn(said(bank(1), n, "The kayak is red.", n))]).expect("room");
         let end = log.end(Topic::Turns, 0).expect("an end");
         let worked = (0..6).take_while(|_| {
             let progress = log.progress(0).expect("a progress");

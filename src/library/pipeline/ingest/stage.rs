@@ -459,7 +459,11 @@ impl Stage {
             work.credit = work.credit.saturating_sub(bytes);
             self.was_shared = work.is_shared;
             let goes_on = work.credit > 0;
-            if goes_on { self.works.push_front(work) } else { self.works.push_back(work) }
+            if goes_on {
+                self.works.push_front(work)
+            } else {
+                self.works.push_back(work)
+            }
             return Ok(Worked::Piece);
         }
         self.was_shared = work.is_shared;

@@ -78,3 +78,29 @@ impl ReachedOffsets {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_for_turns_of_a_bank_waits_for_no_other() {
+        let [slow, quick] = ["slow", "quick"].map(|name| Bank::parse(name).expect("a name"));
+        let reached = ReachedOffsets::default();
+        let is_reflected = |written: &Written| reached.wait_for(written, Instant::now());
+        let mut written = Written::nothing(1);
+        written.extend(0, 8);
+        assert!(!is_reflected(&written.clone().of_bank(&quick)), "nothing is known yet");
+        reached.extend([(0, ReadProgress { through: 9, behind: [(slow.clone(), 3)].into() })]);
+        assert!(is_reflected(&written.clone().of_bank(&quick)));
+        assert!(!is_reflected(&written.clone().of_bank(&slow)));
+        assert!(!is_reflected(&written), "turns of an unknown bank may be of the slow one");
+        let mut of_both = written.clone();
+        of_both.name_banks([&slow, &quick]);
+        assert!(!is_reflected(&of_both));
+        reached.extend([(0, 9.into())]);
+        assert!(is_reflected(&of_both) && is_reflected(&written));
+        written.extend(0, 10);
+        assert!(!is_reflected(&written.of_bank(&quick)), "it was written later");
+    }
+}

@@ -430,9 +430,9 @@ impl Replica {
         }
         let record = |read, choices: &Receiver<ChoiceChanges>| self.recording.take(&shard, read, choices);
         let mut watched = BTreeSet::new();
-        let covered = self.position(partition).unwrap_or_default();
         let noted = |key: &MemoryKey, record: Option<&MemoryRecord>, next_offset| {
             if self.changes.note(&key.bank, next_offset) {
+                let covered = self.position_of(partition, &key.bank).unwrap_or_default();
                 watched.insert(key.bank.clone());
                 record.into_iter().for_each(|record| self.changes.keep(&key.bank, record, next_offset, covered));
             }

@@ -11,8 +11,8 @@ use std::{
 
 use crate::{
     log::{
-        self, LiveKey, Log, LogEntry, LogError, ReadBatch, ReadProgress, Record, SourceLog, SourceState, SourceWriter, Topic,
-        Transaction, TransactionEnd, Written, partition_of,
+        self, LiveKey, Log, LogEntry, LogError, ReadBatch, ReadProgress, Record, SourceLog, SourceState, SourceWriter,
+        Topic, Transaction, TransactionEnd, Written, partition_of,
     },
     pipeline::{PipelineError, Service},
 };

@@ -9,8 +9,8 @@ use std::{
 use super::{BankReader, TransferError, export, export_beside, file::FileReader, import, import::into_log};
 use crate::{
     log::{
-        self, LiveKey, Log, LogEntry, LogError, RawRecord, ReadBatch, ReadProgress, Record, SourceLog, SourceState, SourceWriter,
-        Topic, Transaction, TransactionEnd, Written,
+        self, LiveKey, Log, LogEntry, LogError, RawRecord, ReadBatch, ReadProgress, Record, SourceLog, SourceState,
+        SourceWriter, Topic, Transaction, TransactionEnd, Written,
     },
     pipeline::Service,
 };
