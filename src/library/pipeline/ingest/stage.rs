@@ -433,12 +433,9 @@ impl Stage {
         vectors: &mut Vectors,
         limit: usize,
     ) -> Result<Worked, PipelineError> {
-        // What was read is stated soon, so that a bank without turns there waits for no other.
-        let is_stated = self.pending.through() == self.through && self.strays.events == 0;
-        if !is_stated && !self.works.iter().any(|work| work.is_shared) {
-            return Ok(Worked::Committed(self.finish(Work::default(), log, extractors, vectors)?));
-        }
-        let Some(mut work) = self.works.pop_front() else { return Ok(Worked::Nothing) };
+        let Some(mut work) = self.works.pop_front() else {
+            return if self.is_stated() { Ok(Worked::Nothing) } else { self.state(log, extractors, vectors) };
+        };
         let begun = Instant::now();
         if !self.plan(&mut work, log, extractors)? {
             work.worked += begun.elapsed();
@@ -458,13 +455,14 @@ impl Stage {
             }
             work.credit = work.credit.saturating_sub(bytes);
             self.was_shared = work.is_shared;
-            let goes_on = work.credit > 0;
-            if goes_on {
-                self.works.push_front(work)
+            if work.credit > 0 {
+                self.works.push_front(work);
             } else {
-                self.works.push_back(work)
+                self.works.push_back(work);
             }
-            return Ok(Worked::Piece);
+            // What was read is stated soon, so that a bank without turns there waits for no other.
+            let is_near = self.works.iter().any(|work| work.is_shared);
+            return if is_near || self.is_stated() { Ok(Worked::Piece) } else { self.state(log, extractors, vectors) };
         }
         self.was_shared = work.is_shared;
         self.since_read += work.bytes;
@@ -476,6 +474,21 @@ impl Stage {
         self.write_in_part(&mut work)?;
         work.worked += begun.elapsed();
         Ok(Worked::Committed(self.finish(work, log, extractors, vectors)?))
+    }
+
+    /// Whether the transactions so far state all that was read.
+    fn is_stated(&self) -> bool {
+        self.pending.through() == self.through && self.strays.events == 0
+    }
+
+    /// States what was read, in a transaction of its own.
+    fn state(
+        &mut self,
+        log: &dyn Log,
+        extractors: &Extractors,
+        vectors: &mut Vectors,
+    ) -> Result<Worked, PipelineError> {
+        Ok(Worked::Committed(self.finish(Work::default(), log, extractors, vectors)?))
     }
 
     /// Plans records of changed windows, up to a number of bytes; true once all are planned.

@@ -194,7 +194,7 @@ impl Reader {
         if batch.next == self.next {
             let is_known = |(partition, to): &(u32, ReadProgress)| {
                 let known = self.covers.iter().find(|(turns, _)| turns == partition);
-                known.map_or(to.low() == 0, |(_, known)| !to.covers_more(known))
+                known.map_or(to.through == 0, |(_, known)| !to.covers_more(known))
             };
             let covers_more = !batch.covers.iter().all(is_known);
             return Ok(covers_more.then_some(batch));
