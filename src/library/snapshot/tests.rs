@@ -280,7 +280,7 @@ impl History {
             next_offset: self.offsets[at],
             offset,
             append_ms: appended(offset),
-            covers: vec![(partition as u32, (offset * 3).into())],
+            covers: vec![(partition as u32, offset * 3)],
             records,
             unreadable: Vec::new(),
         };

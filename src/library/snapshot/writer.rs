@@ -23,7 +23,6 @@ use super::{
     segment_files::{SegmentFiles, encode, parquet_failed},
     update::{ChoiceRows, RowHead, TurnRows, UnitRows, UpdateTable},
 };
-use crate::log::ReadProgress;
 use heart::memory::{ChoiceChanges, RecordKey};
 use nouns::{
     config::ForgetSettings,
@@ -51,7 +50,7 @@ pub struct LogRead {
     /// When that was appended, in milliseconds since 1970.
     pub append_ms: i64,
     /// Read positions: (turns partition, first offset that is not covered).
-    pub covers: Vec<(u32, ReadProgress)>,
+    pub covers: Vec<(u32, u64)>,
     /// Its records in order; `None` deletes the key.
     pub records: Vec<(MemoryKey, Option<MemoryRecord>)>,
     /// Those of its records that could not be read; in `records` they appear as deletions of their keys.
@@ -198,7 +197,7 @@ impl SnapshotWriter {
             }
         }
         let mut covers: BTreeMap<u32, u64> = self.manifest.covers.drain(..).collect();
-        covers.extend(read.covers.iter().map(|(partition, to)| (*partition, to.low())));
+        covers.extend(read.covers.iter().copied());
         self.manifest.covers = covers.into_iter().collect();
         if closed | self.close_full()? {
             let pending: usize = self.pending.iter().flatten().map(|(_, bytes)| bytes.len()).sum();

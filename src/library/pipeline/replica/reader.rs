@@ -94,6 +94,11 @@ impl Reader {
         self.vectors.as_ref().map(|vectors| &vectors.model)
     }
 
+    /// How far the turns are covered by what was loaded.
+    pub(super) fn covers(&self) -> &[(u32, ReadProgress)] {
+        &self.covers
+    }
+
     /// The first offset that was not read.
     pub(super) fn next(&self) -> u64 {
         self.next
@@ -184,7 +189,8 @@ impl Reader {
         }
         let (offset, append_ms) = batch.records.last().map(|r| (r.offset, r.append_ms)).unwrap_or_default();
         let unreadable = unreadable.into_values().collect();
-        let (next_offset, covers) = (batch.next, batch.covers);
+        let covers = batch.covers.iter().map(|(turns, to)| (*turns, to.low())).collect();
+        let next_offset = batch.next;
         Ok(Some(LogRead { partition, next_offset, offset, append_ms, covers, records, unreadable }))
     }
 

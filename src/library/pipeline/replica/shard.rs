@@ -121,7 +121,7 @@ impl Shard {
             _ => {}
         }
         let Some(read) = read? else { return Ok(None) };
-        let covers = read.covers.clone();
+        let covers = if read.covers.is_empty() { Vec::new() } else { reader.covers().to_vec() };
         if let Some(choices) = &self.choices {
             hand_on(read, choices);
         }
