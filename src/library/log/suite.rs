@@ -241,6 +241,7 @@ fn live_records_are_listed_by_prefix(open: &dyn Fn() -> Box<dyn Log>) {
         listed_are(&*log, &[]);
         log.commit(&transaction(1, &[("ab", Some("1")), ("b", Some("1")), ("aa", Some("1"))])).unwrap();
         listed_are(&*log, &[("aa", "1"), ("ab", "1")]);
+        let bank = Bank::parse(&bank).unwrap();
         assert_eq!(log.listed_to(&bank).unwrap(), 1);
         // What is added is seen, in the order of the keys; records before it are read again.
         log.commit(&transaction(2, &[("aa", Some("2")), ("ac", Some("1"))])).unwrap();
@@ -297,7 +298,7 @@ fn a_transaction_is_written_as_a_whole(open: &dyn Fn() -> Box<dyn Log>) {
     let end = all(&*log, Topic::Turns, 0, 0)[2].offset + 1;
     assert_eq!(log.read_position(0).unwrap(), end);
     // A bank that is behind is stated, until it is not.
-    let behind = ReadProgress { through: end, behind: [(bank.clone(), end - 1)].into() };
+    let behind = ReadProgress { through: end, behind: [(Bank::parse(&bank).unwrap(), end - 1)].into() };
     log.commit(&Transaction { behind: behind.behind.clone(), ..transaction(end, &[]) }).unwrap();
     assert_eq!(log.progress(0).unwrap(), behind);
     drop(log);

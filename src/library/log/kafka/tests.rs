@@ -19,7 +19,7 @@ use super::{
     position,
     repair::{Finding, replace, unreadable_records},
 };
-use crate::log::{Generations as _, Log, LogError, Record, Topic, Transaction, partition_of, suite};
+use crate::log::{Generations as _, Log, LogError, ReadProgress, Record, Topic, Transaction, partition_of, suite};
 use nouns::{
     config::{LogSettings, Pipeline},
     model::MemoryKey,
@@ -250,7 +250,7 @@ fn any_value(_: &MemoryKey, _: &[u8]) -> Option<Finding> {
 }
 
 /// Every record of a memory partition, and what the reads cover.
-fn memory_of(log: &KafkaLog, partition: u32) -> (Vec<Record>, BTreeMap<u32, u64>) {
+fn memory_of(log: &KafkaLog, partition: u32) -> (Vec<Record>, BTreeMap<u32, ReadProgress>) {
     let (mut at, mut records, mut covers) = (0, Vec::new(), BTreeMap::new());
     loop {
         let batch = log.read(Topic::Memory, partition, at, 2).unwrap();
