@@ -288,7 +288,7 @@ fn of_each_key_of_the_memory_only_the_last_record_counts_and_what_cannot_be_read
     assert_eq!(names(), vec![]);
     let untouched = memory_of(&log, 0);
     let before = memory_of(&log, 1);
-    assert_eq!((before.0.len(), before.1), (1, BTreeMap::from([(1, 1)])));
+    assert_eq!((before.0.len(), before.1), (1, BTreeMap::from([(1, 1.into())])));
 
     // A position of a partition that does not exist, and keys that are no memory keys: the last record of each counts.
     let keys: [&[u8]; 5] = [b"\0\0junk", b"\xff\xfe", b"\0\0ju", b"\0\x04bank\0", b""];
