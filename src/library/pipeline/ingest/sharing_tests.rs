@@ -173,14 +173,14 @@ fn banks_that_share_a_stage_remember_what_they_do_in_the_order_of_the_log() {
     assert!(restarts_behind > 3 && pieces > 60, "{restarts_behind} {pieces}");
 }
 
-/// One turn of a megabyte is first in the log, and more of that bank follow.
+/// A huge turn is first in the log, and more of that bank follow.
 #[test]
 fn a_turn_of_another_bank_waits_for_pieces_of_a_huge_one() {
     let home = tempfile::tempdir().expect("a directory");
     let pipeline = pipeline(home.path());
     let log = EmbeddedLog::open(&pipeline.log).expect("a log");
     let dice = &mut Dice(1);
-    let huge: Vec<TurnEvent> = (0..3).map(|n| TurnEvent::Turn(said(bank(0), n, &words(dice, 1_000_000), n))).collect();
+    let huge: Vec<TurnEvent> = (0..3).map(|n| TurnEvent::Turn(said(bank(0), n, &words(dice, 400_000), n))).collect();
     log.append_turns(&huge).expect("room");
     let mut process = Process::start(&pipeline, &log);
     for _ in 0..4 {
