@@ -11,7 +11,7 @@ use ripplemem::{log::Topic, pipeline::Service};
 
 use super::{
     oracle::Dice,
-    support::{census, data, ingest, open, pipeline, write},
+    support::{census, data, ingest, lines, open, pipeline, write},
 };
 
 fn turns(service: &Service) -> Vec<TurnEvent> {

@@ -28,8 +28,9 @@ use nouns::{
 use super::{
     PipelineError,
     background::Extractors,
-    stage::{Stage, Step, Worked},
+    stage::{Stage, Worked},
     vectors::Vectors,
+    work::Step,
 };
 use crate::pipeline::logged::logged;
 

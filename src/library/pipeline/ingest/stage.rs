@@ -13,7 +13,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     ops::Range,
     sync::atomic::{AtomicU64, Ordering},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use tracing::warn;
@@ -28,8 +28,7 @@ use nouns::{
     config::{ExtractSettings, LLM, Pipeline},
     logged_bank::LoggedBank,
     model::{
-        Bank, DeadLetter, MemoryKey, MemoryRecord, ModelRef, SCHEMA_VERSION, Usage, Window, WindowId, WindowState,
-        WindowTurn,
+        Bank, DeadLetter, MemoryKey, MemoryRecord, ModelRef, SCHEMA_VERSION, Window, WindowId, WindowState, WindowTurn,
     },
 };
 
@@ -41,7 +40,7 @@ use super::{
     pending::{Pending, Strays},
     split::{self, MAX_VALUE_BYTES, Storable},
     vectors::{DeclinedText, EmbeddedDrafts, Vectors, WindowDrafts},
-    work::{Work, closed_record, extracted, plan, window_origin},
+    work::{Step, Work, closed_record, extracted, plan, window_origin},
 };
 use crate::pipeline::replica::{Unread, check_schema};
 
@@ -117,31 +116,6 @@ struct TurnsOnly {
     extractor: String,
     model: ModelRef,
     units: Vec<serde::de::IgnoredAny>,
-}
-
-/// What one step wrote.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(in crate::pipeline) struct Step {
-    /// Events that were read.
-    pub events: u64,
-    /// Events of other partitions' banks, forwarded there.
-    pub forwards: u64,
-    /// Append time of the last event, in milliseconds since 1970.
-    pub append_ms: Option<i64>,
-    /// Events that were rejected.
-    pub rejects: u64,
-    /// Windows that were written as final.
-    pub windows: u64,
-    /// Units of the records that were written.
-    pub units: u64,
-    /// Windows that got the model's units.
-    pub by_model: u64,
-    /// Windows for which the model's units could not be used.
-    pub refused: u64,
-    /// Usage of each window counted in `by_model` and `refused`.
-    pub usage: Vec<Usage>,
-    /// How long it was worked on.
-    pub took: Duration,
 }
 
 /// What a call of [`Stage::work`] did.

@@ -12,7 +12,6 @@ use super::{
     PipelineError,
     background::{self, Extractors},
     in_part,
-    stage::Step,
     vectors::{AheadVectors, WindowDrafts},
 };
 use crate::log::Transaction;
@@ -23,11 +22,36 @@ use heart::{
     },
     window::WindowChange,
 };
-use nouns::model::{Bank, MemoryKey, MemoryRecord, Window, WindowId, WindowState, WindowTurn};
+use nouns::model::{Bank, MemoryKey, MemoryRecord, Usage, Window, WindowId, WindowState, WindowTurn};
 
 /// From how many closed windows on, in one transaction, deletions are applied before the windows are extracted again.
 /// With fewer, what others said in them is never missing.
 const IN_PART_FROM: usize = 4;
+
+/// What one step wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(in crate::pipeline) struct Step {
+    /// Events that were read.
+    pub events: u64,
+    /// Events of other partitions' banks, forwarded there.
+    pub forwards: u64,
+    /// Append time of the last event, in milliseconds since 1970.
+    pub append_ms: Option<i64>,
+    /// Events that were rejected.
+    pub rejects: u64,
+    /// Windows that were written as final.
+    pub windows: u64,
+    /// Units of the records that were written.
+    pub units: u64,
+    /// Windows that got the model's units.
+    pub by_model: u64,
+    /// Windows for which the model's units could not be used.
+    pub refused: u64,
+    /// Usage of each window counted in `by_model` and `refused`.
+    pub usage: Vec<Usage>,
+    /// How long it was worked on.
+    pub took: Duration,
+}
 
 /// A record without its units.
 pub(super) struct RecordFrame {
