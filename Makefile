@@ -13,7 +13,7 @@ TEST_CHAT := RIPPLEMEM_CHAT=all cargo test --release --locked --test ripplemem c
 
 .PHONY: demo test dist check-dist dev console test-data test-model bench bench-http setup check up down model model-real model-real-down
 
-# Without Kafka, language models, buckets and the evaluation, which a first look does not need. On a terminal it goes
+# Without Kafka, language models and buckets, which a first look does not need. On a terminal it goes
 # on to serve the samples, for a browser.
 DEMO := --no-default-features --features console
 demo: setup
@@ -21,7 +21,7 @@ demo: setup
 	@if [ -t 0 ]; then $(BINARY) demo --console; else $(BINARY) demo; fi
 
 test: setup browser
-	cargo test --release --locked --workspace
+	scripts/test --profile release
 
 # The packages of this machine's kind, in dist/ (docs/install.md). `make check-dist` installs each of them in a bare system.
 dist: setup

@@ -7,9 +7,9 @@ mod asking;
 mod bad_input;
 mod bench;
 mod broker_process;
+mod browser;
 mod bucket_process;
 mod buckets;
-mod calibrate;
 mod chat_kafka;
 mod chat_samples;
 mod compare;
@@ -19,7 +19,6 @@ mod context;
 mod docs;
 mod document;
 mod dry_run;
-mod eval;
 mod event_stream;
 mod explain;
 mod files;
@@ -84,6 +83,15 @@ mod support;
 mod tidy;
 mod transfer;
 mod views;
-mod worked_model;
 mod worked_page;
 mod worked_trace;
+
+/// The repository.
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_ripplemem");
+
+/// The program that stands in for a language model.
+fn scripted_model() -> &'static std::path::Path {
+    std::path::Path::new(env!("CARGO_BIN_EXE_scripted-model"))
+}

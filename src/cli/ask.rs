@@ -23,11 +23,11 @@ use nouns::{
 use ripplemem::{pipeline, snapshot::AsOf};
 use serde::Serialize;
 use server::{Reached, api};
+use terminal::{print, say};
 
 use super::{
     as_of_argument::parse_as_of,
     memory_arguments::MemoryArguments,
-    output::{print, say},
     reached::{Memory, end_of, open_or_reach},
 };
 

@@ -13,12 +13,12 @@ use nouns::{
 };
 use ripplemem::snapshot::AsOf;
 use server::{Reached, api};
+use terminal::print;
 
 use super::{
     as_of_argument::parse_as_of,
     ask::{ANSWER_TIMEOUT_MS, as_of_text},
     memory_arguments::MemoryArguments,
-    output::print,
     reached::{Memory, end_of, open_or_reach, service_on_kafka},
 };
 

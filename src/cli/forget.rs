@@ -22,11 +22,11 @@ use ripplemem::{
     pipeline::{Deleted, Receipt, forget_turns, held_turns, selected_turns, stored_receipts},
 };
 use server::api::{ForgetTurns, ForgottenTurns, TurnView};
+use terminal::{print, say};
 
 use super::{
     forgets::{erase_now, list, receipt_line},
     memory_arguments::MemoryArguments,
-    output::{print, say},
     reached::{Memory, open_or_reach},
     selector_arguments::SelectorArguments,
     turns::{listed_on_kafka, table_line},

@@ -12,11 +12,9 @@ use nouns::{
 };
 use ripplemem::pipeline::{Erased, ForgetStage, Receipt, RetentionRule, stored_receipts};
 use server::api::Forgets;
+use terminal::print;
 
-use super::{
-    output::print,
-    reached::{Memory, open_or_reach},
-};
+use super::reached::{Memory, open_or_reach};
 
 /// Prints the receipts of all operations, or of those of a bank.
 pub(super) fn list(pipeline: &Pipeline, bank: Option<&Bank>, json: bool) -> Result<ExitCode> {

@@ -24,15 +24,13 @@ use server::{
     api::{Digest, Put, Status, WrittenTurns},
 };
 use sources::{Source, Summary};
+use terminal::{REJECTED, print, say, with_progress};
 
 use super::{
     digest::{digest_of, digest_text},
-    exit_code::REJECTED,
     heard_languages::HeardLanguages,
     memory_arguments::MemoryArguments,
     model_reading::print_reading,
-    output::{print, say},
-    progress_bar::with_progress,
     reached::{Memory, open_or_reach, status_of},
     source_arguments::SourceArguments,
 };

@@ -20,10 +20,10 @@ use ripplemem::{
     pipeline::{HeldTurn, selected_turns, wait_until_listed},
 };
 use server::api::{self, TurnView};
+use terminal::{print, say};
 
 use super::{
     memory_arguments::MemoryArguments,
-    output::{print, say},
     reached::{Memory, open_or_reach},
     selector_arguments::SelectorArguments,
 };

@@ -11,8 +11,7 @@ use clap::Args;
 use models::llm::Llm;
 use nouns::config::LogKind;
 use ripplemem::{log, pipeline};
-
-use super::{output::print, pipeline_file::read_pipeline};
+use terminal::{print, read_pipeline};
 
 const HOUR_MS: u64 = 3_600_000;
 

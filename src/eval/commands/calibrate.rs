@@ -1,4 +1,4 @@
-//! `ripplemem calibrate`.
+//! `ripplemem-eval calibrate`.
 //!
 //! In: files of dialogue without labels. Out: a model's semantic threshold, the scale of its cosines and that of its
 //! stored bytes, as a table and TOML, or as JSON. Builds a memory in a temporary directory, which is deleted at
@@ -8,21 +8,13 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use lab::Calibration;
+use eval::Calibration;
 use models::embed;
 use nouns::{
     config::{Fsync, LogKind, Pipeline, RULES, SourceSettings},
     model::{SpannedText, Vector},
 };
-
-use super::{
-    exit_code::REJECTED,
-    memory_arguments::pipeline_or_defaults,
-    open_memory::open_memory,
-    output::{print, say},
-    progress_bar::with_progress,
-    source_arguments::format_help,
-};
+use terminal::{REJECTED, format_help, open_memory, pipeline_or_defaults, print, say, with_progress};
 
 /// Set a model's semantic threshold, the scale of its cosines and that of its stored bytes from unlabelled dialogue.
 #[derive(Args)]
@@ -79,7 +71,7 @@ impl Calibrate {
             zone: self.zone.clone(),
             ..SourceSettings::new(&self.format, path)
         };
-        let sources = self.files.iter().map(|path| lab::readers::open(&settings(path)));
+        let sources = self.files.iter().map(|path| eval::readers::open(&settings(path)));
         let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
         let mut service = open_memory(pipeline)?;
         let mut rejects = 0;
@@ -89,12 +81,12 @@ impl Calibrate {
         }
         let (model, memory) = (&pipeline.embed.model, &pipeline.memory);
         let mut embedder = embed::open(&pipeline.embed, &pipeline.model())?;
-        let units = lab::samples(service.log(), &mut |text| embedder.embed_query(text))?;
+        let units = eval::samples(service.log(), &mut |text| embedder.embed_query(text))?;
         let plain = |text| SpannedText { text, spans: Vec::new() };
-        let texts: Vec<SpannedText> = lab::texts(service.log())?.into_iter().map(plain).collect();
+        let texts: Vec<SpannedText> = eval::texts(service.log())?.into_iter().map(plain).collect();
         let whole: Vec<Vector> = embedder.embed(&texts)?.into_iter().map(|vectors| vectors.whole).collect();
         let (choices, target) = (memory.semantic_edges, memory.target_semantic_choices);
-        let calibration = lab::calibrate(model, &units, choices, target, &whole)?;
+        let calibration = eval::calibrate(model, &units, choices, target, &whole)?;
         Ok((calibration, rejects))
     }
 

@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ripplemem::pipeline::Progress;
 
 /// Runs a task that reports its progress, and removes the bar when the task ends.
-pub(crate) fn with_progress<T>(task: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T {
+pub fn with_progress<T>(task: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T {
     let bar = Bar::new();
     let done = task(&mut |progress| bar.show(progress));
     bar.0.finish_and_clear();

@@ -1,4 +1,4 @@
-//! `ripplemem eval conversations`.
+//! `ripplemem-eval conversations`.
 //!
 //! In: annotated IRC logs. Out: how many links and whole conversations are found, or fitted weights.
 
@@ -6,8 +6,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use clap::Args;
-
-use super::{memory_arguments::pipeline_or_defaults, output::print};
+use terminal::{pipeline_or_defaults, print};
 
 /// Measure how well interleaved conversations are separated, on the annotated logs of irc-disentanglement.
 #[derive(Args)]
@@ -29,19 +28,19 @@ impl Conversations {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let gap_minutes = pipeline_or_defaults(self.pipeline.as_deref())?.window.gap_minutes;
         if self.fit {
-            let weights = lab::fit_conversations(&self.directory, gap_minutes)?;
+            let weights = eval::fit_conversations(&self.directory, gap_minutes)?;
             let weights: Vec<String> = weights.iter().map(|weight| format!("{weight:.2}")).collect();
             print(&format!("{}\n", weights.join(", ")))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let score = lab::score_conversations(&self.directory, gap_minutes)?;
+        let score = eval::score_conversations(&self.directory, gap_minutes)?;
         if self.json {
             print(&format!("{}\n", serde_json::to_string_pretty(&score)?))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let row = |name: &str, found: lab::Found| {
+        let row = |name: &str, found: eval::Found| {
             let [precision, recall, f1] = [found.precision(), found.recall(), found.f1()].map(|share| 100.0 * share);
-            let lab::Found { marked, chosen, right } = found;
+            let eval::Found { marked, chosen, right } = found;
             format!("{name:<14}{precision:>9.1}{recall:>8.1}{f1:>6.1}{marked:>8}{chosen:>8}{right:>7}\n")
         };
         print(&format!(

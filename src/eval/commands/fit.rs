@@ -1,4 +1,4 @@
-//! `ripplemem eval fit`.
+//! `ripplemem-eval fit`.
 //!
 //! In: development sets. Out: a row for each way to choose weights and the cutoff, measured on other dialogues than
 //! those on which they were chosen, as a table or as JSON.
@@ -7,9 +7,8 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use lab::{AgentSet, BenchmarkFormat};
-
-use super::{memory_arguments::pipeline_or_defaults, output::print, progress_bar::with_progress};
+use eval::{AgentSet, BenchmarkFormat};
+use terminal::{pipeline_or_defaults, print, with_progress};
 
 /// Choose weights and the cutoff, and measure the choice on other dialogues than those on which it was made.
 #[derive(Args)]
@@ -55,12 +54,12 @@ impl Fit {
         );
         let pipeline = pipeline_or_defaults(self.pipeline.as_deref())?;
         let (draws, seed, tokens) = (self.draws, self.seed, self.tokens);
-        let request = lab::FitRequest { sets, agent_sets, pipeline, draws, seed, tokens };
-        let fit = with_progress(|progress| lab::fit(&request, progress))?;
+        let request = eval::FitRequest { sets, agent_sets, pipeline, draws, seed, tokens };
+        let fit = with_progress(|progress| eval::fit(&request, progress))?;
         if self.json {
             print(&format!("{}\n", serde_json::to_string_pretty(&fit)?))?;
         } else {
-            print(&lab::fit_table(&fit))?;
+            print(&eval::fit_table(&fit))?;
         }
         Ok(ExitCode::SUCCESS)
     }

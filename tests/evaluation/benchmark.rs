@@ -1,4 +1,4 @@
-//! `ripplemem eval` on a small made-up dialogue, through the command line.
+//! `ripplemem-eval FORMAT` on a small made-up dialogue, through the command line.
 
 use std::{
     collections::BTreeSet,
@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     model_process::ScriptedModel,
-    reranker::is_installed,
-    support::{fails, ripplemem, write},
+    support::{fails, has_reranker, obeys, ripplemem, write},
 };
 
 fn said(speaker: &str, id: &str, text: &str) -> Value {
@@ -74,7 +73,7 @@ fn home() -> Home {
 
 fn eval(home: &Home, more: &[&str]) -> std::process::Output {
     let (file, pipeline) = (home.file.to_str().unwrap(), home.pipeline.to_str().unwrap());
-    ripplemem(&[&["eval", "locomo", file, "--pipeline", pipeline], more].concat())
+    ripplemem(&[&["locomo", file, "--pipeline", pipeline], more].concat())
 }
 
 fn figures(home: &Home, more: &[&str]) -> Value {
@@ -83,38 +82,11 @@ fn figures(home: &Home, more: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Every property of an object is in its schema, and every required one is present. Follows references.
-pub(crate) fn obeys(value: &Value, schema: &Value, root: &Value, place: &str) {
-    if let Some(name) = schema["$ref"].as_str() {
-        return obeys(value, root.pointer(name.trim_start_matches('#')).unwrap(), root, place);
-    }
-    match value {
-        Value::Object(object) => {
-            if let Some(properties) = schema["properties"].as_object() {
-                for field in schema["required"].as_array().into_iter().flatten() {
-                    assert!(object.contains_key(field.as_str().unwrap()), "{place}: {field} is missing");
-                }
-                for (field, inner) in object {
-                    let known =
-                        properties.get(field).unwrap_or_else(|| panic!("{place}: {field} is not in the schema"));
-                    obeys(inner, known, root, &format!("{place}.{field}"));
-                }
-            } else if schema["additionalProperties"].is_object() {
-                object
-                    .iter()
-                    .for_each(|(k, v)| obeys(v, &schema["additionalProperties"], root, &format!("{place}.{k}")));
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|v| obeys(v, &schema["items"], root, place)),
-        _ => {}
-    }
-}
-
 #[test]
 fn the_figures_follow_their_schema_and_count_every_question_once() {
     let home = home();
     let result = figures(&home, &["--baselines", "--ablate", "all"]);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/eval.v1.json");
+    let path = Path::new(super::ROOT).join("schemas/eval.v1.json");
     let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     obeys(&result, &schema, &schema, "result");
     for field in [
@@ -193,7 +165,7 @@ fn the_figures_follow_their_schema_and_count_every_question_once() {
 
 /// A schema of the repository.
 fn schema(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(name);
+    let path = Path::new(super::ROOT).join("schemas").join(name);
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
@@ -262,7 +234,7 @@ fn a_report_counts_every_question_once_and_says_where_evidence_was_lost() {
 /// Each way builds its own memory and is asked the same questions.
 #[test]
 fn a_reranker_is_stated_with_the_answers_that_it_ordered() {
-    if !is_installed("eval::a_reranker_is_stated_with_the_answers_that_it_ordered") {
+    if !has_reranker("eval::a_reranker_is_stated_with_the_answers_that_it_ordered") {
         return;
     }
     let home = home();
@@ -383,7 +355,7 @@ fn the_script_turns_an_archive_of_chat_into_turns() {
     write(&home.path().join(name), said);
     let archive = home.path().join("raw.tar.gz");
     let tar = Command::new("tar").arg("czf").arg(&archive).arg("-C").arg(home.path()).arg(name).status();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/irc_turns.py");
+    let script = Path::new(super::ROOT).join("scripts/irc_turns.py");
     let output = Command::new("python3").arg(script).arg(&archive).output().unwrap();
     assert!(tar.unwrap().success() && output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let events: Vec<TurnEvent> = output
@@ -430,7 +402,7 @@ fn a_seed_chooses_the_questions_of_a_limit() {
 /// One model answers from three contexts; the same command again is answered from the cache.
 #[test]
 fn answers_from_different_contexts_stand_side_by_side() {
-    let server = super::model_process::ScriptedModel::start(&[]);
+    let server = ScriptedModel::start(&[]);
     let mut home = home();
     let log = home.directory.path().join("log");
     let settings = format!(
@@ -440,7 +412,7 @@ fn answers_from_different_contexts_stand_side_by_side() {
     home.pipeline = write(&home.directory.path().join("answers.toml"), settings);
     let run = || figures(&home, &["--answers", "--limit", "3", "--seed", "5"]);
     let result = run();
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/eval.v1.json");
+    let path = Path::new(super::ROOT).join("schemas/eval.v1.json");
     let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     obeys(&result, &schema, &schema, "result");
     let rows = result["readings"].as_array().unwrap();
@@ -472,7 +444,7 @@ fn what_cannot_be_evaluated_is_an_error_with_its_place() {
     let half = benchmark().to_string();
     let half = write(&home.directory.path().join("half.json"), &half[..half.len() / 2]);
     let pipeline = home.pipeline.to_str().unwrap();
-    let run = |format: &str, file: &str| ripplemem(&["eval", format, file, "--pipeline", pipeline]);
+    let run = |format: &str, file: &str| ripplemem(&[format, file, "--pipeline", pipeline]);
     fails(&run("locomo", half.to_str().unwrap()), 1, &["half.json:1:", "whole"]);
     fails(&run("locomo", "no/such.json"), 1, &["no/such.json"]);
     fails(
@@ -487,14 +459,27 @@ fn what_cannot_be_evaluated_is_an_error_with_its_place() {
 /// Both sets of agents' conversations, from files to figures, with their rivals, and weights chosen on them beside
 /// people's dialogues.
 #[test]
+fn a_file_that_was_cut_off_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let half = |start: &str| write(&home.path().join("half.json"), start);
+    for (format, start) in [
+        ("locomo", "[{\"sample_id\": \"conv-1\", \"conversation\": {\"session_1\": ["),
+        ("longmemeval", "[{\"question_id\": \"q1\", \"haystack_session_ids\": ["),
+        ("evermembench", "{\"dialogues\": {\"2025-01-09\": ["),
+    ] {
+        fails(&ripplemem(&[format, half(start).to_str().unwrap()]), 1, &["half.json:1", "fetch the whole"]);
+    }
+}
+
+#[test]
 fn conversations_with_an_assistant_are_scored_beside_rivals_and_fitted_with_dialogues() {
     let home = home();
-    let agents = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/agents");
+    let agents = Path::new(super::ROOT).join("tests/data/agents");
     let (beam, realmem) = (agents.join("beam"), agents.join("realmem"));
     let pipeline = home.pipeline.to_str().unwrap();
     for (set, path, questions, rows) in [("beam", &beam, 4, 10), ("realmem", &realmem, 1, 1)] {
         let report = home.directory.path().join(set);
-        let mut arguments = vec!["eval", set, path.to_str().unwrap(), "--pipeline", pipeline, "--json"];
+        let mut arguments = vec![set, path.to_str().unwrap(), "--pipeline", pipeline, "--json"];
         arguments.extend(["--report", report.to_str().unwrap()]);
         arguments.extend((rows > 1).then_some("--baselines"));
         let output = ripplemem(&arguments);
@@ -513,10 +498,10 @@ fn conversations_with_an_assistant_are_scored_beside_rivals_and_fitted_with_dial
         assert!(written["overall"]["first_hop"]["recall"].is_null(), "it is not measured there");
         assert_eq!(written["retrievers"].as_array().unwrap().len(), rows);
     }
-    let missing = ripplemem(&["eval", "beam", home.directory.path().to_str().unwrap(), "--pipeline", pipeline]);
+    let missing = ripplemem(&["beam", home.directory.path().to_str().unwrap(), "--pipeline", pipeline]);
     assert!(!missing.status.success() && String::from_utf8_lossy(&missing.stderr).contains("chat.json"), "{missing:?}");
 
-    let mut fit = vec!["eval", "fit", "--draws", "3", "--json", "--pipeline", pipeline];
+    let mut fit = vec!["fit", "--draws", "3", "--json", "--pipeline", pipeline];
     fit.extend(["--locomo", home.file.to_str().unwrap(), "--beam", beam.to_str().unwrap()]);
     fit.extend(["--realmem", realmem.to_str().unwrap()]);
     let output = ripplemem(&fit);

@@ -1,6 +1,6 @@
 //! What to evaluate.
 //!
-//! In: the options of `ripplemem eval`, checked. Out: a request, and the sources that it names.
+//! In: the options of `ripplemem-eval`, checked. Out: a request, and the sources that it names.
 
 use std::path::{Path, PathBuf};
 

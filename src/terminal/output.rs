@@ -13,7 +13,7 @@ use heart::recall::visible;
 use ripplemem::pipeline::UnreadableAt;
 
 /// Writes a part of the result to stdout: to a terminal with control characters made visible, otherwise unchanged.
-pub(crate) fn print(text: &str) -> Result<()> {
+pub fn print(text: &str) -> Result<()> {
     let out = std::io::stdout();
     let text = if out.is_terminal() { visible(text) } else { Cow::Borrowed(text) };
     let mut out = out.lock();
@@ -22,12 +22,12 @@ pub(crate) fn print(text: &str) -> Result<()> {
 }
 
 /// Writes a message for a person to stderr.
-pub(crate) fn say(text: &str) {
+pub fn say(text: &str) {
     drop(writeln!(std::io::stderr(), "ripplemem: {}", visible(text)));
 }
 
 /// Names each record that a command could not read, and says what happened to it.
-pub(crate) fn say_unreadable(unreadable: &[UnreadableAt], outcome: &str) {
+pub fn say_unreadable(unreadable: &[UnreadableAt], outcome: &str) {
     for at in unreadable {
         say(&format!("{at}; {outcome}"));
     }

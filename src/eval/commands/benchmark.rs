@@ -1,4 +1,4 @@
-//! `ripplemem eval`.
+//! `ripplemem-eval FORMAT`.
 //!
 //! In: a benchmark file. Out: figures over its questions, as a table or as JSON, and a report.
 
@@ -8,26 +8,28 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use clap::Args;
-use lab::{Ablation, AgentSet, BenchmarkFormat, Calibration};
+use clap::Parser;
+use eval::{Ablation, AgentSet, BenchmarkFormat, Calibration};
 use nouns::config::Pipeline;
+use terminal::{print, read_pipeline, say, with_progress};
 
 use super::{
-    agents::Agents,
-    conversations::Conversations,
-    evaluated_pipeline::EvaluatedPipeline,
-    fit::Fit,
-    output::{print, say},
-    pipeline_file::read_pipeline,
-    progress_bar::with_progress,
+    agents::Agents, calibrate::Calibrate, console::Console, conversations::Conversations,
+    evaluated_pipeline::EvaluatedPipeline, fit::Fit, schema::Schema,
 };
 
 /// Score the memory on a benchmark: build it, ask every question, and compare the answers with the evidence.
-#[derive(Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub(crate) struct Eval {
+#[derive(Parser)]
+#[command(
+    version,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but some input was rejected, 78 the pipeline \
+file is not valid."
+)]
+pub(crate) struct Arguments {
     #[command(subcommand)]
-    command: Option<EvalCommand>,
+    command: Option<Command>,
     #[arg(help = format!("The format: {}", format_names()), required = true)]
     format: Option<String>,
     /// The file, as published; for realtalk the directory.
@@ -79,17 +81,17 @@ pub(crate) struct Eval {
     #[arg(long)]
     json: bool,
     /// Write a report into this directory: report.md, plots, a page for each question, and the same for
-    /// `ripplemem console --report`.
+    /// `ripplemem-eval console --report`.
     #[arg(long)]
     report: Option<PathBuf>,
-    /// Show this calibration in the report: a file with the output of `calibrate --json`.
+    /// Show this calibration in the report: a file with the output of `ripplemem-eval calibrate --json`.
     #[arg(long, requires = "report")]
     calibration: Option<PathBuf>,
 }
 
 /// What an evaluation does besides measuring the settings as they are.
 #[derive(clap::Subcommand)]
-enum EvalCommand {
+enum Command {
     /// Score the choice of which parts of long turns are quoted, on BEAM's chats between a user and an assistant.
     Beam(Agents),
     /// Score the choice of which parts of long turns are quoted, on RealMem's dialogues; for each query, the memory
@@ -98,42 +100,48 @@ enum EvalCommand {
     RealMem(Agents),
     Fit(Fit),
     Conversations(Conversations),
+    Calibrate(Calibrate),
+    Console(Console),
+    Schema(Schema),
 }
 
-impl Eval {
+impl Arguments {
     pub(crate) fn run(self) -> Result<ExitCode> {
         match self.command {
-            Some(EvalCommand::Beam(agents)) => return agents.run(AgentSet::Beam),
-            Some(EvalCommand::RealMem(agents)) => return agents.run(AgentSet::RealMem),
-            Some(EvalCommand::Fit(fit)) => return fit.run(),
-            Some(EvalCommand::Conversations(conversations)) => return conversations.run(),
+            Some(Command::Beam(agents)) => return agents.run(AgentSet::Beam),
+            Some(Command::RealMem(agents)) => return agents.run(AgentSet::RealMem),
+            Some(Command::Fit(fit)) => return fit.run(),
+            Some(Command::Conversations(conversations)) => return conversations.run(),
+            Some(Command::Calibrate(calibrate)) => return calibrate.run(),
+            Some(Command::Console(console)) => return console.run(),
+            Some(Command::Schema(schema)) => return schema.run(),
             None => {}
         }
         // Read this before the evaluation, which takes minutes, so that a wrong file fails at once.
         let calibration = self.calibration.as_deref().map(read_calibration).transpose()?;
         let (json, report) = (self.json, self.report.clone());
         let request = self.request()?;
-        let run = with_progress(|progress| lab::evaluate(&request, progress))?;
+        let run = with_progress(|progress| eval::evaluate(&request, progress))?;
         if let Some(directory) = report {
-            lab::report::write(&directory, &run, calibration.as_ref())?;
+            eval::report::write(&directory, &run, calibration.as_ref())?;
             say(&format!("the report is {}", directory.join("report.md").display()));
         }
         if json {
             print(&format!("{}\n", serde_json::to_string_pretty(&run.result)?))?;
         } else {
-            print(&lab::table(&run.result))?;
+            print(&eval::table(&run.result))?;
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn request(self) -> Result<lab::EvalRequest> {
+    fn request(self) -> Result<eval::EvalRequest> {
         // clap requires both if no other command is given.
         let (format, path) = (self.format.unwrap_or_default(), self.path.unwrap_or_default());
         let format = BenchmarkFormat::parse(&format)
             .with_context(|| format!("{format:?} is not a benchmark; write {}", format_names()))?;
         let pipeline = self.settings.read()?;
         let judge = self.judge.as_deref().map(read_pipeline).transpose()?.map(|pipeline| pipeline.llm);
-        Ok(lab::EvalRequest {
+        Ok(eval::EvalRequest {
             format,
             path,
             only: self.conversations,
@@ -159,7 +167,8 @@ fn format_names() -> String {
 
 fn read_calibration(path: &Path) -> Result<Calibration> {
     let text = std::fs::read(path).with_context(|| path.display().to_string())?;
-    serde_json::from_slice(&text).with_context(|| format!("{}: not what `calibrate --json` prints", path.display()))
+    serde_json::from_slice(&text)
+        .with_context(|| format!("{}: not what `ripplemem-eval calibrate --json` prints", path.display()))
 }
 
 fn ablations(names: &[String], pipeline: &Pipeline) -> Result<Vec<Ablation>> {

@@ -10,14 +10,14 @@ use super::{
     result::EvalResult,
 };
 
-/// The schema of what `ripplemem eval --json` prints.
+/// The schema of what `ripplemem-eval --json` prints.
 #[must_use]
 pub fn schema() -> Schema {
     let about = "The figures of one evaluation. Shares are fractions; null is not measured.";
     nouns::schema::of(EvalResult::json_schema, about)
 }
 
-/// The schema of `report.json`, which `ripplemem eval --report` writes.
+/// The schema of `report.json`, which `ripplemem-eval --report` writes.
 #[must_use]
 pub fn report_schema() -> Schema {
     let about = "The figures of one evaluation with a line for each question. Shares are fractions; null is not \

@@ -1,4 +1,4 @@
-//! `ripplemem eval beam` and `ripplemem eval realmem`.
+//! `ripplemem-eval beam` and `ripplemem-eval realmem`.
 //!
 //! In: conversations between a user and an assistant, with questions. Out: how much of the evidence the memory and the
 //! baselines quote, as a page or as JSON, and every context with its score.
@@ -12,13 +12,10 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::Args;
-use lab::{AgentContext, AgentSet, AgentsRequest};
+use eval::{AgentContext, AgentSet, AgentsRequest};
+use terminal::{print, say, with_progress};
 
-use super::{
-    evaluated_pipeline::EvaluatedPipeline,
-    output::{print, say},
-    progress_bar::with_progress,
-};
+use super::evaluated_pipeline::EvaluatedPipeline;
 
 /// The options of both commands.
 #[derive(Args)]
@@ -40,7 +37,7 @@ pub(crate) struct Agents {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Write a report into this directory: report.md, and what `ripplemem console --report` shows of each question.
+    /// Write a report into this directory: report.md, and what `ripplemem-eval console --report` shows of each question.
     #[arg(long)]
     report: Option<PathBuf>,
     /// Write every context with its score into this file, one line of JSON each.
@@ -59,18 +56,18 @@ impl Agents {
             baselines: self.baselines,
             tokens: self.tokens.map(f64::from),
         };
-        let run = with_progress(|progress| lab::evaluate_agents(&request, progress))?;
+        let run = with_progress(|progress| eval::evaluate_agents(&request, progress))?;
         if let Some(path) = &self.contexts {
             write_contexts(path, &run.contexts).with_context(|| format!("{}: cannot be written", path.display()))?;
         }
         if let Some(directory) = &self.report {
-            lab::write_agents_report(directory, &run)?;
+            eval::write_agents_report(directory, &run)?;
             say(&format!("the report is {}", directory.join("report.md").display()));
         }
         if self.json {
             print(&format!("{}\n", serde_json::to_string_pretty(&run.result)?))?;
         } else {
-            print(&lab::agents_page(&run.result))?;
+            print(&eval::agents_page(&run.result))?;
         }
         Ok(ExitCode::SUCCESS)
     }

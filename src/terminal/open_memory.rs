@@ -9,6 +9,6 @@ use ripplemem::pipeline::Service;
 use super::progress_bar::with_progress;
 
 /// Opens the memory and rebuilds it from its log.
-pub(crate) fn open_memory(pipeline: &Pipeline) -> Result<Service> {
+pub fn open_memory(pipeline: &Pipeline) -> Result<Service> {
     Ok(with_progress(|progress| Service::open(pipeline, progress))?)
 }

@@ -1,6 +1,6 @@
-//! `ripplemem calibrate` through the command line, on the sample dialogue.
+//! `ripplemem-eval calibrate` through the command line, on the sample dialogue.
 
-use lab::Calibration;
+use eval::Calibration;
 use nouns::config::Pipeline;
 
 use super::support::{data, fails, pipeline, ripplemem, write};

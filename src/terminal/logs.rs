@@ -17,7 +17,7 @@ use nouns::{
 };
 use tracing::{Event, Level, Metadata, Subscriber, level_filters::LevelFilter};
 use tracing_subscriber::{
-    Layer as _,
+    Layer, Registry,
     filter::{Targets, filter_fn},
     fmt::{FmtContext, FormatEvent, FormatFields, format::Writer},
     layer::SubscriberExt as _,
@@ -26,16 +26,20 @@ use tracing_subscriber::{
 };
 
 /// The crates of this project, as log lines name them.
-const OURS: [&str; 9] =
-    ["ripplemem", "server", "models", "endpoint", "sources", "heart", "nouns", "lab", "scripted_model"];
+const OURS: [&str; 10] =
+    ["ripplemem", "server", "models", "endpoint", "sources", "heart", "nouns", "eval", "terminal", "scripted_model"];
 /// The crate that speaks MCP. Its warnings quote the URI of a request, with the question, the bank and the speakers.
 const MCP: &str = "rmcp";
 /// The file in `log.directory` that holds the key with which banks are hashed.
 const KEY_FILE: &str = "logs.key";
 
-/// Begins to write log lines. `RUST_LOG` says which, such as `debug` or `info,server=debug`. Without it, a service
-/// writes lines from `info` on, and other commands write warnings.
-pub(crate) fn begin(is_service: bool) {
+/// The layer that sends spans to a collector.
+pub type Spans = Box<dyn Layer<Registry> + Send + Sync>;
+
+/// Begins to write log lines, and to send spans if there is a layer for them; why they cannot be sent is a
+/// warning. `RUST_LOG` says which lines, such as `debug` or `info,server=debug`. Without it, a service writes lines from
+/// `info` on, and other commands write warnings.
+pub fn begin(is_service: bool, spans: Result<Option<Spans>, String>) {
     let usual = if is_service { LevelFilter::INFO } else { LevelFilter::WARN };
     let wanted = std::env::var("RUST_LOG").unwrap_or_default();
     let (targets, wrong) = match wanted.parse::<Targets>() {
@@ -45,9 +49,10 @@ pub(crate) fn begin(is_service: bool) {
     };
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
     let registry = tracing_subscriber::registry();
-    #[cfg(feature = "otlp")]
-    let (spans, no_spans) = super::otlp::layer().map_or_else(|problem| (None, Some(problem)), |spans| (spans, None));
-    #[cfg(feature = "otlp")]
+    let (spans, no_spans) = match spans {
+        Ok(spans) => (spans, None),
+        Err(problem) => (None, Some(problem)),
+    };
     let registry = registry.with(spans.with_filter(filter_fn(|metadata| metadata.is_span() && is_ours(metadata))));
     let filter = filter_fn(is_allowed);
     // A second subscriber in one process is refused; there is none.
@@ -62,16 +67,9 @@ pub(crate) fn begin(is_service: bool) {
     if let Some(problem) = wrong {
         tracing::warn!("RUST_LOG {wanted:?}: {problem}; write a level such as debug, or info,server=debug");
     }
-    #[cfg(feature = "otlp")]
     if let Some(problem) = no_spans {
         tracing::warn!("{problem}");
     }
-}
-
-/// Sends what is left of spans.
-pub(crate) fn end() {
-    #[cfg(feature = "otlp")]
-    super::otlp::end();
 }
 
 /// For our crates, the level `usual`; for others, warnings.
@@ -109,7 +107,7 @@ where
 }
 
 /// Names banks in log lines as the pipeline says. If the key cannot be kept, the hashes are valid only for this run.
-pub(crate) fn name_banks_of(pipeline: &Pipeline) {
+pub fn name_banks_of(pipeline: &Pipeline) {
     if pipeline.logs.banks {
         return name_banks(BankNames::Plain);
     }

@@ -1,6 +1,6 @@
 //! What to fit.
 //!
-//! In: the options of `ripplemem eval fit`, checked. Out: a request.
+//! In: the options of `ripplemem-eval fit`, checked. Out: a request.
 
 use std::path::PathBuf;
 

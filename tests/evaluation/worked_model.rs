@@ -6,8 +6,8 @@
 
 use std::{fmt::Write, fs};
 
+use eval::BenchmarkFormat;
 use heart::recall;
-use lab::BenchmarkFormat;
 
 use super::{model_process::ScriptedModel, support::data};
 
@@ -20,7 +20,7 @@ fn five_contracts_from_the_dialogue_to_the_verdict() {
     // deterministic embedder finds no meaning, so no floor on similarity may apply.
     let extra = "profile = \"paper\"\nwindow.sessions = true\nextract.extractor = \"llm\"\nrecall.planner = \"llm\"\n\
                  recall.cues_by = \"llm\"\nrecall.semantic = 2\nrecall.lexical = 2\nrecall.cue = 1\nrecall.support_floor = -1.0";
-    let request = lab::EvalRequest {
+    let request = eval::EvalRequest {
         format: BenchmarkFormat::parse("locomo").unwrap(),
         path: data("readers.json"),
         only: Vec::new(),
@@ -37,7 +37,7 @@ fn five_contracts_from_the_dialogue_to_the_verdict() {
         compare_answers: false,
         judge: Some(server.pipeline(home.path(), "scripted+judge", "").llm),
     };
-    let run = lab::evaluate(&request, &mut |_| {}).unwrap();
+    let run = eval::evaluate(&request, &mut |_| {}).unwrap();
     let requests = server.requests();
     assert_eq!(requests.len(), 7, "three windows, cues, plan, answer, judge");
 
@@ -75,11 +75,11 @@ fn five_contracts_from_the_dialogue_to_the_verdict() {
     assert_eq!((run.result.build.llm_calls, run.result.reading.llm_calls), (3, 1));
     assert!(run.result.build.llm_tokens > 1_000);
     assert_eq!(question.llm.llm_calls, 4, "cues, plan, answer, judge");
-    let same = lab::EvalRequest { judge: Some(request.pipeline.llm.clone()), ..request.clone() };
-    let error = lab::evaluate(&same, &mut |_| {}).unwrap_err().to_string();
+    let same = eval::EvalRequest { judge: Some(request.pipeline.llm.clone()), ..request.clone() };
+    let error = eval::evaluate(&same, &mut |_| {}).unwrap_err().to_string();
     assert!(error.contains("cannot also judge") && error.contains("--judge"), "{error}");
     // A second evaluation uses the cache only, and reports the same cost.
-    let again = lab::evaluate(&request, &mut |_| {}).unwrap();
+    let again = eval::evaluate(&request, &mut |_| {}).unwrap();
     assert_eq!(again.result.build.llm_tokens, run.result.build.llm_tokens);
     assert_eq!((again.questions[0].generated.as_ref(), server.requests().len()), (Some(generated), 7));
 }

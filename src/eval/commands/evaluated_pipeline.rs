@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use nouns::config::Pipeline;
-
-use super::pipeline_file::read_pipeline;
+use terminal::read_pipeline;
 
 /// The options of the settings.
 #[derive(Args)]

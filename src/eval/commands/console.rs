@@ -1,4 +1,4 @@
-//! `ripplemem console`.
+//! `ripplemem-eval console`.
 //!
 //! In: the directory of a report. Out: the console with that report and without a memory, at an address of this machine
 //! that is printed, until a signal.
@@ -8,11 +8,7 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode, sync::atomic::Order
 use anyhow::Result;
 use clap::Args;
 use server::{ReportError, ReportServer, serve_report};
-
-use super::{
-    output::print,
-    serve::{LISTEN, stop_by_signal},
-};
+use terminal::{LISTEN, print, stop_by_signal};
 
 /// Where a report is served if a memory is served at the usual address.
 const ANY_PORT: &str = "127.0.0.1:0";
@@ -23,7 +19,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// evidence that was found or lost.
 #[derive(Args)]
 pub(crate) struct Console {
-    /// The directory that `eval --report` wrote.
+    /// The directory that `--report` of an evaluation wrote.
     #[arg(long, value_name = "DIRECTORY")]
     report: PathBuf,
     /// Address and port of this machine alone. Without it, 127.0.0.1:8321, or another port where that is taken.
